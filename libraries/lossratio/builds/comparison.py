@@ -145,7 +145,7 @@ class BuildComparison:
             raise SearchError(f"A throughput is a number of at least 0, not {value!r}.")
         if value == 0.0 and self.next_build() is Build.A:
             raise SearchError(
-                "Build A forwards nothing, and there is no relative difference. Compare with a build that works."
+                "Build A forwards nothing, so there is no relative difference. Compare with a build that works."
             )
         self._values.append(value)
         if self._pairs is not None and len(self._values) % 2 == 0:

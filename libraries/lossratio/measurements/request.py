@@ -64,7 +64,7 @@ class Request(Record):
     model_config = ConfigDict(arbitrary_types_allowed=True, strict=True)
 
     unused: ClassVar[frozenset[str]] = frozenset()
-    """Fields below that a kind does not use. Its keyword does not have these arguments."""
+    """The fields that a kind does not use. Its keyword does not have these arguments."""
     connects: ClassVar[bool] = False
     """Whether all of its trials open connections."""
     watches: ClassVar[bool] = False
@@ -176,7 +176,7 @@ class Request(Record):
             yield replace(ready, measurer=self.measurer(ready.measurer, testbed))
 
     def measurer(self, measurer: Measurer, testbed: Testbed) -> Measurer:
-        """What performs the trials, by way of the testbed's own: that one, unless a class does more than to send."""
+        """What performs the trials: the testbed's own measurer, unless a class does more than to send."""
         return measurer
 
     def but(self: RequestT, **changes: Any) -> RequestT:

@@ -80,10 +80,10 @@ class Finding:
     """Whether most trials at the upper bound failed only by frames that the SUT did not lose: unsent, late, or dropped
     by the generator."""
     resolution: float | None = None
-    """The width of the search's goal, relative to the upper bound: so far apart may two searches end at a SUT that
-    stayed the same; None: no search, or one without a goal."""
+    """The width of the search's goal, relative to the upper bound: the results of two searches may differ by this
+    although the SUT stayed the same; None: no search, or one without a goal."""
     is_as_before: bool = False
-    """Whether there was no search, as the SUT is as before: then it has no value, and lacks none."""
+    """Whether there was no search because the SUT is as before; such a finding has no value, and needs none."""
     question: QuestionBefore | None = None
     """The question before the search; None: the test asks none."""
 

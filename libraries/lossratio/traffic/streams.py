@@ -103,7 +103,7 @@ class TrafficStream(FileModel):
         if self.period > LONGEST_ORDER:
             raise ValueError(
                 f"streams: {self.name} has {self.headers.flows} flows in {len(self.size_weights)} sizes, which repeat "
-                f"after {self.period} frames, and may after {LONGEST_ORDER} at most"
+                f"after {self.period} frames; the limit is {LONGEST_ORDER}"
             )
         return self
 
@@ -162,8 +162,8 @@ def weights_of_streams(streams: Sequence[StreamFields]) -> list[int]:
     weights = [weight // divisor for weight in weights]
     if sum(weights) > LONGEST_ROUND:
         raise ValueError(
-            f"streams: these shares repeat after {sum(weights)} frames, and may after {LONGEST_ROUND} at most; round "
-            "them, e.g. to whole per cents"
+            f"streams: these shares repeat after {sum(weights)} frames; the limit is {LONGEST_ROUND}. Round them, e.g. "
+            "to whole per cents"
         )
     return weights
 
@@ -194,8 +194,8 @@ def check_layout(streams: Sequence[TrafficStream]) -> None:
     frames = total * _rounds([stream.period for stream in streams], [one.weight for one in streams])
     if frames > LONGEST_ORDER:
         raise ValueError(
-            f"streams: flows and sizes of all streams repeat after {frames} frames, and may after {LONGEST_ORDER} at "
-            "most; use rounder shares, or numbers of flows that are powers of two"
+            f"streams: flows and sizes of all streams repeat after {frames} frames; the limit is {LONGEST_ORDER}. Use "
+            "rounder shares, or numbers of flows that are powers of two"
         )
 
 

@@ -31,7 +31,9 @@ def read_counts(text: str) -> tuple[int, ...]:
 
     count, rest = divmod(len(data), _COUNT_BYTES)
     if rest:
-        raise ValueError(f"{len(data)} bytes are no numbers of {_COUNT_BYTES} bytes")
+        raise ValueError(
+            f"{len(data)} bytes are not a multiple of {_COUNT_BYTES}, the bytes of a number"
+        )
     return unpack(f"<{count}I", data)
 
 

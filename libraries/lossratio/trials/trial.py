@@ -62,7 +62,7 @@ class Exchange:
             )
         if type(self.data_frames) is not int or self.data_frames < 0:
             raise SearchError(
-                f"The number of data_frames must be a whole number from 0, not {self.data_frames!r}."
+                f"data_frames must be a whole number, at least 0, not {self.data_frames!r}."
             )
         if self.closing not in (None, "fin", "rst"):
             raise SearchError(

@@ -224,7 +224,7 @@ class Conntrack(ConnectionTable):
 
 
 def read_conntrack(node: DutNode) -> dict[str, int]:
-    """Connections that failed, by the kernel's counters, summed over the CPUs; none where it keeps no connections."""
+    """Connections that failed, from the kernel's counters of all CPUs; empty if it keeps no connections."""
     header, *lines = node.read_files(_STATISTICS).get(_STATISTICS, "").splitlines() or [""]
     sums = Counter[str]()
     for line in lines:

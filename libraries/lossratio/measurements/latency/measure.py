@@ -100,7 +100,7 @@ class LatencyRequest(Request):
         return tuple(point for point in self.points for _ in range(self.repeats))
 
     def asked(self, point: LatencyPoint) -> dict[str, Any]:
-        """What is asked for at a load, as JSON data."""
+        """The request for one load, as JSON data."""
         settings = {
             "duration_s": self.duration,
             "integrity": self.integrity.value,

@@ -395,7 +395,7 @@ def is_generators_limit(reason: str | None) -> bool:
 
 
 def is_least(reason: str | None) -> bool:
-    """Whether the reason of an irregular goal result is, at least in part, that others than the SUT bounded it."""
+    """Whether an irregular goal result was limited, at least in part, by something other than the SUT."""
     return reason is not None and reason.startswith((GENERATOR_LIMIT, LATE_LIMIT))
 
 
