@@ -73,7 +73,11 @@ class Host:
         return cls(_node_name(match["host"]), fields)
 
     def connect(self, credentials: Credentials) -> NodeSession:
-        """Logs in there; see `NodeSession.connect` for errors."""
+        """Logs in there.
+
+        Raises:
+            NodeError: As `NodeSession.connect`; it names the namespace that a misspelt name may mean.
+        """
         node = Node.model_validate(
             {"type": "TG", **self.fields, "interfaces": {"any": Interface(name="any")}}
         )
