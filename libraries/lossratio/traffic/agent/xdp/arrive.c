@@ -7,7 +7,7 @@
 #include "frames.h"
 #include "connections.h"
 
-enum { IPV4 = 0x0800, ICMP = 1, UNREACHABLE = 3, TRIES = 3, MAC_BYTES = 6 };
+enum { IPV4 = 0x0800, ICMP = 1, UNREACHABLE = 3, TRIES = 3 };
 enum { OTHERS, OWN };
 
 /* How frames arrive at this end: as those that it sends itself, with their ends in each other's place. `ends` are addresses

@@ -7,7 +7,7 @@
 #include "sending.h"
 #include "connections.h"
 
-enum { AT_ONCE = 16, MAC_WORDS = 3 };
+enum { AT_ONCE = 16 };
 
 /* One end's frames, and where their addresses are; those of ports follow. And where checksums over them are. */
 struct outgoing {
