@@ -275,7 +275,7 @@ def test_every_declared_difference_is_about_something(tmp_path):
         for part in Suite.from_file_system(SUITES.path(name)).metadata.get("Differs From CSIT", "").split(",")
     }
     assert declared - {""} <= {*aspects, "frames", "ports", "nodes", "overhead", "frame size", "cores"}
-    assert {"neighbour", "routes", "overhead"} <= declared
+    assert {"frames", "routes", "overhead"} <= declared
 
 
 def test_a_later_group_replaces_what_an_earlier_one_said_of_a_suite_on_a_driver(specifications):
