@@ -411,6 +411,7 @@ class _Cabling:
         session = None if not ports else self._sessions.get(ports[0].node_name)
         before = None if session is None else _received(session, ports)
         numbers = self._probe.send_from([end], configuration, _FRAMES)[end.name]
+
         if session is not None and before is not None:
             # A card that nothing has set up yet counts frames to its own address only.
             for port in ports:

@@ -163,6 +163,7 @@ class HostPath:
                 "interfaces": {"server": {"link": "east", **east.fields}},
             },
         }
+
         return {
             "format": "lossratio-topology/1",
             "name": f"{west.host.name}-{east.host.name}",

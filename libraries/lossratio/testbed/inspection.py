@@ -336,6 +336,7 @@ def _missing_interfaces(
 ) -> Iterator[str]:
     for port, interface in interfaces.items():
         state = states.get(port)
+
         if state is None:
             yield f"port {port}: there is no interface {known_as(interface)!r}; correct it in the topology file"
         elif interface.mac_address is not None and state.mac_address not in (

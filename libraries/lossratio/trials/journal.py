@@ -178,6 +178,7 @@ class _Reading:
             self._trials.append(line)
             if line.verified:
                 self._prove()
+
         elif isinstance(line, Late):
             if not 1 <= line.trial <= len(self._trials):
                 raise ValueError(

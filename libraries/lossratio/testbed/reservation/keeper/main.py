@@ -250,6 +250,7 @@ def main() -> None:
     """Answers one request from standard input."""
     os.umask(0)
     request = json.loads(_first_line())
+
     try:
         if request["op"] == "take":
             Keeper(request).serve()
