@@ -7,7 +7,6 @@ import subprocess
 import pytest
 from waiting import wait_until
 
-from lossratio.dut import daemon as daemon_module
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, make_directory, write_file
 from lossratio.errors import DutError
@@ -107,11 +106,10 @@ def test_a_program_whose_files_cannot_be_written_is_not_started_and_the_reason_i
     assert (shell.returncode, shell.stderr) == (1, complaint)
 
 
-def test_a_program_that_never_answers_is_given_up(changes, daemon, monkeypatch):
-    monkeypatch.setattr(daemon_module, "READY_TIMEOUT", 0.2)
+def test_a_program_that_never_answers_is_given_up(changes, daemon):
     program = daemon("exec sleep 60")
     with pytest.raises(DutError, match=r"program did not answer within 0\.2 s\. It wrote nothing\."):
-        program.start(changes, lambda: False)
+        program.start(changes, lambda: False, seconds=0.2)
 
 
 def test_a_program_that_does_not_want_to_end_is_killed(node, changes, daemon, monkeypatch):
