@@ -136,7 +136,7 @@ def is_false(words: str, family: Family, found: CriticalLoadEstimate, scale: flo
         "capacity varies": bool({"varies", "pauses", "changes"} & traits),
         "than before at the same loads": "changes" in traits,
         "Some losses do not come": "pauses" in traits or "changes" in traits or "varies" in traits,
-        "lets some": "long" in traits,
+        "In short trials the device lets": "long" in traits,
         "in trials of 20 s": "long" in traits or "pauses" in traits or "changes" in traits,
         "contradicted": found.median > truth * (1.0 + CLOCK),
     }

@@ -48,3 +48,13 @@ def test_the_bucket_is_said_in_frames_and_milliseconds():
     said = str(Bucket.of(in_overload(9e4)))
     assert "some 90,000 frames more" in said or "some 9e+04 frames more" in said
     assert "a bucket or a buffer of 5 ms" in said
+
+
+def test_a_bucket_that_holds_all_of_a_short_trial_is_larger_than_what_is_said():
+    found = Bucket.of(in_overload(2.5e5))
+    assert not found.has_lost
+    assert 1.4e5 < found.frames < 2.5e5
+    said = str(found)
+    assert "at least" in said
+    assert "ms or more does" in said
+    assert "long run" not in said

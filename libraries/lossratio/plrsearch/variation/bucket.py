@@ -29,13 +29,17 @@ class Bucket:
     frames: float
     """How many they are, of one interface."""
     rate: float
-    """At least so many frames per second pass in the long run."""
+    """At least so many frames per second pass in the long run, if short trials lost frames; else it may be fewer."""
+    has_lost: bool = True
+    """Whether short trials lost frames; else the bucket may hold more."""
 
     @classmethod
     def of(cls, counts: TrialCounts) -> Bucket | None:
         """What short and usual trials at one load in overload show; None: no difference beyond chance."""
         rate = counts.lost / np.maximum(counts.exposure, 1e-300)
-        is_short = cls.is_short(counts) & (rate > _OVERLOAD * counts.load)
+        is_short = cls.is_short(counts)
+        overloaded = counts.load[~is_short & (rate > _OVERLOAD * counts.load)]
+        is_short &= np.isin(counts.load, overloaded)
         if not is_short.any():
             return None
         load = counts.load[is_short][-1]
@@ -54,7 +58,8 @@ class Bucket:
         shares = 1.0 / float(np.median(counts.duration[short])) - 1.0 / seconds
         frames = passed_once / shares
         in_long_run = float(load - rate[usual].mean() - frames / seconds)
-        return cls(frames, in_long_run - _BELOW * stdev)
+        has_lost = bool(counts.lost[short].any())
+        return cls(frames, in_long_run - _BELOW * stdev, has_lost)
 
     @staticmethod
     def is_short(counts: TrialCounts) -> np.ndarray:
@@ -63,7 +68,12 @@ class Bucket:
 
     def __str__(self) -> str:
         """The bucket, in one line."""
+        number = "some" if self.has_lost else "at least"
+        least = "" if self.has_lost else " or more"
+        line = (
+            f"In short trials the device lets {number} {self.frames:,.2g} frames more through, as a bucket or a buffer "
+            f"of {1e3 * self.frames / self.rate:,.2g} ms{least} does"
+        )
         return (
-            f"In short trials the device lets some {self.frames:,.2g} frames more through, as a bucket or a buffer of "
-            f"{1e3 * self.frames / self.rate:,.2g} ms does: the load is one that it forwards in the long run"
+            f"{line}: the load is one that it forwards in the long run" if self.has_lost else line
         )
