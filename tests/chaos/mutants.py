@@ -340,8 +340,8 @@ MUTATIONS = (
     Mutation(
         "a quiet load is verified although lower ones are not quiet",
         "plrsearch/estimate/guard.py",
-        "for start in (load, least)]",
-        "for start in (load, load)]",
+        "starts = (load, (1.0 - NEAR) * load)",
+        "starts = (load, load)",
         ("plrsearch/test_guard.py::test_the_load_that_is_verified_is_the_highest_one_that_the_trials_show",),
     ),
     Mutation(
