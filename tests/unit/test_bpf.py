@@ -122,10 +122,14 @@ def test_structures_in_python_are_those_that_the_compiler_lays_out(module):
 @pytest.mark.parametrize("source", [*COMPILER["sources"](), *COMPILER["headers"]()], ids=lambda path: path.name)
 def test_each_source_states_its_licence_as_the_list_of_licences_has_it(source):
     root = Path(__file__).parents[2]
+    # REUSE-IgnoreStart
     stated = re.match(r"/\* SPDX-License-Identifier: (.+) \*/\n", source.read_text())
+    # REUSE-IgnoreEnd
     of_list = ""
     for entry in re.split(r"\[\[annotations\]\]", (root / "REUSE.toml").read_text())[1:]:
+        # REUSE-IgnoreStart
         (licence,) = re.findall(r'SPDX-License-Identifier = "(.+)"', entry)
+        # REUSE-IgnoreEnd
         paths = re.findall(r'"([^"]+)"', entry.partition("path")[2].partition("SPDX")[0])
         name = str(source.relative_to(root))
         if any(path == "**" or fnmatch(name, path) for path in paths):
