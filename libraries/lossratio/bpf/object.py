@@ -125,12 +125,14 @@ def read_object(package: str, name: str) -> ObjectFile:
 @lru_cache(maxsize=None)
 def _function_number(name: str) -> int:
     """The kernel's number of one of its functions: the place of its type among all (BTF)."""
-    refusal = f"This kernel has no function {name} for programs"
     try:
         with open(_KERNEL_TYPES, "rb") as file:
             data = file.read()
     except OSError as error:
-        raise BpfError(f"{refusal}, or does not say so: it has no {_KERNEL_TYPES}.", errno.ENOENT) from error
+        raise BpfError(
+            f"This kernel does not list its functions for programs, such as {name}: it has no {_KERNEL_TYPES}.",
+            errno.ENOENT,
+        ) from error
 
     _, _, _, header, types, size, strings, _ = _TYPES_HEADER.unpack_from(data)
     place = header + types
@@ -148,7 +150,10 @@ def _function_number(name: str) -> int:
         place += _TYPE.size + _BYTES_OF_KIND.get(kind, 0) + members
         number += 1
 
-    raise BpfError(f"{refusal}: it is older than Linux 6.3, or was built without it.", errno.ENOENT)
+    raise BpfError(
+        f"This kernel has no function {name} for programs: it is older than Linux 6.3, or was built without it.",
+        errno.ENOENT,
+    )
 
 
 def _text(data: bytes, place: int) -> str:

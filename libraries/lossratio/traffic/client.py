@@ -412,7 +412,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         except NodeError as error:
             self.close()
             raise TrafficError(
-                f"{error} This was the traffic agent, asked for {operation!r}. {advice}"
+                f"{error} The traffic agent had been asked for {operation!r}. {advice}"
             ) from error
         except BaseException:
             # Interrupted: the answer would be taken for the next one's, and traffic may be flowing.
