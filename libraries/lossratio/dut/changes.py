@@ -23,8 +23,6 @@ class Changes:
         """The command lines that made the changes, in order."""
         self.settings: dict[str, list[str]] = {}
         """Kernel settings that were changed, by the path of their file: its text before the change, and since."""
-        self.watched: dict[str, str] = {}
-        """Kernel settings that must keep a value, changed or not, by the path of their file."""
         self._node = node
         self._undo: list[_Step] = []
 
@@ -83,13 +81,8 @@ class Changes:
         before = self._node.read_files(path).get(path)
         if before is None and not optional:
             raise self._node.error(f"the kernel has no setting {path}.")
-        if before is None:
+        if before is None or before == value:
             return
-        if before != value:
-            self._write(path, before, value)
-        self.watched[path] = value
-
-    def _write(self, path: str, before: str, value: str) -> None:
         command = ("tee", path)
         self.run(*command, stdin=f"{value}\n", undo=command, undo_stdin=f"{before}\n")
         self.settings[path] = [before, value]

@@ -277,7 +277,7 @@ class NodeDut(Dut[OptionsT_co]):
             self.build(changes, *neighbours)
             self._wait_for_links()
             names = tuple(dict.fromkeys((self.west, self.east, *self.interfaces)))
-            state = _read_state(self.node, names, changes.watched)
+            state = _read_state(self.node, names, changes.settings)
             self._present = SetUp(changes, neighbours, names, boot_id(self.node), state)
         except BaseException as cause:
             # A test's timeout or an interrupt must not leave half a set-up behind.
@@ -299,7 +299,7 @@ class NodeDut(Dut[OptionsT_co]):
 
     def take_state(self) -> None:
         """Makes the present state of the node the one that must not change; call it after a restart."""
-        state = _read_state(self.node, self.present.interfaces, self.present.changes.watched)
+        state = _read_state(self.node, self.present.interfaces, self.present.changes.settings)
         self._present = replace(self.present, state=state)
 
     def quieten(self, changes: Changes) -> None:
@@ -523,7 +523,7 @@ def check_unchanged(node: DutNode, since: SetUp) -> None:
     if boot_id(node) != since.boot_id:
         raise DutError(f"{node.name} was rebooted since its set-up. Set it up again.")
 
-    lost = _differences(since.state, _read_state(node, since.interfaces, since.changes.watched))
+    lost = _differences(since.state, _read_state(node, since.interfaces, since.changes.settings))
     if lost:
         raise DutError(
             f"{node.name} has changed since its set-up: {'; '.join(lost)}. Tear it down and set it up again."
