@@ -156,5 +156,6 @@ def test_the_critical_rate_of_a_bucket_is_in_its_interval(tmp_path):
     assert 0.9 * truth <= finding.value <= truth
     assert finding.unit.name == "connections/s"
     assert "connections/s" in message(result)
-    # From two minutes on, trials that are ten times as long follow at the end.
-    assert {trial.duration_s for trial in result.trials} == {1.0, 10.0}
+    # One trial in overload takes half the time, to show the bucket. From two minutes on, trials that are ten times as
+    # long follow at the end.
+    assert {trial.duration_s for trial in result.trials} == {0.5, 1.0, 10.0}

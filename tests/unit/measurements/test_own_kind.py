@@ -99,7 +99,7 @@ def test_its_result_is_in_words_and_in_every_report(runs):
         text = render(report_format, [run])
         assert "worst" in text
         assert "a test" in text
-    assert ",worst,worst trial,measured," in render("csv", [run])
+    assert ",worst,worst trial,,measured," in render("csv", [run])
     assert 'name="worst trial aggregate fps"' in render("junit", [run])
 
 
