@@ -211,19 +211,26 @@ def times(tests: Sequence[Test]) -> None:
         _print(f"{slower:>9.0%}", ends)
 
 
-def bisections(tests: Sequence[Test], repetitions: int) -> None:
-    """Prints how often bisections among revisions are right, and what they cost."""
-    click.echo(f"\nbisections among {REVISIONS} revisions; times in searches")
-    click.echo("   slower    asks     right     measurements      time   a build")
-    for slower in SLOWER[1:]:
+def _with_and_without(
+    tests: Sequence[Test], changes: Sequence[float], repetitions: int, measured: Callable[..., tuple[float, ...]]
+) -> None:
+    """Prints a row for each change, with questions and without."""
+    for slower in changes:
         for asks in (False, True):
             ends = [
-                _bisected(test, slower, np.random.default_rng((number, place)), asks=asks)
+                measured(test, slower, np.random.default_rng((number, place)), asks=asks)
                 for number, test in enumerate(tests)
                 if test.has_values(slower)
                 for place in range(repetitions)
             ]
             _print(f"{slower:>9.0%}{asks!s:>8}", ends)
+
+
+def bisections(tests: Sequence[Test], repetitions: int) -> None:
+    """Prints how often bisections among revisions are right, and what they cost."""
+    click.echo(f"\nbisections among {REVISIONS} revisions; times in searches")
+    click.echo("   slower    asks     right     measurements      time   a build")
+    _with_and_without(tests, SLOWER[1:], repetitions, _bisected)
 
 
 def _bisected(test: Test, slower: float, rng: np.random.Generator, *, asks: bool) -> tuple[float, ...]:
@@ -239,15 +246,7 @@ def comparisons(tests: Sequence[Test], repetitions: int) -> None:
     """Prints the verdicts of comparisons, and what they cost."""
     click.echo("\ncomparisons with a least change of 2 %; times in searches; same, slower, undecided")
     click.echo("   slower    asks      same        slower       undecided    measurements      time   a build")
-    for slower in SLOWER:
-        for asks in (False, True):
-            ends = [
-                _compared(test, slower, np.random.default_rng((number, place)), asks=asks)
-                for number, test in enumerate(tests)
-                if test.has_values(slower)
-                for place in range(repetitions)
-            ]
-            _print(f"{slower:>9.0%}{asks!s:>8}", ends)
+    _with_and_without(tests, SLOWER, repetitions, _compared)
 
 
 def _compared(test: Test, slower: float, rng: np.random.Generator, *, asks: bool) -> tuple[float, ...]:

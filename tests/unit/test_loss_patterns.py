@@ -24,7 +24,8 @@ from lossy_devices import (
 )
 
 from lossratio.results.loss_patterns import loss_places
-from lossratio.results.loss_tests import chance_of_naming, lossy_set, rotation_test, runs_of
+from lossratio.results.loss_sets import lossy_set
+from lossratio.results.loss_tests import chance_of_naming, rotation_test, runs_of
 from lossratio.results.losses import LEVEL
 from lossratio.traffic.agent.core.configuration import SteppingField
 from lossratio.trials import read_counts

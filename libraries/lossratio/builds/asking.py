@@ -73,6 +73,7 @@ class AsBefore:
         """The answer that a record has.
 
         Raises:
+            KeyError: If a field is missing.
             TypeError: If it is no answer.
             ValueError: If it is no answer.
         """

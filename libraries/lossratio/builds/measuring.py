@@ -377,6 +377,8 @@ class BuildMeasurement:
         """The measurement of a line of the record.
 
         Raises:
+            AttributeError: If its answers are none.
+            KeyError: If a field of an answer is missing.
             TypeError: If it is no measurement.
             ValueError: If it is no measurement.
         """

@@ -10,17 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lossratio.results.loss_moments import Found, OfDirection
-from lossratio.results.loss_tests import (
+from lossratio.results.loss_sets import (
     LossyPart,
     LossySet,
-    chance_of_naming,
-    holds_at_two_loads,
-    is_by_chance_or_load,
+    SetInTrials,
     lossy_cells,
     lossy_set,
     mean_known,
-    rotation_test,
 )
+from lossratio.results.loss_tests import chance_of_naming, rotation_test
 from lossratio.results.losses import LEVEL
 from lossratio.trials import Losses, read_counts
 from lossratio.units import format_ratio
@@ -70,12 +68,17 @@ class _Flows:
         rows = [row for one in own.seen for row in one.flow_blocks]
         self.known = mean_known(own.seen, lambda losses: losses.flows_known)
         self.chance = rotation_test(rows)
+        self._in_trials: SetInTrials | None = None
         found = lossy_set(rows, self.known, len(own.seen))
-        if found is not None and not holds_at_two_loads(
-            found, own.seen, lambda one: one.flow_blocks, self.known
-        ):
-            found = None
-        self.lossy = found
+        if found is not None:
+            in_trials = SetInTrials(found, own.seen, lambda one: one.flow_blocks, self.known)
+            if in_trials.holds_at_two_loads():
+                self._in_trials = in_trials
+
+    @property
+    def lossy(self) -> LossySet | None:
+        """The flows; None: there are none."""
+        return self._in_trials.found if self._in_trials is not None else None
 
     def found(self) -> Found:
         """What is said of them alone."""
@@ -97,11 +100,10 @@ class _Flows:
         Args:
             share: The share that is lost of those frames of theirs that are lost at all.
         """
-        found = self.lossy
-        return found is not None and (
-            not found.may_be_regular
-            or is_by_chance_or_load(found, self._own.seen, self.known, share)
-        )
+        if self._in_trials is None:
+            return False
+        is_regular = self._in_trials.found.may_be_regular
+        return not is_regular or self._in_trials.is_by_chance_or_load(share)
 
     def in_words(self, found: LossySet) -> str:
         """How many they are, and what they have in common."""
@@ -126,9 +128,10 @@ class _Sizes:
         self.chance = rotation_test(rows)
         self.lossy = lossy_set(rows, known, len(own.seen))
         self.sizes: tuple[int, ...] = ()
-        if self.lossy is not None and holds_at_two_loads(
-            self.lossy, own.seen, lambda one: one.size_blocks, known
-        ):
+        if self.lossy is None:
+            return
+        in_trials = SetInTrials(self.lossy, own.seen, lambda one: one.size_blocks, known)
+        if in_trials.holds_at_two_loads():
             all_sizes = np.array(own.seen[0].losses.sizes_bytes)
             lossy = set(all_sizes[self.lossy.members].tolist())
             # Else it is the place in the order that matters, and not the size.

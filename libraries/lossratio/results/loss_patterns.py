@@ -28,14 +28,8 @@ from lossratio.results.loss_moments import (
     of_pauses,
     streams_of,
 )
-from lossratio.results.loss_tests import (
-    LossySet,
-    Numbers,
-    SeenLosses,
-    lossy_set,
-    mean_known,
-    rotation_test,
-)
+from lossratio.results.loss_sets import LossySet, lossy_set, mean_known
+from lossratio.results.loss_tests import Numbers, SeenLosses, rotation_test
 from lossratio.results.losses import LEVEL, LossPattern, LossPlaces
 from lossratio.results.trials import Trial
 from lossratio.trials import FlowClasses, Losses

@@ -1,0 +1,300 @@
+"""Flows, sizes, or sizes of flows that lose clearly more than all others; and whether a regular loss makes them.
+
+What loses every n-th frame hits some flows more often than others, without looking at flows. It hits others at another
+load, as many in each block, and the same share at any load.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lossratio.results.loss_tests import Numbers, SeenLosses
+from lossratio.trials import Losses, read_counts
+
+_MOST_GAPS = 3
+"""So many different distances between neighbours has a set that a regular loss makes, such as of every third frame."""
+_MOST_LIKE_ITSELF = 0.5
+"""How like itself, moved by some flows, a set may be that no regular loss makes: 0 is as by chance, 1 is the same."""
+_SAME = 0.8
+"""How much of a set must be the same at two loads."""
+_OTHER_LOAD = 1.02
+"""From this ratio on, two loads are different ones."""
+_LOADS = 3
+"""At so many loads must a set be the same that loses more of its frames at higher ones."""
+_RISING = 1.2
+"""How many times as large a share is lost at the highest load, at least, where it rises with load."""
+_LIKE_CHANCE = (0.4, 2.5)
+"""Variance of the losses of blocks, as a multiple of that of frames lost by chance; that of a counter is near 0."""
+_LEAST_VARIANCE = 2.0
+"""Blocks are put together until their losses have this variance, if each frame is lost by chance."""
+_ENOUGH_PARTS = 8
+_HIT = 0.6
+"""Share of the members that trials must hit, of those that chance would hit."""
+_SEEN_TO_LOSE = 8.0
+"""Frames that members of a set lose on average if all others lose none: so many that each member loses some."""
+_ALIKE = 2.0
+"""Variance of the losses of members that lose alike, at most, as a multiple of their mean."""
+_CLEAR = 5.0
+"""How many times as large a share the lossy ones of flows lose, at least, as all others."""
+
+
+@dataclass(frozen=True, eq=False)
+class LossyPart:
+    """A part of the frames of which clearly more is lost than of all others."""
+
+    share: float
+    """The share of them that is lost."""
+    least: float
+    """The smallest share that is lost of those of one flow (or place of a pattern)."""
+    others: float
+    """The share that is lost of all others."""
+    explained: float
+    """Share of all lost frames that are of this part, beyond what the others lose."""
+
+
+@dataclass(frozen=True, eq=False)
+class LossySet(LossyPart):
+    """The flows (or places of a pattern) that lose clearly more than all others."""
+
+    members: NDArray[np.bool_]
+    """Whether each is one of them."""
+
+    @property
+    def count(self) -> int:
+        """How many they are."""
+        return int(self.members.sum())
+
+    @property
+    def may_be_regular(self) -> bool:
+        """Whether a loss of every n-th frame, or of the end of each batch, could hit just them.
+
+        A regular loss hits them again at the same distances: moved by some flows, they are nearly the same ones.
+        """
+        return len(self._gaps) <= _MOST_GAPS or self._like_itself > _MOST_LIKE_ITSELF
+
+    @property
+    def has_few_gaps(self) -> bool:
+        """Whether their distances are so few that they have to be the same at two loads."""
+        return len(self._gaps) <= max(_MOST_GAPS, self.count // 4)
+
+    @property
+    def every(self) -> int | None:
+        """So many frames are between two of theirs that follow each other; None: not always as many."""
+        return self._gaps[0] if len(self._gaps) == 1 else None
+
+    @property
+    def _gaps(self) -> list[int]:
+        """The different distances between neighbours."""
+        places = np.flatnonzero(self.members)
+        return sorted(
+            set(np.diff(np.concatenate((places, places[:1] + len(self.members)))).tolist())
+        )
+
+    @property
+    def _like_itself(self) -> float:
+        """How many of them are where others of them are, moved by some flows: 0 as by chance, 1 all of them."""
+        flows = len(self.members)
+        spectrum = np.fft.rfft(self.members.astype(float))
+        common = np.fft.irfft(np.abs(spectrum) ** 2, n=flows)
+        by_chance = self.count * (self.count - 1) / (flows - 1)
+        return float((common[1:].max() - by_chance) / max(1.0, self.count - by_chance))
+
+    def overlap(self, other: LossySet) -> float:
+        """How much of both sets together is in each of them, from 0 to 1."""
+        both = int((self.members & other.members).sum())
+        return both / max(1, int((self.members | other.members).sum()))
+
+
+def lossy_set(rows: Sequence[Numbers], known: Numbers, trials: int = 1) -> LossySet | None:
+    """Divides flows where the shares that they lost are furthest apart; None: there is no clear difference.
+
+    Where all but some have lost nothing, these are the set, however different their shares are.
+
+    Args:
+        rows: The share that each lost, by block.
+        known: Frames of each that are known, in a trial.
+        trials: How many trials the blocks are of.
+    """
+    shares = np.minimum(1.0, np.mean(rows, axis=0))
+    order = np.sort(shares[known > 0])
+    if len(order) < 2 or order[0] == order[-1]:
+        return None
+
+    split = int(np.argmax(np.diff(order)))
+    found = _divided(shares, known, float(order[split + 1]))
+    if (
+        found.share > _CLEAR * found.others
+        and order[split + 1] - order[split] >= (found.share - found.others) / 3.0
+    ):
+        return found
+    if order[0] > 0.0:
+        return None
+
+    lossy = _divided(shares, known, float(order[order > 0.0][0]))
+    lost = (shares * known * trials)[lossy.members]
+    are_alike = np.var(lost) <= _ALIKE * np.mean(lost)
+    return lossy if are_alike and np.mean(lost) >= _SEEN_TO_LOSE else None
+
+
+def _divided(shares: Numbers, known: Numbers, least: float) -> LossySet:
+    """Those that lose at least this share, and all others."""
+    members = (shares >= least) & (known > 0)
+    outside = ~members & (known > 0)
+    share = float(np.average(shares[members], weights=known[members]))
+    others = float(np.average(shares[outside], weights=known[outside]))
+    excess = (share - others) * float(known[members].sum())
+    # Record: the two parts.
+    return LossySet(
+        share=share,
+        least=float(shares[members].min()),
+        others=others,
+        explained=excess / float(shares @ known),
+        members=members,
+    )
+
+
+def mean_known(seen: Sequence[SeenLosses], table: Callable[[Losses], str]) -> Numbers:
+    """Known frames of each flow (or place of a pattern) in a trial, on average.
+
+    Args:
+        seen: The losses of trials.
+        table: Gets the table of a record, in text.
+    """
+    tables = [read_counts(table(one.losses)) for one in seen]
+    known: Numbers = np.mean(np.array(tables, dtype=float), axis=0)
+    return known
+
+
+@dataclass(frozen=True, eq=False)
+class SetInTrials:
+    """A set that the losses of all trials show, beside what single trials and loads show."""
+
+    found: LossySet
+    """The set of all trials."""
+    seen: Sequence[SeenLosses]
+    """The losses of these."""
+    blocks: Callable[[SeenLosses], Numbers]
+    """Gets the share that each flow (or place of a pattern) lost in each block of a trial."""
+    known: Numbers
+    """Known frames of each in a trial."""
+
+    def holds_at_two_loads(self) -> bool:
+        """Whether it is the same in all trials, and at two loads, unless no regular loss could make it."""
+        if not self._is_lasting(self.seen):
+            return False
+        if not self.found.has_few_gaps:
+            return True
+        if not self.found.may_be_regular and self.found.others == 0.0:
+            # Single trials may have hit each of them too seldom to show them all.
+            by_load = sorted(self.seen, key=lambda one: one.load)
+            halves = by_load[: len(by_load) // 2], by_load[len(by_load) // 2 :]
+            is_far = by_load[-1].load >= _OTHER_LOAD * by_load[0].load
+            return is_far and all(map(self._is_lasting, halves))
+        return len(self._loads()) > 1
+
+    def is_by_chance_or_load(self, share: float) -> bool:
+        """Whether it loses frames as no regular loss does: by chance, or more at higher loads.
+
+        What counts frames loses as many in each block, and the same share at any load. What is overloaded does not hit
+        the same flows at several loads.
+
+        Args:
+            share: The share that is lost of those frames of the set that are lost at all.
+        """
+        loads = self._loads()
+        if len(loads) < 2:
+            return False
+        if len(loads) >= _LOADS and loads[-1][1] >= _RISING * loads[0][1]:
+            return True
+
+        members = self.found.members
+        lost = [self.blocks(one)[:, members] @ self.known[members] for one in self.seen]
+        return _is_by_chance(lost, share)
+
+    def _loads(self) -> list[tuple[float, float]]:
+        """Different loads at which it is found again, in their order, and the share that it loses there."""
+        loads: list[tuple[float, float]] = []
+        for one in sorted(self.seen, key=lambda one: one.load):
+            if loads and one.load < _OTHER_LOAD * loads[-1][0]:
+                continue
+            own = lossy_set(list(self.blocks(one)), self.known)
+            if own is not None and own.overlap(self.found) >= _SAME:
+                loads.append((one.load, own.share))
+        return loads
+
+    def _is_lasting(self, seen: Sequence[SeenLosses]) -> bool:
+        """Whether each trial has hit as much of it as its losses would: it is no other part of it in each trial."""
+        members = self.found.members
+        hit = expected = 0.0
+        for one in seen:
+            lost = self.blocks(one)[:, members].mean(axis=0) * self.known[members]
+            hit += np.count_nonzero(lost)
+            # Formula: of frames that are lost by themselves.
+            expected += self.found.count * (1.0 - math.exp(-float(lost.mean())))
+        return hit >= _HIT * expected
+
+
+def _is_by_chance(lost_in_trials: Sequence[Numbers], share: float) -> bool:
+    """Whether blocks of each trial differ as much as if each frame was lost by itself, with this probability.
+
+    Args:
+        lost_in_trials: What was lost in each block of a trial, as a multiple of what it would be in all of its blocks.
+        share: The share that is lost.
+    """
+    variance = expected = 0.0
+    free = 0
+    for lost in lost_in_trials:
+        # Formula: of single frames.
+        own = float(lost.mean()) / len(lost) * (1.0 - share)
+        together = int(np.ceil(_LEAST_VARIANCE / own)) if own > 0.0 else len(lost)
+        parts = len(lost) // together
+        if parts >= 2:
+            sums = lost[: parts * together].reshape(parts, together).sum(axis=1) / len(lost)
+            variance += (parts - 1) * float(np.var(sums, ddof=1))
+            expected += (parts - 1) * own * together
+            free += parts - 1
+    least, most = _LIKE_CHANCE
+    return free >= _ENOUGH_PARTS and least <= variance / expected <= most
+
+
+def lossy_cells(
+    seen: Sequence[SeenLosses], flows: NDArray[np.bool_], sizes: Sequence[int]
+) -> LossyPart | None:
+    """Frames of these sizes and flows, if clearly more of them is lost than of others of the same flows or sizes.
+
+    Args:
+        seen: The losses of trials.
+        flows: Whether each flow is one of them.
+        sizes: The sizes.
+    """
+    lost, known = (
+        np.sum([one.flow_sizes(table) for one in seen], axis=0) for table in ("lost", "known")
+    )
+    all_sizes = sorted(set(seen[0].losses.sizes_bytes))
+    inside = np.outer(flows, np.isin(all_sizes, sizes))
+    if not inside.any() or inside.shape != lost.shape:
+        return None
+
+    beside = np.outer(flows, np.ones(len(all_sizes), dtype=bool)) & ~inside
+    below = np.outer(np.ones(len(flows), dtype=bool), np.isin(all_sizes, sizes)) & ~inside
+    share = _share_of(lost, known, inside)
+    if any(share <= _CLEAR * _share_of(lost, known, part) for part in (beside, below)):
+        return None
+    others = _share_of(lost, known, ~inside)
+    shares = lost[inside] / np.maximum(1, known[inside])
+    # Record: the part of the frames.
+    return LossyPart(
+        share=share,
+        least=float(shares[known[inside] > 0].min()),
+        others=others,
+        explained=float((share - others) * known[inside].sum() / lost.sum()),
+    )
+
+
+def _share_of(lost: Numbers, known: Numbers, part: NDArray[np.bool_]) -> float:
+    return float(lost[part].sum() / max(1.0, known[part].sum()))
