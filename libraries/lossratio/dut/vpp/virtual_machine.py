@@ -29,6 +29,9 @@ _BUFFERS = 32_768
 """Its hugepages of 2 MiB and testpmd's buffers, as in CSIT."""
 _RING = 1024
 _CARDS = ("0000:00:06.0", "0000:00:07.0")
+_NAMES = ("west", "east")
+"""Names of the cards in VPP."""
+_PLUGIN = "vpp_plugins/dpdk_plugin.so"
 _FILES = "initial-files"
 _WRITER = Path(__file__).with_name("initial_files.py")
 _DPDK_DRIVERS = "/usr/lib*/*/dpdk/pmds-*/librte_{}.so*"
@@ -269,7 +272,3 @@ class VirtualMachine:
             for one, other in ((west, east), (east, west))
         ]
         return "".join(f"{line}\n" for line in lines)
-
-
-_NAMES = ("west", "east")
-_PLUGIN = "vpp_plugins/dpdk_plugin.so"
