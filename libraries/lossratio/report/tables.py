@@ -26,6 +26,7 @@ from lossratio.results import (
     format_frames_per_second,
     integrity_of,
     number_of,
+    share_missing_in_words,
     view_of,
 )
 from lossratio.units import Unit, format_bit_rate, format_ratio, trials_counted
@@ -231,12 +232,15 @@ class FindingRow:
 
     @property
     def _lost(self) -> str:
-        """What is lost at the lower bound, as the goal allows; empty if nothing is, or the lower bound is no rate."""
+        """What is missing at the lower bound, as the goal allows; empty if nothing is, or the bound is no rate."""
         lower = self.finding.lower_bound
         if self.rate is None or not isinstance(lower, Rate) or not lower.aggregate_fps:
             return ""
         share = 1.0 - self.rate.aggregate_fps / lower.aggregate_fps
-        return f": {100.0 * share:.2g} % is lost, as the goal allows" if share > 0.0 else ""
+        if share <= 0.0:
+            return ""
+        missing = share_missing_in_words(share, self.result.trials, lower.per_interface_fps)
+        return f": {missing}, as the goal allows"
 
     @cached_property
     def picture(self) -> str:

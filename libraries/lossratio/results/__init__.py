@@ -120,6 +120,7 @@ from lossratio.results.trials import (
     describe_trials as describe_trials,
     format_loss as format_loss,
     missing_in as missing_in,
+    share_missing_in_words as share_missing_in_words,
     trials_in_words as trials_in_words,
     withdrawn_in_words as withdrawn_in_words,
 )

@@ -147,6 +147,25 @@ def missing_in(trials: Iterable[Trial]) -> MissingFrames:
     return sum((trial.missing for trial in trials if trial.is_evidence), MissingFrames())
 
 
+def share_missing_in_words(share: float, trials: Iterable[Trial], load: float) -> str:
+    """The share of the frames of a load that are missing, e.g. ``0.46 % lost``.
+
+    What the generator could not send, or dropped, was not lost by the SUT: then the words say how much the SUT lost.
+
+    Args:
+        share: The share.
+        trials: All trials.
+        load: The load, in frames per second per interface.
+    """
+    if share <= 0.0:
+        return "none lost"
+    missing = missing_in(trial for trial in trials if trial.load_per_interface_fps == load)
+    if not missing.by_tester:
+        return f"{100.0 * share:.2g} % lost"
+    by_sut = f"{100.0 * missing.without_tester / missing.total:.2g} %"
+    return f"{100.0 * share:.2g} % missing, of which the SUT lost {by_sut}"
+
+
 def withdrawn_in_words(journal: JournalContents) -> Iterator[str]:
     """How many trials of a journal are kept and not used, for each reason."""
     for reason, count in Counter(trial.reason for trial in journal.withdrawn).items():

@@ -9,7 +9,8 @@ from report_examples import counted_trial, throughput, throughput_of
 
 from lossratio.measurements.throughput.sentence import sentences
 from lossratio.mlrsearch import NDR, PDR
-from lossratio.results import message, view_of
+from lossratio.report.tables import FindingRow
+from lossratio.results import findings_of, message, view_of
 from lossratio.simulation import SmoothKnee
 from lossratio.simulation.constant_capacity import SharpKnee
 
@@ -62,6 +63,27 @@ def test_frames_that_were_not_sent_are_no_loss_of_the_device():
     ]
     told = next(sentences(result.model_copy(update={"trials": tuple(trials)})))
     assert "each way without loss;" in told
+
+
+@pytest.mark.parametrize(
+    ("lost", "unsent", "said"),
+    [
+        (400, 0, "(0.4 % lost)"),
+        (100, 300, "(0.4 % missing, of which the SUT lost 25 %)"),
+        (0, 400, "(0.4 % missing, of which the SUT lost 0 %)"),
+    ],
+)
+def test_frames_that_were_not_sent_are_not_lost_where_a_goal_allows_loss(lost, unsent, said):
+    at_bound = [counted_trial(100_000.0, lost=lost, unsent=unsent)] * 21
+    result = throughput_of([*at_bound, *[counted_trial(100_400.0, lost=4_000)] * 21], goals=(PDR,))
+    (sentence,) = sentences(result)
+    assert f"when offered 100,000 {said}" in sentence
+
+    (finding,) = findings_of([result])
+    words = said.strip("()")
+    assert FindingRow(finding).offered.startswith(
+        f"forwarded when 100,000 fps is offered: {words}, as the goal allows. When "
+    )
 
 
 def test_what_the_generator_limited_is_not_proved():

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from lossratio.measurements.throughput.result import GoalReport, GoalsResult, QuestionAsked
 from lossratio.records import Rate
-from lossratio.results import LoadSemantics, Traffic, Trial
+from lossratio.results import LoadSemantics, Traffic, Trial, share_missing_in_words
 from lossratio.units import format_ratio
 
 
@@ -85,7 +85,7 @@ def _found(report: GoalReport, lower: Rate, trials: Sequence[Trial], frames: str
     throughput = report.result.conditional_throughput if report.result is not None else None
     forwarded = lower if throughput is None else throughput
     share = 1.0 - forwarded.per_interface_fps / lower.per_interface_fps
-    lost = f"{100.0 * share:.2g} % lost" if share > 0.0 else "none lost"
+    lost = share_missing_in_words(share, trials, lower.per_interface_fps)
     return (
         f"{name} ({allowed}): forwards {forwarded.per_interface_fps:,.0f} {frames} when offered "
         f"{lower.per_interface_fps:,.0f} ({lost})"
