@@ -163,6 +163,8 @@ def test_a_smaller_load_that_was_not_sent_did_not_meet_the_goal(tmp_path, fastes
     # The device lost nothing: what was not sent says nothing of it, and is no proof either.
     assert (smaller.loss_ratio, smaller.passed) == (0.0, passes)
     assert ("min_load=" in smaller.sentence) is passes
+    unsent = "% were unsent, late or dropped by the generator, so it did not meet QUICK_NDR either"
+    assert (unsent in smaller.sentence) is not passes
 
 
 def test_experiments_with_frames_that_were_not_sent_help_nothing(tmp_path):

@@ -105,6 +105,8 @@ class SmallerLoad(Record):
     """Duration of the trial."""
     loss_ratio: Ratio
     """What the SUT lost of the frames that count for the goal."""
+    other_ratio: Ratio = 0.0
+    """Share of these frames that is missing for other reasons: unsent, late, or dropped by the generator."""
     passed: bool
     """Whether the trial met the goal's loss ratio."""
 
@@ -121,6 +123,11 @@ class SmallerLoad(Record):
         if self.passed:
             least = f"min_load={self.load_per_interface_fps:.3g} fps"
             return f"{tried} and met {self.goal}. Search from a smaller load: {least}"
+        if self.other_ratio:
+            others = (
+                f"{format_ratio(self.other_ratio)} were unsent, late or dropped by the generator"
+            )
+            return f"{tried}, but {others}, so it did not meet {self.goal} either"
         return f"{tried} and did not meet {self.goal} either"
 
 
@@ -245,12 +252,14 @@ class AfterSearch:
         step = self._testbed.load_step(self._request.profile)
         result = self._measure(wanted.sendable(step), NO_CHANGE)
 
+        lost = sut_loss_ratio(result)
         # Record: what the trial has shown.
         return SmallerLoad(
             goal=str(self._goal),
             load_per_interface_fps=result.input.load,
             duration_s=result.input.duration,
-            loss_ratio=sut_loss_ratio(result),
+            loss_ratio=lost,
+            other_ratio=max(0.0, result.loss_ratio - lost),
             passed=self._passes(result),
         )
 
