@@ -308,6 +308,15 @@ def test_late_frames_were_not_lost():
     assert loss_places(late) is None
 
 
+def test_a_trial_whose_frames_were_only_unsent_says_nothing_of_places():
+    lab = Lab(spec(254), seed=1)
+    for load in LOADS:
+        lab.trial(load, 0.5, of_flows(QUEUE)(lab.order))
+    lab.trial(10e3, 0.5, none)
+    starved = lab.trials[-1].model_copy(update={"loss_ratio": 2e-4, "unsent_frames": 1})
+    assert loss_places([*lab.trials[:-1], starved]) == loss_places(lab.trials)
+
+
 @pytest.mark.parametrize("flows", [2, 8, 16, 64])
 def test_every_nth_frame_at_one_load_is_no_flow(flows):
     lab = Lab(spec(flows))

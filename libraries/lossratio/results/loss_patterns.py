@@ -65,10 +65,12 @@ def loss_places(trials: Sequence[Trial]) -> LossPlaces | None:
     if not seen:
         return None
 
-    least = min(trial.loss_ratio for trial in used if trial.loss_ratio > 0.0)
-    little = {trial.number for trial in used if trial.loss_ratio <= _LITTLE * least}
+    located_in = {one.trial for one in seen}
+    ratios = {trial.number: trial.loss_ratio for trial in used if trial.number in located_in}
+    least = min(ratios.values())
+    little = {number for number, ratio in ratios.items() if ratio <= _LITTLE * least}
     parts = [seen]
-    if len(little) < len({one.trial for one in seen}):
+    if len(little) < len(located_in):
         parts.append([one for one in seen if one.trial in little])
     found = [pattern for part in parts for pattern in _patterns(part, used)]
     looked_at = len(found)
@@ -101,7 +103,7 @@ def loss_places(trials: Sequence[Trial]) -> LossPlaces | None:
     # Record: what is known about the places.
     return LossPlaces(
         located_frames=located,
-        trials=len({one.trial for one in seen}),
+        trials=len(located_in),
         looked_at=looked_at,
         patterns=said,
         without_pattern=None if said else _without_pattern(seen, found),
