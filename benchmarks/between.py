@@ -3,14 +3,22 @@
 As root, it makes each network in namespaces of a mount namespace of its own (start it under ``unshare --mount --net
 --pid --fork --mount-proc --propagation private``). In each of them, a policer lets 2,000 frames per second
 through, and a burst of 40: in the trials of half a second that the quick goals have, 2,080 frames per second.
+
+With ``--stalls``, programs of a higher priority than the generator's hold each processor for 4 ms, on average five
+times a second. With ``--killed``, each measurement is killed after some trials, and resumed as soon as it can be.
 """
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import random
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -133,28 +141,72 @@ address client vlan10 10.0.1.2/24; address server eth1 10.0.1.3/24
 }
 
 
+MEASURE = """
+"$@" --output $output
+"""
+# Exit status 75: the killed measurement has still reserved both ends.
+KILL_AND_RESUME = """
+"$@" --output $output & measuring=$!
+while kill -0 $measuring && [ $(cat $output/trials/* 2>/dev/null | wc -l) -lt 5 ]; do sleep 0.1; done
+kill -9 $measuring
+status=75
+while [ $status = 75 ]; do
+    sleep 5
+    status=0
+    "$@" --resume $output || status=$?
+done
+exit $status
+"""
+STALL, BETWEEN_STALLS, PRIORITY = 0.004, 0.2, 60
+
+
 @click.command(help=__doc__)
 @click.option("--only", type=click.Choice(list(KINDS)), multiple=True, help="These kinds; all, unless given.")
-def main(only: tuple[str, ...]) -> None:
+@click.option("--times", default=1, show_default=True, help="Measurements of each kind.")
+@click.option("--stalls", is_flag=True, help="Stall all processors again and again.")
+@click.option("--killed", is_flag=True, help="Kill each measurement with SIGKILL, and resume it.")
+def main(only: tuple[str, ...], times: int, stalls: bool, killed: bool) -> None:
     """Measures, and prints a table."""
-    click.echo(f"{'network':22} {'truth':>8} {'lower':>8} {'upper':>8} {'enclosed':>9} {'seconds':>8}")
-    for kind in only or KINDS:
-        with tempfile.TemporaryDirectory() as folder:
-            click.echo(f"{kind:22} {_measured(kind, Path(folder) / 'out')}")
+    click.echo(f"{'network':22} {'truth':>8} {'lower':>8} {'upper':>8} {'enclosed':>9} {'seconds':>8}  limit")
+    measure = KILL_AND_RESUME if killed else MEASURE
+    with _stalled(os.sched_getaffinity(0) if stalls else set()):
+        for kind in (only or tuple(KINDS)) * times:
+            with tempfile.TemporaryDirectory() as folder:
+                click.echo(f"{kind:22} {_measured(kind, Path(folder) / 'out', measure)}")
 
 
-def _measured(kind: str, output: Path) -> str:
+@contextmanager
+def _stalled(processors: set[int]) -> Iterator[None]:
+    """Stalls these processors until the end of the block."""
+    stalling = [multiprocessing.Process(target=_stall, args=(processor,), daemon=True) for processor in processors]
+    for one in stalling:
+        one.start()
+    try:
+        yield
+    finally:
+        for one in stalling:
+            one.kill()
+
+
+def _stall(processor: int) -> None:
+    """Holds a processor again and again."""
+    os.sched_setaffinity(0, {processor})
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
+    while True:
+        time.sleep(random.expovariate(1.0 / BETWEEN_STALLS))
+        end = time.monotonic() + STALL
+        while time.monotonic() < end:
+            pass
+
+
+def _measured(kind: str, output: Path, measure: str) -> str:
     """The row of a kind."""
-    ready = BEGIN + KINDS[kind] + 'exec "$@"\n'
+    ready = BEGIN + KINDS[kind] + f"output={output}\n" + measure
     command = [sys.executable, "-m", "lossratio", "between", "client", "server", "--max-load", "10 kfps"]
     own = ["unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "--propagation", "private"]
     began = time.monotonic()
     done = subprocess.run(
-        [*own, "sh", "-c", ready, "sh", *command, "--output", str(output)],
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
+        [*own, "sh", "-c", ready, "sh", *command], capture_output=True, text=True, timeout=600, check=False
     )
     seconds = time.monotonic() - began
     if done.returncode:
@@ -165,12 +217,13 @@ def _measured(kind: str, output: Path) -> str:
         return f"failed: the result is one of {result.kind}"
     ndr = result.goals[0]
     lower, upper = ndr.bounds
-    if lower is None or upper is None:
+    if lower is None or upper is None or ndr.result is None:
         return "failed: no bound was found"
     truth = RATE + BURST / ndr.goal.final_trial_duration_s
     is_enclosed = lower.per_interface_fps <= truth <= upper.per_interface_fps
     numbers = f"{truth:8,.0f} {lower.per_interface_fps:8,.0f} {upper.per_interface_fps:8,.0f}"
-    return f"{numbers} {'yes' if is_enclosed else 'no':>9} {seconds:8.0f}"
+    limit = "proved" if ndr.result.regular else ndr.result.reason
+    return f"{numbers} {'yes' if is_enclosed else 'no':>9} {seconds:8.0f}  {limit}"
 
 
 if __name__ == "__main__":

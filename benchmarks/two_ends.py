@@ -2,7 +2,8 @@
 
 As root, it makes three namespaces in a mount namespace of its own (start it under ``unshare --mount --net``): a tester
 with two ports, and two hosts with one port each, all behind one bridge. It also compares, for every trial of the hosts,
-what the agents counted with the counters of both hosts' kernels.
+what the agents counted with the counters of both hosts' kernels. With ``--ssh``, the hosts are machines that are
+reached by an sshd of their own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from statistics import median, quantiles
 
 import click
@@ -42,17 +44,39 @@ join() {
 for node in tester client server; do ip netns add $node; sysctl_of $node; done
 join tester west; join tester east; join client eth1; join server eth1
 """
+KEYS = Path("/run/keys")
+# Each host has an address of its own for SSH, on a link that no test traffic uses.
+SSHD = f"""
+set -e
+mkdir -p /run/sshd {KEYS}
+for key in host user; do ssh-keygen -q -t ed25519 -N '' -f {KEYS}/$key; done
+reach() {{
+    ip link add to-$1 type veth peer name reach netns $1
+    ip address add $2.1/24 dev to-$1
+    ip link set to-$1 up
+    ip -n $1 address add $2.2/24 dev reach
+    ip -n $1 link set reach up
+    ip netns exec $1 /usr/sbin/sshd -f /dev/null -h {KEYS}/host -o ListenAddress=$2.2 -o UsePAM=no -o StrictModes=no \\
+        -o AuthorizedKeysFile={KEYS}/user.pub
+}}
+reach client 192.168.1; reach server 192.168.2
+"""
+ADDRESSES = {"client": "192.168.1.2", "server": "192.168.2.2"}
 
 
 @click.command(help=__doc__)
 @click.option("--trials", default=40, show_default=True, help="Trials at each.")
 @click.option("--load", default=5000.0, show_default=True, help="Frames per second in each direction.")
 @click.option("--duration", default=0.2, show_default=True, help="Seconds of each trial.")
-def main(trials: int, load: float, duration: float) -> None:
+@click.option("--ssh", is_flag=True, help="Reach both hosts by SSH.")
+def main(trials: int, load: float, duration: float, ssh: bool) -> None:
     """Measures, and prints a table."""
     subprocess.run(["sh", "-c", BUILD], check=True)
+    if ssh:
+        subprocess.run(["sh", "-c", SSHD], check=True)
     with ExitStack() as opened:
-        sessions = {name: opened.enter_context(NodeSession.connect(name, _node(name))) for name in NAMES}
+        nodes = {name: _machine(name) if ssh and name in ADDRESSES else _node(name) for name in NAMES}
+        sessions = {name: opened.enter_context(NodeSession.connect(name, node)) for name, node in nodes.items()}
         one = opened.enter_context(AgentClient.start(sessions["tester"], python=sys.executable))
         two = opened.enter_context(AgentClient.start(sessions["client"], sessions["server"], python=sys.executable))
         _configure(one, ("west", "east"))
@@ -77,8 +101,18 @@ def main(trials: int, load: float, duration: float) -> None:
 
 
 def _node(name: str) -> Node:
-    interfaces = {port: Interface(name=port) for port in NAMES[name]}
-    return Node(type="TG", netns=name, interfaces=interfaces)
+    return Node(type="TG", netns=name, interfaces=_interfaces(name))
+
+
+def _machine(name: str) -> Node:
+    host_key = (KEYS / "host.pub").read_text().strip()
+    return Node(
+        type="TG", host=ADDRESSES[name], key_file=KEYS / "user", host_key=host_key, interfaces=_interfaces(name)
+    )
+
+
+def _interfaces(name: str) -> dict[str, Interface]:
+    return {port: Interface(name=port) for port in NAMES[name]}
 
 
 def _configure(agent: AgentClient, ports: Sequence[str]) -> None:

@@ -26,6 +26,10 @@ _IN_FLIGHT_DECAY = 0.9
 """What is left of an allowance for frames on their way after an early verdict that proved right."""
 REPEATS = 3
 """How often a trial is measured again, unless said otherwise."""
+SHORT = 1.0
+"""Seconds: shorter trials are measured again more often, as that takes little time."""
+SHORT_REPEATS = 9
+"""How often a short trial is measured again: beside other work on the machine, one of ten is sent in time."""
 BURST_LATENESS = 0.005
 """Share of a burst's duration by which its last frame may leave late."""
 CHECK_LOAD = 100.0
@@ -63,7 +67,8 @@ class TrafficMeasurer:
         repeats: How often a trial is measured again at most. It is measured again if its counters were refused, or if
             the generator left frames unsent; frames that the SUT lost make no difference. The last attempt counts,
             with its unsent frames. So does the second attempt with a larger share of unsent frames than `FALTERING`;
-            from then on, at that load or a higher one, the first such attempt counts.
+            from then on, at that load or a higher one, the first such attempt counts. None: `REPEATS`; and for unsent
+            frames `SHORT_REPEATS` in short trials, until these do not help at that load or a lower one.
         tolerance: Seconds of traffic that may be missing without counting as unsent.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
         reset: Makes devices as they are before a trial, where they can be reset: before all traffic, and before the
@@ -80,7 +85,7 @@ class TrafficMeasurer:
         *,
         idle_time: float = 0.0,
         quiet_since: float | None = None,
-        repeats: int = REPEATS,
+        repeats: int | None = None,
         tolerance: float = trials.START_TOLERANCE,
         ramp: float = 0.0,
         reset: Callable[[], None] = lambda: None,
@@ -93,12 +98,14 @@ class TrafficMeasurer:
         self._forget = forget
         self._look = look
         self._idle_time = idle_time
-        self._repeats = repeats
+        self._repeats = REPEATS if repeats is None else repeats
+        self._short_repeats = SHORT_REPEATS if repeats is None else repeats
         self._output = partial(trials.output_from_counters, tolerance=tolerance)
         self._ramp = ramp
         self._quiet_since: float | None = None
         self._rested_since = time.monotonic() if quiet_since is None else quiet_since
         self._limit = math.inf
+        self._hopeless = math.inf
         self._in_flight = trials.IN_FLIGHT
         self._late_frames = late_frames or trials.LateFrames()
         # Traffic before this was sent by another agent, or is of a check.
@@ -116,16 +123,23 @@ class TrafficMeasurer:
             return self._measure_in_time(trial)
 
         started = time.monotonic()
-        beyond = 0
-        for repeats in range(self._repeats):
+        most = self._repeats
+        if trial.duration < SHORT and trial.load < self._hopeless:
+            most = self._short_repeats
+        beyond = refused = repeats = 0
+
+        while repeats < most and refused < self._repeats:
+            repeats += 1
             try:
                 output = self._measure_once(trial, started)
             except trials.NegativeLossError:
+                refused += 1
                 continue
 
             certain_above = trial.certain_above or 0.0
             if output.decided_after is not None and output.loss_ratio <= certain_above:
                 # More frames were on their way than expected, so nothing was certain.
+                refused += 1
                 continue
 
             missing = output.unsent_frames or 0
@@ -135,18 +149,19 @@ class TrafficMeasurer:
             if is_limit:
                 self._limit = min(self._limit, trial.load)
             if is_limit or not unsent:
-                return replace(output, repeats=repeats)
+                return replace(output, repeats=repeats - 1)
 
         try:
-            return replace(
-                self._measure_once(replace(trial, certain_above=None), started),
-                repeats=self._repeats,
-            )
+            output = self._measure_once(replace(trial, certain_above=None), started)
         except trials.NegativeLossError as error:
             raise trials.NegativeLossError(
-                f"{error} {self._repeats} earlier attempts failed in the same way, or because the generator "
+                f"{error} {repeats} earlier attempts failed in the same way, or because the generator "
                 "faltered."
             ) from error
+
+        if trial.duration < SHORT and output.unsent_frames:
+            self._hopeless = min(self._hopeless, trial.load)
+        return replace(output, repeats=repeats)
 
     def latency(self, load: float, duration: float) -> trials.LatencyOutput:
         """Performs a trial whose frames say how long they took; see `AgentClient.latency`.

@@ -89,7 +89,7 @@ def test_frames_that_were_not_sent_are_not_lost_where_a_goal_allows_loss(lost, u
 def test_what_the_generator_limited_is_not_proved():
     trials = [*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, unsent=300)] * 21]
     (told,) = sentences(throughput_of(trials))
-    assert told.endswith("without loss; the limit is not proved: the generator's limit, not the SUT's.")
+    assert told.endswith("without loss; the SUT may forward more: the generator's limit, not the SUT's.")
 
 
 def test_the_maximum_load_is_no_limit_of_the_device():

@@ -66,7 +66,7 @@ def test_doubts_come_directly_after_the_sentences():
 def test_the_message_of_a_search_that_found_the_generators_limit():
     trials = [*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, unsent=300)] * 21]
     lines = lines_of(throughput_of(trials))
-    assert lines[0].endswith(f"each way without loss; the limit is not proved: {GENERATOR_LIMIT}.")
+    assert lines[0].endswith(f"each way without loss; the SUT may forward more: {GENERATOR_LIMIT}.")
     assert lines[1] == f"NDR (loss ratio at most 0 %): irregular: {GENERATOR_LIMIT}"
     assert lines[-1] == "The generator could not send 6,300 frames in 21 of the trials."
 

@@ -86,6 +86,32 @@ def test_a_generator_that_falters_again_and_again_is_believed():
     assert output.loss_ratio == pytest.approx(0.03)
 
 
+def test_a_short_trial_is_measured_again_until_it_was_sent():
+    agent = Agent(*[(99, 99)] * 8, 100)
+    output = TrafficMeasurer(agent).measure(TrialInput(0.5, 200.0))
+    assert (output.loss_ratio, output.unsent_frames, output.repeats) == (0.0, 0, 8)
+
+
+def test_nine_repetitions_of_a_short_trial_that_do_not_help_are_not_tried_again_at_that_load():
+    agent = Agent(*[(99, 99)] * 28)
+    measurer = TrafficMeasurer(agent)
+    outputs = [measurer.measure(TrialInput(0.5, load)) for load in (200.0, 200.0, 199.0, 202.0)]
+    assert [(output.unsent_frames, output.repeats) for output in outputs] == [(1, 9), (1, 3), (1, 9), (2, 3)]
+    assert agent.counts == []
+
+
+def test_a_long_trial_is_measured_again_three_times_at_most():
+    output = TrafficMeasurer(Agent(*[(99, 99)] * 4)).measure(TRIAL)
+    assert (output.unsent_frames, output.repeats) == (1, 3)
+
+
+def test_counters_that_are_refused_in_a_short_trial_are_asked_for_four_times():
+    agent = Agent(101, 101, 101, 101)
+    with pytest.raises(NegativeLossError, match="3 earlier attempts failed"):
+        TrafficMeasurer(agent).measure(TrialInput(0.5, 200.0))
+    assert agent.counts == []
+
+
 def test_a_load_beyond_the_generators_limit_is_measured_twice_and_larger_loads_once():
     agent = Agent((90, 90), (90, 90), (80, 80), (89, 89), (88, 88))
     measurer = TrafficMeasurer(agent)

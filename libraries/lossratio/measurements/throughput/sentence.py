@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from lossratio.measurements.throughput.evidence import is_least
 from lossratio.measurements.throughput.result import GoalReport, GoalsResult, QuestionAsked
 from lossratio.records import Rate
 from lossratio.results import LoadSemantics, Traffic, Trial, share_missing_in_words
@@ -30,6 +31,8 @@ def sentences(result: GoalsResult) -> Iterator[str]:
         found = _found(report, lower, result.trials, frames)
         if lower == result.max_load.rate:
             yield f"{found}; that is the maximum load, and the SUT may forward more."
+        elif is_least(report.result.reason):
+            yield f"{found}; the SUT may forward more: {report.result.reason}."
         elif upper is None or not report.result.regular:
             yield f"{found}; the limit is not proved: {report.result.reason}."
         else:
