@@ -12,10 +12,13 @@ PROSE = re.split(r"\nOn your own testbed::\n", (ROOT / "README.rst").read_text()
 
 CLAIMS = {
     "or a box that you cannot log in to": ("testbed/test_black_box.py", "def test_"),
-    "lossratio counts them apart": ("test_counters.py", "a_generator_that_sent_nothing_is_all_loss_and_all_unsent"),
+    "are counted separately from frames that the generator failed to send": (
+        "test_counters.py",
+        "a_generator_that_sent_nothing_is_all_loss_and_all_unsent",
+    ),
     "is an error, never a number": ("testbed/test_repair.py", "a_trial_during_which_the_testbed_was_lost_is_not"),
     "gets no credit.": ("test_integrity.py", "a_copy_never_makes_up_for_a_lost_frame"),
-    "A single MLRsearch (RFC 9971) finds all goals": (
+    "A single search by MLRsearch (RFC 9971) finds NDR and PDR together": (
         "mlrsearch/test_mlrsearch_controller.py",
         "a_knee_is_enclosed_by_every",
     ),
@@ -39,11 +42,11 @@ CLAIMS = {
     ),
     "between the bounds, 50,942 and 51,197 fps": ("../../tools/release-check", "demo"),
     "is a page with all results": ("test_site.py", "no_page_fetches_anything_from_another_host"),
-    "or is too busy, the demo simulates the bridge and gives the reason": (
+    "or is far too busy, the demo simulates the bridge and tells you why": (
         "commands/test_demo.py",
         "where_the_machine_is_too_busy_for_less_traffic_the_demo_is",
     ),
-    "On a busy machine, the bridge of the demo passes less": (
+    "On a busy machine, the demo sets a lower limit": (
         "commands/test_demo.py",
         "where_the_machine_is_too_busy_the_demo_sends_less",
     ),
