@@ -99,7 +99,7 @@ def reading_text(readme: str) -> str:
         f"(the relevant lower bound), and that {bounds[1]} do not (the relevant upper bound). Of the {lower} that were "
         f"offered, {forwarded} came back: that is the **conditional throughput**, the typical forwarding rate at the "
         "lower bound. Because some loss is allowed, it is less than the lower bound. It is the number to quote, and "
-        "the bounds show how precisely the search located it."
+        "the bounds show how precisely it is known."
     )
     return f"```\n{sentence[0]}\n```\n\n{textwrap.fill(meaning, 120)}\n"
 

@@ -255,6 +255,69 @@ FIGURES = {
     ),
     "bisection, right": Figure("builds.md", r"2 % / 1 % \| # %", "{:.0f} %"),
     "bisection, measurements": Figure("builds.md", r"2 % / 1 % \| # % \| #", "{1:.0f}"),
+    "as before, 1 %, missed": Figure(
+        "as-before.md", rf"\| 0.99 {_AS_BEFORE} \| 1.01 {_AS_BEFORE}", lambda *cells: _missed(336)(cells[0], cells[4])
+    ),
+    "latency by two clocks": Figure(
+        "two-ends.md", r"stated # to # µs on average .right to # µs", "{:.0f} to {:.0f} µs ± {:.1f} µs"
+    ),
+    "latency by one clock": Figure("two-ends.md", r"the averages were # to # µs", "{:.0f} to {:.0f} µs"),
+    "connections per second inside the kernel": Figure(
+        "connections-in-kernel.md", r"One trial of # at #/s: all established", "{1:,.0f}"
+    ),
+    "connections in one trial": Figure(
+        "connections-in-kernel.md", r"One trial of # at #/s: all established", "{0:,.0f}"
+    ),
+    "trials with early verdicts": Figure("early-verdicts.md", r"Of # trials of 0.25 s", "{:,.0f}"),
+    "flows by bits": Figure("integrity.md", r"held # of # flows, and never the others", "{:.0f} of {:.0f}"),
+    "time to compare": Figure("integrity.md", r"frames per direction are compared, in some # ms", "{:.0f} ms"),
+    "rate with integrity": Figure(
+        "integrity.md", r"through the bridge #, # and #\.", "{0:,.0f} to {2:,.0f}", after="What it costs"
+    ),
+    "call of an XDP program": Figure(
+        "generator-in-kernel.md", r"A call takes # µs, and not # ms", "{:.0f} µs and not {:.0f} ms"
+    ),
+    "found for 1,561,500": Figure(
+        "generator-in-kernel.md", r"Searches found # to # for #, half of them", "{0:,.0f} for {2:,.0f}"
+    ),
+    "capacity with a cpumap": Figure(
+        "generator-in-kernel.md", r"the capacity went from # to # million", "{:.2f} to {:.2f} million"
+    ),
+    "cost of comparing": Figure(
+        "generator-in-kernel.md",
+        r"counting only # million frames/s, everything compared and timed # million",
+        lambda counted, compared: f"{100.0 * (1.0 - compared / counted):.0f} % of {counted} million",
+    ),
+    "too low with a memory": Figure(
+        "changing-suts.md", r"had a regular result for RFC 2544's goal, # % below", "{:.0f} %"
+    ),
+    "time of the rest": Figure("changing-suts.md", r"it took # to # s in the mean", "{:.0f} to {:.0f} s"),
+    "8 queues by the functions": Figure(
+        "plrsearch.md", r"\| 8 queues, 3 % apart \| 7 \| 6 \| [\d.]+ \| [\d.]+ \| 0 \| -#", "{:.2f} %"
+    ),
+    "sum over points": Figure(
+        "soak-likelihood.md",
+        r"means are off by .# standard deviations, and evidence by .# nats",
+        "0.{:03.0f} standard deviations and 0.{:03.0f} nats",
+    ),
+    "write the site": Figure(
+        "site.md", r"write the site \| # s [^|]+\| # s", lambda *seconds: f"{_range('{:.0f}', *seconds)} s"
+    ),
+    "open a view": Figure("site.md", r"two builds compared .\d s \| (\.\d) to # s", "{:.1f} to {:.1f} s"),
+    "searches that digests compare": Figure("changing-suts.md", r"results in all of # searches", "{:,.0f}"),
+    "false alarms of trends": Figure("trends.md", r"\| 2 \(default\) \| [\d.]+ % \| # %", "{:.2f} %"),
+    "request to TRex": Figure(
+        "trex.md", r"a request to TRex takes # ms, one for the state of a port # ms", "{:.1f} to {:.1f} ms"
+    ),
+    "trial with TRex": Figure("trex.md", r"a trial took # ms at least before, and # ms now", "{1:.0f} ms"),
+    "NDR with stalls": Figure(
+        "unsent-frames.md",
+        r"policed to # frames per second had an NDR of #\.",
+        "{:,.0f} frames/s had an NDR of {:,.0f}",
+    ),
+    "what small stalls move": Figure("unsent-frames.md", r"below its truth by # to # %", "{1:.2f} %"),
+    "VPP without priority": Figure("vpp-startup.md", r"found up to #\.", "{:,.0f}"),
+    "VPP with priority": Figure("vpp-startup.md", r"(29,\d+) to #\. VPP on cards", "{:,.0f} to {:,.0f}"),
 }
 """All figures that pages take from records."""
 
