@@ -293,7 +293,7 @@ class XdpGenerator:
         while silent and time.monotonic() < end:
             time.sleep(_CHECK_SECONDS)
             links = self._ports.after()
-            silent = [one for one in unknown if one.has_counted_none(links)]
+            silent = [one for one in unknown if one.has_counted_few(links)]
 
         if silent:
             raise AgentError(
