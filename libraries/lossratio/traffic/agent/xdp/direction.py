@@ -325,7 +325,12 @@ class ActiveDirection:
         Some of what it has counted may be the system's own, such as IPv6's search for routers.
         """
         before, left = self._transmitted, transmitted(now[self.transmit])
-        return before is not None and left is not None and 2 * (left[1] - before[1]) < self._given()
+        return before is not None and left is not None and 2 * (left[1] - before[1]) < self.given()
+
+    def given(self) -> int:
+        """Frames that the port was given since the traffic began, with those of its ramp."""
+        segments = range(self._trial.ramp_segments + len(self._trial.steps))
+        return sum(part.sent for one in self.sharing for part in one._parts_sent(segments))
 
     def late(self) -> int:
         """Late frames of the last traffic since they were counted."""
@@ -340,7 +345,7 @@ class ActiveDirection:
         if self._elsewhere is not None:
             return self._elsewhere.refused
         before = self._ports.before[self.transmit]
-        return refused_frames(before, now[self.transmit], self._transmitted, self._given(), is_over=is_over)
+        return refused_frames(before, now[self.transmit], self._transmitted, self.given(), is_over=is_over)
 
     def _uncounted(self, after: Mapping[str, Link]) -> int:
         """Frames that the port may have refused without counting them."""
@@ -349,12 +354,7 @@ class ActiveDirection:
         now = self._handed_over_by(after)
         if now is None or self._handed_over is None:
             return 0
-        return max(0, self._given() - (now - self._handed_over))
-
-    def _given(self) -> int:
-        """Frames that the port was given since the traffic began, with those of its ramp."""
-        segments = range(self._trial.ramp_segments + len(self._trial.steps))
-        return sum(part.sent for one in self.sharing for part in one._parts_sent(segments))
+        return max(0, self.given() - (now - self._handed_over))
 
     def _check_refused(self, missed: int, given: int) -> None:
         """Makes sure that missing frames are none that the port refused without counting them."""

@@ -48,7 +48,9 @@ PERMIT_SECONDS = 10.0
 traffic has its end in the program. An agent that ends or is stopped ends its senders: they are its threads."""
 _NATIVE_REFUSED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ERANGE, errno.ENOMEM, errno.ENOSPC, errno.EBUSY)
 _WAY_OUT = "Use 'kind: afpacket' for this TG, or 'kind: auto', which does so by itself."
-_PROOF = Plan(((1000.0, 0.02),))
+_PROOF = Plan(((1000.0, 0.02),), is_burst=True)
+"""A sender that stalls for a moment sends it all the same: a driver that is given nothing proves nothing."""
+_MOST_PROOFS = 5
 _COUNTING_SECONDS = 2.0
 """Seconds within which a driver counts what its card has sent."""
 _CHECK_SECONDS = 0.1
@@ -280,14 +282,25 @@ class XdpGenerator:
         """Sends some frames where the kernel does not say whether a driver sends what programs redirect to it.
 
         Raises:
-            AgentError: If a driver takes these frames, and sends none.
+            AgentError: If a driver takes these frames, and sends none, or none could be sent.
         """
         ports = self._ports.before
         unknown = [one for one in self._directions if one.sends_here and is_sending_unknown(ports[one.transmit])]
         if not unknown:
             return
 
-        self._send(_PROOF, lambda: None)
+        for _ in range(_MOST_PROOFS):
+            self._send(_PROOF, lambda: None)
+            stalled = [one for one in unknown if not one.given()]
+            if not stalled:
+                break
+        else:
+            raise AgentError(
+                "no_xdp",
+                f"The sender of {stalled[0].transmit} had no processor when its frames were due, so it is not known "
+                f"whether the driver sends frames of XDP programs. {_WAY_OUT}",
+            )
+
         end = time.monotonic() + _COUNTING_SECONDS
         silent = unknown
         while silent and time.monotonic() < end:
