@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -503,6 +504,7 @@ class OpeningMeasurer:
                 )
 
         exchange = trial.exchange or self._exchange
+        began = time.monotonic()
         output = self._measurer.measure(replace(trial, exchange=exchange, certain_above=None))
         established = sum(direction.received_frames for direction in output.directions)
         if established and self._unseen and self._exchange.closing is None:
@@ -510,12 +512,33 @@ class OpeningMeasurer:
             for name, table in self._unseen.items():
                 count = table.count()
                 if count < established:
-                    raise DutError(
-                        f"{name} has {count:,} entries after {established:,} connections were established through "
-                        "it: it forwards without state. Look for rules that exempt this traffic (notrack), or "
-                        "measure it as a stateless device (stateless=True)."
-                    )
+                    took = time.monotonic() - began
+                    raise _missing_entries(name, count, established, took, self._timeouts[name])
 
             self._unseen = {}
 
         return output
+
+
+def _missing_entries(
+    name: str, count: int, established: int, seconds: float, timeout: float
+) -> DutError:
+    """The error for a table that has fewer entries than connections were established through it.
+
+    Args:
+        name: The device.
+        count: Its entries.
+        established: The connections.
+        seconds: From before the first connection was opened until the entries were counted.
+        timeout: Seconds after which the device forgets a connection.
+    """
+    found = f"{name} has {count:,} entries after {established:,} connections were established through it"
+    if seconds >= timeout:
+        return DutError(
+            f"{found}. They were counted {seconds:.3g} s after the first one was opened, and {name} forgets a "
+            f"connection after {timeout:g} s, so it may have kept them or not. Raise its time-out (udp_timeout)."
+        )
+    return DutError(
+        f"{found}: it forwards without state. Look for rules that exempt this traffic (notrack), or "
+        "measure it as a stateless device (stateless=True)."
+    )

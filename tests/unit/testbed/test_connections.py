@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -189,6 +190,22 @@ def test_a_device_that_forwards_without_state_is_found_out():
         opening_by(Passing(), table).measure(TrialInput(1.0, 100.0))
     table.entries = 100
     assert opening_by(Passing(), table).measure(TrialInput(1.0, 100.0)).directions
+
+
+def test_entries_that_are_counted_after_their_time_out_do_not_show_a_device_without_state():
+    class Slow:
+        def measure(self, trial):
+            time.sleep(0.1)
+            counters = DirectionCounters("a>b", intended_frames=100, sent_frames=100, received_frames=100)
+            return TrialOutput(0.0, sent_frames=100, directions=(counters,))
+
+    class Forgetful(Table):
+        def timeout_of(self, tcp_state):
+            return 0.1
+
+    opening = opening_by(Slow(), Forgetful())
+    with pytest.raises(DutError, match=r"has 0 entries .* forgets a connection after 0.1 s.* \(udp_timeout\)\.$"):
+        opening.measure(TrialInput(0.01, 100.0))
 
 
 @pytest.mark.netns
