@@ -241,6 +241,31 @@ def test_the_headline_has_the_length_of_the_trials_beyond_which_nothing_is_known
     assert said in message(result.model_copy(update={"critical_load": critical}))
 
 
+def in_the_long_run(*longer, **fields):
+    """What the message says of longer trials than most; None: nothing."""
+    usual = [JournalEntry(counted_trial(149e3, duration=1.0)) for _ in range(4)]
+    result = soak(trials=[*usual, *longer])
+    critical = guarded(**fields).critical_load.model_copy(update={"trial_s": 1.0})
+    shown = " ".join(message(result.model_copy(update={"critical_load": critical})).split())
+    return shown.partition("in the long run not known: ")[2].partition(". All")[0] or None
+
+
+def test_a_soak_without_long_trials_says_that_the_long_run_is_not_known():
+    starved = stalled(0.05, duration=12.5)
+    assert in_the_long_run() == "no longer trials were made"
+    others = ", as the generator did not send the others in time"
+    said = f"too few of the longer trials count (0 of 2, of 12.5 s){others}"
+    assert in_the_long_run(starved, starved) == said
+    one = JournalEntry(counted_trial(149e3, duration=12.5))
+    assert in_the_long_run(one, starved) == f"too few of the longer trials count (1 of 2, of 12.5 s){others}"
+    assert in_the_long_run(one) == "too few of the longer trials count (1 of 1, of 12.5 s)"
+
+
+@pytest.mark.parametrize("fields", [{"protocol_s": 12.5}, {"verdict": Verdict.CONTRADICTED}])
+def test_where_long_trials_say_something_nothing_is_said_to_be_unknown(fields):
+    assert in_the_long_run(**fields) is None
+
+
 def verified(rarest, protocol, elapsed=300.0):
     """The result with a verified load, and what it is worth."""
     result = guarded(verdict=Verdict.VERIFIED, protocol_s=protocol, missing_frames=None, missing_s=None)

@@ -6,7 +6,7 @@ from typing import Any
 
 from lossratio.drawing import xml_text
 from lossratio.measurements.soak.result import CriticalLoad, SoakResult
-from lossratio.plrsearch import TIME_FOR_RARE, GuardStatement, Verdict
+from lossratio.plrsearch import LONG, TIME_FOR_RARE, GuardStatement, Verdict
 from lossratio.units import format_frame_rate
 
 _RARE = 300.0
@@ -82,6 +82,9 @@ def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[
     """What is said in words, and of what: on the console, and in the table."""
     if critical_load.guard is not None:
         yield "without a model", str(critical_load.guard)
+        long_run = _long_run(result, critical_load, critical_load.guard)
+        if long_run is not None:
+            yield "in the long run", long_run
     weights = ", ".join(
         f"{function.name} {function.weight:.3g}" for function in critical_load.functions
     )
@@ -102,6 +105,27 @@ def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[
             note = f" (the interval is {wider:.3g} times as wide for that)"
 
         yield "ended by", f"{critical_load.ended_by}{note}"
+
+
+def _long_run(result: SoakResult, critical_load: CriticalLoad, guard: GuardStatement) -> str | None:
+    """Why nothing is known of longer trials than most; None: long trials say something, or most are not known."""
+    usual = critical_load.trial_s
+    if usual is None or guard.protocol_s is not None or guard.verdict is Verdict.CONTRADICTED:
+        return None
+
+    longer = [trial for trial in result.trials if trial.duration_s > LONG * usual]
+    counted = sum(trial.set_aside is None for trial in longer)
+    why = "no longer trials were made"
+    if longer:
+        seconds = f"{longer[-1].duration_s:.3g} s"
+        why = f"too few of the longer trials count ({counted} of {len(longer)}, of {seconds})"
+    if counted < len(longer):
+        why += ", as the generator did not send the others in time"
+
+    return (
+        f"not known: {why}. All that is stated holds in trials of {usual:.3g} s, in which a bucket or a buffer lets "
+        "more through than in the long run"
+    )
 
 
 def fit_table(result: SoakResult, critical_load: CriticalLoad) -> str:
