@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from lossratio.dut.changes import Changes
 from lossratio.nodes import BackgroundProgram, DutNode, before_ordinary, reason, shown
 
-READY_TIMEOUT = 30.0
-"""Seconds that a program may take until it answers."""
+READY_TIMEOUT = 120.0
+"""Seconds that a program may take until it answers. It clears hugepages, and waits for the links of its cards. One that
+dies meanwhile is an error at once."""
 _POLL = 0.1
 
 

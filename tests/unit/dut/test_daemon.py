@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 from waiting import wait_until
@@ -104,6 +105,16 @@ def test_a_program_whose_files_cannot_be_written_is_not_started_and_the_reason_i
     )
     complaint = f"it did not start: cannot write files as {tmp_path}/server.pid, is the disk full?\n"
     assert (shell.returncode, shell.stderr) == (1, complaint)
+
+
+def test_a_program_that_runs_may_take_longer_than_a_minute_until_it_answers(changes, daemon, monkeypatch):
+    looks = iter(range(0, 1000, 10))
+    clock = SimpleNamespace(monotonic=lambda: next(looks), sleep=lambda _: None)
+    monkeypatch.setattr("lossratio.dut.daemon.time", clock)
+    program = daemon("exec sleep 60")
+    answers = iter([False] * 9 + [True])
+    program.start(changes, lambda: next(answers))
+    assert program.is_alive()
 
 
 def test_a_program_that_never_answers_is_given_up(changes, daemon):
