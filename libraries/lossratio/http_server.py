@@ -91,7 +91,7 @@ class LocalServer(ThreadingHTTPServer):
         return asked.is_loopback or not on_loopback
 
     def wait_for(self, connection: socket.socket, seconds: float = math.inf) -> None:
-        """Notes that a connection waits for its client, which may take so many seconds from now on."""
+        """Notes that a connection waits for its client, which may take this many seconds from now on."""
         with self._lock:
             self._waiting.pop(connection, None)
             self._waiting[connection] = time.monotonic() + seconds

@@ -284,7 +284,7 @@ class Program(_Descriptor):
         self.number = int(struct.unpack_from("=I", info, 4)[0])
 
     def run_live(self, frame: bytes, times: int, batch: int) -> bool:
-        """Runs it on frames that are sent where the program redirects them, until a signal or so many times.
+        """Runs it on frames that are sent where the program redirects them, until a signal or this many times.
 
         The calling thread is busy in the kernel until then. Some 20 us precede and follow the runs if the program is
         attached somewhere, such as `Attachment.nowhere`, and otherwise some 20 ms. The frame, without FCS, is what each

@@ -32,7 +32,7 @@ WHOLE = Wanted()
 
 @dataclass(frozen=True)
 class AsBefore:
-    """The answer *as before*, in place of a value."""
+    """The answer *as before*, instead of a value."""
 
     values: tuple[float, ...]
     """What the earlier searches found: frames per second per interface."""
@@ -52,7 +52,7 @@ class AsBefore:
 
     @classmethod
     def of(cls, finding: Finding) -> "AsBefore | None":
-        """The answer in place of a finding's value; None: there was a search."""
+        """The answer instead of a finding's value; None: there was a search."""
         if finding.question is None or not finding.is_as_before:
             return None
         return cls.after(finding.question)

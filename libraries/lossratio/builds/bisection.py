@@ -43,7 +43,7 @@ class BisectionVerdict(str, Enum):
 
 @dataclass(frozen=True)
 class BisectionResult:
-    """The change, as far as it is known."""
+    """The change, if it is known."""
 
     verdict: BisectionVerdict
     """Whether the change was found."""

@@ -26,7 +26,7 @@ _MIXTURE = 0.005
 """Precision of the mixture over the difference in standard deviations. Two blocks that agree perfectly suffice with it:
 ((2 + m) / m) ** 0.5 is just above 20, which a certainty of 95 % asks for."""
 _FEW_BLOCKS, _WIDE = 8, 4.5
-"""From how many blocks on a block cannot be further from the median than so many times the median distance from it:
+"""From how many blocks on a block cannot be further from the median than this many times the median distance from it:
 three standard deviations of normal values."""
 
 
@@ -55,7 +55,7 @@ class ComparisonVerdict(str, Enum):
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """The difference of two builds, as far as it is known."""
+    """The difference of two builds, if it is known."""
 
     verdict: ComparisonVerdict
     """What B is."""
@@ -85,7 +85,7 @@ class AbRequest:
     certainty: float = 0.95
     """Probability that no interval of a test's comparison misses the truth."""
     pairs: bool = False
-    """Whether builds are measured in pairs whose order is drawn, in place of blocks A B B A: 16 measurements at least,
+    """Whether builds are measured in pairs whose order is drawn, instead of blocks A B B A: 16 measurements at least,
     and no assumption about noise."""
 
 
@@ -495,9 +495,7 @@ def _as_before_in_words(asked: int, rest: int) -> str:
 def describe_comparison(name: str, result: ComparisonResult) -> str:
     """A verdict in a line."""
     if result.missed is not None:
-        return (
-            f"{name}: B is the same as A, as both are as before, {_asked(result, result.missed)}."
-        )
+        return f"{name}: B is the same as A: both are as before, {_asked(result, result.missed)}."
     difference = "" if result.difference is None else f" by {result.difference:+.2%}"
     low, high = result.interval
     interval = "" if low == -high else f" (between {low:+.2%} and {high:+.2%})"
@@ -570,7 +568,7 @@ def comparison_comment(
     missing = share_in_words(result.share for result in results.values())
     if missing:
         lines += [
-            f"Up to {missing}: the verdicts hold with and without them, and changes are the smaller ones.",
+            f"Up to {missing}: the verdicts hold with and without these frames, and the smaller change is given.",
             "",
         ]
 

@@ -44,7 +44,7 @@ class Measured:
     devices: Mapping[str, str] = field(default_factory=dict)
     """The device of each value with its options, in words; of one that is not named, nobody asks."""
     as_before: Mapping[str, AsBefore] = field(default_factory=dict)
-    """Answers in place of values, by test and quantity likewise."""
+    """Answers instead of values, by test and quantity likewise."""
     tests: Mapping[str, str] = field(default_factory=dict)
     """The full name of the test of each value and answer, if the build was asked."""
 
@@ -151,7 +151,7 @@ class BuildBench(Bench):
             return Measured(values, devices)
 
         for test, why in why_not_asked(rates).items():
-            self.warn(f"{test} was searched without a question: {why}")
+            self.warn(f"{test} was searched without asking first: {why}")
         in_tests = {_name(finding): finding.result.test.full_name for finding in rates}
         return Measured(values, devices, as_before, in_tests)
 
@@ -346,7 +346,7 @@ class BuildMeasurement:
     devices: Mapping[str, str] | None = None
     """The device of each value, in words; None: it is not known."""
     as_before: Mapping[str, AsBefore] | None = None
-    """Answers in place of values; None: there are none."""
+    """Answers instead of values; None: there are none."""
     tests: Mapping[str, str] | None = None
     """The full name of the test of each value and answer; None: the build was not asked."""
 
@@ -390,7 +390,7 @@ class BuildMeasurement:
 
     @property
     def answers(self) -> Mapping[str, AsBefore]:
-        """Answers in place of values, by test and quantity."""
+        """Answers instead of values, by test and quantity."""
         return self.as_before or {}
 
     @property

@@ -94,7 +94,7 @@ class _Declared:
 
 
 def option(text: str, *names: str, **settings: Any) -> Any:
-    """Declares an option in place of a parameter's default; name and type follow from the parameter."""
+    """Declares an option instead of a parameter's default; name and type follow from the parameter."""
     return _Declared(click.Option, names, {"help": text, **settings})
 
 

@@ -25,7 +25,7 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class Asked:
-    """The settings of an estimate, in place of those of the journal's search; loads in frames per second."""
+    """The settings of an estimate, instead of those of the journal's search; loads in frames per second."""
 
     target_loss_ratio: float | None = option(
         "Estimate the critical load at this loss ratio, e.g. 1e-7 or 0.1 %. Default: the soak test's.",
@@ -92,7 +92,7 @@ def replay(journal: Path = argument(), *, asked: Asked) -> None:
 
 
 def _journals_in(directory: Path) -> str:
-    """What to name in place of a directory."""
+    """What to name instead of a directory."""
     journals = sorted([*directory.glob("trials/*.jsonl"), *directory.glob("*.jsonl")])
     if not journals:
         return f"{shown_name(directory)} is a directory without journals (trials/*.jsonl). Name the journal of a test."

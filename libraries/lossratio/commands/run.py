@@ -334,7 +334,7 @@ def _show_truth(directory: Path) -> None:
 
     bridge = result.conditions.duts["DUT1"]
     policer = sut_from(cast(dict[str, Any], bridge.get("modelled_as") or bridge["model"]))
-    click.echo("The truth, which the rate and the burst of the policer give:")
+    click.echo("What the policer really lets through, by its rate and burst:")
 
     for goal, found in ((report.goal, report.result) for report in result.goals):
         truth = policer.truth(

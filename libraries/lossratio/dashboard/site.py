@@ -207,7 +207,7 @@ def _page(title: str, stamp: str) -> str:
 def _write(path: Path, content: bytes) -> bool:
     """Writes a file as a whole, if it is not the same already. Returns whether it was written.
 
-    A site can be made anew at any time, so its many small files are not forced onto the disk one by one.
+    A site can be made again at any time, so its many small files are not forced onto the disk one by one.
     """
     if path.exists() and path.stat().st_size == len(content) and path.read_bytes() == content:
         return False
@@ -239,7 +239,7 @@ def serve_site(folder: Path, port: int, announce: Callable[[str], None]) -> None
     """Serves a site until it is interrupted.
 
     Raises:
-        ReportError: If the port cannot be had.
+        ReportError: If the port cannot be used.
     """
     try:
         server = LocalServer((HOST, port), partial(_Handler, directory=str(folder.resolve())))

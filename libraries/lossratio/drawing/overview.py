@@ -86,7 +86,7 @@ class Overview(Generic[RowT]):
     card_name: str
     """What the cards at the top are, in the plural."""
     few: int
-    """Up to so many sections are open from the start."""
+    """Up to this many sections are open from the start."""
     has_card: Callable[[RowT], bool] = lambda row: True
     """Whether a row has a card, if it is among the first."""
 

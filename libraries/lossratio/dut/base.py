@@ -484,7 +484,7 @@ class CableOptions(DutOptions):
 
 
 class Cable(LeftAsItIs[CableOptions]):
-    """The kind of a path without a DUT. It cannot be set up on a node."""
+    """No device, only a cable. It cannot be set up on a node."""
 
     kind = CABLE
     options_type = CableOptions

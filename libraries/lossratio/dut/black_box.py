@@ -467,7 +467,7 @@ class BlackBox(LeftAsItIs[BlackBoxOptions]):
         return self.options.reset or self.hooks.is_function("reset")
 
     def reset(self) -> None:
-        """Calls the hook ``reset``; the counters may begin anew."""
+        """Calls the hook ``reset``; the counters may begin again."""
         self.hooks.call("reset")
         self._counters = DutCounters({}, {}, {})
 

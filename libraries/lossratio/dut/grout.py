@@ -53,7 +53,7 @@ class GroutOptions(ProgramOptions):
 
 
 class Grout(ProgramDut[GroutOptions]):
-    """A grout that belongs to this DUT, beside any grout of the system."""
+    """DPDK's graph router grout, with files of its own."""
 
     kind = "grout"
     options_type = GroutOptions

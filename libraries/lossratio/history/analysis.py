@@ -187,7 +187,7 @@ def known_changes(history: History, file: Path | None) -> tuple[KnownChange, ...
 def explain_alarms(
     history: History, request: TrendRequest, note: str, by: str, *, keeps_open: bool = False
 ) -> tuple[Trend, ...]:
-    """Adds the reason of each alarm to the known changes of a history, so that it is an alarm no more.
+    """Adds the reason of each alarm to the known changes of a history, so that it no longer is an alarm.
 
     Raises:
         ReportError: If the history or the known changes cannot be read, or have no place for more.
@@ -303,7 +303,7 @@ def _lines(trends: Sequence[Trend]) -> list[str]:
 
 
 def _begun_anew(trends: Sequence[Trend]) -> Iterator[str]:
-    """A line for each change of a device with which series begin anew, and whose trends have no lines of their own."""
+    """A line for each change of a device with which series begin again, and whose trends have no lines of their own."""
     told = {describe_trend(trend) for trend in trends if trend.begins} & set(_lines(trends))
     series: dict[str, list[Trend]] = {}
     for trend in trends:

@@ -77,7 +77,7 @@ class ObjectStore:
             )
 
     def put(self, file: Path, name: str) -> None:
-        """Stores a file, as a whole or not at all, in place of another.
+        """Stores a file, as a whole or not at all, instead of another.
 
         Raises:
             ArchiveError: If the store does not take it.

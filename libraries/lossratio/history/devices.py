@@ -1,7 +1,7 @@
 """Which results of a test are one series: those of one device, with the same traffic, path, goal and generator.
 
 A test of one name may be measured on several devices, by turns or by several jobs: each is a series. Where one device
-took the place of another, such as one with another option, its series begins anew: both are one line, of which the
+took the place of another, such as one with another option, its series begins again: both are one line, of which the
 newest results count (`lossratio.history.Series.like_newest`).
 """
 
@@ -21,7 +21,7 @@ _SERIES = ("testbed", "test", "quantity")
 _OVERDUE = 0.75
 """A device has been replaced if it was not measured for so much of its usual time, and another one was."""
 _SURE = 2
-"""So many results of another device, and none of this one between them, show the same."""
+"""This many results of another device, and none of this one between them, show the same."""
 
 
 class Identity(NamedTuple):

@@ -113,7 +113,7 @@ class Trend:
     """Number of earlier results of another device, or with another meaning (other traffic, another path, goal or
     generator)."""
     begins: str = ""
-    """The difference to the device before, with which the series begins anew; empty: there is none."""
+    """The difference to the device before, with which the series begins again; empty: there is none."""
     idle: timedelta = timedelta()
     """Time from the newest result of the series to the newest result of its testbed."""
     bands: Bands | None = None

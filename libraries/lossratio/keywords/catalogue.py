@@ -41,7 +41,7 @@ class _Setting:
     values: Mapping[str, str] = field(default_factory=dict)
     """Those of the variables that the suite's metadata lists."""
     arguments: tuple[str, ...] = ()
-    """Arguments of its set-up, in place of arguments of the same names."""
+    """Arguments of its set-up, instead of arguments of the same names."""
     place: str = ""
     """That part of the name which is about the testbed: the model of the NIC."""
 
@@ -60,7 +60,7 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
     suite is made more than once, each is a suite of its own within it.
 
     Metadata such as ``Variant 20k`` lists tags and arguments of the set-up: the suite is made for each such name
-    (``${VARIANT}``), with these in place of the set-up's own, e.g. ``scale routes=20000``. ``Algorithms none`` does the
+    (``${VARIANT}``), with these instead of the set-up's own, e.g. ``scale routes=20000``. ``Algorithms none`` does the
     same for a value of ``Algorithms``. On a path without DUTs
     (``duts=0``) suites become their twins: the TG alone, with ``-tg`` in their names and the tag ``trex``, as in CSIT.
 
@@ -82,8 +82,8 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
 
         Args:
             topology: The topology file.
-            frame_sizes: Frame sizes to take in place of the suites' own, e.g. ``64B,IMIX``.
-            cores: Numbers of cores to take in place of the suites' own, e.g. ``1,2``.
+            frame_sizes: Frame sizes to take instead of the suites' own, e.g. ``64B,IMIX``.
+            cores: Numbers of cores to take instead of the suites' own, e.g. ``1,2``.
             duts: Through how many DUTs the path goes; None: through all.
             nic: The NIC model; None: all models that have a path.
         """

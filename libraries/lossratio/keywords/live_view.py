@@ -150,7 +150,7 @@ class Terminal:
             self._write("".join(f"{row[:width]}\n" for row in rows) + self._status(width))
 
     def tick(self) -> None:
-        """Writes the moving line anew."""
+        """Writes the moving line again."""
         with self._lock:
             if self._progress is not None:
                 self._write(self._status(self._columns() - 1))

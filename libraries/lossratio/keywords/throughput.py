@@ -297,7 +297,8 @@ class ThroughputKeywords(Keywords):
 
         def begin() -> TestPlace:
             announce(
-                f"Searching for {', '.join(map(str, request.goals))}: {describe_profile(request.profile)}"
+                f"Searching for {', '.join(map(str, request.goals))}: {describe_profile(request.profile)}; "
+                "~ is not proved yet"
             )
             return self.session.place(resume)
 

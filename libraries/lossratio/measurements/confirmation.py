@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _LEAST_TRIALS = 10
 """Trials that verify a load, at least."""
 _FRAMES = -math.log(0.025)
-"""So many frames without loss, divided by the target loss ratio, show that the loss ratio is below it (97.5 %)."""
+"""This many frames without loss, divided by the target loss ratio, show that the loss ratio is below it (97.5 %)."""
 _ROOM = 3.2
 """Planned frames, in these: five losses are allowed, so that half the ratio is verified in more than a third."""
 _USUAL_BATCH = 32.0
@@ -209,7 +209,7 @@ def lost_at_a_time(batch: float) -> str:
 def bounds_of(trials: Sequence[TrialResult], looks: int = 1, batch: float = 1.0) -> LossBounds:
     """The loss ratio of the trials that are evidence, all at one load.
 
-    Its lower bound is looked at so many times, and so many frames are lost at a time.
+    Its lower bound is looked at this many times, and this many frames are lost at a time.
     """
     known = [trial.output for trial in trials if why_set_aside(trial) is None]
     missing = [missing_frames(output) or MissingFrames() for output in known]

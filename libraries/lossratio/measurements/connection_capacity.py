@@ -145,7 +145,7 @@ def _not_opened(trial: TrialResult) -> str:
 class CapacitySearch(RepeatedSearch[CapacityFound]):
     """Searches for the most connections without loss at a rate, several times: by doublings, and a bisection.
 
-    The first trial of a search has so many connections; each one without loss is followed by twice as many.
+    The first trial of a search has this many connections; each one without loss is followed by twice as many.
     """
 
     def __init__(

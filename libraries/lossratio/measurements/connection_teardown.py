@@ -111,15 +111,15 @@ class TeardownMeasurer:
         # Where the device has all of them, nothing else matters: its answers may be lost or late.
         if opened != wanted and missing is not None and missing.by_tester:
             raise TesterError(
-                f"Of {wanted:,} connections {missing.by_tester:,} were not opened or not counted by the generator, "
-                "and their tear-down cannot be measured. Stop other work on its machine, or open them at a lower "
+                f"The generator did not open or did not count {missing.by_tester:,} of {wanted:,} connections, "
+                "so their tear-down cannot be measured. Stop other work on its machine, or open them at a lower "
                 "rate (max_load)."
             )
         if opened != wanted:
             raise DutError(
-                f"{self._name} has {opened:,} of {wanted:,} connections, and {output.lost_frames or 0:,} were lost, "
-                "and their tear-down cannot be measured. Open fewer (connections), or open them at a lower rate "
-                "(max_load)."
+                f"{self._name} has only {opened:,} of {wanted:,} connections ({output.lost_frames or 0:,} were "
+                "lost), so their tear-down cannot be measured. Open fewer (connections), or open them at a lower "
+                "rate (max_load)."
             )
 
         seconds = self._table.forget()

@@ -81,7 +81,7 @@ def as_cps(exported: Any) -> Any:
 
 
 def as_packets(exported: Any, frames: int) -> Any:
-    """A result for CSIT in packets per second and bits per second, of connections with so many frames each."""
+    """A result for CSIT in packets per second and bits per second, of connections with this many frames each."""
     if not isinstance(exported, dict):
         return exported
     if "unit" in exported:
@@ -257,14 +257,14 @@ class OpeningRequest(Request):
 
 
 def _received(measurer: Measurer, connections: int, rate: float, answers: str) -> int:
-    """Answers that come back over so many connections."""
+    """Answers that come back over this many connections."""
     exchange = Exchange(is_complete=True, answers=answers)
     output = measurer.measure(TrialInput(connections / rate, rate, exchange=exchange))
     return sum(way.received_frames for way in output.directions)
 
 
 def check_flows(profile: TrafficProfile, connections: int, way_out: str) -> None:
-    """Checks that traffic has addresses and ports for so many connections.
+    """Checks that traffic has addresses and ports for this many connections.
 
     Args:
         profile: The traffic.

@@ -207,7 +207,7 @@ def perform(
 
     Any exception that stops the trials, also an interrupt from the keyboard, is in the answer's `failure`. So the
     caller can write the result file before it raises the exception. The answer has all trials; those behind the last
-    verification of the DUTs are named in a remark, and a run that is resumed measures them anew. With the integrity
+    verification of the DUTs are named in a remark, and a run that is resumed measures them again. With the integrity
     ``fail``, the trial that shows a fault is the last one, and so has a measurement failed that continues it.
 
     Raises:

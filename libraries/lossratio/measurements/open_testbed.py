@@ -197,7 +197,7 @@ class OpenTestbed(Testbed):
             )
 
     def _open(self) -> Testbed:
-        """The testbed. After a set-up that failed it is opened anew, or gives the reason again."""
+        """The testbed. After a set-up that failed it is opened again, or gives the reason again."""
         if not self._is_open and not self._is_closed:
             self._testbed = self._opened()
             self._is_open = True

@@ -87,7 +87,7 @@ class Progress:
         return text.rstrip()
 
     def row(self, width: int) -> str:
-        """The row that a terminal shows: as much as fits into so many columns, and the bounds of goals first."""
+        """The row that a terminal shows: as much as fits into this many columns, and the bounds of goals first."""
         trial = self.trial
         # After an early verdict the loss ratio is a lower limit.
         loss = (">" if trial.is_early else "") + format_ratio(trial.loss_ratio)
@@ -116,7 +116,7 @@ OnProgress = Callable[[Progress], None]
 
 
 def heading(width: int) -> str:
-    """The heading over the rows of `Progress.row`, in so many columns."""
+    """The heading over the rows of `Progress.row`, in this many columns."""
     return (_HEAD.format("", "load", "for", "loss") + "  per interface; ~ is not proved yet")[
         :width
     ]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lossratio.testbed import Testbed
 
 UNEVEN = 1.5
-"""A share of so many times the even one is uneven."""
+"""A share of this many times the even one is uneven."""
 LEAST_FRAMES = 1000
 """Fewer frames for each worker or queue say nothing about the shares."""
 

@@ -1,4 +1,4 @@
-"""The question whether a SUT is as in earlier searches: a few trials in place of a search.
+"""The question whether a SUT is as in earlier searches: a few trials instead of a search.
 
 Earlier searches say how many trials at a load were lossy, by goal, and which rate the SUT forwarded in overload. Each
 trial of tonight is at the load where it says most about whether the loads at which that happens have moved. The
@@ -35,7 +35,7 @@ SURE, SURE_OF_CHANGE = 0.995, 0.999
 """Least probability of *as before*, and of *changed*. Before the first trial, both are as probable."""
 
 MOST_TRIALS = 30
-"""After so many trials the answer is left to a search."""
+"""After this many trials the answer is left to a search."""
 
 LEAST_TRIALS = 8
 """Trials that earlier searches have at the loads of tonight's trials. The first one is at maximum load."""

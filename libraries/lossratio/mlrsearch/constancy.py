@@ -304,7 +304,7 @@ class LevelLoss:
     unit: LossUnit
     """What is the same at all loads. Where all trials had one length, seconds are the same as a share."""
     lost: float
-    """So many frames per interface; so many seconds of traffic; or such a share of the frames."""
+    """This many frames per interface; this many seconds of traffic; or such a share of the frames."""
     loads: int
     """Number of loads."""
     lowest: float

@@ -23,7 +23,7 @@ from lossratio.mlrsearch.zone import is_left_to_a_coin
 from lossratio.trials import TrialInput, TrialResult
 
 STALLED_AFTER = 100
-"""A goal is given up when a load is undecided after so many times the trials that its target should need.
+"""A goal is given up when a load is undecided after this many times the trials that its target should need.
 
 A picture: a generator sends for 5 ms of each second. 21 s of full-length trials then need 4200 trials, not 21, and the
 goal is given up after 2100 at one load.
@@ -139,7 +139,7 @@ class MLRsearch:
             min_load: Smallest load of a trial, frames per second per interface.
             max_load: Largest load of a trial, frames per second per interface; best from a self-test of the tester.
             timeout: No trial is asked for after this many seconds of trials, added up from `TrialResult.elapsed`.
-            warm_up_duration: If given, the first trial takes so many seconds at max load, and its result is discarded.
+            warm_up_duration: If given, the first trial takes this many seconds at max load; its result is discarded.
             fail_fast: Whether the whole search ends when the minimum load is an upper bound for any goal. Otherwise
                 the other goals are searched to their end.
             hints: The trials of earlier searches of the same test, each in the order measured (no warm-up), oldest

@@ -57,7 +57,7 @@ class AbstractMeasurer(Protocol):
     """What measures; a class need not inherit from it."""
 
     def measure(self, intended_duration: float, intended_load: float) -> MeasurementResult:
-        """Performs a trial of so many seconds at a load."""
+        """Performs a trial of this many seconds at a load."""
 
 
 @dataclass(frozen=True)

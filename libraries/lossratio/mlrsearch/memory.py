@@ -33,7 +33,7 @@ RESTED = "rested"
 CONTROL = "control"
 """Name of the rule that chose a trial of its control; see `Rested`."""
 SINCE_LOSS = "since loss"
-"""Name of the rule that chose a trial after a long time without loss, in place of a rest."""
+"""Name of the rule that chose a trial after a long time without loss, instead of a rest."""
 OVERLOAD = "look"
 """Name of the rule that chose the trial at maximum load, with which the search itself begins after the first one."""
 
@@ -47,7 +47,7 @@ A picture: a SUT that loses a frame in every second trial passes one and fails t
 """
 
 CONFIRMATIONS = 2
-"""So many of these loads are asked again before there is a doubt.
+"""This many of these loads are asked again before there is a doubt.
 
 A picture: with a loss in every second trial, halving gaps comes upon five such loads in one search of ten. Each of them
 answers the same again by chance in one of four cases.

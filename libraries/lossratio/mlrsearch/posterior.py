@@ -72,7 +72,7 @@ PASSED = 2.0
 """Steps above the expected bound where a load passed, from which on the expectation is given up."""
 
 ONE_WAY = 4
-"""So many trials must contradict earlier ones in one direction, and none in the other."""
+"""This many trials must contradict earlier ones in one direction, and none in the other."""
 
 _LONGEST = 400.0
 """Steps from which on two loads say nothing about each other."""
@@ -265,7 +265,7 @@ def _moves(gaps: Floats, stays: Floats, rise: Rise) -> Floats:
 
 @lru_cache(maxsize=1024)
 def _over(gap: float, rise: Rise) -> Floats:
-    """The probability of each level after so many steps: by the level before, and by the floor left half-way."""
+    """The probability of each level after this many steps: by the level before, and by the floor left half-way."""
     half = np.linalg.matrix_power(_over_a_quarter(rise), round(2.0 * gap))
     over = np.zeros((len(LOSSY), len(LOSSY)))
     over[:_MANY, :_MANY] = half @ half

@@ -33,7 +33,7 @@ FIRST_SHARE = 0.3
 """Share of the error for each of the first two loads that are tested: in most searches these are the bounds."""
 
 LIMIT = 50
-"""A load is decided by what its trials show so far after so many times the trials that a lossless load needs.
+"""A load is decided by what its trials show so far after this many times the trials that a lossless load needs.
 
 A picture: a load is lossy in exactly half of its trials. It needs no verdict, and a mixture would never reach one.
 """

@@ -106,7 +106,7 @@ def is_left_to_a_coin(
 ) -> bool:
     """Whether a search for a goal has nothing left to find but the loads of a zone of chance.
 
-    So many trials in the zone as prove a bound show it, and loads around it that were lossy above it, and not below.
+    As many trials in the zone as prove a bound show it, and loads around it that were lossy above it, and not below.
 
     Args:
         goal: The goal.

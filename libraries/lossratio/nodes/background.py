@@ -113,7 +113,7 @@ class BackgroundProgram:
     def stop(self, signal: str = "TERM", seconds: float = _STOP_SECONDS) -> tuple[str, ...]:
         """The command that stops the program. It succeeds if the program does not run, and fails if it does not end.
 
-        The signal asks it to end. After so many seconds it is killed, and after as many again it must be gone.
+        The signal asks it to end. After this many seconds it is killed, and after as many again it must be gone.
         """
         return ("sh", "-c", _STOP, "stop", self.files, signal, str(round(10 * seconds)))
 

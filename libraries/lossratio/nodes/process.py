@@ -280,7 +280,7 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
 
 
 class Pulse:
-    """Calls a function every so many seconds from a thread of its own, until it is stopped.
+    """Calls a function every this many seconds from a thread of its own, until it is stopped.
 
     A `NodeError` of the function is ignored: the thread that needs the node gets the error itself.
     """

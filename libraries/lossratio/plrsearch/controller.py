@@ -50,7 +50,7 @@ _TRIALS_AT_MIN = 8
 
 
 def stopping_factor(trials: float | Array) -> float | Array:
-    """How much wider than others an interval is that may end the search by its width, after so many trials."""
+    """How much wider than others an interval is that may end the search by its width, after this many trials."""
     return _STOPPING[0] + _STOPPING[1] / trials
 
 

@@ -320,7 +320,7 @@ def _log_erf(load: float, mrr: float, spread: float) -> float:
 
 
 class CsitSelection:
-    """CSIT's choice of loads, in place of a `PosteriorSelection`.
+    """CSIT's choice of loads, instead of a `PosteriorSelection`.
 
     The load of a trial follows from the estimate before the last trial: CSIT integrates while it measures.
 

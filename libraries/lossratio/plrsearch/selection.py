@@ -76,7 +76,7 @@ class PosteriorSelection:
     at the end show whether it does.
 
     Attributes:
-        needs_posterior_from: After so many trials a choice is based on a description, of all but the last one: it is
+        needs_posterior_from: After this many trials a choice is based on a description, of all but the last one: it is
             made while that runs.
         duration: Seconds of the first trial.
         growth: Seconds that each trial is longer than the one before.
@@ -132,7 +132,7 @@ class PosteriorSelection:
         """The next trial of that duration in seconds; its load is within the limits.
 
         The description of the trials is known that the choice may be based on; None if there is none yet. There is time
-        for about so many trials more.
+        for about this many trials more.
         """
         question = self._question
         if self._trials == 0:

@@ -1,6 +1,6 @@
 """The page of a comparison: one HTML file, in the design of the page of a run.
 
-An undecided quantity has its reason in place of a number, and each one a section with every single value.
+An undecided quantity has its reason instead of a number, and each one a section with every single value.
 """
 
 from collections import Counter

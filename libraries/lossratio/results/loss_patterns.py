@@ -41,9 +41,9 @@ _LEAST_EXPLAINED = 0.1
 _OTHER_LOAD = 1.02
 """From this ratio on, two loads are different ones."""
 _SAME_SHARE = 0.01
-"""A class with a name of its own is said in place of another one if it divides the losses better by this share."""
+"""A class with a name of its own is said instead of another one if it divides the losses better by this share."""
 _LITTLE = 2.0
-"""Trials whose loss ratio is so many times the smallest one, at most, are looked at by themselves, too."""
+"""Trials whose loss ratio is this many times the smallest one, at most, are looked at by themselves, too."""
 _INDEPENDENT = 4
 """Blocks of a trial that are taken for one, as those beside each other are alike."""
 _ENOUGH_FRAMES = 1000

@@ -25,7 +25,7 @@ _SAME = 0.8
 _OTHER_LOAD = 1.02
 """From this ratio on, two loads are different ones."""
 _LOADS = 3
-"""At so many loads must a set be the same that loses more of its frames at higher ones."""
+"""At this many loads must a set be the same that loses more of its frames at higher ones."""
 _RISING = 1.2
 """How many times as large a share is lost at the highest load, at least, where it rises with load."""
 _LIKE_CHANCE = (0.4, 2.5)
@@ -84,7 +84,7 @@ class LossySet(LossyPart):
 
     @property
     def every(self) -> int | None:
-        """So many frames are between two of theirs that follow each other; None: not always as many."""
+        """This many frames are between two of theirs that follow each other; None: not always as many."""
         return self._gaps[0] if len(self._gaps) == 1 else None
 
     @property

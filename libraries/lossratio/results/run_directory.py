@@ -329,7 +329,7 @@ def result_stems(test_name: str) -> Iterator[str]:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Writes a file as a whole or not at all, in place of an earlier one.
+    """Writes a file as a whole or not at all, instead of an earlier one.
 
     Raises:
         OSError: If it cannot be written.

@@ -142,7 +142,7 @@ def _found(table: Mapping[str, Any], name: str, user: str) -> Any:
 def _tests(
     name: str, job: _Job, test_set: _TestSet, groups: Mapping[str, tuple[str, ...]]
 ) -> set[CsitTest]:
-    """The tests of a job. A NIC whose driver a later group names anew has that group's sizes and cores, as in CSIT."""
+    """The tests of a job. A NIC whose driver a later group names again has that group's sizes and cores, as in CSIT."""
     found: dict[tuple[str, str, str], set[CsitTest]] = {}
     dut = name.partition("-")[2].partition("-")[0]
     entries = (

@@ -43,9 +43,9 @@ class JobTests(FileModel):
     exclude: tuple[str, ...] = ()
     """No tests with one of these tags, or patterns of tags."""
     frame_sizes: tuple[str, ...] = ()
-    """Frame sizes to take in place of the suites' own, e.g. ``64B`` and ``IMIX``."""
+    """Frame sizes to take instead of the suites' own, e.g. ``64B`` and ``IMIX``."""
     cores: tuple[int, ...] = ()
-    """Numbers of cores to take in place of the suites' own."""
+    """Numbers of cores to take instead of the suites' own."""
     testbeds: tuple[str, ...] = ()
     """Names of the topologies that they are for; none: all of the job's."""
 

@@ -390,7 +390,7 @@ class ConnectionTable:
         return self._most(duration) / duration / (1.0 - loss_ratio)
 
     def _most(self, duration: float) -> float:
-        """Connections that are established at most in so many seconds."""
+        """Connections that are established at most in this many seconds."""
         # The n-th of them takes 1 / rate + scan * n seconds.
         root = math.sqrt(1.0 + 2.0 * self.scan * self.rate**2 * duration)
         if not self.scan:

@@ -51,7 +51,7 @@ class Candidate:
 def candidate(
     file: Path, topology: Topology, *, purpose: str, seconds: float | None = None
 ) -> Candidate:
-    """A testbed that may be reserved, for so many seconds if nobody renews the lease; None: as the topology says.
+    """A testbed that may be reserved, for this many seconds if nobody renews the lease; None: as the topology says.
 
     A local testbed that is not up needs no reservation: the run builds one of its own.
     """

@@ -13,7 +13,7 @@ from lossratio.trials import Exchange, Measurer, TrialInput, TrialOutput
 FILL_RATE = 20_000.0
 """Connections per second at which any table is filled, unless a device is known to take fewer."""
 _FIRST_RATE, _MANY = 60_000.0, 500_000
-"""The rate that is tried first where there are so many connections."""
+"""The rate that is tried first where there are this many connections."""
 _FILLS = 3
 
 
@@ -143,7 +143,7 @@ class Connections:
 
 
 class EstablishingMeasurer:
-    """Performs trials with another measurer, each after all connections were established anew."""
+    """Performs trials with another measurer, each after all connections were established again."""
 
     def __init__(self, measurer: Measurer, connections: Connections) -> None:
         self._measurer = measurer

@@ -46,7 +46,7 @@ class TesterLimit(FileModel):
         return str(self.frame_size), self.bidirectional, self.links
 
     def write(self, file: Path, generator: str) -> None:
-        """Writes the limit into the record of a generator, in place of one with its key. A missing record is made.
+        """Writes the limit into the record of a generator, instead of one with its key. A missing record is made.
 
         Raises:
             TopologyError: If the file is no record, is the record of another generator, or cannot be written.

@@ -241,7 +241,7 @@ def _one_of(
     if len(answers) > 1:
         raise DeadPathError(
             f"{gateway} answers {how}{vlan} from several MAC addresses: {', '.join(answers)}. Several devices have "
-            "the address or answer for it, and it is not known where traffic would go. Make only one of them answer."
+            "the address or answer for it, so it is not known where traffic would go. Make only one of them answer."
         )
 
     return answers[0]

@@ -160,7 +160,7 @@ class Watch:
             self.verify()
 
     def verify_within(self, seconds: float) -> bool:
-        """Verifies the DUTs if that would be due within so many seconds; returns whether it did."""
+        """Verifies the DUTs if that would be due within this many seconds; returns whether it did."""
         if self.is_verified or self._clock() - self._verified_at + seconds < self._verify_seconds:
             return False
         # A node that does not answer now is repaired when the next trial finds that.

@@ -174,7 +174,7 @@ class TrafficSource(Protocol):
         """Seconds of the controller's clock that cannot be set; on a simulated testbed of the virtual clock."""
 
     def wait(self, seconds: float, /) -> None:
-        """Waits for so many seconds on that clock, while traffic that was started flows."""
+        """Waits for this many seconds on that clock, while traffic that was started flows."""
 
     def start_traffic(self, load: float, /, watch: bool = False) -> None:
         """Begins traffic of a constant load until `stop_traffic`.
@@ -210,7 +210,7 @@ class Ready:
     is_verified: Callable[[], bool] = lambda: True
     """Returns whether the DUTs were found as they were set up after the last trial."""
     verify_within: Callable[[float], bool] = lambda _: False
-    """Looks at the DUTs if that would be due within so many seconds; returns whether it found them as set up."""
+    """Looks at the DUTs if that would be due within this many seconds; returns whether it found them as set up."""
     verify_often: Callable[[], None] = lambda: None
     """Has the DUTs looked at more often, as the run was cut off before their trials were proved."""
 

@@ -53,7 +53,7 @@ def taken_cards(session: NodeSession, node: Node, ports: Sequence[Port]) -> Iter
     undoes it.
 
     Raises:
-        TesterError: If a card or hugepages cannot be had; with what to do.
+        TesterError: If a card or hugepages cannot be used; with what to do.
     """
     hardware = read_hardware(session, [card_address(port) for port in ports])
     problems = list(card_problems(node, ports, hardware))

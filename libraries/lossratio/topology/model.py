@@ -234,9 +234,9 @@ class Topology(FileModel):
     def paths(
         self, count: int, *, duts: int | None = None, nic: str | None = None
     ) -> tuple[TrafficPath, ...]:
-        """So many parallel ways of the test traffic, which have no link in common.
+        """This many parallel ways of the test traffic, which have no link in common.
 
-        Each goes through so many DUTs, in the order of the file (None: through all), whose ports are of a NIC model,
+        Each goes through this many DUTs, in the order of the file (None: through all), whose ports are of a NIC model,
         e.g. ``Intel-E810CQ`` (None: any).
 
         Raises:

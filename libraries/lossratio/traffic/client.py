@@ -322,7 +322,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         listen: Sequence[str] = (),
         through: Mapping[str, Any] | None = None,
     ) -> ProbeAnswer:
-        """Sends frames from interfaces, and notes what arrives on all ports until so many seconds after the last frame.
+        """Sends frames from interfaces, and notes what arrives on all ports until this many seconds later.
 
         `networks` have the frames' addresses, and `speakers` answer for addresses meanwhile. `listen` are further
         interfaces, as far as they are there, up and free: nothing is sent from them, and frames may arrive there all

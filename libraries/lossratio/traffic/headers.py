@@ -80,7 +80,7 @@ class Addresses(FileModel):
 
 
 class Ethernet(Addresses):
-    """MAC addresses of a side's hosts, in place of the ports' own, in frames that no router gets."""
+    """MAC addresses of a side's hosts, instead of the ports' own, in frames that no router gets."""
 
     def ranges(self) -> Iterator[tuple[str, Range]]:
         """The ranges, by their names."""

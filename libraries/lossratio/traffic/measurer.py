@@ -180,7 +180,7 @@ class TrafficMeasurer:
         return time.monotonic()
 
     def wait(self, seconds: float) -> None:
-        """Waits for so many seconds."""
+        """Waits for this many seconds."""
         time.sleep(seconds)
 
     def start_traffic(self, load: float, watch: bool = False) -> None:

@@ -249,7 +249,7 @@ class Journal(AbstractContextManager["Journal"]):
         self.is_verified: Callable[[], bool] = lambda: True
         """Returns whether the DUTs were found as they were set up after the last trial."""
         self.verify_within: Callable[[float], bool] = lambda _: False
-        """Looks at the DUTs if that would be due within so many seconds; returns whether it found them as set up."""
+        """Looks at the DUTs if that would be due within this many seconds; returns whether it found them as set up."""
 
         self.late_frames = LateFrames()
         """Finds the late frames of the trials that are appended; whoever performs trials reports them there."""

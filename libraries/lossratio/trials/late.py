@@ -71,7 +71,7 @@ class LateFrames:
             self._is_aside = False
 
     def forget(self) -> None:
-        """Forgets all traffic until now: the generator began anew, and counts no late frames of it any more."""
+        """Forgets all traffic until now: the generator began again, and counts no late frames of it any more."""
         self._traffic.clear()
         self._latest = None
 

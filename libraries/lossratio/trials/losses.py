@@ -109,4 +109,4 @@ class Losses(Observed):
     trailing_frames: Frames = 0
     """Frames lost at the end of the trial, behind the last one that came back."""
     every_frames: Frames = 0
-    """From each lost frame to the next one it is so many frames; 0: not always as many."""
+    """From each lost frame to the next one it is this many frames; 0: not always as many."""

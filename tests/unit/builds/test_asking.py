@@ -1,4 +1,4 @@
-"""Builds that are asked whether they are as in earlier runs, in place of a search."""
+"""Builds that are asked whether they are as in earlier runs, instead of a search."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_builds_that_are_as_before_are_the_same_after_one_block(tmp_path):
     assert {result.verdict for result in results.values()} == {ComparisonVerdict.SAME}
     text = describe_comparison("64B NDR", results["64B NDR"])
     assert text == (
-        "64B NDR: B is the same as A, as both are as before, asked 4 times and not searched; a build with the least "
+        "64B NDR: B is the same as A: both are as before, asked 4 times and not searched; a build with the least "
         "change is called as before with a probability of 2.0%."
     )
     assert "64B NDR: both builds are as before" in comment
@@ -267,7 +267,7 @@ def test_suites_ask_and_a_slower_build_is_searched(b, status, lab, lossratio):
     files = [*(lab / "ab" / "001-A" / "results").glob("*.json")]
     assert all(read_result(file).is_as_before for file in files)
     if status == 0:
-        assert done.out.count("B is the same as A, as both are as before, asked 4 times") == 4
+        assert done.out.count("B is the same as A: both are as before, asked 4 times") == 4
         assert "  4  A  2 of 2 tests as before" in done.out
     else:
         assert "  2  B  0 of 2 tests as before" in done.out
@@ -317,7 +317,7 @@ def test_a_suite_that_takes_no_hints_is_searched_and_named(lab, lossratio):
     (lab / "search.robot").write_text(own.split("1518B")[0])
     done = ab(lossratio, lab, 100, "--as-before", "nights", "--least-change", "5")
     assert done.status == 0, (done.out, done.err)
-    assert "was searched without a question: it is no search, or its suite does not take HINTS and NIGHTLY" in done.err
+    assert "was searched without asking first: it is no search, or its suite does not take HINTS" in done.err
     assert "asked" not in done.out
 
 

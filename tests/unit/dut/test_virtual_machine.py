@@ -239,9 +239,9 @@ def test_it_takes_the_place_of_testpmd_and_needs_vhost_user():
     options = Vpp.all_options()(**MACHINE)
     assert options.has_programs
     assert not options.has_testpmd
-    with pytest.raises(ValueError, match="give process=vhost, too"):
+    with pytest.raises(ValueError, match="also set process=vhost"):
         Vpp.all_options()(**{**MACHINE, "process": "memif"})
-    with pytest.raises(ValueError, match="give process=vhost, too"):
+    with pytest.raises(ValueError, match="also set process=vhost"):
         Vpp.all_options()(forwarding="l2bd", vm="vpp")
 
 

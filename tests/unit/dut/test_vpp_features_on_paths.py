@@ -122,12 +122,12 @@ def test_frames_are_longer_between_duts_by_headers_that_they_have_only_there(opt
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"vlan_east": 200}, "give vlan, too"),
-        ({"vlan_between": True}, "give vlan, too"),
+        ({"vlan_east": 200}, "also set vlan"),
+        ({"vlan_between": True}, "also set vlan"),
         ({"vlan": 100, "vlan_east": 200, "vlan_between": True}, "leave one out"),
         ({"vxlan": True, "vxlan_between": True}, "leave one out"),
-        ({"container": True}, "give process=memif or srv6_proxy, too"),
-        ({"container": True, "process": "vhost"}, "give process=memif or srv6_proxy, too"),
+        ({"container": True}, "also set process=memif or srv6_proxy"),
+        ({"container": True, "process": "vhost"}, "also set process=memif or srv6_proxy"),
     ],
 )
 def test_what_does_not_go_together_is_an_error(dut_lab, options, message):

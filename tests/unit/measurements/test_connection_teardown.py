@@ -53,7 +53,10 @@ def test_the_rate_is_connections_over_the_devices_own_time():
 
 @pytest.mark.parametrize(
     ("table", "error"),
-    [(Table(opened=999), r"DUT1 has 999 of 1,000 connections"), (Table(kept=1), "DUT1 does not forget: 1 of 1,000")],
+    [
+        (Table(opened=999), r"DUT1 has only 999 of 1,000 connections"),
+        (Table(kept=1), "DUT1 does not forget: 1 of 1,000"),
+    ],
 )
 def test_connections_that_are_missing_or_left_are_errors(table, error):
     with pytest.raises(DutError, match=error):
@@ -75,7 +78,7 @@ class Late:
 
 
 def test_connections_that_the_tester_did_not_open_are_the_testers():
-    with pytest.raises(TesterError, match="Of 1,000 connections 2 were not opened or not counted by the generator"):
+    with pytest.raises(TesterError, match="The generator did not open or did not count 2 of 1,000 connections"):
         TeardownMeasurer(Unsent(), "DUT1", Table(opened=998)).measure(TRIAL)
 
 

@@ -136,7 +136,7 @@ def test_after_a_change_there_are_searches_until_there_are_enough(asks, nights, 
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"search_every": 1}, "one of 1 nights is a search"),
+        ({"search_every": 1}, "one in 1 nights is always a search"),
         ({"goals": (NDR,)}, "or other goals"),
         ({"goals": "RFC2544"}, "trials of more than one length"),
         ({"early_verdict": True}, "or other goals"),

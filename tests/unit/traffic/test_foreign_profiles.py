@@ -127,7 +127,7 @@ def test_a_field_that_cannot_be_had_is_refused_with_its_name(tmp_path, change, t
         ("UDP(", "TCP(flags='S', ", "TCP.flags: 'S' cannot be set"),
         ("tos=184", "tos=3", "IP.tos: 3 has marks of congestion"),
         ("tos=184", "options=IPOption(7)", "line 13: IPOption(7): its value is not known"),
-        ('size=4, op="', 'size=4, step=2, op="', "line 22: var.step: steps of 2 cannot be had"),
+        ('size=4, op="', 'size=4, step=2, op="', "line 22: var.step: steps of 2 are not supported"),
         ("16.0.0.16", "16.0.0.0", "var.max_value: it is below min_value"),
         ("return Traffic()", "return open('stolen', 'w')", "get_streams: the file's class has no method of this name"),
         ("self.port = 12", "while True: pass", "line 10: 'while': declarations do not need it"),
@@ -189,10 +189,10 @@ def test_streams_of_trafficgen_are_streams_and_those_that_only_teach_are_left_ou
     [
         ({"offset": 5}, "streams[0].offset: all streams begin together"),
         ({"duration": 5}, "streams[0].duration"),
-        ({"frame_type": "garp"}, "streams[0].frame_type: 'garp' frames cannot be had, only 'generic' ones"),
+        ({"frame_type": "garp"}, "streams[0].frame_type: 'garp' frames are not supported, only 'generic' ones"),
         ({"rate": 0}, "streams[0].rate: 0 is no number of 1 or more"),
         ({"flows": True}, "streams[0].flows: True is no number"),
-        ({"protocol": "SCTP"}, "streams[0].protocol: 'SCTP' cannot be had"),
+        ({"protocol": "SCTP"}, "streams[0].protocol: 'SCTP' is not supported"),
         ({"the_packet": "scapy:Ether()/IP()/ICMP()"}, "ICMP: frames have no such header"),
         ({"the_packet": "scapy:open('x')"}, "streams[0].the_packet: only packets"),
         ({"flow_mods": "function:create(use_vlan_flows=True)"}, "flow_mods: use_vlan_flows is not known"),
@@ -256,7 +256,7 @@ def test_tags_of_a_capture_are_headers(tmp_path):
         (capture(udp_frame(53, 60))[:-1], "frame 1: its length: it is not whole. Capture whole frames"),
         (capture(udp_frame(53, 60)[:30]), "frame 1: its length: it ends within its headers"),
         (capture(udp_frame(53, 60, fragment=0x2000)), "frame 1: IPv4: fragments cannot be had"),
-        (capture(bytes(60)), "frame 1: Ethernet: what follows (0x0000) cannot be had"),
+        (capture(bytes(60)), "frame 1: Ethernet: what follows (0x0000) is not supported"),
     ],
 )
 def test_a_capture_that_cannot_be_had_is_refused(tmp_path, content, told):

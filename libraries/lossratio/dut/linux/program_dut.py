@@ -164,7 +164,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
         self.daemons = self.launch(changes, directory, cores, west_mac, east_mac)
 
     def restart(self) -> None:
-        """Kills its programs, and starts and configures them anew."""
+        """Kills its programs, and starts and configures them again."""
         present = self.present
         self.start_anew(present.changes, *present.neighbours)
         self.take_state()

@@ -24,7 +24,7 @@ class VppControl:
     """Directory of its sockets."""
 
     def ask(self, command: str, seconds: float = 30.0) -> str:
-        """VPP's answer to a command, which may take so many seconds."""
+        """VPP's answer to a command, which may take this many seconds."""
         return self.node.run(*self._line(command), timeout=seconds).replace("\r", "")
 
     def lines(self, command: str) -> list[str]:

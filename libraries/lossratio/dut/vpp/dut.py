@@ -61,7 +61,7 @@ _SHOWN_ON_TRIALS = ("show runtime", "show errors", "show interface", "show hardw
 
 
 class Vpp(ProgramDut[VppOptions]):
-    """A VPP that belongs to this DUT, beside any VPP of the system."""
+    """FD.io VPP, with files of its own."""
 
     kind = "vpp"
     options_type = VppOptions

@@ -62,7 +62,7 @@ def startup_configuration(
     """The file's text.
 
     Without cards VPP is configured without hugepages, unless it has them all the same: by default it raises the
-    machine's number of them. Its largest table will have so many entries. The `lines` are further ones, each with its
+    machine's number of them. Its largest table will have this many entries. The `lines` are further ones, each with its
     section.
     """
     start = start or VppStart()

@@ -168,7 +168,7 @@ class XdpConnections(ConnectionTable):
 
 
 class XdpDevice(NodeDut[XdpOptions]):
-    """An XDP program on each of both interfaces.
+    """An XDP program on both interfaces.
 
     Programs of lossratio are assembled and attached by a process on the node, and end with that process. A user's
     program is attached by ``ip``, and detached by the tear-down.
@@ -247,7 +247,7 @@ class XdpDevice(NodeDut[XdpOptions]):
             self._attach(changes, self._directory)
 
     def restart(self) -> None:
-        """Kills the process that has attached the programs, and attaches them anew; a user's object is read again."""
+        """Kills the process that has attached the programs, and attaches them again; a user's object is read again."""
         present = self.present
         if not self.options.is_own:
             self._attach(present.changes, self._directory, replaces=True)

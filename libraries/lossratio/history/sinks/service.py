@@ -55,7 +55,7 @@ class Service(RootModel[Annotated[str, Field(min_length=1)]], Sink):
         return None
 
     def send(self, message: Message, timeout: float) -> None:
-        """Has apprise send subject and text, in a process of its own, which may take so many seconds.
+        """Has apprise send subject and text, in a process of its own, which may take this many seconds.
 
         Raises:
             NotSentError: If the process fails, or takes too long.

@@ -43,7 +43,7 @@ class Webhook(FileModel, Sink):
         return callouts.variables_in(self.url, *self.headers.values())
 
     def send(self, message: Message, timeout: float) -> None:
-        """Posts the data, or the body with the text in it; the request may take so many seconds.
+        """Posts the data, or the body with the text in it; the request may take this many seconds.
 
         Raises:
             NotSentError: If there is no server, no answer in time, or another status than success.

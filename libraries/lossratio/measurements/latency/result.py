@@ -44,8 +44,8 @@ class DirectionLatency(OneWayLatency):
     """The one-way latency of one direction; one that was not measured has an error, and null for every latency."""
 
     variation_us: Microseconds | None = None
-    """99.9th percentile of the latencies less the smallest one (PDV of RFC 5481), microseconds; null: there are too few
-    frames, or it is smaller than the intervals of the histogram, which are a share of the latency."""
+    """99.9th percentile of the latencies minus the smallest one (PDV of RFC 5481), microseconds; null: there are too
+    few frames, or it is smaller than the intervals of the histogram, which are a share of the latency."""
     percentiles_us: dict[str, float]
     """Latency by percentile, e.g. ``99.9``, microseconds; none for which there are too few frames."""
     histogram: str | None

@@ -146,7 +146,7 @@ class CriticalLoad(Record):
     trial_s: Seconds | None = None
     """Seconds of most trials; null: by an earlier version."""
     rarest_s: Seconds | None = None
-    """Losses that come once in so many seconds, at random, are surely (95 %) among the trials near the stated load;
+    """Losses that come once in this many seconds, at random, are surely (95 %) among the trials near the stated load;
     rarer ones may not have been seen. Null: by an earlier version."""
     doubt: str | None = None
     """Why no load is verified, unless frames without loss are too few; null: nothing speaks against the number."""
@@ -167,7 +167,7 @@ class CriticalLoad(Record):
         if self.verified is not None:
             return "highest verified load"
         if self.supported is not None:
-            return "not verified, highest load that no trials speak against"
+            return "not verified: the highest load that no trial contradicts"
         if self.median is None:
             return "mean"
         return "median"

@@ -56,8 +56,8 @@ def doubts_of_later_trials(result: GoalsResult) -> Iterator[Doubt]:
         _, worst, goal = max(excesses, key=itemgetter(0))
         yield Doubt(
             DoubtKind.CONTRADICTED,
-            f"the {worst.what} lost {format_ratio(worst.loss_ratio)}, where {goal.name} allows "
-            f"{format_ratio(goal.loss_ratio)} although the search found that this load meets the goal. Find out "
+            f"the {worst.what} lost {format_ratio(worst.loss_ratio)}, and {goal.name} allows "
+            f"{format_ratio(goal.loss_ratio)}, although the search found that this load meets the goal. Find out "
             "what changed, and search again",
         )
 

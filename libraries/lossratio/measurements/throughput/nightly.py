@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
 
 LEAST_SEARCHES = 5
-"""So many whole searches are needed, all since the last change that was found."""
+"""This many whole searches are needed, all since the last change that was found."""
 
 SEARCH_EVERY = 7
-"""One of so many nights is a search in any case."""
+"""One of this many nights is a search in any case."""
 
 REPLAYS = 8
 """Questions in the replays of each night, for each change."""
@@ -75,7 +75,7 @@ class Tonight:
     early_verdict: bool
     """Whether trials end as soon as their verdict is certain."""
     search_every: int
-    """One of so many nights is a search."""
+    """One of this many nights is a search."""
 
     @property
     def described(self) -> tuple[Goal, ...]:
@@ -120,7 +120,7 @@ def ask(
             f"version of lossratio and goals, and there are {len(alike)}"
         )
     if since_search + 1 >= tonight.search_every:
-        return _not_asked(f"one of {tonight.search_every} nights is a search")
+        return _not_asked(f"one in {tonight.search_every} nights is always a search")
 
     last = alike[-LEAST_SEARCHES:]
     trials = [_trials_of(night, goals) for night in last]

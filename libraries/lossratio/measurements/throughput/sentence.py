@@ -75,12 +75,12 @@ def _found(report: GoalReport, lower: Rate, trials: Sequence[Trial], frames: str
     stream = report.goal.stream
     if stream is not None:
         lost = (
-            f"at most {format_ratio(report.goal.loss_ratio)}" if report.goal.loss_ratio else "none"
+            f"at most {format_ratio(report.goal.loss_ratio)}"
+            if report.goal.loss_ratio
+            else "no frame"
         )
-        return (
-            f"{name}: of stream {stream} {lost} is lost where {lower.per_interface_fps:,.0f} {frames} are offered, of "
-            "all streams"
-        )
+        offered = f"{lower.per_interface_fps:,.0f} {frames}"
+        return f"{name}: stream {stream} loses {lost} when offered {offered} of all streams"
     if report.goal.loss_ratio == 0.0:
         return f"{name}: forwards {lower.per_interface_fps:,.0f} {frames} {_without_loss(lower, trials)}"
 

@@ -41,7 +41,7 @@ class Sweep:
     """Results of tests that differ only in their frame size, or in the number of cores of the DUT."""
 
     name: str
-    """The tests' name, with ``*`` in place of the part that differs."""
+    """The tests' name, with ``*`` instead of the part that differs."""
     goal: str
     """Name of the goal."""
     protocol: str

@@ -51,12 +51,12 @@ FEW_TRIALS = 4
 
 FAR, CHECKS = 8, 4
 """Before a search goes so many goal widths below the smallest lossy load, and that load lost few frames, it and higher
-such loads must be lossy in so many trials more than twice those that they pass, unless it was asked three times as
+such loads must be lossy in this many trials more than twice those that they pass, unless it was asked three times as
 often."""
 
 NARROW, ABOVE = 8, 8
 """Before a load becomes an upper bound by no more than so many lossy trials more than it passed, higher loads that lost
-few frames must be lossy in so many trials more than twice those that they pass. Otherwise the next trial is at the
+few frames must be lossy in this many trials more than twice those that they pass. Otherwise the next trial is at the
 highest one of them that is undecided."""
 
 BELOW = 0.8, 0.875, 0.9

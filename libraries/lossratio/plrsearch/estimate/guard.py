@@ -39,7 +39,7 @@ _FEW_TRIALS = 3
 _CHANCE = 3.0
 """Lost frames of a trial that say nothing."""
 _RESULTS = 25
-"""In so many results all lower bounds that contradict hold at once: contradictions are rare, so most would be false."""
+"""In this many results all lower bounds that contradict hold at once: they are rare, so most would be false."""
 _ROUNDING = 1e-9
 """Relative distance of equal loads."""
 _MOST_FRAMES = 1e18
@@ -217,8 +217,8 @@ class GuardStatement(Observed):
     """The load is verified unless more frames than that are lost at a time, in fewer trials than one of
     ``unseen_burst_trials``; null: it is not verified, loss verifies it, or by an earlier version."""
     unseen_burst_trials: float | None = None
-    """Losses that come in fewer than one of so many trials may be in none of these, with a probability of 2.5 % or more
-    (Clopper and Pearson); null: there are no trials, or by an earlier version."""
+    """Losses that come in fewer than one of this many trials may be in none of these, with a probability of 2.5 % or
+    more (Clopper and Pearson); null: there are no trials, or by an earlier version."""
     missing_frames: Frames | None = None
     """Frames more, lost as these, that would verify the load; null: no number would, or none is needed."""
     missing_trials: int | None = None

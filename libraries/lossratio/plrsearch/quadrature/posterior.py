@@ -32,7 +32,7 @@ class Distribution:
     mass: Array
     """Masses; their sum is 1."""
     order: int
-    """So many points after each other are a panel, within which all is a polynomial; 1: they are but points."""
+    """This many points after each other are a panel, within which all is a polynomial; 1: they are but points."""
 
     @classmethod
     def mixed(cls, parts: Sequence[Distribution], weights: Sequence[float]) -> Distribution:

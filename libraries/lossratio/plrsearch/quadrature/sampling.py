@@ -40,7 +40,7 @@ _SLICES, _SPREADS = 11, 17
 _FEW, _SLICES_OF_FEW = 6, 25
 """Trials that are few, and values of log s with these: the ridge's width may change a thousandfold along it."""
 _MANY, _MOST_OF_FEW = 60, 6.0
-"""With fewer trials there are more points, in inverse proportion, but at most so many times as many."""
+"""With fewer trials there are more points, in inverse proportion, but at most this many times as many."""
 _ZOOMS = 6
 _DEPTH, _TOP = 14.0, 4.0
 """Nats below a maximum where the ridge ends, and where its highest part does."""

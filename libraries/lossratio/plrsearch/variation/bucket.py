@@ -29,7 +29,7 @@ class Bucket:
     frames: float
     """How many they are, of one interface."""
     rate: float
-    """At least so many frames per second pass in the long run, if short trials lost frames; else it may be fewer."""
+    """At least this many frames per second pass in the long run, if short trials lost frames; else it may be fewer."""
     has_lost: bool = True
     """Whether short trials lost frames; else the bucket may hold more."""
 

@@ -23,7 +23,7 @@ from lossratio.plrsearch.variation.pauses import Pauses
 from lossratio.plrsearch.variation.replicates import Replicates, Scatter
 
 LONG = 4.0
-"""A trial is a long one if it takes more than so many times as long as the usual one: it shows whether time matters."""
+"""A trial is a long one if it takes more than this many times as long as usual: it shows whether time matters."""
 
 
 @dataclass(frozen=True)

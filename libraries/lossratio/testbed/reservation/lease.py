@@ -96,8 +96,8 @@ def make_claim(
 ) -> Claim | None:
     """The claim to a testbed, with the token from the environment; None: the topology has no reservation.
 
-    The lease lasts so many seconds unless it is renewed; None: as the topology says. It is kept on a node; None: on the
-    TG, the first one of two.
+    The lease lasts this many seconds unless it is renewed; None: as the topology says. It is kept on a node; None: on
+    the TG, the first one of two.
     """
     reservation: Reservation | None = topology.reservation
     if reservation is None or topology.testbed == "simulated":
@@ -196,7 +196,7 @@ class Conversation:
         self._process.write_line(json.dumps(message))
 
     def answer(self, seconds: float = _ANSWER_SECONDS) -> Mapping[str, Any]:
-        """Waits for an answer, so many seconds. The keeper's reports that it still waits for its turn are no answers.
+        """Waits for an answer, this many seconds. The keeper's reports that it still waits for its turn are no answers.
 
         Raises:
             ReservationError: If the keeper refuses.
@@ -299,7 +299,7 @@ class Lease(AbstractContextManager["Lease"]):
     def take(
         cls, session: NodeSession, claim: Claim, *, wait: float = 0.0, restores: bool = False
     ) -> "Lease":
-        """Waits for the testbed in a fair queue, at most so many seconds, and takes it.
+        """Waits for the testbed in a fair queue, at most this many seconds, and takes it.
 
         Processes that are started over the TG's session from now on end with the lease. If it `restores`, the heartbeat
         logs in again where the connection is lost: only if it alone uses the session.

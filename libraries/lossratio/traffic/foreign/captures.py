@@ -38,7 +38,7 @@ def read_capture(content: bytes) -> ForeignProfile:
         content: The file.
 
     Raises:
-        ForeignFieldError: If it is no capture of Ethernet frames, or some of its frames cannot be had here.
+        ForeignFieldError: If it is no capture of Ethernet frames, or some of its frames cannot be used here.
     """
     headers: dict[object, Packet] = {}
     sizes: dict[object, Counter[int]] = {}
@@ -107,7 +107,7 @@ def _packet(frame: bytes, number: int) -> Packet:
 def _after(kind: int, what: str) -> str:
     following = _AFTER_MAC.get(kind)
     if following is None:
-        raise ForeignFieldError(what, f"what follows (0x{kind:04x}) cannot be had")
+        raise ForeignFieldError(what, f"what follows (0x{kind:04x}) is not supported")
     return following
 
 

@@ -72,7 +72,7 @@ def convert(profile: ForeignProfile, name: str, description: str) -> ConvertedPr
         description: Its description.
 
     Raises:
-        ForeignFieldError: If something in it cannot be had here.
+        ForeignFieldError: If something in it cannot be used here.
     """
     remarks = dict.fromkeys(profile.remarks)
     eastward = _Way(profile.eastward, remarks)

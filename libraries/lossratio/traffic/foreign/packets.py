@@ -21,11 +21,11 @@ _LENGTHS: Mapping[str, int] = {
 
 
 class ForeignFieldError(ValueError):
-    """Something in a foreign profile cannot be had here.
+    """Something in a foreign profile is not available here.
 
     Args:
         what: The field, as the profile calls it.
-        problem: Why it cannot be had.
+        problem: Why it is not available.
         line: The line of the file, or the number of the captured frame; None: it is of the whole file.
         way_out: What a user can do, in sentences; empty: what helps with any field.
     """

@@ -32,7 +32,7 @@ _REFUSED: Mapping[str, tuple[Any, str]] = {
     "device_pairs": (None, "a profile is the same on all paths"),
     "latency_only": (False, "no stream is for latency alone"),
 }
-"""Fields that cannot be had, each with the value that changes nothing, and the reason."""
+"""Fields that are not supported, each with the value that changes nothing, and the reason."""
 _NOT_OURS = "Name a file with a list 'streams', as trafficgen reads it"
 _READ = ("flows", "frame_size", "flow_mods", "rate", "frame_type", "stream_types", "protocol")
 _ALSO_READ = ("traffic_direction", "stream_id", "the_packet", "enabled")
@@ -60,7 +60,7 @@ def read_trafficgen(text: str) -> ForeignProfile:
         text: The file.
 
     Raises:
-        ForeignFieldError: If something in it cannot be had here.
+        ForeignFieldError: If something in it cannot be used here.
     """
     remarks: dict[str, None] = {}
     ways: tuple[list[ForeignStream], list[ForeignStream]] = ([], [])
@@ -134,7 +134,7 @@ def _stream(
         if name not in _KNOWN:
             raise ForeignFieldError(f"{where}.{name}", "the field is not known")
     if stream.get("frame_type", "generic") != "generic":
-        problem = f"{stream['frame_type']!r} frames cannot be had, only 'generic' ones"
+        problem = f"{stream['frame_type']!r} frames are not supported, only 'generic' ones"
         raise ForeignFieldError(f"{where}.frame_type", problem)
 
     size = _whole(stream, "frame_size", where)
@@ -171,7 +171,7 @@ def _packet(stream: Mapping[str, Any], where: str) -> Packet:
         protocol = stream.get("protocol", "UDP")
         if protocol not in _USUAL:
             raise ForeignFieldError(
-                f"{where}.protocol", f"{protocol!r} cannot be had: use UDP or TCP"
+                f"{where}.protocol", f"{protocol!r} is not supported: use UDP or TCP"
             )
         text = _USUAL[protocol]
     file = PythonFile("", layers=LAYERS, made=lambda name: False)

@@ -51,7 +51,7 @@ def read_trex(text: str) -> ForeignProfile:
         text: The file.
 
     Raises:
-        ForeignFieldError: If something in it cannot be had here.
+        ForeignFieldError: If something in it cannot be used here.
     """
     file = PythonFile(
         text, layers=LAYERS, made=lambda name: name.startswith("STL"), recorders=frozenset((_VM,))
@@ -84,7 +84,7 @@ def _each_stream(found: Any) -> Iterator[Made]:
     elif isinstance(found, Made):
         raise ForeignFieldError(found.kind, "only STLStream can be read", found.line)
     elif found is not None:
-        raise ForeignFieldError("get_streams", f"it gives {found!r} in place of streams", 1)
+        raise ForeignFieldError("get_streams", f"it gives {found!r} instead of streams", 1)
 
 
 def _stream(made: Made, remarks: dict[str, None]) -> ForeignStream:
@@ -121,7 +121,7 @@ def _rate(mode: Any, packet: Packet, line: int) -> tuple[float, bool]:
         return 1.0, False
     if not isinstance(mode, Made) or mode.kind != "STLTXCont":
         kind = mode.kind if isinstance(mode, Made) else "mode"
-        problem = "only continuous streams (STLTXCont) can be had, as a trial has one load"
+        problem = "only continuous streams (STLTXCont) are supported, because a trial has one load"
         line = getattr(mode, "line", line)
         raise ForeignFieldError(kind, problem, line, _CONTINUOUS)
 
@@ -170,7 +170,7 @@ def _steps(packet: Packet, machine: Any, line: int) -> dict[tuple[int, str], Ste
             written[place] = steps
         elif each.kind not in _FIXES:
             raise ForeignFieldError(
-                each.kind, "the field engine's instruction cannot be had", each.line
+                each.kind, "the field engine's instruction is not supported", each.line
             )
     return written
 
@@ -192,12 +192,12 @@ def _variable(made: Made) -> tuple[str, Steps]:
     fields = made.values(*_VARIABLE)
     for name in ("value_list", "next_var"):
         if fields.get(name) is not None:
-            problem = "only numbers that follow each other can be had"
+            problem = "only consecutive numbers are supported"
             raise ForeignFieldError(f"{made.kind}.{name}", problem, made.line)
     first = _number(fields.get("min_value", fields.get("init_value")), made)
     last = _number(fields.get("max_value", first), made)
     if fields.get("step", 1) != 1:
-        problem = f"steps of {fields['step']} cannot be had, only steps of 1"
+        problem = f"steps of {fields['step']} are not supported, only steps of 1"
         raise ForeignFieldError(f"{made.kind}.step", problem, made.line)
     if last < first:
         raise ForeignFieldError(f"{made.kind}.max_value", "it is below min_value", made.line)

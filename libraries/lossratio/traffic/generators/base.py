@@ -84,7 +84,7 @@ class Generator(ABC, Generic[SettingsT]):
     def choices(
         cls, settings: SettingsT, session: NodeSession, ports: Sequence[Port], cpus: int
     ) -> Iterator[str]:
-        """What it would choose by itself on a TG of so many CPUs, and why, a sentence each; nothing is changed."""
+        """What it would choose by itself on a TG of this many CPUs, and why, a sentence each; nothing is changed."""
         yield from ()
 
     @classmethod

@@ -331,7 +331,7 @@ class Trex(Generator[TrexGenerator]):
     def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
         """See `Generator.configure`; with the configuration of the server, and the reasons for it.
 
-        A server of ours in the other mode is stopped; one that runs and does not answer is started anew, once.
+        A server of ours in the other mode is stopped; one that runs and does not answer is started again, once.
 
         Raises:
             TrafficError: If flow statistics would not recognize frames that come back, or as of `Generator.configure`.
@@ -371,7 +371,7 @@ class Trex(Generator[TrexGenerator]):
         return {**facts, "server": server}
 
     def ready(self) -> Mapping[str, Any]:
-        """See `Generator.ready`. A server that died is started anew; one that was refused stays refused."""
+        """See `Generator.ready`. A server that died is started again; one that was refused stays refused."""
         if not self._has_started or not self._server.is_running():
             self._has_started = False
             self._server.ensure()

@@ -46,7 +46,7 @@ class Vlan(Feature):
     def problem(self) -> str | None:
         """A second VLAN, or a place, without a VLAN."""
         if self.vlan is None:
-            return "vlan_east and vlan_between are about a tag; give vlan, too"
+            return "vlan_east and vlan_between apply to a tag; also set vlan"
         if self.vlan_between and self.vlan_east is not None:
             return "vlan_east is about a link of the TG, which has no tag with vlan_between: leave one out"
         return None

@@ -123,7 +123,7 @@ class Container(Feature):
         """A container without interfaces to it."""
         if getattr(self, "process", None) == "memif" or getattr(self, "srv6_proxy", None):
             return None
-        return "container is about what is behind memif; give process=memif or srv6_proxy, too"
+        return "container applies to what is behind memif; also set process=memif or srv6_proxy"
 
     def contained(self, ports: Ports) -> Iterator[Command]:
         """Both interfaces, which it connects."""
@@ -151,7 +151,7 @@ class VirtualMachine(Feature):
         """A virtual machine without interfaces to it."""
         if getattr(self, "process", None) == "vhost":
             return None
-        return "vm is about what is behind vhost-user interfaces; give process=vhost, too"
+        return "vm applies to what is behind vhost-user interfaces; also set process=vhost"
 
 
 def memif_commands(

@@ -93,7 +93,7 @@ def filtered_addresses() -> Table:
 
 
 def table_of_connections(kind: TableType, most: int) -> Table:
-    """An empty table of so many connections, of a type that the kernel makes."""
+    """An empty table of this many connections, of a type that the kernel makes."""
     return Table.create(kind, _CONNECTION_BYTES, 4, most, CONNECTIONS)
 
 

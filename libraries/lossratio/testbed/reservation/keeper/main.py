@@ -258,7 +258,7 @@ def main() -> None:
             {"status": status, "clear": clear}[request["op"]](request)
     except DamagedRecordError as error:
         way_out = "Make sure that nobody is measuring there, and repair it: lossratio lab release --force"
-        damage = f"the record is damaged ({error.why}), and it is not known who has the testbed. {way_out}"
+        damage = f"the record is damaged ({error.why}), so it is not known who has the testbed. {way_out}"
         why = damage if error.may_repair else error.why
         say("error", message=f"{request['directory']}/{request['name']}: {why}")
     except OSError as error:

@@ -73,7 +73,7 @@ class SendingEnd:
         return Sent(frames=transmission.sent - report.probes, first=report.first, elapsed=transmission.elapsed)
 
     def so_far(self, rate: float) -> SentSoFar:
-        """What has left of running traffic, of so many frames per second."""
+        """What has left of running traffic, of this many frames per second."""
         progress = self.sender.progress
         # Frames that leave while the counters are read may come back, and hide loss; never the other way round.
         sent = progress.sent
@@ -159,7 +159,7 @@ class ReceivingEnd:
             self._arrivals = ArrivalLog(self.sink, self._frames, place, order.tag, (min(loads), max(loads)))
 
     def note_arrivals(self, first: int, least: int) -> None:
-        """Examines so many frames that have arrived, once `first` is known, and makes room where losses are located."""
+        """Examines this many frames that have arrived, once `first` is known, and makes room if losses are located."""
         if self._examiner is not None and first >= 0 and self._is_examined:
             self._examiner.look(first, least)
         if self._arrivals is not None:
@@ -197,10 +197,10 @@ class ReceivingEnd:
         return self._returns.late_of_earlier()[0]
 
     def counters(self, sent: Sent, received: int, dropped: int) -> Message:
-        """What came back of so many frames, and how many of these the interface dropped.
+        """What came back of this many frames, and how many of these the interface dropped.
 
         Raises:
-            AgentError: If nobody can count so many frames.
+            AgentError: If nobody can count this many frames.
         """
         check_countable(self._direction.name, sent.frames)
         late, copies = self._returns.late_of_earlier()
@@ -432,7 +432,7 @@ class ActiveDirection:
         """The counters of its ends here, as `Generator.trial` returns them; `before` and `after` are all interfaces.
 
         Raises:
-            AgentError: If the kernel's counters do not say what was dropped, or could not count so many frames.
+            AgentError: If the kernel's counters do not say what was dropped, or could not count this many frames.
         """
         counters: Message = {"name": self.name, "load_ratio": self.load(1.0)}
         reception = None

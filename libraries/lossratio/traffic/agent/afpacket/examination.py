@@ -199,7 +199,7 @@ class _Seen:
     """What differs in the first frame with such a fault, if that is known."""
 
     def of(self, sent: int) -> _Seen:
-        """The same where so many frames were sent: the number of any other frame is wrong."""
+        """The same where this many frames were sent: the number of any other frame is wrong."""
         beyond = (self.is_intact | self.readdressed) & (self.numbers >= sent)
         intact, readdressed = self.is_intact & ~beyond, self.readdressed & ~beyond
         return replace(self, is_intact=intact, readdressed=readdressed, corrupted=self.corrupted | beyond)

@@ -89,7 +89,7 @@ def complete(data: Bytes, lengths: Numbers, spec: FramesSpec, payload_sums: NDAr
 
 
 def payload(length: int, shift: int = 0) -> Bytes:
-    """Contents of frames of so many bytes without FCS; headers go over it.
+    """Contents of frames of this many bytes without FCS; headers go over it.
 
     Each byte is its own place, modulo 256, or that from which the payload was shifted.
     """
@@ -257,7 +257,7 @@ class Replies:
         return self.count - number % self.count
 
     def rows(self, number: int, count: int) -> Numbers:
-        """Which headers belong to so many frames from a number on."""
+        """Which headers belong to this many frames from a number on."""
         first = number % self.count
         rows: Numbers = np.arange(first, first + count)
         return rows
@@ -320,12 +320,12 @@ def build_frames(spec: FramesSpec, source_mac: bytes, destination_mac: bytes) ->
 
 
 def slot_bytes(frame: int) -> int:
-    """Bytes of a ring's slot for frames of so many bytes: a power of two, so that none lies across a block's end."""
+    """Bytes of a ring's slot for frames of this many bytes: a power of two, so that none lies across a block's end."""
     return 1 << (SLOT_HEADER_BYTES + frame - 1).bit_length()
 
 
 def slots_per_block(slot: int) -> int:
-    """How many slots of so many bytes are in one block of a ring, which is a page or larger."""
+    """How many slots of this many bytes are in one block of a ring, which is a page or larger."""
     return max(1, mmap.PAGESIZE // slot)
 
 
@@ -359,7 +359,7 @@ class HeaderPatches:
         return self._order.run(number)[1]
 
     def rows(self, number: int, count: int) -> Numbers:
-        """Which parts belong to so many frames from a number on: `run` of them at most, none beyond the last slot."""
+        """Which parts belong to this many frames from a number on: `run` of them at most, none beyond the last slot."""
         flow, _ = self._order.run(number)
         slot = number % len(self._first_rows)
         rows: Numbers = self._first_rows[slot : slot + count] + (self._steps[:count] + flow)

@@ -50,7 +50,7 @@ class PacedOutput(Protocol):
     """What frames are handed to."""
 
     def offer(self, count: int) -> int:
-        """Hands over up to so many frames, and returns how many were taken."""
+        """Hands over up to this many frames, and returns how many were taken."""
 
     def offer_stamped(self) -> int:
         """Hands over one frame of which the kernel says when it left; returns how many were taken: 1 or 0."""

@@ -294,7 +294,7 @@ def _fault(left: Stamps, arrived: Stamps) -> str | None:
 
 
 class ClockWatch:
-    """Watches the system's clock from now on, when it is so many nanoseconds `ahead` of the clock that cannot be set.
+    """Watches the system's clock from now on, when it is this many nanoseconds `ahead` of the clock that cannot be set.
 
     Slewing goes unnoticed, and does no harm: it changes both clocks alike.
     """

@@ -275,7 +275,7 @@ def _unless(start: int, mask: int, value: int, jump: int) -> _Program:
 
 
 def ring_slot_bytes(frame: int) -> int:
-    """Bytes of a slot that has room for so many bytes of a frame: a power of two."""
+    """Bytes of a slot that has room for this many bytes of a frame: a power of two."""
     return 1 << (_HEADER_BYTES + frame - 1).bit_length()
 
 
@@ -319,7 +319,7 @@ class ReceiveRing:
         return self.slots
 
     def has(self, count: int) -> bool:
-        """Whether so many frames came since then; there is room for more."""
+        """Whether this many frames came since then; there is room for more."""
         # The kernel fills the slots one after the other.
         return bool(self._status[(self._head + count - 1) % self.slots])
 
@@ -395,7 +395,7 @@ class CapturedFrames:
 
 
 def check_countable(name: str, sent: int) -> None:
-    """Makes sure that the kernel could count so many frames of a direction at once.
+    """Makes sure that the kernel could count this many frames of a direction at once.
 
     Raises:
         AgentError: If it could not.

@@ -103,7 +103,7 @@ class SendLog:
         self._every, self._batches = 1, 0
 
     def offer(self, count: int) -> int:
-        """Sends up to so many frames, notes the time, and returns how many it sent."""
+        """Sends up to this many frames, notes the time, and returns how many it sent."""
         now = self._clock()
         left = self._send(count)
         if left:
@@ -240,7 +240,7 @@ class Progress(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in ("sent", "unsent", "longest_burst", "first")]
 
     def begin(self) -> None:
-        """Begins anew."""
+        """Begins again."""
         self.sent = self.unsent = self.longest_burst = 0
         self.first = -1
 

@@ -86,12 +86,12 @@ class TransmitRing:
         self._parts = [column(memory, SLOT_HEADER_BYTES + place, table.itemsize) for place, table in parts]
 
     def tag(self, tag: int) -> None:
-        """Writes a trial's tag into all frames; their sequence numbers begin anew."""
+        """Writes a trial's tag into all frames; their sequence numbers begin again."""
         self._numbering.begin(tag, self._head)
         self.first = self._number
 
     def reply(self, count: int, length: int) -> None:
-        """Sends the first headers of `Replies` from now on, so many of them, in frames of so many bytes."""
+        """Sends the first headers of `Replies` from now on, so many of them, in frames of this many bytes."""
         if not isinstance(self._patches, Replies):
             raise unsupported("This sender has no replies.")
         self._patches.count = count
@@ -246,7 +246,7 @@ class ProbeSocket:
         self._socket.bind((setup.interface, 0))
 
     def tag(self, tag: int) -> None:
-        """Sets the tag of the first frame; the numbers begin anew."""
+        """Sets the tag of the first frame; the numbers begin again."""
         self._tag = tag
         self.number = 0
 
@@ -282,14 +282,14 @@ class MixedOutput(TransmitRing):
         self._offered = 0
 
     def tag(self, tag: int, probe_tag: int = 0, places: tuple[int, ...] = ()) -> None:
-        """Begins anew, with the tags of the load's frames and of the first latency frame, and the latter's numbers."""
+        """Begins again, with the tags of the load's frames and of the first latency frame, and the latter's numbers."""
         super().tag(tag)
         self.latency_frames.tag(probe_tag)
         self._places = places
         self._offered = 0
 
     def offer(self, count: int) -> int:
-        """Sends up to so many frames, and returns how many left; see `TransmitRing.offer` and `ProbeSocket.offer`."""
+        """Sends up to this many frames, and returns how many left; see `TransmitRing.offer` and `ProbeSocket.offer`."""
         probes = self.latency_frames
         if probes.number < len(self._places):
             count = min(count, self._places[probes.number] - self._offered)

@@ -271,7 +271,7 @@ def make_generator(
     `program` are the sources of its program, by the names of its modules; None: the agent has it.
 
     Raises:
-        AgentError: If it, or its ports, cannot be had on this node.
+        AgentError: If it, or its ports, cannot be used on this node.
     """
     try:
         if program is None:

@@ -85,7 +85,7 @@ def open_wire(questions: Sequence[Question], links: Mapping[str, Link]) -> Packe
 
 
 def resolve(questions: Sequence[Question], wire: Wire, seconds: float) -> list[list[str]]:
-    """Asks for next hops, for so many seconds at most.
+    """Asks for next hops, for at most this many seconds.
 
     Each question has the MAC addresses that were given for an answer: none, one, or (if two devices have the address)
     several.

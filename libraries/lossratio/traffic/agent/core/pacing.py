@@ -110,8 +110,8 @@ def transmit(
     A sender that wakes up late still sends the frames that were due before the end, for as long as `grace_after` says.
     Frames that a longer stall left, or that are too many for the sender, never make it last longer.
 
-    `offer` sends up to so many frames, and returns how many it sent. `catch_up` are seconds of traffic that are made up
-    for after a stall, in one go; infinite: every frame is sent, if that takes less than twice the duration and
+    `offer` sends up to this many frames, and returns how many it sent. `catch_up` are seconds of traffic that are made
+    up for after a stall, in one go; infinite: every frame is sent, if that takes less than twice the duration and
     `LONGEST_STALL`. A patient sender sends every frame within that time, too, and does not make up for a longer stall:
     what is left leaves late, and so does all that follows, at the load. `note` is called after each batch with the
     frames sent and skipped until then; and `give_way` while it is behind, after each piece. Senders of the same

@@ -158,7 +158,7 @@ class Channel:
             raise ControllerGoneError
 
     def _receive(self, seconds: float | None) -> bool:
-        """Reads data that arrive within so many seconds (None: at any time); returns whether there were any."""
+        """Reads data that arrive within this many seconds (None: at any time); returns whether there were any."""
         if self._is_closed or not self._input.poll(None if seconds is None else 1000 * seconds):
             return False
         data = os.read(self._read_fd, 1 << 16)

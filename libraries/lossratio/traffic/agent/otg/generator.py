@@ -28,7 +28,7 @@ _MOST_BYTES = 1 << 24
 class Tester:
     """A conversation with a tester at an address, e.g. ``https://10.0.0.5:8443``, whose certificate it may verify.
 
-    An answer may take so many seconds (`timeout`).
+    An answer may take this many seconds (`timeout`).
     """
 
     def __init__(self, address: str, verify: bool, timeout: float) -> None:
@@ -43,7 +43,7 @@ class Tester:
         return f"{answer.get('app_version') or 'unknown'} (OTG {answer.get('api_spec_version') or 'unknown'})"
 
     def configure(self, config: Message) -> None:
-        """Gives it a configuration, in place of any other."""
+        """Gives it a configuration, instead of any other."""
         self.ask("POST", "/config", config)
 
     def transmit(self, state: str) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """TRex as a generator of connections, in its advanced stateful mode (ASTF): it is both ends, with a stack of its own.
 
-Each trial is a profile of one template: a program for the Initiator, one for the Responder, and so many connections.
+Each trial is a profile of one template: a program for the Initiator, one for the Responder, and this many connections.
 Its counters say how many connections both ends have carried through.
 """
 
@@ -27,7 +27,7 @@ _MOST_PORTS = 64_000
 _FULL = 0.95
 """Share of its memory for connections from which on TRex opens no more, in silence."""
 _OWN_FAULTS = ("err_c_nf_throttled", "err_s_nf_throttled", "err_flow_overflow", "err_no_memory", "err_c_tuple_err")
-"""Errors of TRex's own: it could not hold so many connections."""
+"""Errors of TRex's own: it could not hold this many connections."""
 _FAULTS_OF_PATH = ("err_cwf", "err_no_syn", "err_no_template", "err_l3_cs", "err_l4_cs", "err_len_err")
 """Errors that arrived: frames of no connection that is open, or damaged ones."""
 _SENT_AGAIN = ("tcps_rexmttimeo_syn", "tcps_rexmttimeo", "tcps_sndrexmitpack")
@@ -63,7 +63,7 @@ class AstfConnection(TrexConnection):
         self._call("forget all connections", self._client.reset)
 
     def open(self, load: float, seconds: float) -> None:
-        """Opens connections of the profile for so many seconds, once TRex has ended what was before.
+        """Opens connections of the profile for this many seconds, once TRex has ended what was before.
 
         On a busy machine it may say that it has stopped while it still cleans up.
         """

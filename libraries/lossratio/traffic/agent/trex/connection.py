@@ -288,7 +288,7 @@ class TrexConnection:
             raise
 
     def start_delayed(self, delays: Mapping[int, float], load: float, duration: float | None) -> None:
-        """Starts ports whose streams wait so many seconds, by the port's number: each sends that much longer.
+        """Starts ports whose streams wait this many seconds, by the port's number: each sends that much longer.
 
         If the server does not start one of them, none sends.
         """

@@ -266,7 +266,7 @@ class TrexGenerator:
         return counters, statistics, errors
 
     def _burst(self, load: float, duration: float, check: Check) -> list[Message]:
-        """Sends a burst in each direction, in place of its load, and returns its counters with their ``course``."""
+        """Sends a burst in each direction, instead of its load, and returns its counters with their ``course``."""
         with ExitStack() as undo:
             for direction in self._directions:
                 undo.callback(self._add_load_streams, direction)

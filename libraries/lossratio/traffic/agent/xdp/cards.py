@@ -99,7 +99,7 @@ class CardClock:
             raise AgentError(
                 "card_stamps",
                 f"The clocks of {self._name} and of the system differed by {self.error_us:.0f} us more than before: "
-                "one clock was set, and latencies are not known. Let ptp4l and phc2sys settle first.",
+                "one clock was set, so latencies are not known. Let ptp4l and phc2sys settle first.",
             )
 
     def close(self) -> None:
@@ -202,7 +202,7 @@ def refused_frames(before: Link, now: Link, sent: tuple[str, int] | None, given:
     if given and not left and is_over:
         raise AgentError(
             "counters",
-            f"The driver of {now.name} has counted none of {given} frames that it was given, and it is not known how "
+            f"The driver of {now.name} has counted none of {given} frames that it was given, so it is not known how "
             "many left. Use 'kind: afpacket'.",
         )
     return max(0, given - left)

@@ -84,7 +84,7 @@ class ExchangeMemory:
         self.room = room
 
     def begin(self, tag: int, count: int, passes: int) -> None:
-        """Begins an exchange over so many connections, and forgets all others; `passes` were those of the one before.
+        """Begins an exchange over this many connections, and forgets all others; `passes` were those of the one before.
 
         The late frames of that one are counted by its tags from now on.
         """

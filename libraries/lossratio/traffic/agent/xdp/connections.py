@@ -242,7 +242,7 @@ class ConnectingGenerator:
         self._opened.close()
 
     def _make_ends(self) -> None:
-        """Loads the programs of both ends, for the memory that there is, in place of others."""
+        """Loads the programs of both ends, for the memory that there is, instead of others."""
         for end in self._ends:
             end.close()
         self._ends = []
@@ -387,7 +387,7 @@ class ConnectingGenerator:
             sender.rest()
 
     def _make_room(self, count: int) -> None:
-        """Has memory for so many connections."""
+        """Has memory for this many connections."""
         try:
             self._memory.grow(1 << (count - 1).bit_length())
             self._make_ends()

@@ -499,7 +499,7 @@ class ActiveDirection:
             raise AgentError(
                 "card_stamps",
                 f"The card of {self._direction.receive} has not stamped {received.unstamped} of {received.arrived} "
-                "frames, and latencies are not known. Leave out 'card_stamps'.",
+                "frames, so latencies are not known. Leave out 'card_stamps'.",
             )
         return {**found, "clock_error_us": self.clock.error_us}
 

@@ -22,7 +22,7 @@ MOST_CHUNKS = 128
 """Chunks of a stream that are kept at most, one bit for each frame; of longer traffic every second one, and so on."""
 _RING = 1 << RING_BITS
 _ROUNDS = 1 << 32 - RING_BITS
-"""After so many rounds of the ring, numbers of frames begin anew."""
+"""After this many rounds of the ring, numbers of frames begin again."""
 
 
 class FateLog:
@@ -39,7 +39,7 @@ class FateLog:
         self._stride = 1
 
     def begin(self) -> None:
-        """Begins anew."""
+        """Begins again."""
         self.chunks = {}
         self._next = 0
         self._stride = 1
@@ -77,7 +77,7 @@ class FateLog:
 def fates_of(logs: Sequence[FateLog], sent: Sequence[int], lost: int) -> Fates | None:
     """Which frames of a direction were lost; None: nobody knows.
 
-    Its streams send every second frame, or every third one and so on, in the order of the logs: so many frames each.
+    Its streams send every second frame, or every third one and so on, in the order of the logs: this many frames each.
     `lost` is how many frames did not come back by the counters, which all known frames must agree with.
     """
     together = min(sent)

@@ -9,7 +9,7 @@ from typing import Iterator, Sequence, Tuple
 SUB_BITS = 7
 """Each power of two has 2 to the power of this many intervals."""
 MOST_BITS = 34
-"""Latencies are below 2 to the power of so many nanoseconds (17 s); longer ones count as the longest one."""
+"""Latencies are below 2 to the power of this many nanoseconds (17 s); longer ones count as the longest one."""
 INTERVALS = (MOST_BITS - SUB_BITS + 1) << SUB_BITS
 """How many intervals there are."""
 
