@@ -10,7 +10,7 @@ import pytest
 from lossratio.simulation import GRACEFUL, ConstantLoss, SharpKnee, Traffic
 from lossratio.trials.trial import TrialInput
 from lossratio_study.algorithms import ALGORITHMS, OURS
-from lossratio_study.families import Inconstant
+from lossratio_study.families import Discards, Inconstant
 from lossratio_study.search import GOAL_SETS, search_rows
 from lossratio_study.study import FAMILY_SETS
 from lossratio_study.suts import Overhead, Series, Subject
@@ -96,6 +96,17 @@ def test_hard_suts_lose_frames_as_they_say():
     assert lost(Inconstant(1e6, every=10.0, stall=0.1), (100.0, 9.0), (100.0, 1.0), (100.0, 20.0)) == [0, 10, 20]
     assert lost(Inconstant(1e6, share=0.01, plateau=1000.0), (1000.0, 1.0), (1100.0, 1.0)) == [0, 11]
     assert lost(Inconstant(1e6, frames=1), (1000.0, 1.0), (10.0, 60.0)) == [1, 1]
+
+
+def test_discards_lose_the_share_of_their_level_by_chance_and_the_excess():
+    steps = Discards(1e6, ((1e5, 0.1), (5e5, 0.2)))
+    few, more, most, excess = lost(steps, (1e5, 1.0), (2e5, 10.0), (6e5, 10.0), (2e6, 1.0))
+    assert few == 0
+    assert more == pytest.approx(0.1 * 2e6, rel=0.01)
+    assert most == pytest.approx(0.2 * 6e6, rel=0.01)
+    assert excess == 1_000_000
+    (half,) = lost(Discards(1e6, ((5e5, 0.2),), ramps=True), (7.5e5, 10.0))
+    assert half == pytest.approx(0.1 * 7.5e6, rel=0.01)
 
 
 def test_a_generator_that_sends_less_than_it_should_leaves_frames_unsent():

@@ -313,6 +313,44 @@ class _Inconstant:
         return float(whole * self._model.stall + max(0.0, rest - (self._model.every - self._model.stall)))
 
 
+@dataclass(frozen=True)
+class Discards(WithoutTruth):
+    """A SUT that loses frames by chance far below its capacity, from a few loads on."""
+
+    capacity: float
+    """Frames per second."""
+    levels: tuple[tuple[float, float], ...]
+    """Loads, in frames per second, and the share of frames that is lost above each of them."""
+    ramps: bool = False
+    """Whether a share is that at the capacity, and grows in proportion from 0 at the level's load."""
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """A SUT that is always the same."""
+
+        def lost(traffic: Traffic) -> int:
+            shares = [self._share(traffic.load, *level) for level in self.levels if traffic.load > level[0]]
+            by_chance = int(rng.binomial(traffic.frames, max(shares, default=0.0)))
+            excess = traffic.frames - by_chance - self.capacity * traffic.duration
+            return min(traffic.frames, by_chance + max(0, int(excess)))
+
+        return lost
+
+    def _share(self, load: float, start: float, share: float) -> float:
+        return share * min(1.0, (load - start) / (self.capacity - start)) if self.ramps else share
+
+
+def _discards(levels: int, start: tuple[float, float], share: tuple[float, float], *, ramps: bool = False) -> Make:
+    """A SUT that discards from some loads on, which are shares of its capacity."""
+
+    def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
+        capacity = max_load * log_uniform(draw, *HARD_CAPACITY)
+        loads = sorted(capacity * draw.uniform(*start) for _ in range(levels))
+        shares = sorted(log_uniform(draw, *share) for _ in range(levels))
+        return Discards(capacity, tuple(zip(loads, shares, strict=True)), ramps)
+
+    return made
+
+
 def _inconstant(frames: int = 0, **ranges: tuple[float, float]) -> Make:
     """A SUT whose parameters are drawn from ranges; a parameter that may be negative has any sign."""
 
@@ -344,6 +382,9 @@ HARD_FAMILIES: Mapping[str, Family] = named(
     Family("period", "mix", _inconstant(every=(5.0, 20.0), stall=(0.02, 0.1)), MAX_LOADS, MIN_LOAD),
     Family("flapping", "mix", two_states(HARD_CAPACITY, (0.1, 0.5), (5.0, 40.0), (5.0, 40.0)), MAX_LOADS, MIN_LOAD),
     Family("quantised", "quiet", sharp_knee((0.1, 0.9)), (200.0,), 2.0),
+    Family("early discard", "mix", _discards(1, (0.2, 0.95), (1e-6, 1e-3), ramps=True), MAX_LOADS, MIN_LOAD),
+    Family("faint plateau", "mix", _discards(1, (0.1, 0.98), (1e-8, 1e-4)), MAX_LOADS, MIN_LOAD),
+    Family("faint plateaus", "mix", _discards(3, (0.1, 0.98), (1e-8, 1e-2)), MAX_LOADS, MIN_LOAD),
     Family("generator-limited", "quiet", sharp_knee((0.7, 1.5)), MAX_LOADS, MIN_LOAD, generator=0.8),
 )
 """All hard families by name."""

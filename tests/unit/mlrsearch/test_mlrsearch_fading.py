@@ -84,6 +84,20 @@ def test_loss_that_fades_faster_and_faster_is_found_in_doubling_steps(power):
     assert sum(long_trials) / len(long_trials) <= 6
 
 
+def early_discard(load, duration):
+    """A random early discard: the share of lost frames rises from 0 at 222 kfps to 0.1 % at 606 kfps."""
+    share = 0.001 * (load - 222_000.0) / 384_000.0
+    return math.floor(max(0.0, share) * load * duration) / (load * duration) if load < 606_000.0 else 0.9
+
+
+@pytest.mark.parametrize(("goal", "most"), [(RFC2544, 5), (TST009, 6)], ids=str)
+def test_loss_that_begins_at_an_edge_is_not_followed_by_long_trials(goal, most):
+    controller, durations = searched(goal, early_discard)
+    goal_result = controller.result()[goal]
+    assert goal_result.relevant_lower_bound < 222_000.0 <= goal_result.relevant_upper_bound
+    assert sum(duration == 60.0 for duration in durations) <= most
+
+
 def test_a_capacity_that_varies_is_no_fading():
     for seed in range(40):
         controller = MLRsearch([RFC2544], MIN, MAX)
