@@ -1,4 +1,4 @@
-"""A plugin of pytest: benchmarks of the data plane beside other tests.
+"""A plugin of pytest: benchmarks of the data plane together with other tests.
 
 A topology file is named on the command line, ``--lossratio-topology FILE``, or in pytest's settings as
 ``lossratio_topology``. Then a test measures with the fixture ``lossratio``, and asserts what it wants of the result::

@@ -94,7 +94,7 @@ class _Descriptor:
         self.descriptor = descriptor
 
     def close(self) -> None:
-        """Gives it back; doing it again changes nothing."""
+        """Returns it; doing it again changes nothing."""
         descriptor = self.descriptor
         self.descriptor = -1
         if descriptor >= 0:
@@ -245,7 +245,7 @@ class Table(_Descriptor):
 
 
 class Program(_Descriptor):
-    """A program that the kernel has verified. An XDP program takes frames of several pages, too: it sees the first one.
+    """A program that the kernel has verified. An XDP program sees only the first page of a frame.
 
     Its name in the kernel's lists has 15 characters. `driver` is the index of the only interface that it is for, if it
     calls functions of that one's driver. The kernel has these for programs under GPL alone, and the program is declared

@@ -450,7 +450,7 @@ CABLE = "none"
 
 
 class LeftAsItIs(Dut[OptionsT_co]):
-    """A device that lossratio does not set up, and of which it knows nothing."""
+    """A device that lossratio does not set up, and about which it knows nothing."""
 
     is_managed = False
 

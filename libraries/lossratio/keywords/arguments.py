@@ -189,7 +189,7 @@ def typed_keyword(name: str | None = None) -> Callable[[FunctionT], FunctionT]:
     """Marks a method as a keyword whose arguments have the types of its annotations, None left out of them.
 
     For a type of our own, Robot Framework shows why a value does not convert. For a union with None it shows only that
-    the value does not. An argument with the default None may be None all the same.
+    the value does not. An argument with the default None may be None nevertheless.
     """
 
     def mark(method: FunctionT) -> FunctionT:

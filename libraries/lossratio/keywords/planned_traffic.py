@@ -107,7 +107,7 @@ def _keywords_in(steps: Iterable[Any]) -> Iterator[Keyword]:
 
 
 def _profiles_in(arguments: Iterable[Any], place: int) -> Iterator[str]:
-    """The profiles among the arguments of a keyword, as far as they are known.
+    """The profiles among the arguments of a keyword, if known.
 
     Args:
         arguments: The arguments.

@@ -42,7 +42,7 @@ class TestbedKeywords(Keywords):
 
         | =Argument= | =What it is= |
         | ``topology`` | The topology file. |
-        | ``wait`` | How long to wait for the testbed at most. Default: not at all. |
+        | ``wait`` | How long to wait for the testbed. Default: not at all. |
         | ``purpose`` | The reason, which others see while they wait for the testbed. |
         | ``password``, ``passphrase`` | As for `Set Up Testbed`. |
 

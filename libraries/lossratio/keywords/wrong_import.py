@@ -1,4 +1,4 @@
-"""What Robot Framework finds behind ``Library    lossratio``: the way to the keyword library."""
+"""What Robot Framework finds for ``Library    lossratio``: the way to the keyword library."""
 
 
 class WrongImport:

@@ -262,7 +262,7 @@ class RequestedKind(Kind[ResultT], Generic[RequestT, ResultT]):
     title: ClassVar[str]
     """The work in words, for consoles: ``Measuring ...``."""
     request: type[RequestT]
-    """The class of the requests, as the results' from the brackets behind the base."""
+    """The class of the requests, as the results' from the brackets after the base."""
     without: ClassVar[frozenset[str]] = frozenset()
     """Fields of the request that are no arguments of its keyword."""
     usual_frame_size: ClassVar[str | None] = None
@@ -295,8 +295,8 @@ class RequestedKind(Kind[ResultT], Generic[RequestT, ResultT]):
     ) -> RequestT:
         """The request of a keyword, from those fields of the request that it was given.
 
-        A kind whose keyword has other arguments states them here, behind `fields`, with types and defaults: positional
-        ones come before the frame size, named ones behind the profile.
+        A kind whose keyword has other arguments states them here, after `fields`, with types and defaults: positional
+        ones come before the frame size, named ones after the profile.
         """
         request: RequestT = suite.request(fields)
         return request

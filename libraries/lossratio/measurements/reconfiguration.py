@@ -147,7 +147,7 @@ def measure_reconfiguration_loss(
 ) -> ReconfigurationResult:
     """Searches for a load, sends at it while the DUTs are being reconfigured, and writes the result file.
 
-    The search has a result file of its own, with `` search`` behind the test's name. Unless the search failed, the
+    The search has a result file of its own, with `` search`` after the test's name. Unless the search failed, the
     result file has the error of what failed, also of a generator that could not send the load meanwhile.
 
     Raises:

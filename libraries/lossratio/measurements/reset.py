@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 EARLY = 0.01
 """Seconds before the reset in which an outage may begin that belongs to it, besides the error of the clocks.
 
-Loss for this many seconds in the very end does not mean that a device which came back before is gone."""
+If a device came back, loss in the last seconds (this many) does not mean that it is gone again."""
 
 
 class ResetTime(Record):

@@ -40,7 +40,7 @@ class WorkerLoad(Record):
     busy: float | None = Field(default=None, ge=0.0, le=1.0)
     """Share of its time for which it had frames; null: not known."""
     queues: tuple[str, ...] = ()
-    """The receive queues that it reads, as far as they are known."""
+    """The receive queues that it reads, if known."""
 
 
 class QueueLoad(Record):
@@ -155,7 +155,7 @@ class DutTelemetry(Record):
     told: dict[str, JsonValue]
     """The DUT's answers about itself, by topic, e.g. ``show runtime``."""
     statistics: tuple[DutStatistic, ...] = ()
-    """The numbers in these answers, with their units, as far as they are known."""
+    """The numbers in these answers, with their units, if known."""
     workers: tuple[WorkerLoad, ...] = ()
     """The load of the threads that forward."""
     queues: tuple[QueueLoad, ...] = ()

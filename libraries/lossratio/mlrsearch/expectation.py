@@ -102,9 +102,9 @@ class Expectation:
         overload: Where trials in overload show it to be, whatever a hint says; None if they do not.
         faded: Where on the grid the loss ratio would have fallen to the goal's, if it went on falling by the same
             factor per step as between the smallest two upper bounds; None if that is not known.
-        surprises: Positive: this many times in a row, a load above the expected bound turned out a lower bound.
-            Negative: this many times in a row, one below it turned out an upper bound.
-        recessions: This many times in a row, a load above the expected bound was an upper bound as expected, but lost
+        surprises: How many times in a row a load above the expected bound proved to be a lower bound. Negative: how
+            many times in a row a load below it proved to be an upper bound.
+        recessions: How many times in a row a load above the expected bound was an upper bound, as expected, but lost
             so much that the bound is now expected lower than before.
         missed_hint: What the load that has just proved the hinted bound wrong turned out to be: a lower bound above it,
             or an upper one below. None if there is no hint, or it is longer ago.

@@ -79,7 +79,7 @@ class Hint:
     """All trials of the earlier searches."""
 
     def shifts(self, overload: float) -> tuple[int, ...]:
-        """By how many steps the SUT may have moved since, by its forwarding rate at maximum load (a place on the grid).
+        """By how many steps of the grid the SUT may have moved since, according to its forwarding rate at maximum load.
 
         By as much as that rate has; or not at all, where that rate was no measure of the bound: some SUTs forward far
         less in overload.

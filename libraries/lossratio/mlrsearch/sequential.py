@@ -87,7 +87,7 @@ class SequentialGoal(SearchGoal):
         self._check(
             "indifference",
             0.0 <= self.indifference < 1.0 - self.exceed_ratio,
-            f"at least 0, and below 1 less the exceed ratio ({self.exceed_ratio:g})",
+            f"at least 0, and below 1 minus the exceed ratio ({self.exceed_ratio:g})",
         )
         self._check(
             "indifference",

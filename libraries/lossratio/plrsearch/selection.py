@@ -45,7 +45,7 @@ _HALF = 0.5
 """The largest such share."""
 _WIDE, _FOR_WIDE = 0.05, 30
 """Share of a load by which loss and no loss are so far apart that other trials tell little, and the next is halfway;
-and the trials after which they are chosen all the same."""
+and the trials after which they are chosen nevertheless."""
 _NO_OVERLOAD, _STEPS_ABOVE = 0.97, 4
 """Share of the forwarding rate at which there is no overload; and steps up to it at which pauses are looked at."""
 _SHARP = 1e-5

@@ -2,7 +2,7 @@
 
 A failed measurement is an ``error``. An irregular measurement is ``skipped``, with its reason: it neither passed nor
 failed. So is a test that was not measured here, e.g. because the testbed is too small for it. A test that measured, and
-failed all the same, is a ``failure``: it may ask for more than it measured, or for a result without doubts. A test that
+failed nevertheless, is a ``failure``: it may ask for more than it measured, or for a result without doubts. A test that
 failed before it measured anything, one that was cut off and a file that cannot be read are ``error``, too, so that an
 incomplete run is never taken for a complete one.
 

@@ -59,7 +59,7 @@ class FindingRow:
     doubts: tuple[str, ...] = ()
     """The doubts about the result, in a few words each."""
     failure: str | None = None
-    """Why the test failed all the same, where its values were measured; None: it passed, or there are none."""
+    """Why the test failed nevertheless, where its values were measured; None: it passed, or there are none."""
     run: str = ""
     """The directory of the row's run; empty: the page has one run only."""
     tester: str = ""
@@ -108,7 +108,7 @@ class FindingRow:
 
     @property
     def is_odd(self) -> bool:
-        """Whether it is irregular, failed or doubtful, or its test failed all the same."""
+        """Whether it is irregular, failed or doubtful, or its test failed nevertheless."""
         return (
             self.finding.outcome is not Outcome.MEASURED
             or bool(self.doubts)
@@ -171,7 +171,7 @@ class FindingRow:
 
     @property
     def state_of_test(self) -> str:
-        """The outcome in words, with the reason, and why the test failed all the same."""
+        """The outcome in words, with the reason, and why the test failed nevertheless."""
         return "; ".join((self.state, *self.failed_test))
 
     @property

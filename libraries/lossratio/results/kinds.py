@@ -54,7 +54,7 @@ class Kind(ABC, Generic[ResultT]):
     """A kind of measurement: its results, the numbers that follow from their trials, and their view.
 
     A kind whose trials one controller chooses is a `lossratio.measurements.MeasuredKind`. A class of results that is in
-    brackets behind the base, as ``Kind[MyResult]``, need not be stated again, nor need the name.
+    brackets after the base, as ``Kind[MyResult]``, need not be stated again, nor need the name.
     """
 
     name: ClassVar[str]

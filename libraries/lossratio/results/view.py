@@ -369,7 +369,7 @@ class View(Generic[ResultT]):
         return f"<table><caption>{name}</caption>{''.join(lines)}</table>"
 
     def values(self, result: ResultT) -> Mapping[str, Any]:
-        """Value, bounds and deviation of the only quantity, as far as there are any: fields of `Finding`."""
+        """Value, bounds and deviation of the only quantity, if there are any: fields of `Finding`."""
         numbers = getattr(result, result.found or "", None)
         if numbers is None:
             return {}

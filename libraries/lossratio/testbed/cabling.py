@@ -138,7 +138,7 @@ def probe_cabling(
 
 
 def _other_ports(topology: Topology, tg: NodeSession, used: Collection[str]) -> dict[str, str]:
-    """The TG's ports that are on none of the paths, where a wrong cable may end all the same, by interface."""
+    """The TG's ports that are on none of the paths, where a wrong cable may end nevertheless, by interface."""
     states = read_interfaces(tg, topology.nodes[topology.tg_name].interfaces).items()
     return {
         state.name: f"{topology.tg_name}.{port}"

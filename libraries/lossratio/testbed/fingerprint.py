@@ -59,7 +59,7 @@ class PortPrint:
     mtu: int | None = None
     """MTU, bytes."""
     is_up: bool = True
-    """Whether the interface is set up; its link may be lost all the same."""
+    """Whether the interface is set up; its link may be lost nevertheless."""
     has_carrier: bool = True
     """Whether its link has a carrier."""
     carrier_changes: int | None = None

@@ -514,7 +514,7 @@ def open_testbed(
         recovery: How often and how long faults of the infrastructure are repaired.
         links: Number of parallel paths that the traffic takes at once; each has DUTs of its own, or its own part of
             them.
-        traffics: What is going to be sent, as far as that is known.
+        traffics: What is going to be sent, if known.
 
     Raises:
         LossRatioError: If the file, the kind, an option or the traffic is wrong (before anything is touched), or the

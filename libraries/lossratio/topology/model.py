@@ -329,7 +329,7 @@ class Topology(FileModel):
         return replace(path, hops=tuple(hops), is_reflected=is_reflected)
 
     def generator_problems(self, ports: Iterable[Port], pairs: int) -> Iterator[Problem]:
-        """Finds reasons why the generator could not send, as far as the file shows them."""
+        """Finds reasons why the generator could not send that the file shows."""
         if isinstance(self.generator, RealGenerator):
             for where, text in self.generator.problems(
                 {port.name: port.interface for port in ports}, pairs

@@ -15,7 +15,7 @@ from lossratio.trials.timeline import Step, Timeline, check_traffic
 
 
 def sendable(load: float, step: float) -> float:
-    """The load nearest to another one that a generator can send.
+    """The nearest load that a generator can send.
 
     Args:
         load: Frames per second.

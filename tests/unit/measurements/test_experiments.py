@@ -99,13 +99,13 @@ def test_the_changes_of_a_mix_of_flows():
         "after a rest of 3 s",
         "behind a ramp of 1 s",
         "with traffic in one direction only",
-        "with frames of 759 B in place of 1,518 B",
+        "with frames of 759 B instead of 1,518 B",
         "with a single flow",
     ]
     assert not changes["with traffic in one direction only"].profile.bidirectional
     assert changes["with a single flow"].profile.directions[0].headers.flows == 1
     assert changes["with a single flow"].profile.frame_size == "IMIX_v4_1"
-    assert changes["with frames of 759 B in place of 1,518 B"].profile.directions[0].size_weights == {759: 1}
+    assert changes["with frames of 759 B instead of 1,518 B"].profile.directions[0].size_weights == {759: 1}
 
 
 def test_the_smallest_frames_have_no_smaller_ones():

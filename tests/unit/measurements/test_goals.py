@@ -93,7 +93,7 @@ def test_a_goal_with_an_error_is_a_sequential_one():
     [
         ({"duration_sum": "21 s", "error": "1 %"}, "A sequential goal .* has no duration_sum"),
         ({"error": 0.0}, "error must be above 0 and at most 0.5"),
-        ({"indifference": 0.6}, "indifference must be at least 0, and below 1 less the exceed ratio"),
+        ({"indifference": 0.6}, "indifference must be at least 0, and below 1 minus the exceed ratio"),
         ({"exceed_ratio": 0.0, "indifference": 0.0}, "indifference must be above 0 where no trial may be lossy"),
     ],
 )

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.netns, pytest.mark.long, needs_testbed]
 GOALS = {"name": "whole", "loss_ratio": 0, "final_trial_duration": "0.5 s", "duration_sum": "1 s", "width": "5 %"}
 # Table: a rule for frames that arrive at the device, and the change that lets them pass; None: nothing does.
 CAUSES = {
-    "large frames": ("meta length > 1000 numgen random mod 10 0", "with frames of 759 B in place of 1,518 B"),
+    "large frames": ("meta length > 1000 numgen random mod 10 0", "with frames of 759 B instead of 1,518 B"),
     "some frames": ("numgen random mod 10 0", None),
 }
 

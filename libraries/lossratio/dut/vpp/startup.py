@@ -61,9 +61,8 @@ def startup_configuration(
 ) -> str:
     """The file's text.
 
-    Without cards VPP is configured without hugepages, unless it has them all the same: by default it raises the
-    machine's number of them. Its largest table will have this many entries. The `lines` are further ones, each with its
-    section.
+    Without cards, VPP uses hugepages only if it is told to: by default, it would reserve more of them on the machine.
+    Its largest table will have this many entries. The `lines` are additional ones, each with its section.
     """
     start = start or VppStart()
     has_hugepages = has_hugepages or bool(cards)

@@ -195,7 +195,7 @@ def run_rfc2544(
 ) -> Rfc2544Run:
     """Performs all tests. A test that fails does not end the others; its reason is in the answer.
 
-    Each test of each frame size has files of its own, with both behind the name of the place's test. So a run that was
+    Each test of each frame size has files of its own, with both after the name of the place's test. So a run that was
     interrupted continues in the middle. The functions are called before the first test, with the number of measurements
     and the time that they will take; after each trial; and after each test of each frame size.
 

@@ -290,7 +290,7 @@ def changes_of(profile: TrafficProfile) -> Iterator[Change]:
     half = max(_SMALLEST_FRAME, largest // 2)
     if half < largest:
         smaller = _with(profile, frame_size=half)
-        yield Change(f"with frames of {half:,} B in place of {largest:,} B", profile=smaller)
+        yield Change(f"with frames of {half:,} B instead of {largest:,} B", profile=smaller)
     if profile.directions[0].headers.flows > 1:
         yield Change("with a single flow", profile=_with_one_flow(profile))
 

@@ -27,8 +27,8 @@ below its capacity have another cause, and another slope.
 LOSSLESS = 5.0
 """Mean number of lost frames, of which a trial may have lost none by chance; with more, loss does not fade so.
 
-A picture: where the slope promises 5 lost frames in a trial, one trial of 150 loses none. Where it promises 10, a trial
-without loss proves the slope wrong.
+For example, if the slope predicts 5 lost frames in a trial, one trial of 150 loses none. If it predicts 10, a trial
+without loss shows that the slope is wrong.
 """
 
 ONE_BY_ONE = 2.0

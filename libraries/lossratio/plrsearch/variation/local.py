@@ -16,7 +16,7 @@ from lossratio.plrsearch.model import Array, CriticalLoadQuestion, TrialCounts, 
 from lossratio.plrsearch.quadrature import Distribution
 
 _FAR = 2e4
-"""Loads at which more than so many targets are lost are not near."""
+"""A load is near the critical one if its loss ratio is at most this many times the target."""
 _SHAPE = 0.05
 """Error of shape for each nat from the target."""
 _LIKE = 2.0

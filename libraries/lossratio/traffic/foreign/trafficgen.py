@@ -161,7 +161,7 @@ def _stream(
 def _whole(stream: Mapping[str, Any], name: str, where: str) -> int:
     value = stream.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ForeignFieldError(f"{where}.{name}", f"{value!r} is no number of 1 or more")
+        raise ForeignFieldError(f"{where}.{name}", f"{value!r} is not a number of at least 1")
     return value
 
 

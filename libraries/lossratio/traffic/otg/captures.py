@@ -150,7 +150,7 @@ class Capture:
         )
         for count, why in lacking:
             if count:
-                yield f"capture on {self._interface}: {count:,} frames are missing, as they {why}"
+                yield f"capture on {self._interface}: {count:,} frames are missing because they {why}"
 
     def file(self, chosen: slice = _ALL) -> bytes:
         """A file of the frames of a capture that was stopped: all, or a part."""

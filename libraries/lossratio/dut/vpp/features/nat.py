@@ -136,7 +136,7 @@ class Det44(_Stateful):
             any(number & (number - 1) for number in (hosts, addresses))
             or not addresses <= hosts <= addresses * _PORTS
         ):
-            return "det44 divides ports evenly: det44_hosts and det44_addresses are powers of two, and hosts are more"
+            return "det44_hosts and det44_addresses must be powers of two, with more hosts than addresses"
         if getattr(self, "nat", None):
             return "a VPP has one NAT: nat or det44_hosts"
         return None

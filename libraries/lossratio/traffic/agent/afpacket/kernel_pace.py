@@ -152,7 +152,7 @@ def transmit_ahead(
     Where the queue is behind, as a timer of the kernel was late or no frames were handed over, `set_load` makes it
     faster for a while, by `_HURRY` at most; it makes it as much slower where the queue is ahead.
 
-    If the time from the first frame to the last one was another one all the same, by more than `grace_after` says, the
+    If the time from the first frame to the last one was another one nevertheless, by more than `grace_after` says, the
     load was not the one asked for: as many frames as are due in the difference count as unsent. So do frames that could
     not be handed over in time.
     """

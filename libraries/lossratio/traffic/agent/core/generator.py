@@ -141,7 +141,7 @@ class WatchingGenerator(Generator, Protocol):
         Then `wait_for_held_frames` waits for those that come back late.
 
         The answer has ``directions``, the counters as `trial` returns them. If the trial ended early,
-        ``intended_frames`` is of the whole duration all the same, and ``unsent_frames`` are only frames that were due
+        ``intended_frames`` is of the whole duration nevertheless, and ``unsent_frames`` are only frames that were due
         until then. ``certain_after``: seconds of traffic until its loss was certain to be above the limit; null: it
         never was. ``ended``: whether it ended then. ``most_missing``: for each direction the most frames that were on
         their way, or lost, when somebody looked.

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernel's network interfaces and routes, over netlink.
 
-Netlink always reports the network namespace that the agent is in; /sys may show another one. And it costs no process.
+Netlink always reports the network namespace that the agent is in; /sys may show another one. It also needs no process
+to be started.
 """
 
 from __future__ import annotations

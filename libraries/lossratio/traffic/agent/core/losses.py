@@ -49,7 +49,7 @@ _PLACES = {_IPV4: (9, range(12, 20), range(20, 24)), _IPV6: (6, range(8, 40), ra
 
 
 class Fates:
-    """Which frames of a trial were lost, as far as that is known.
+    """Which frames of a trial were lost, if known.
 
     Frames are known in runs: from each of the `starts` on `run` frames, as far as so many were sent. All numbers are
     those of the order of sending, in ascending order.

@@ -55,7 +55,7 @@ def share_frames(sockets: Sequence[socket.socket], program: Sequence[Jump]) -> N
     """Has packet sockets of one interface share its frames: a frame costs no more time than with one socket.
 
     What a program of classic BPF returns for a frame, modulo their number, is the one that gets it; its filter may
-    leave the frame all the same. The program sees frames without their Ethernet header. Linux 4.12 or later.
+    leave the frame nevertheless. The program sees frames without their Ethernet header. Linux 4.12 or later.
     """
     first, *others = sockets
     how = _FANOUT_BY_PROGRAM << _FANOUT_TYPE_BITS

@@ -2,7 +2,7 @@
 """TRex as a generator of connections, in its advanced stateful mode (ASTF): it is both ends, with a stack of its own.
 
 Each trial is a profile of one template: a program for the Initiator, one for the Responder, and this many connections.
-Its counters say how many connections both ends have carried through.
+Its counters say how many connections both ends have completed.
 """
 
 from __future__ import annotations
@@ -349,7 +349,7 @@ class _Counted:
 
     @property
     def complete(self) -> int:
-        """Connections that both ends have carried through, but for as many as segments had to be sent again."""
+        """Number of connections that both ends have completed, minus the segments that were sent again."""
         if not self._is_tcp:
             # An Initiator that has got all answers closes, and the others wait.
             return self._of(self._client, "udps_closed")

@@ -21,9 +21,9 @@ from .frames import FramePlan
 from .send_program import ScheduledProgram
 
 MOST_CONNECTIONS = 1 << 25
-"""Connections of an exchange at most: the kernel checks offsets up to 2^29 bytes in memory."""
+"""The largest number of connections of an exchange: the kernel checks offsets up to 2^29 bytes in memory."""
 MOST_PASSES = 250
-"""Passes of an exchange at most: eight bits of a connection say how many of its frames arrived."""
+"""The largest number of passes of an exchange: each connection has eight bits to count the frames that arrived."""
 MOST_EARLIER = 64
 """Earlier exchanges whose late frames are counted."""
 _ADDRESS_BYTES = 4

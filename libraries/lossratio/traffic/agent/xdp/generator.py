@@ -49,7 +49,7 @@ traffic has its end in the program. An agent that ends or is stopped ends its se
 _NATIVE_REFUSED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ERANGE, errno.ENOMEM, errno.ENOSPC, errno.EBUSY)
 _WAY_OUT = "Use 'kind: afpacket' for this TG, or 'kind: auto', which does so by itself."
 _PROOF = Plan(((1000.0, 0.02),), is_burst=True)
-"""A sender that stalls for a moment sends it all the same: a driver that is given nothing proves nothing."""
+"""A sender that stalls for a moment sends it nevertheless: a driver that is given nothing proves nothing."""
 _MOST_PROOFS = 5
 _COUNTING_SECONDS = 2.0
 """Seconds within which a driver counts what its card has sent."""

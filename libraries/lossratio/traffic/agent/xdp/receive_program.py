@@ -260,7 +260,7 @@ class Reception:
 
 
 class StreamCounter:
-    """Counts the frames of some streams that arrive of one traffic, also when the next one has begun.
+    """Counts the frames of some streams that arrive, even after the next trial has begun.
 
     `tag` is that of the traffic: the next one of the reception's `watch`.
     """
