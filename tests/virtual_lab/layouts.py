@@ -10,13 +10,17 @@ from typing import Any
 from images import Recipe
 from machines import Card, Machine, Plan, VirtualLab, require_qemu
 
-PATIENT = {"max_rate": "6 kfps", "catch_up": "50 ms", "settle": "2 s"}
+PATIENT = {"max_rate": "6 kfps", "catch_up": "5 s", "settle": "4 s"}
 """Parameters of a generator whose machine stands still for a while now and then."""
+FOR_DPDK = "intel_iommu=on iommu=pt hugepages=540 modules_load=vfio-pci"
+"""Parameters of the kernel of a machine whose programs drive cards. Those take 1024 MB in hugepages of 2 MB."""
 VMXNET3, VIRTIO, E1000E = "vmxnet3", "virtio-net-pci", "e1000e"
 
 
 def pair_of_machines(recipe: Recipe = Recipe(), **plan: Any) -> VirtualLab:  # noqa: B008 - it is frozen
     """A TG and a DUT with six cables: two between cards of vmxnet3, one of virtio, one of e1000e, two of virtio.
+
+    The DUT has what programs of DPDK need: two processors, an IOMMU, hugepages and a driver.
 
     Args:
         recipe: What both boot.
@@ -27,7 +31,8 @@ def pair_of_machines(recipe: Recipe = Recipe(), **plan: Any) -> VirtualLab:  # n
     """
     models = (VMXNET3, VMXNET3, VIRTIO, E1000E, VIRTIO, VIRTIO)
     cards = [Card(model, cable) for model, cable in zip(models, "abcdef", strict=True)]
-    lab = laboratory(recipe, {"TG": cards, "DUT1": cards}, DUT1=plan)
+    for_dpdk = {"cpus": 2, "megabytes": 2304, "has_iommu": True, "parameters": FOR_DPDK}
+    lab = laboratory(recipe, {"TG": cards, "DUT1": cards}, DUT1={**for_dpdk, **plan})
     set_up(lab["TG"])
     return lab
 
@@ -58,10 +63,10 @@ def set_up(machine: Machine) -> None:
 def topologies(lab: VirtualLab, generator: str = "afpacket") -> Mapping[str, Path]:
     """The topology files of `pair_of_machines`: ``vmxnet3``; ``mixed``: virtio west, e1000e east; ``virtio``."""
     west_cards = {"vmxnet3": 0, "mixed": 2, "virtio": 4}
-    return {name: testbed(lab, name, generator, west, west + 1) for name, west in west_cards.items()}
+    return {name: lab_file(lab, name, generator, west, west + 1) for name, west in west_cards.items()}
 
 
-def testbed(lab: VirtualLab, name: str, generator: str, west: int, east: int, **of_dut: Any) -> Path:
+def lab_file(lab: VirtualLab, name: str, generator: str, west: int, east: int, **of_dut: Any) -> Path:
     """A topology file of TG and DUT1, which are joined by the cables of two cards; with further fields of the DUT.
 
     What `PATIENT` allows for happens to emulated machines.

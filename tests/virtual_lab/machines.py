@@ -49,6 +49,8 @@ class Plan:
     """Its memory."""
     parameters: str = ""
     """Further parameters of the kernel."""
+    has_iommu: bool = False
+    """Whether an IOMMU is between its cards and its memory, so that vfio-pci can have them."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class Machine:
 
     def interface(self, number: int) -> str:
         """Name that Linux gives to a card, after its slot."""
-        return f"ens{FIRST_SLOT + number}"
+        return f"{'enp0s' if self.plan.has_iommu else 'ens'}{FIRST_SLOT + number}"
 
     def node(self, kind: str, **interfaces: Mapping[str, Any]) -> dict[str, Any]:
         """The machine as a node of a topology file, which gives each interface ``card``, and its further fields."""
@@ -200,7 +202,11 @@ class Machine:
 
     def _command(self) -> Iterator[str]:
         plan = self.plan
-        yield from (QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-machine", "pc")
+        yield from (QEMU, "-nodefaults", "-no-user-config", "-display", "none")
+        yield from ("-machine", "q35" if plan.has_iommu else "pc")
+        if plan.has_iommu:
+            # It comes before the cards that are behind it.
+            yield from ("-device", "intel-iommu")
         # Other processors are several times slower in software.
         yield from ("-accel", "tcg", "-cpu", "Nehalem", "-smp", str(plan.cpus), "-m", str(plan.megabytes))
         yield from ("-kernel", str(plan.image.kernel), "-initrd", str(plan.image.initrd), "-append")
@@ -220,6 +226,8 @@ class Machine:
             ends = f"local.type=unix,local.path={near},remote.type=unix,remote.path={far}"
             yield from ("-netdev", f"dgram,id=cable{number},{ends}")
             place = f"id=card{number},mac={self.mac(number)},addr={FIRST_SLOT + number:#x},romfile="
+            if plan.has_iommu and card.model.startswith("virtio"):
+                place += ",iommu_platform=on,disable-legacy=on"
             yield from ("-device", f"{card.model},netdev=cable{number},{place}")
 
     def _credentials(self) -> Path:

@@ -8,9 +8,19 @@ from lossratio import RunDirectory, TestIdentity, TestPlace, load_profile
 from lossratio.measurements.measure import measure
 from lossratio.measurements.mrr import MrrRequest, MrrResult
 from lossratio.results.kinds import kind_of
-from lossratio.testbed import Testbed
+from lossratio.testbed import Recovery, Testbed, open_testbed
 
 LOAD, SECONDS = 50.0, 4.0
+FRAMES = round(LOAD * SECONDS)
+"""Frames of each direction of a trial."""
+PATIENTLY = Recovery(patience=120.0)
+"""An emulated machine takes over 30 s to load programs for XDP if its host is busy."""
+
+
+def count_frames(topology: Path, directory: Path, dut: str | None = None) -> MrrResult:
+    """Sends frames each way over a testbed that is opened and closed for it."""
+    with open_testbed(topology, dut=dut, recovery=PATIENTLY) as testbed:
+        return count_through(testbed, directory)
 
 
 def count_through(testbed: Testbed, directory: Path, *, trials: int = 1) -> MrrResult:
@@ -18,5 +28,14 @@ def count_through(testbed: Testbed, directory: Path, *, trials: int = 1) -> MrrR
     request = MrrRequest(
         profile=load_profile("ethip4-udp", frame_size=128), max_load=LOAD, trials=trials, trial_duration=SECONDS
     )
-    place = TestPlace(TestIdentity(name="virtual lab", suite="virtual lab"), RunDirectory(directory))
-    return measure(kind_of("mrr"), testbed, request, place)
+    return measure(kind_of("mrr"), testbed, request, place(directory))
+
+
+def place(directory: Path) -> TestPlace:
+    """Where a measurement's files go."""
+    return TestPlace(TestIdentity(name="virtual lab", suite="virtual lab"), RunDirectory(directory))
+
+
+def received(result: MrrResult) -> list[tuple[int, ...]]:
+    """Frames that arrived, of each trial's directions."""
+    return [tuple(direction.received_frames for direction in trial.directions) for trial in result.trials]
