@@ -4,8 +4,9 @@ As root, it makes each network in namespaces of a mount namespace of its own (st
 --pid --fork --mount-proc --propagation private``). In each of them, a policer lets 2,000 frames per second
 through, and a burst of 40: in the trials of half a second that the quick goals have, 2,080 frames per second.
 
-With ``--stalls``, programs of a higher priority than the generator's hold each processor for 4 ms, on average five
-times a second. With ``--killed``, each measurement is killed after some trials, and resumed as soon as it can be.
+With ``--stalls 0.2``, programs of a higher priority than the generator's hold each processor for 4 ms, on average
+0.2 s after the last time. With ``--killed``, each measurement is killed after some trials, and resumed as soon as it
+can be.
 """
 
 from __future__ import annotations
@@ -157,28 +158,29 @@ while [ $status = 75 ]; do
 done
 exit $status
 """
-STALL, BETWEEN_STALLS, PRIORITY = 0.004, 0.2, 60
+STALL, PRIORITY = 0.004, 60
 
 
 @click.command(help=__doc__)
 @click.option("--only", type=click.Choice(list(KINDS)), multiple=True, help="These kinds; all, unless given.")
 @click.option("--times", default=1, show_default=True, help="Measurements of each kind.")
-@click.option("--stalls", is_flag=True, help="Stall all processors again and again.")
+@click.option("--stalls", type=float, help="Stall all processors, so many seconds apart on average.")
 @click.option("--killed", is_flag=True, help="Kill each measurement with SIGKILL, and resume it.")
-def main(only: tuple[str, ...], times: int, stalls: bool, killed: bool) -> None:
+def main(only: tuple[str, ...], times: int, stalls: float | None, killed: bool) -> None:
     """Measures, and prints a table."""
     click.echo(f"{'network':22} {'truth':>8} {'lower':>8} {'upper':>8} {'enclosed':>9} {'seconds':>8}  limit")
     measure = KILL_AND_RESUME if killed else MEASURE
-    with _stalled(os.sched_getaffinity(0) if stalls else set()):
+    with _stalled(stalls):
         for kind in (only or tuple(KINDS)) * times:
             with tempfile.TemporaryDirectory() as folder:
                 click.echo(f"{kind:22} {_measured(kind, Path(folder) / 'out', measure)}")
 
 
 @contextmanager
-def _stalled(processors: set[int]) -> Iterator[None]:
-    """Stalls these processors until the end of the block."""
-    stalling = [multiprocessing.Process(target=_stall, args=(processor,), daemon=True) for processor in processors]
+def _stalled(seconds_apart: float | None) -> Iterator[None]:
+    """Stalls all processors until the end of the block; None: does not."""
+    processors = os.sched_getaffinity(0) if seconds_apart else ()
+    stalling = [multiprocessing.Process(target=_stall, args=(one, seconds_apart), daemon=True) for one in processors]
     for one in stalling:
         one.start()
     try:
@@ -188,12 +190,12 @@ def _stalled(processors: set[int]) -> Iterator[None]:
             one.kill()
 
 
-def _stall(processor: int) -> None:
+def _stall(processor: int, seconds_apart: float) -> None:
     """Holds a processor again and again."""
     os.sched_setaffinity(0, {processor})
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
     while True:
-        time.sleep(random.expovariate(1.0 / BETWEEN_STALLS))
+        time.sleep(random.expovariate(1.0 / seconds_apart))
         end = time.monotonic() + STALL
         while time.monotonic() < end:
             pass

@@ -68,7 +68,8 @@ class TrafficMeasurer:
             the generator left frames unsent; frames that the SUT lost make no difference. The last attempt counts,
             with its unsent frames. So does the second attempt with a larger share of unsent frames than `FALTERING`;
             from then on, at that load or a higher one, the first such attempt counts. None: `REPEATS`; and for unsent
-            frames `SHORT_REPEATS` in short trials, until these do not help at that load or a lower one.
+            frames `SHORT_REPEATS` in short trials whose load the SUT forwards, until these do not help at that load or
+            a lower one.
         tolerance: Seconds of traffic that may be missing without counting as unsent.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
         reset: Makes devices as they are before a trial, where they can be reset: before all traffic, and before the
@@ -150,6 +151,9 @@ class TrafficMeasurer:
                 self._limit = min(self._limit, trial.load)
             if is_limit or not unsent:
                 return replace(output, repeats=repeats - 1)
+            if repeats >= self._repeats and output.lost_frames:
+                # The load is too much for the SUT as well. The next attempt is the last one, whatever it loses.
+                break
 
         try:
             output = self._measure_once(replace(trial, certain_above=None), started)

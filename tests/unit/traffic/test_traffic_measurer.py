@@ -100,6 +100,12 @@ def test_nine_repetitions_of_a_short_trial_that_do_not_help_are_not_tried_again_
     assert agent.counts == []
 
 
+def test_a_short_trial_whose_load_is_too_much_for_the_sut_is_measured_again_three_times_and_the_last_counts():
+    agent = Agent((99, 99), (99, 99), (99, 90), (99, 99))
+    output = TrafficMeasurer(agent).measure(TrialInput(0.5, 200.0))
+    assert (output.unsent_frames, output.lost_frames, output.repeats) == (1, 0, 3)
+
+
 def test_a_long_trial_is_measured_again_three_times_at_most():
     output = TrafficMeasurer(Agent(*[(99, 99)] * 4)).measure(TRIAL)
     assert (output.unsent_frames, output.repeats) == (1, 3)
