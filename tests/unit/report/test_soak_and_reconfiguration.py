@@ -256,9 +256,10 @@ def test_a_soak_without_long_trials_says_that_the_long_run_is_not_known():
     others = ", as the generator did not send the others in time"
     said = f"too few of the longer trials count (0 of 2, of 12.5 s){others}"
     assert in_the_long_run(starved, starved) == said
-    one = JournalEntry(counted_trial(149e3, duration=12.5))
-    assert in_the_long_run(one, starved) == f"too few of the longer trials count (1 of 2, of 12.5 s){others}"
-    assert in_the_long_run(one) == "too few of the longer trials count (1 of 1, of 12.5 s)"
+    one = JournalEntry(counted_trial(149e3, lost=500, duration=12.5))
+    lost = ", which lost 500 of 1,862,500 frames"
+    assert in_the_long_run(one, starved) == f"too few of the longer trials count (1 of 2, of 12.5 s){lost}{others}"
+    assert in_the_long_run(one) == f"too few of the longer trials count (1 of 1, of 12.5 s){lost}"
 
 
 @pytest.mark.parametrize("fields", [{"protocol_s": 12.5}, {"verdict": Verdict.CONTRADICTED}])

@@ -114,12 +114,16 @@ def _long_run(result: SoakResult, critical_load: CriticalLoad, guard: GuardState
         return None
 
     longer = [trial for trial in result.trials if trial.duration_s > LONG * usual]
-    counted = sum(trial.set_aside is None for trial in longer)
+    counting = [trial for trial in longer if trial.set_aside is None]
     why = "no longer trials were made"
     if longer:
         seconds = f"{longer[-1].duration_s:.3g} s"
-        why = f"too few of the longer trials count ({counted} of {len(longer)}, of {seconds})"
-    if counted < len(longer):
+        why = f"too few of the longer trials count ({len(counting)} of {len(longer)}, of {seconds})"
+    if counting:
+        lost = sum(trial.missing.lost_by_sut for trial in counting)
+        sent = sum(trial.sent_frames or 0 for trial in counting)
+        why += f", which lost {lost:,} of {sent:,} frames"
+    if len(counting) < len(longer):
         why += ", as the generator did not send the others in time"
 
     return (
