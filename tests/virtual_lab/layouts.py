@@ -71,8 +71,35 @@ def lab_file(lab: VirtualLab, name: str, generator: str, west: int, east: int, *
 
     What `PATIENT` allows for happens to emulated machines.
     """
+    nodes = _nodes(lab, generator, west, east)
+    nodes["DUT1"] |= of_dut
+    return lab.topology(f"{name}-{generator}", nodes)
+
+
+def closed_lab_file(lab: VirtualLab, name: str, west: int, east: int, generator: str = "afpacket") -> Path:
+    """The same, with a DUT that is a black box: the tests set it up."""
+    nodes = _nodes(lab, generator, west, east)
+    nodes["DUT1"] = _closed(nodes["DUT1"])
+    return lab.topology(f"{name}-{generator}", nodes)
+
+
+def bonded_lab_file(lab: VirtualLab, bond: str, east: int) -> Path:
+    """A TG that sends from a bond of its first cards in the west, and from another card in the east."""
+    nodes = _nodes(lab, "afpacket", 0, east)
+    west = nodes["TG"]["interfaces"]["west"]
+    west["name"] = bond
+    del west["pci_address"]
+    nodes["DUT1"] = _closed(nodes["DUT1"])
+    return lab.topology("bonded", nodes)
+
+
+def _nodes(lab: VirtualLab, generator: str, west: int, east: int) -> dict[str, dict[str, Any]]:
     ports = {"west": {"card": west, "link": "west"}, "east": {"card": east, "link": "east"}}
     tg = lab["TG"].node("TG", **ports)
     tg["generator"] = {"kind": generator, **PATIENT}
-    nodes = {"TG": tg, "DUT1": {**lab["DUT1"].node("DUT", **ports), **of_dut}}
-    return lab.topology(f"{name}-{generator}", nodes)
+    return {"TG": tg, "DUT1": lab["DUT1"].node("DUT", **ports)}
+
+
+def _closed(node: Mapping[str, Any]) -> dict[str, Any]:
+    """A node that nobody logs in to."""
+    return {name: node[name] for name in ("type", "interfaces")}

@@ -17,16 +17,16 @@ PATIENTLY = Recovery(patience=120.0)
 """An emulated machine takes over 30 s to load programs for XDP if its host is busy."""
 
 
-def count_frames(topology: Path, directory: Path, dut: str | None = None) -> MrrResult:
+def count_frames(topology: Path, directory: Path, dut: str | None = None, *, profile: str = "ethip4-udp") -> MrrResult:
     """Sends frames each way over a testbed that is opened and closed for it."""
     with open_testbed(topology, dut=dut, recovery=PATIENTLY) as testbed:
-        return count_through(testbed, directory)
+        return count_through(testbed, directory, profile=profile)
 
 
-def count_through(testbed: Testbed, directory: Path, *, trials: int = 1) -> MrrResult:
+def count_through(testbed: Testbed, directory: Path, *, trials: int = 1, profile: str = "ethip4-udp") -> MrrResult:
     """Sends frames each way through an open testbed, in each of the trials."""
     request = MrrRequest(
-        profile=load_profile("ethip4-udp", frame_size=128), max_load=LOAD, trials=trials, trial_duration=SECONDS
+        profile=load_profile(profile, frame_size=128), max_load=LOAD, trials=trials, trial_duration=SECONDS
     )
     return measure(kind_of("mrr"), testbed, request, place(directory))
 
