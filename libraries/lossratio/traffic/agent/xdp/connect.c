@@ -81,7 +81,7 @@ PROGRAM int connect(struct xdp_md *context)
     u64 elapsed = now - sending.start, *due = sending.dues, frame;
     if (RARELY(elapsed < *due))
         return XDP_DROP;
-    struct segment *segment = take_due(sending.schedules, due, elapsed, &frame);
+    struct segment *segment = take_due(sending.schedules, due, elapsed, &frame, 1);
     if (RARELY(!segment))
         return XDP_DROP;
     exchange.cursor = number + 1;

@@ -166,8 +166,16 @@ PART struct gap *find_gap(struct gap *own, u64 gap_count, u32 number)
     return &own[(gap_count - back) & (MOST_GAPS - 1)];
 }
 
+/* The gaps of a queue of a stream. Most frames need none of them. */
+PART struct gap *gaps_of(u64 stream, u64 queue)
+{
+    struct gap *of_queues = &gaps[stream * QUEUES << GAP_BITS];
+    KEEP(of_queues);
+    return &of_queues[queue << GAP_BITS];
+}
+
 /* Looks whether a frame came behind one of its queue with a higher number (RFC 4737). Numbers go round after 2^32. */
-PART void note_order(struct order *order, struct gap *own, struct counters *counters, struct latencies *latencies, u32 number, u64 now)
+PART void note_order(struct order *order, u64 stream, u64 queue, struct counters *counters, struct latencies *latencies, u32 number, u64 now)
 {
     u64 position = ++order->position;
     u32 next = order->next;
@@ -175,7 +183,7 @@ PART void note_order(struct order *order, struct gap *own, struct counters *coun
     if (!RARELY(ahead < 0)) {
         if (RARELY(ahead > 0)) {
             /* Numbers are missing: they are lost, or will be late. */
-            struct gap *gap = &own[order->gap_count++ & (MOST_GAPS - 1)];
+            struct gap *gap = &gaps_of(stream, queue)[order->gap_count++ & (MOST_GAPS - 1)];
             gap->start = next;
             gap->end = number;
             gap->position = position;
@@ -190,7 +198,7 @@ PART void note_order(struct order *order, struct gap *own, struct counters *coun
     u64 gap_count = order->gap_count;
     if (!gap_count)
         return;
-    struct gap *gap = find_gap(own, gap_count, number);
+    struct gap *gap = find_gap(gaps_of(stream, queue), gap_count, number);
     if ((u32)(number - gap->start) < (u32)(gap->end - gap->start)) {
         raise_to(&counters->extent, position - gap->position);
         raise_to(&counters->late_offset, now - gap->time);
@@ -430,9 +438,7 @@ PART int take(struct xdp_md *context, const struct way *way, u32 lost, u64 numbe
     if (KNOWN(way->is_elsewhere) ? !note_of_elsewhere(here, entry, round) : !take_time(here, latencies, entry, round, now, sequence))
         return XDP_DROP;
     u64 queue = context->rx_queue_index % QUEUES;
-    struct gap *gaps_of_queues = &gaps[number * QUEUES << GAP_BITS];
-    KEEP(gaps_of_queues);
-    note_order(&stream->orders[queue], &gaps_of_queues[queue << GAP_BITS], here, latencies, sequence, now);
+    note_order(&stream->orders[queue], number, queue, here, latencies, sequence, now);
     if (KNOWN(way->counts_flows) && flow < frames->flows && number - way->number < way->streams)
         __sync_fetch_and_add(&flow_counts[way->flow_counts + (number - way->number) * frames->flows + flow], 1);
     return XDP_DROP;

@@ -18,7 +18,7 @@ PART int send_frame(struct xdp_md *context, struct schedule *schedule, const str
                     u64 now)
 {
     u64 number;
-    struct segment *segment = take_due(schedule, due, elapsed, &number);
+    struct segment *segment = take_due(schedule, due, elapsed, &number, 0);
     if (RARELY(!segment))
         return XDP_DROP;
     if (RARELY(!write_frame(context, &stream->frames, number * stream->step + stream->first, segment, number)))

@@ -73,8 +73,9 @@ PART void leave_out(struct schedule *schedule, struct segment *segment, u64 *due
     advance(schedule, segment, due, frames);
 }
 
-/* Takes the frame that is due, as the number of it; the answer is its segment, or 0 if it is too late for it. */
-PART struct segment *take_due(struct schedule *schedule, u64 *due, u64 elapsed, u64 *number)
+/* Takes the frame that is due, as the number of it; the answer is its segment, or 0 if it is too late for it. Only a
+   program that says that it `may_wait` looks whether a segment is patient. */
+PART struct segment *take_due(struct schedule *schedule, u64 *due, u64 elapsed, u64 *number, int may_wait)
 {
     u64 late = elapsed - *due;
     u64 index = schedule->index;
@@ -91,7 +92,7 @@ PART struct segment *take_due(struct schedule *schedule, u64 *due, u64 elapsed, 
     if (RARELY(late > segment->lateness))
         segment->lateness = late;
     if (RARELY(late > segment->catch_up)) {
-        if (!segment->is_patient) {
+        if (!may_wait || !segment->is_patient) {
             leave_out(schedule, segment, due, late);
             return 0;
         }
