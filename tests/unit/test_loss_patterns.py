@@ -110,6 +110,12 @@ FAULTS = {
         {"sample": 8000},
         f"All lost frames (of those examined) {AS_ONE_OF_8}; these lose every frame, all others none",
     ),
+    "a queue, where trials see a fifth of the flows": (
+        spec(254),
+        of_flows(QUEUE),
+        {"loads": (4e3, 3.5e3, 100.0, 100.0, 100.0)},
+        f"All lost frames {AS_ONE_OF_8}; these lose every frame, all others none",
+    ),
     "half of a queue": (spec(254), of_flows(QUEUE, 0.5), {}, f"All lost frames {AS_ONE_OF_8}; these lose 49"),
     "a queue by its hash": (
         spec(254),
@@ -439,12 +445,12 @@ def test_alike_blocks_have_the_chance_of_their_rotations():
 
 def test_a_set_stands_out_or_is_none():
     known = np.full(6, 100.0)
-    found = lossy_set([np.array([0.0, 0.9, 0.0, 1.0, 0.0, 0.0])], known)
+    found = lossy_set(np.array([0.0, 0.9, 0.0, 1.0, 0.0, 0.0]) * known, known)
     assert found.members.tolist() == [False, True, False, True, False, False]
     assert (found.least, found.others, found.explained) == (0.9, 0.0, pytest.approx(1.0))
-    assert lossy_set([np.linspace(0.0, 0.5, 6)], known) is None
-    assert lossy_set([np.full(6, 0.5)], known) is None
-    assert lossy_set([np.array([0.5, np.nextafter(0.5, 1.0)])], np.full(2, 100.0)) is None
+    assert lossy_set(np.linspace(0.0, 0.5, 6) * known, known) is None
+    assert lossy_set(0.5 * known, known) is None
+    assert lossy_set(np.array([0.5, np.nextafter(0.5, 1.0)]) * 100.0, np.full(2, 100.0)) is None
 
 
 def test_few_flows_have_a_name_by_chance():

@@ -14,9 +14,9 @@ from lossratio.results.loss_sets import (
     LossyPart,
     LossySet,
     SetInTrials,
+    in_all,
     lossy_cells,
     lossy_set,
-    mean_known,
 )
 from lossratio.results.loss_tests import chance_of_naming, rotation_test
 from lossratio.results.losses import LEVEL
@@ -65,13 +65,12 @@ class _Flows:
 
     def __init__(self, own: OfDirection) -> None:
         self._own = own
-        rows = [row for one in own.seen for row in one.flow_blocks]
-        self.known = mean_known(own.seen, lambda losses: losses.flows_known)
-        self.chance = rotation_test(rows)
+        counts = [one.of_flows for one in own.seen]
+        self.chance = rotation_test([row for one in counts for row in one.shares])
         self._in_trials: SetInTrials | None = None
-        found = lossy_set(rows, self.known, len(own.seen))
+        found = lossy_set(*in_all(counts))
         if found is not None:
-            in_trials = SetInTrials(found, own.seen, lambda one: one.flow_blocks, self.known)
+            in_trials = SetInTrials(found, own.seen, lambda one: one.of_flows)
             if in_trials.holds_at_two_loads():
                 self._in_trials = in_trials
 
@@ -108,7 +107,7 @@ class _Flows:
     def in_words(self, found: LossySet) -> str:
         """How many they are, and what they have in common."""
         losses = self._own.seen[0].losses
-        counted = len(self.known)
+        counted = len(found.members)
         many = f"{found.count:,} of {counted:,} flows"
         if counted < losses.flows:
             many += f" (the first of {losses.flows:,})"
@@ -123,14 +122,13 @@ class _Sizes:
 
     def __init__(self, own: OfDirection) -> None:
         self._own = own
-        rows = [row for one in own.seen for row in one.size_blocks]
-        known = mean_known(own.seen, lambda losses: losses.sizes_known)
-        self.chance = rotation_test(rows)
-        self.lossy = lossy_set(rows, known, len(own.seen))
+        counts = [one.of_sizes for one in own.seen]
+        self.chance = rotation_test([row for one in counts for row in one.shares])
+        self.lossy = lossy_set(*in_all(counts))
         self.sizes: tuple[int, ...] = ()
         if self.lossy is None:
             return
-        in_trials = SetInTrials(self.lossy, own.seen, lambda one: one.size_blocks, known)
+        in_trials = SetInTrials(self.lossy, own.seen, lambda one: one.of_sizes)
         if in_trials.holds_at_two_loads():
             all_sizes = np.array(own.seen[0].losses.sizes_bytes)
             lossy = set(all_sizes[self.lossy.members].tolist())

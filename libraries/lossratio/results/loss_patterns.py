@@ -5,13 +5,10 @@ only where it cannot be a property of the load: a loss of every second frame hit
 load. Such a pattern must be the same at two loads.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lossratio.results.loss_flows import (
     of_flows_and_sizes,
@@ -28,8 +25,8 @@ from lossratio.results.loss_moments import (
     of_pauses,
     streams_of,
 )
-from lossratio.results.loss_sets import LossySet, lossy_set, mean_known
-from lossratio.results.loss_tests import Numbers, SeenLosses, rotation_test
+from lossratio.results.loss_sets import OTHER_LOAD, LossySet, in_all, lossy_set
+from lossratio.results.loss_tests import LossCounts, SeenLosses, rotation_test
 from lossratio.results.losses import LEVEL, LossPattern, LossPlaces
 from lossratio.results.trials import Trial
 from lossratio.trials import FlowClasses, Losses
@@ -38,8 +35,6 @@ _NONE = 0.005
 """Share of the lost frames that may be others, where "all" or "only" is said."""
 _LEAST_EXPLAINED = 0.1
 """Patterns that explain a smaller share of the lost frames are not said."""
-_OTHER_LOAD = 1.02
-"""From this ratio on, two loads are different ones."""
 _SAME_SHARE = 0.01
 """A class with a name of its own is said instead of another one if it divides the losses better by this share."""
 _LITTLE = 2.0
@@ -171,19 +166,17 @@ def _of_direction(seen: Sequence[SeenLosses], trials: Sequence[Trial]) -> Found:
 def _of_streams(own: OfDirection, losses: Losses, streams: FlowClasses) -> Found:
     """Whether frames of some streams, or with some value of a field, lose more than others."""
     seen = own.seen
-    rows = [row for one in seen for row in one.flow_blocks]
-    known = mean_known(seen, lambda losses: losses.flows_known)
+    counts = [one.of_flows for one in seen]
     # Streams take turns in a part of the round: all parts are alike.
-    part = np.arange(len(known)) % _turn(streams.values)
-    chance = rotation_test([_by_label(row, labels=part, known=known) for row in rows])
+    part = np.arange(len(counts[0].known)) % _turn(streams.values)
+    chance = rotation_test([row for one in counts for row in one.by_label(part).shares])
     best: LossySet | None = None
     words = ""
     for one in losses.classes:
         distinct, labels = np.unique(np.array(one.values), return_inverse=True)
-        of_class = partial(_by_label, labels=labels.reshape(-1), known=known)
-        frames = np.bincount(labels.reshape(-1), weights=known).astype(float)
-        found = lossy_set([of_class(row) for row in rows], frames, len(seen))
-        if found is None or not _is_alike_at_two_loads(found, seen, of_class):
+        of_classes = [trial.by_label(labels.reshape(-1)) for trial in counts]
+        found = lossy_set(*in_all(of_classes))
+        if found is None or not _is_alike_at_two_loads(found, seen, of_classes):
             continue
         if best is None or _divides_better(found, best):
             best = found
@@ -213,23 +206,16 @@ def _turn(streams: Sequence[int]) -> int:
     return len(streams)
 
 
-def _by_label(row: Numbers, *, labels: NDArray[Any], known: Numbers) -> Numbers:
-    """What all flows with each label lose together, as a share of their frames."""
-    frames = np.bincount(labels, weights=known)
-    shares: Numbers = np.bincount(labels, weights=row * known) / np.maximum(frames, 1.0)
-    return shares
-
-
 def _is_alike_at_two_loads(
-    found: LossySet, seen: Sequence[SeenLosses], of_class: Callable[[Numbers], Numbers]
+    found: LossySet, seen: Sequence[SeenLosses], counts: Sequence[LossCounts]
 ) -> bool:
     """Whether the same classes lose more at two loads; at one load, a loss of every n-th frame may hit one of them."""
     loads = []
-    for one in sorted(seen, key=lambda one: one.load):
-        shares = np.mean([of_class(row) for row in one.flow_blocks], axis=0)
+    for one, own in zip(seen, counts, strict=True):
+        shares = own.lost / np.maximum(own.known, 1.0)
         if shares[found.members].min() > shares[~found.members].max():
             loads.append(one.load)
-    return len(loads) > 1 and loads[-1] >= _OTHER_LOAD * loads[0]
+    return bool(loads) and max(loads) >= OTHER_LOAD * min(loads)
 
 
 def _values_in_words(one: FlowClasses, values: Sequence[int]) -> str:

@@ -7,14 +7,13 @@ load, as many in each block, and the same share at any load.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lossratio.results.loss_tests import Numbers, SeenLosses
-from lossratio.trials import Losses, read_counts
+from lossratio.results.loss_tests import LossCounts, Numbers, SeenLosses
 
 _MOST_GAPS = 3
 """So many different distances between neighbours has a set that a regular loss makes, such as of every third frame."""
@@ -22,7 +21,7 @@ _MOST_LIKE_ITSELF = 0.5
 """How like itself, moved by some flows, a set may be that no regular loss makes: 0 is as by chance, 1 is the same."""
 _SAME = 0.8
 """How much of a set must be the same at two loads."""
-_OTHER_LOAD = 1.02
+OTHER_LOAD = 1.02
 """From this ratio on, two loads are different ones."""
 _LOADS = 3
 """At this many loads must a set be the same that loses more of its frames at higher ones."""
@@ -110,23 +109,22 @@ class LossySet(LossyPart):
         return both / max(1, int((self.members | other.members).sum()))
 
 
-def lossy_set(rows: Sequence[Numbers], known: Numbers, trials: int = 1) -> LossySet | None:
+def lossy_set(lost: Numbers, known: Numbers) -> LossySet | None:
     """Divides flows where the shares that they lost are furthest apart; None: there is no clear difference.
 
     Where all but some have lost nothing, these are the set, however different their shares are.
 
     Args:
-        rows: The share that each lost, by block.
-        known: Frames of each that are known, in a trial.
-        trials: How many trials the blocks are of.
+        lost: Lost frames of each.
+        known: Frames of each of which it is known whether they were lost. A flow without any is in no part.
     """
-    shares = np.minimum(1.0, np.mean(rows, axis=0))
+    shares = lost / np.maximum(known, 1.0)
     order = np.sort(shares[known > 0])
     if len(order) < 2 or order[0] == order[-1]:
         return None
 
     split = int(np.argmax(np.diff(order)))
-    found = _divided(shares, known, float(order[split + 1]))
+    found = _divided(lost, known, float(order[split + 1]))
     if (
         found.share > _CLEAR * found.others
         and order[split + 1] - order[split] >= (found.share - found.others) / 3.0
@@ -135,39 +133,39 @@ def lossy_set(rows: Sequence[Numbers], known: Numbers, trials: int = 1) -> Lossy
     if order[0] > 0.0:
         return None
 
-    lossy = _divided(shares, known, float(order[order > 0.0][0]))
-    lost = (shares * known * trials)[lossy.members]
-    are_alike = np.var(lost) <= _ALIKE * np.mean(lost)
-    return lossy if are_alike and np.mean(lost) >= _SEEN_TO_LOSE else None
+    lossy = _divided(lost, known, float(order[order > 0.0][0]))
+    own = lost[lossy.members]
+    are_alike = np.var(own) <= _ALIKE * np.mean(own)
+    return lossy if are_alike and np.mean(own) >= _SEEN_TO_LOSE else None
 
 
-def _divided(shares: Numbers, known: Numbers, least: float) -> LossySet:
+def _divided(lost: Numbers, known: Numbers, least: float) -> LossySet:
     """Those that lose at least this share, and all others."""
+    shares = lost / np.maximum(known, 1.0)
     members = (shares >= least) & (known > 0)
-    outside = ~members & (known > 0)
-    share = float(np.average(shares[members], weights=known[members]))
-    others = float(np.average(shares[outside], weights=known[outside]))
+    share = _share_of(lost, known, members)
+    others = _share_of(lost, known, ~members)
     excess = (share - others) * float(known[members].sum())
     # Record: the two parts.
     return LossySet(
         share=share,
         least=float(shares[members].min()),
         others=others,
-        explained=excess / float(shares @ known),
+        explained=excess / float(lost.sum()),
         members=members,
     )
 
 
-def mean_known(seen: Sequence[SeenLosses], table: Callable[[Losses], str]) -> Numbers:
-    """Known frames of each flow (or place of a pattern) in a trial, on average.
+def in_all(counts: Iterable[LossCounts]) -> tuple[Numbers, Numbers]:
+    """Lost and known frames of each flow (or class), in several trials together.
 
     Args:
-        seen: The losses of trials.
-        table: Gets the table of a record, in text.
+        counts: Those of each trial.
     """
-    tables = [read_counts(table(one.losses)) for one in seen]
-    known: Numbers = np.mean(np.array(tables, dtype=float), axis=0)
-    return known
+    each = list(counts)
+    lost: Numbers = np.sum([one.lost for one in each], axis=0)
+    known: Numbers = np.sum([one.known for one in each], axis=0)
+    return lost, known
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,10 +176,8 @@ class SetInTrials:
     """The set of all trials."""
     seen: Sequence[SeenLosses]
     """The losses of these."""
-    blocks: Callable[[SeenLosses], Numbers]
-    """Gets the share that each flow (or place of a pattern) lost in each block of a trial."""
-    known: Numbers
-    """Known frames of each in a trial."""
+    counts: Callable[[SeenLosses], LossCounts]
+    """Gets the frames of each flow (or place of a pattern) in a trial."""
 
     def holds_at_two_loads(self) -> bool:
         """Whether it is the same in all trials, and at two loads, unless no regular loss could make it."""
@@ -193,7 +189,7 @@ class SetInTrials:
             # Single trials may have hit each of them too seldom to show them all.
             by_load = sorted(self.seen, key=lambda one: one.load)
             halves = by_load[: len(by_load) // 2], by_load[len(by_load) // 2 :]
-            is_far = by_load[-1].load >= _OTHER_LOAD * by_load[0].load
+            is_far = by_load[-1].load >= OTHER_LOAD * by_load[0].load
             return is_far and all(map(self._is_lasting, halves))
         return len(self._loads()) > 1
 
@@ -213,16 +209,17 @@ class SetInTrials:
             return True
 
         members = self.found.members
-        lost = [self.blocks(one)[:, members] @ self.known[members] for one in self.seen]
+        lost = [self.counts(one).by_block[:, members].sum(axis=1) for one in self.seen]
         return _is_by_chance(lost, share)
 
     def _loads(self) -> list[tuple[float, float]]:
         """Different loads at which it is found again, in their order, and the share that it loses there."""
         loads: list[tuple[float, float]] = []
         for one in sorted(self.seen, key=lambda one: one.load):
-            if loads and one.load < _OTHER_LOAD * loads[-1][0]:
+            if loads and one.load < OTHER_LOAD * loads[-1][0]:
                 continue
-            own = lossy_set(list(self.blocks(one)), self.known)
+            counts = self.counts(one)
+            own = lossy_set(counts.lost, counts.known)
             if own is not None and own.overlap(self.found) >= _SAME:
                 loads.append((one.load, own.share))
         return loads
@@ -232,7 +229,7 @@ class SetInTrials:
         members = self.found.members
         hit = expected = 0.0
         for one in seen:
-            lost = self.blocks(one)[:, members].mean(axis=0) * self.known[members]
+            lost = self.counts(one).lost[members]
             hit += np.count_nonzero(lost)
             # Formula: of frames that are lost by themselves.
             expected += self.found.count * (1.0 - math.exp(-float(lost.mean())))
@@ -243,18 +240,18 @@ def _is_by_chance(lost_in_trials: Sequence[Numbers], share: float) -> bool:
     """Whether blocks of each trial differ as much as if each frame was lost by itself, with this probability.
 
     Args:
-        lost_in_trials: What was lost in each block of a trial, as a multiple of what it would be in all of its blocks.
+        lost_in_trials: Frames that were lost in each block of a trial.
         share: The share that is lost.
     """
     variance = expected = 0.0
     free = 0
     for lost in lost_in_trials:
         # Formula: of single frames.
-        own = float(lost.mean()) / len(lost) * (1.0 - share)
+        own = float(lost.mean()) * (1.0 - share)
         together = int(np.ceil(_LEAST_VARIANCE / own)) if own > 0.0 else len(lost)
         parts = len(lost) // together
         if parts >= 2:
-            sums = lost[: parts * together].reshape(parts, together).sum(axis=1) / len(lost)
+            sums = lost[: parts * together].reshape(parts, together).sum(axis=1)
             variance += (parts - 1) * float(np.var(sums, ddof=1))
             expected += (parts - 1) * own * together
             free += parts - 1

@@ -24,6 +24,38 @@ _STRENGTHS = tuple(0.125 * 2.0 ** (step / 2.0) for step in range(13))
 
 
 @dataclass(frozen=True, eq=False)
+class LossCounts:
+    """Frames of each flow, each place of a pattern of sizes, or each class, in one direction of a trial."""
+
+    by_block: Numbers
+    """Lost frames: a row for each block of the trial, in it a number for each flow."""
+    known: Numbers
+    """Frames of each flow of which it is known whether they were lost, in the whole trial."""
+
+    @property
+    def lost(self) -> Numbers:
+        """Lost frames of each flow, in the whole trial."""
+        lost: Numbers = self.by_block.sum(axis=0)
+        return lost
+
+    @property
+    def shares(self) -> Numbers:
+        """The share that each flow lost in each block, as if all blocks had as many of its frames."""
+        shares: Numbers = self.by_block * len(self.by_block) / np.maximum(self.known, 1.0)
+        return shares
+
+    def by_label(self, labels: NDArray[np.intp]) -> LossCounts:
+        """The same for classes of flows.
+
+        Args:
+            labels: The class of each flow, a number from 0 on.
+        """
+        by_block = [np.bincount(labels, weights=row) for row in self.by_block]
+        known: Numbers = np.bincount(labels, weights=self.known).astype(float)
+        return LossCounts(np.array(by_block), known)
+
+
+@dataclass(frozen=True, eq=False)
 class SeenLosses:
     """The losses of one direction in one trial, as numbers."""
 
@@ -36,29 +68,20 @@ class SeenLosses:
     losses: Losses
     """The record."""
 
-    def blocks(self, lost: str, known: str) -> Numbers:
-        """The share that each of some things lost in each block; empty: they were not counted.
+    @property
+    def of_flows(self) -> LossCounts:
+        """Frames of each flow."""
+        return self._counts(self.losses.flows_lost, self.losses.flows_known)
 
-        Args:
-            lost: The table of lost frames by block, in text.
-            known: The table of known frames, in text.
-        """
+    @property
+    def of_sizes(self) -> LossCounts:
+        """Frames of each place of the pattern of sizes."""
+        return self._counts(self.losses.sizes_lost, self.losses.sizes_known)
+
+    def _counts(self, lost: str, known: str) -> LossCounts:
         all_known = np.array(read_counts(known), dtype=float)
-        if not len(all_known):
-            return np.zeros((0, 0))
-        table = np.array(read_counts(lost), dtype=float).reshape(self.losses.blocks, -1)
-        shares: Numbers = table * self.losses.blocks / np.maximum(all_known, 1.0)
-        return shares
-
-    @property
-    def flow_blocks(self) -> Numbers:
-        """The share that each flow lost in each block."""
-        return self.blocks(self.losses.flows_lost, self.losses.flows_known)
-
-    @property
-    def size_blocks(self) -> Numbers:
-        """The share that each place of the pattern of sizes lost in each block."""
-        return self.blocks(self.losses.sizes_lost, self.losses.sizes_known)
+        table = np.array(read_counts(lost), dtype=float)
+        return LossCounts(table.reshape(self.losses.blocks, len(all_known)), all_known)
 
     def flow_sizes(self, table: str) -> Numbers:
         """Frames of each flow and size that are lost, or known; empty: they were not counted.
