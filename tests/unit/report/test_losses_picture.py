@@ -17,9 +17,9 @@ def result_of(lab: Lab) -> TestResult:
     return mrr().model_copy(update={"trials": tuple(lab.trials), "loss_places": places})
 
 
-def lab_of(device, flows: int = 254) -> Lab:
+def lab_of(device, flows: int = 254, loads: tuple[float, ...] = (40e3, 10e3, 20e3)) -> Lab:
     lab = Lab(spec(flows), seed=1)
-    for load in (40e3, 10e3, 20e3):
+    for load in loads:
         lab.trial(load, 0.5, device(lab.order))
     return lab
 
@@ -29,8 +29,24 @@ def test_the_picture_has_a_row_of_cells_for_each_lossy_flow():
     assert picture.title == TITLE
     assert "port0>port1" in picture.about
     bands = re.findall(r'<path d="([^"]*)" fill="#B3261E" fill-opacity="([^"]*)"', picture.svg)
-    # Flows 100 and 101 are in rows of their own, each with a neighbour.
     assert sum(path.count("M") for path, _ in bands) == 4 * 16
+    assert {opacity for _, opacity in bands} == {"1"}
+    assert "Each row is a flow, in" in picture.about
+
+
+def test_rows_of_several_flows_are_called_so():
+    (picture,) = losses_pictures(result_of(lab_of(of_flows({0, 100}), flows=1000)))
+    assert "Each row is 3.91 flows on average, in" in picture.about
+
+
+def test_the_picture_is_of_a_small_load_but_not_of_few_frames():
+    def device(order):
+        # Half of all frames above 30,000 per second, and before that a dead flow.
+        dead = of_flows({100})(order)
+        return lambda numbers, load, random: dead(numbers, load, random) | (numbers % 2 < (load > 30e3))
+
+    (picture,) = losses_pictures(result_of(lab_of(device, loads=(40e3, 20e3, 200.0))))
+    assert picture.about.startswith("Trial 2 at 20.000 kfps per interface lost 0.39 % of its frames. ")
 
 
 def test_a_single_flow_is_one_row_by_time():
