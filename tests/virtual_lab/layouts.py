@@ -93,6 +93,15 @@ def bonded_lab_file(lab: VirtualLab, bond: str, east: int) -> Path:
     return lab.topology("bonded", nodes)
 
 
+def two_ended_lab_file(lab: VirtualLab) -> Path:
+    """A TG of two nodes, with the cable between their first cards as the path."""
+    nodes = {}
+    for name, port in (("TG", "west"), ("DUT1", "east")):
+        nodes[name] = lab[name].node("TG", **{port: {"card": 0, "link": "cable"}})
+    nodes["TG"]["generator"] = {"kind": "afpacket", **PATIENT}
+    return lab.topology("two-ended", nodes)
+
+
 def _nodes(lab: VirtualLab, generator: str, west: int, east: int) -> dict[str, dict[str, Any]]:
     ports = {"west": {"card": west, "link": "west"}, "east": {"card": east, "link": "east"}}
     tg = lab["TG"].node("TG", **ports)
