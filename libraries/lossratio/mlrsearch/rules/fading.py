@@ -39,17 +39,15 @@ every second, the trial would have ended with the first one.
 """
 
 MOST_RISE = 2
-"""Goal widths above the load expected so, up to which a long trial may pass; with more, loss ends otherwise than it
-fades.
+"""Once long trials have passed this many goal widths above the load that the slope predicts, the slope is wrong.
 
-A picture: a random early discard loses 0.03 % at 317 kfps, 13 in a million frames at 226 kfps, and none below 222 kfps.
-The slope promises one lost frame at 154 kfps. Long trials pass there, at 155 and at 156 kfps, so the search goes on
-without the slope: 1 s and 8 s trials bring it back to 222 kfps. Steps that double by 60 s trials would be ten more.
+For example, random early discard loses 0.03 % at 317 kfps, 13 in a million frames at 226 kfps, and none below 222 kfps.
+The slope predicts one lost frame at 154 kfps. Long trials pass there, at 155 and at 156 kfps, so the search goes on
+without the slope: trials of 1 s and 8 s bring it back to 222 kfps. Climbing there by 60 s trials would take ten more.
 """
 
 CLOSE = 8
-"""Goal widths to the smallest lossy load that long trials search all the same, where one lossy trial decides: three of
-them are enough."""
+"""Where one lossy trial decides, long trials search a gap of fewer goal widths all the same: three trials close it."""
 
 
 def fading(view: GoalView) -> Choice | None:
@@ -133,7 +131,12 @@ def _long_trial(view: GoalView, expected: int) -> Choice:
 
 
 def _is_refuted(view: GoalView, upper: float) -> bool:
-    """Whether long trials passed farther up than they would if loss faded, and far below an upper bound on the grid."""
+    """Whether long trials have passed where the slope predicts loss, and still far below the upper bound.
+
+    Args:
+        view: What is known for the goal.
+        upper: The upper bound, as a position on the grid.
+    """
     lower = view.intervals[-1].lower
     if lower is None or _has_risen(view) < MOST_RISE * view.width:
         return False
