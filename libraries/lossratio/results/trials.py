@@ -162,6 +162,8 @@ def share_missing_in_words(share: float, trials: Iterable[Trial], load: float) -
     missing = missing_in(trial for trial in trials if trial.load_per_interface_fps == load)
     if not missing.by_tester:
         return f"{100.0 * share:.2g} % lost"
+    if not missing.without_tester:
+        return f"{100.0 * share:.2g} % missing, all because of the generator"
     by_sut = f"{100.0 * missing.without_tester / missing.total:.2g} %"
     return f"{100.0 * share:.2g} % missing, of which the SUT lost {by_sut}"
 

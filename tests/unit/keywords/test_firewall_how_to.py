@@ -42,6 +42,6 @@ def test_its_suite_finds_the_rate_of_the_firewall_that_it_sets_up(tmp_path):
     (finding,) = findings_of([results["Goals Of The Run"]])
     assert (finding.quantity, finding.value) == ("brief", pytest.approx(float(stated), rel=0.04))
     generator = results["Rate With Connections"].conditions.generator
-    assert f"{generator['connections']['established_before_each_trial']} connections, all of them" in TEXT
+    assert f"frames of {generator['connections']['established_before_each_trial']} connections." in TEXT
     page = (run.directory / "lossratio.html").read_text()
     assert "connections/s" in page
