@@ -64,6 +64,8 @@ class Bucket:
     @staticmethod
     def is_short(counts: TrialCounts) -> np.ndarray:
         """Which trials are short ones."""
+        if not len(counts.duration):
+            return np.zeros(0, dtype=bool)
         return np.asarray(counts.duration < _SHORT * np.median(counts.duration))
 
     def __str__(self) -> str:
