@@ -10,7 +10,7 @@ from lossratio.units import format_frame_rate, format_ratio
 TITLE = "Where losses sit"
 _MOST_ROWS, _MOST_COLUMNS = 256, 128
 _LITTLE = 2.0
-"""The trial in the picture lost at most so many times the smallest share."""
+"""The trial in the picture lost at most this many times the smallest share."""
 _WIDTH, _HEIGHT = 900.0, 300.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70.0, 880.0, 24.0, 224.0
 _COLOUR = "#B3261E"

@@ -24,7 +24,7 @@ _SAME = 0.8
 OTHER_LOAD = 1.02
 """From this ratio on, two loads are different ones."""
 _LOADS = 3
-"""At this many loads must a set be the same that loses more of its frames at higher ones."""
+"""A set that loses more of its frames at higher loads must be the same one at this many loads."""
 _RISING = 1.2
 """How many times as large a share is lost at the highest load, at least, where it rises with load."""
 _LIKE_CHANCE = (0.4, 2.5)

@@ -15,7 +15,7 @@ from report_examples import RESULT, conditions, throughput
 from test_csit_export import RESULT as RESULT_SCHEMA, identity, named
 
 from lossratio.errors import ReportError
-from lossratio.measurements.latency.result import Histogram, direction_latency
+from lossratio.measurements.latency.result import Histogram, direction_latency, load_line
 from lossratio.measurements.latency.view import latency_over_load_picture, latency_picture
 from lossratio.report.csit import csit_export
 from lossratio.results import view_of
@@ -121,12 +121,21 @@ def test_a_direction_that_failed_says_why_and_the_other_stays():
     assert latency_result.outcome is Outcome.IRREGULAR
     assert message(latency_result).splitlines()[:4] == [
         "latency          least     mean     50 %     90 %     99 %   99.9 %     most   jitter",
-        "latency at 100.00 kfps per interface; the latency trial lost 0.1 % (20 frames unsent)",
+        "latency at 100.00 kfps per interface; 0.1 % of the latency trial's frames are missing (20 unsent)",
         f"  {FORWARD}  10.0 µs  15.0 µs  10.0 µs  10.0 µs  50.0 µs  50.0 µs  1000 µs   2.0 µs",
         f"  {REVERSE}  not measured: None of 1000 latency frames came back.",
     ]
     (finding,) = findings_of([latency_result])
     assert finding.reason == f"{REVERSE}: None of 1000 latency frames came back."
+
+
+def test_a_load_says_what_is_missing_and_why():
+    changes = {"loss_ratio": 0.02, "unsent_frames": 1_500, "generator_drop_frames": 3, "late_frames": 7}
+    line = load_line(at(100e3, counters()).model_copy(update=changes))
+    causes = "1,500 unsent, 3 dropped by the generator, 7 late"
+    assert line == f"latency at 100.00 kfps per interface; 2 % of the latency trial's frames are missing ({causes})"
+    without_cause = load_line(at(100e3, counters()).model_copy(update={"unsent_frames": 0}))
+    assert without_cause == "latency at 100.00 kfps per interface; the latency trial lost 0.1 %"
 
 
 def test_a_load_that_failed_says_why_and_the_others_stay():

@@ -295,19 +295,23 @@ def latency_result(
 
 
 def load_line(at_load: LatencyAtLoad) -> str:
-    """A load in words, with what its own trial lost."""
+    """A load in words, with the frames of its own trial that are missing.
+
+    Those that were not sent, that the generator dropped, or that came late are not called lost.
+    """
+    line = f"latency at {name_load(at_load)}"
     if at_load.loss_ratio is None:
-        loss = ""
-    else:
-        loss = f"; the latency trial lost {format_ratio(at_load.loss_ratio)}"
-
-    if at_load.unsent_frames:
-        unsent = f" ({at_load.unsent_frames:,} frames unsent)"
-    else:
-        unsent = ""
-
-    late = f" ({at_load.late_frames:,} frames late)" if at_load.late_frames else ""
-    return f"latency at {name_load(at_load)}{loss}{unsent}{late}"
+        return line
+    share = format_ratio(at_load.loss_ratio)
+    causes = {
+        "unsent": at_load.unsent_frames or 0,
+        "dropped by the generator": at_load.generator_drop_frames,
+        "late": at_load.late_frames,
+    }
+    known = [f"{frames:,} {cause}" for cause, frames in causes.items() if frames]
+    if not known:
+        return f"{line}; the latency trial lost {share}"
+    return f"{line}; {share} of the latency trial's frames are missing ({', '.join(known)})"
 
 
 def latency_lines(latency: Sequence[LatencyAtLoad]) -> Iterator[str]:
