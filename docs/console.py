@@ -24,6 +24,8 @@ PAGE = ROOT / "docs" / "methodology" / "mlrsearch.md"
 READING = ROOT / "docs" / "reading-results.md"
 SUITE = ROOT / "docs" / "pictures" / "search.robot"
 
+# The page explains the rules that choose trials.
+_SHOWN = ("--consolewidth", "140", "--variable", "LOSSRATIO_VERBOSE:yes")
 _IN_MARKDOWN = re.compile(r"(<!-- filled in by docs/console.py -->\n).*?(?=<!-- end -->)", re.DOTALL)
 _IN_RST = re.compile(r"(\.\. filled in by docs/console.py\n\n::\n\n).*?(?=\n\.\. end\n)", re.DOTALL)
 
@@ -31,7 +33,7 @@ _IN_RST = re.compile(r"(\.\. filled in by docs/console.py\n\n::\n\n).*?(?=\n\.\.
 def search_of_the_pictures() -> tuple[TestResult, list[str]]:
     """The result of the search that `search.svg` shows, and the lines of its trials on the console."""
     with TemporaryDirectory() as directory:
-        command = [sys.executable, "-m", "robot", "--outputdir", directory, "--consolewidth", "140", str(SUITE)]
+        command = [sys.executable, "-m", "robot", "--outputdir", directory, *_SHOWN, str(SUITE)]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         (result,) = RunDirectory(Path(directory)).results()
     return result, trial_lines(done.stdout)

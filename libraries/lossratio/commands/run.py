@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from lossratio.runs import RunOutcome, RunRequest, TestVerdict
 
 
+_VERBOSE_HELP = f"{VERBOSE_HELP.removesuffix('.')}, and which rule chose each trial."
+
+
 class _RunCommand(click.Command):
     """A command whose options end at ``--``: the rest goes to Robot Framework."""
 
@@ -41,30 +44,40 @@ class _RunCommand(click.Command):
         try:
             return super().parse_args(ctx, _any_of_expanded(args))
         except click.NoSuchOption as error:
-            variable = error.option_name.lstrip("-").replace("-", "_").upper()
-            if variable in _VARIABLES:
-                raise click.UsageError(
-                    f"{error.option_name} is not an option but a variable of the suites: --variable {variable}:VALUE",
-                    ctx,
-                ) from error
-            if error.option_name not in _options_of_robot():
+            instead = _instead_of(error.option_name, ctx.command_path)
+            if instead is None:
                 raise
-            raise click.UsageError(
-                f"{error.option_name} is an option of Robot Framework. Put Robot's options after --: "
-                f"{ctx.command_path} SUITE... -- {error.option_name} ...",
-                ctx,
-            ) from error
+            raise click.UsageError(instead, ctx) from error
 
 
 _VARIABLES = ("GOALS", "LATENCY", "TELEMETRY", "FRAME_SIZE", "CORES", "NIC")
 """Variables that most suites have."""
 
 
-def _options_of_robot() -> set[str]:
-    """The long options of Robot Framework, such as ``--loglevel``."""
+def _instead_of(option_name: str, command_path: str) -> str | None:
+    """What to write instead of an option that the command has not; None: not known."""
+    variable = option_name.lstrip("-").replace("-", "_").upper()
+    if variable in _VARIABLES:
+        return f"{option_name} is not an option but a variable of the suites: --variable {variable}:VALUE"
+
+    meant = _option_of_robot(option_name)
+    if meant is None:
+        return None
+    named = f"{option_name} is an option of Robot Framework."
+    if meant == "--outputdir":
+        return f"{named} Here it is --output DIR."
+    return f"{named} Put Robot's options after --: {command_path} SUITE... -- {option_name} ..."
+
+
+def _option_of_robot(name: str) -> str | None:
+    """The long name of an option of Robot Framework, which takes capitals and hyphens as well; None: it has none."""
     from robot.run import USAGE
 
-    return set(re.findall(r"--[a-z]+", USAGE))
+    options = re.findall(r"^ (?:(-[A-Za-z])| {2}) (--[a-z]+)", USAGE, re.MULTILINE)
+    known = {short: long for short, long in options if short}
+    known |= {long: long for _, long in options}
+    plain = name if not name.startswith("--") else f"--{name.replace('-', '').lower()}"
+    return known.get(plain)
 
 
 def _any_of_expanded(args: Sequence[str]) -> list[str]:
@@ -90,14 +103,16 @@ def run(
     ),
     job: Path | None = option("A job file, instead of suites.", metavar="FILE"),
     include: tuple[str, ...] = option(
-        "Only tests with this tag, or pattern of tags.", metavar="TAG"
+        "Only tests with this tag, or pattern of tags.", "-i", "--include", metavar="TAG"
     ),
-    exclude: tuple[str, ...] = option("No tests with this tag, or pattern of tags.", metavar="TAG"),
+    exclude: tuple[str, ...] = option(
+        "No tests with this tag, or pattern of tags.", "-e", "--exclude", metavar="TAG"
+    ),
     test: tuple[str, ...] = option(
-        "Only tests with this name, or pattern of names.", metavar="NAME"
+        "Only tests with this name, or pattern of names.", "-t", "--test", metavar="NAME"
     ),
     variable: tuple[str, ...] = option(
-        "A variable of the suites, e.g. FRAME_SIZE:64B.", metavar="NAME:VALUE"
+        "A variable of the suites, e.g. FRAME_SIZE:64B.", "-v", "--variable", metavar="NAME:VALUE"
     ),
     output: Path | None = option(
         "Directory for the results. Default: a new one in results.", metavar="DIR"
@@ -122,7 +137,7 @@ def run(
     results: str | None = option(
         "The archive to send the run to, e.g. s3://bucket/path or a folder.", metavar="URL"
     ),
-    verbose: bool = option(VERBOSE_HELP),
+    verbose: bool = option(_VERBOSE_HELP),
 ) -> None:
     """Run suites on a testbed, and reserve the testbed until the run ends.
 
@@ -135,6 +150,11 @@ def run(
     from lossratio.units import tests_counted
 
     variables = list(variable)
+    for each in variables:
+        if ":" not in each:
+            raise click.UsageError(
+                f"--variable {each} gives no value. Write NAME:VALUE, e.g. --variable FRAME_SIZE:64B."
+            )
     if doubts is not None:
         variables.append(f"DOUBTS:{doubts}")
     robot_options = (
@@ -261,7 +281,7 @@ def demo(
         "Directory for the results. Default: a new one, results/demo.", metavar="DIR"
     ),
     *,
-    verbose: bool = option(VERBOSE_HELP),
+    verbose: bool = option(_VERBOSE_HELP),
 ) -> None:
     """Measure the Linux bridge of this machine with real frames. A policer limits it to a known rate.
 

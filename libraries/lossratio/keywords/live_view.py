@@ -18,6 +18,7 @@ from robot.api import logger
 from robot.errors import ExecutionFailed
 from robot.libraries.BuiltIn import BuiltIn
 from robot.output import LOGGER
+from robot.utils import is_truthy
 from robot.utils.argumentparser import ArgFileParser
 
 from lossratio.measurements import InWords, Progress, heading, status_line
@@ -42,6 +43,11 @@ def is_verbose() -> bool:
     return not type(console).__name__.startswith(_SPARING)
 
 
+def wants_provenance() -> bool:
+    """Whether the console also shows how results were measured: ``lossratio run --verbose`` sets the variable."""
+    return bool(is_truthy(BuiltIn().get_variable_value("${LOSSRATIO_VERBOSE}")))
+
+
 def say(text: str) -> None:
     """Shows text on the console, if it shows what happens within tests. A console that is gone fails no measurement."""
     if is_verbose():
@@ -53,13 +59,14 @@ def say(text: str) -> None:
 def live_view(testbed: Testbed) -> Iterator[Show]:
     """Shows the progress of a measurement on the console until the block ends; after Ctrl-C, how to go on with it."""
     stdout = sys.__stdout__
+    verbose = wants_provenance()
     try:
         if not is_verbose():
             yield lambda progress: None
         elif stdout is None or not stdout.isatty():
-            yield lambda progress: say(progress.line())
+            yield lambda progress: say(_line_of(progress, verbose=verbose))
         else:
-            with Terminal(stdout).moving() as terminal:
+            with Terminal(stdout, verbose=verbose).moving() as terminal:
                 testbed.watch_trials(terminal.see)
                 try:
                     yield terminal.show
@@ -73,6 +80,12 @@ def live_view(testbed: Testbed) -> Iterator[Show]:
         if command is not None:
             say(f"\nTo continue: {command}")
         raise
+
+
+def _line_of(progress: InWords, *, verbose: bool) -> str:
+    if isinstance(progress, Progress):
+        return progress.line(verbose=verbose)
+    return progress.line()
 
 
 def resuming_command(arguments: list[str], directory: Path) -> str | None:
@@ -123,8 +136,11 @@ class Terminal:
         stream: TextIO,
         columns: Callable[[], int] = lambda: shutil.get_terminal_size().columns,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        verbose: bool = False,
     ) -> None:
         self._stream = stream
+        self._verbose = verbose
         self._columns = columns
         self._clock = clock
         self._lock = threading.Lock()
@@ -143,7 +159,7 @@ class Terminal:
         with self._lock:
             if isinstance(progress, Progress):
                 rows = [heading(width)] if self._progress is None else []
-                rows.append(progress.row(width))
+                rows.append(progress.row(width, verbose=self._verbose))
                 self._progress, self._began, self._so_far = progress, self._clock(), None
             else:
                 rows = [progress.line()]

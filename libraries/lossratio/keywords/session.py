@@ -14,14 +14,14 @@ from robot.api import logger
 from robot.api.deco import library
 from robot.libraries.BuiltIn import BuiltIn
 from robot.running import TestCase
-from robot.utils import is_truthy
 
 from lossratio import results
 from lossratio.errors import DoubtError, LossRatioError, SearchError
-from lossratio.keywords.live_view import Show, live_view, say
+from lossratio.keywords.live_view import Show, live_view, say, wants_provenance
 from lossratio.measurements import Span, TestPlace
 from lossratio.measurements.throughput import (
     GoalSet,
+    GoalsResult,
     SearchRequest,
     ThroughputResult,
     goal_set_from,
@@ -145,6 +145,18 @@ class Session:
     def last_result(self, result: results.TestResult) -> None:
         self._last_result = result
         self._results[result.test.full_name] = result
+
+    @property
+    def last_with_goals(self) -> results.TestResult:
+        """The last result of a search for goals in this suite; if there was none, the last result.
+
+        Raises:
+            SearchError: If nothing was measured yet.
+        """
+        with_goals = (
+            result for result in self._results.values() if isinstance(result, GoalsResult)
+        )
+        return max(with_goals, key=lambda result: result.started, default=self.last_result)
 
     def message_with(self, result: results.TestResult, text: str) -> str:
         """The message of the running test: the texts of all its results, in their order."""
@@ -368,15 +380,6 @@ class Keywords:
         self.session = session
 
 
-VERBOSE = "LOSSRATIO_VERBOSE"
-"""Robot Framework's variable that asks for how results were measured on the console, too."""
-
-
-def is_wanted(variable: str) -> bool:
-    """Whether a variable of Robot Framework is set, and to something true."""
-    return bool(is_truthy(BuiltIn().get_variable_value(f"${{{variable}}}")))
-
-
 def with_tags_of_groups(library: LibraryT) -> LibraryT:
     """Tags each keyword that has no tag with its group: editors and the keywords' page list keywords by tags."""
     for name in dir(library):
@@ -432,7 +435,7 @@ def show_result(
 
     doubts = session.show_doubts(result)
     text = results.in_columns(results.message(result, doubts))
-    if provenance and is_wanted(VERBOSE):
+    if provenance and wants_provenance():
         text = f"{text}\n{provenance}"
     elif provenance:
         logger.info(f"How it was measured:\n{provenance}")

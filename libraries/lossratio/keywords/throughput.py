@@ -156,7 +156,7 @@ class ThroughputKeywords(Keywords):
         | ${large} =    `Find NDR And PDR`    frame_size=1518B
         | `Throughput Should Be At Least`    50 kpps    result=${small}
         """
-        throughput.require_throughput(result or self.session.last_result, least, goal)
+        throughput.require_throughput(result or self.session.last_with_goals, least, goal)
 
     @typed_keyword()
     def throughput_should_not_have_regressed(

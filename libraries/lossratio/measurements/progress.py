@@ -61,11 +61,14 @@ class Progress:
             next_trial,
         )
 
-    def line(self) -> str:
+    def line(self, *, verbose: bool = False) -> str:
         """The line that the console shows after a trial where it is no terminal, such as the log of a CI system.
 
         Without search goals, it shows the forwarding rate. Until both bounds of a goal are proved, it shows the bounds
         that the trials so far point at, with a ``~`` before them. What does not fit is left out.
+
+        Args:
+            verbose: Whether the line names the rule that chose the trial, too.
         """
         goals = [f"{each.goal} {_short(each)}" for each in self.bounds]
         forwarded = f"forwarded {format_frame_rate(self.trial.forwarding_rate)} per interface"
@@ -80,14 +83,19 @@ class Progress:
         else:
             left = f"{seconds_in_words(self.time_left.seconds)} left"
 
-        for part in (left, self.rule):
+        for part in (left, self.rule if verbose else None):
             if part is not None and len(text) + 2 + len(part) <= _LINE_WIDTH:
                 text += f"  {part}"
 
         return text.rstrip()
 
-    def row(self, width: int) -> str:
-        """The row that a terminal shows: as much as fits into this many columns, and the bounds of goals first."""
+    def row(self, width: int, *, verbose: bool = False) -> str:
+        """The row that a terminal shows: as much as fits into this many columns, and the bounds of goals first.
+
+        Args:
+            width: Columns of the terminal.
+            verbose: Whether the row says why the trial was chosen, too.
+        """
         trial = self.trial
         # After an early verdict the loss ratio is a lower limit.
         loss = (">" if trial.is_early else "") + format_ratio(trial.loss_ratio)
@@ -103,7 +111,8 @@ class Progress:
         text = text + long if fits else _filled(text, short or [forwarded], width)
         unsent = trial.output.unsent_frames
         rest = [f"{unsent:,} unsent"] if unsent else []
-        rest += [part for part in (self.rule, self.purpose) if part is not None]
+        why = (self.rule, self.purpose) if verbose else ()
+        rest += [part for part in why if part is not None]
         room = width - len(text) - 2
         more = "  ".join(rest)
         if more and room >= min(len(more), _LEAST_PURPOSE):

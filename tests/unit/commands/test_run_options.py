@@ -35,6 +35,7 @@ def suite(tmp_path):
         (("--exclude", "slow"), {"First one"}),
         (("--test", "Second", "--test", "First*"), {"First one", "Second"}),
         (("--include", "small", "--exclude", "slow"), {"First one"}),
+        (("-i", "small", "-e", "slow", "-v", "MORE:", "-t", "First*"), {"First one"}),
     ],
 )
 def test_tests_are_chosen_and_results_go_where_the_user_says(lossratio, suite, tmp_path, options, tests):
@@ -44,6 +45,13 @@ def test_tests_are_chosen_and_results_go_where_the_user_says(lossratio, suite, t
     assert {name for name in ("First one", "Second") if f'name="{name}"' in log} == tests
 
 
+@pytest.mark.parametrize("given", ["FRAME_SIZE=64B", "FRAME_SIZE"])
+def test_a_variable_without_a_value_is_refused_before_the_run(lossratio, suite, given):
+    refused = lossratio("run", "--topology", "simulated", suite, "--variable", given)
+    assert refused.status == 2
+    assert f"--variable {given} gives no value. Write NAME:VALUE" in refused.err
+
+
 def test_verbose_is_a_variable_for_the_keywords(lossratio, suite, tmp_path):
     shown = suite.with_name("verbose.robot")
     shown.write_text("*** Test Cases ***\nShown\n    Should Be Equal    ${LOSSRATIO_VERBOSE}    yes\n")
@@ -51,10 +59,22 @@ def test_verbose_is_a_variable_for_the_keywords(lossratio, suite, tmp_path):
     assert lossratio("run", "--topology", "simulated", shown, "--output", "verbose", "--verbose").status == 0
 
 
-def test_an_option_of_robot_framework_is_told_to_go_behind_the_dashes(lossratio, suite):
-    refused = lossratio("run", "--topology", "simulated", suite, "--loglevel", "DEBUG")
+@pytest.mark.parametrize("option", ["--loglevel", "--LogLevel", "-L", "--set-tag", "-s", "--dryrun", "-X"])
+def test_an_option_of_robot_framework_is_told_to_go_behind_the_dashes(lossratio, suite, option):
+    refused = lossratio("run", "--topology", "simulated", suite, option, "DEBUG")
     assert refused.status == 2
-    assert "--loglevel is an option of Robot Framework. Put Robot's options after --" in refused.err
+    assert f"{option} is an option of Robot Framework. Put Robot's options after --" in refused.err
+    assert f"-- {option} ..." in refused.err
+
+
+@pytest.mark.parametrize("option", ["-d", "--outputdir", "--OutputDir"])
+def test_robots_directory_of_output_is_an_option_of_the_command(lossratio, suite, option):
+    refused = lossratio("run", "--topology", "simulated", suite, option, "here")
+    assert refused.status == 2
+    assert f"{option} is an option of Robot Framework. Here it is --output DIR." in refused.err
+
+
+def test_an_unknown_option_names_the_nearest(lossratio, suite):
     misspelt = lossratio("run", "--topology", "simulated", suite, "--inclde", "x")
     assert "--include" in misspelt.err
 
@@ -104,3 +124,8 @@ def test_every_suite_and_topology_that_comes_along_can_be_listed(lossratio):
     root = Path(__file__).parents[3]
     suites = {path.stem for path in (root / "libraries/lossratio/suites").glob("*.robot")}
     assert suites <= set(lossratio("list", "suites").out.splitlines())
+
+
+@pytest.mark.parametrize("word", ["suites", "topologies", "profiles", "devices"])
+def test_what_can_be_listed_is_no_command_but_names_the_one_that_lists_it(lossratio, word):
+    assert f"Did you mean 'lossratio list {word}'?" in lossratio(word).err

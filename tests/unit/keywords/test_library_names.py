@@ -28,9 +28,10 @@ def test_the_library_has_a_short_and_a_long_name(tmp_path, library):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("library", ["lossratio", "lossratio    quick    resume=x"])
+@pytest.mark.parametrize("library", ["lossratio", "lossratio    quick    resume=x", "lossratio.keywords"])
 def test_the_python_api_is_no_library_and_says_which_import_is_meant(tmp_path, library):
     done = _run(tmp_path, library)
     assert done.returncode == 1
-    assert "'lossratio' is the Python API. The keyword library is: Library    LossRatio" in done.stderr
+    assert "This name belongs to the Python API. The keyword library is: Library    LossRatio" in done.stderr
+    assert "Traceback" not in done.stderr
     assert "No keyword with name 'Tear Down Testbed' found" in done.stdout

@@ -43,8 +43,9 @@ def progress(goals=(NDR, PDR), loss_ratio=0.0012, unsent=None, following=True):
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("goals", [(), (NDR,), (NDR, PDR), (NDR, PDR, RFC2544, TST009)], ids=len)
 @pytest.mark.parametrize("unsent", [None, 123_456])
-def test_a_row_fits_with_the_bounds_of_each_goal(width, goals, unsent):
-    row = progress(goals, unsent=unsent).row(width)
+@pytest.mark.parametrize("verbose", [False, True])
+def test_a_row_fits_with_the_bounds_of_each_goal(width, goals, unsent, verbose):
+    row = progress(goals, unsent=unsent).row(width, verbose=verbose)
     assert len(row) <= width
     assert row.split()[:4] == ["12", "1.2346", "Mfps", "1"]
     shown = [str(goal) for goal in goals if f"{goal} ~" in row]
@@ -52,10 +53,11 @@ def test_a_row_fits_with_the_bounds_of_each_goal(width, goals, unsent):
     assert len(shown) >= min(2, len(goals))
 
 
-def test_a_wide_row_has_whole_bounds_and_the_purpose():
+def test_a_wide_row_has_whole_bounds_and_says_why_the_trial_was_chosen_if_asked():
     row = progress().row(200)
-    assert "NDR ~1.1988 to 1.2346 Mfps" in row
-    assert "proof  NDR: prove the lower bound in 21 s" in row
+    assert row.endswith("PDR ~1.1988 to 1.2346 Mfps")
+    assert progress().row(200, verbose=True).startswith(f"{row}  ")
+    assert "proof  NDR: prove the lower bound in 21 s" in progress().row(200, verbose=True)
     assert "NDR ~1.199-1.235M" in progress().row(80)
 
 
@@ -105,6 +107,13 @@ def test_a_terminal_gets_one_row_for_each_trial(width):
     assert visible == [heading(width - 1), *[progress().row(width - 1)] * 2, ""]
     assert "4.0 of 10 s" in text
     assert all(len(part) < width for row in rows for part in row.split("\r\x1b[K"))
+
+
+def test_a_terminal_says_why_a_trial_was_chosen_if_asked():
+    for verbose in (False, True):
+        terminal = Terminal(io.StringIO(), lambda: 200, lambda: 0.0, verbose=verbose)
+        terminal.show(progress())
+        assert ("proof  NDR: prove" in terminal._stream.getvalue()) == verbose
 
 
 def run_robot(tmp_path, *options):

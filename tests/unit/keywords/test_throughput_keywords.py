@@ -192,6 +192,7 @@ def test_a_throughput_can_be_demanded(tmp_path):
 Enough
     Find NDR And PDR    64B
     Throughput Should Be At Least    50 kpps
+    Measure MRR    64B    trials=1
     Throughput Should Be At Least    50.5 kpps    goal=PDR
 Too Little
     Find NDR And PDR    64B

@@ -209,8 +209,8 @@ def trial(loss_ratio=0.0, unsent=None):
     return TrialResult(TrialInput(1.0, 50_250.0), TrialOutput(loss_ratio, unsent_frames=unsent))
 
 
-def progress_line(number, trial, bounds, time_left=None, rule=None):
-    return Progress(number, trial, tuple(bounds), time_left, rule=rule).line()
+def progress_line(number, trial, bounds, time_left=None):
+    return Progress(number, trial, tuple(bounds), time_left).line()
 
 
 def test_a_line_of_progress():
@@ -228,9 +228,10 @@ def test_columns_stay_where_they_are_behind_a_small_loss_of_four_digits():
     assert len({line.index("forwarded") for line in lines}) == 1
 
 
-def test_progress_shows_the_rule_that_chose_the_trial():
-    line = progress_line(1, trial(), [], Forecast(7.0, 7.0, 7.0), rule="proof")
-    assert line.endswith("7s left  proof")
+def test_progress_names_the_rule_that_chose_the_trial_if_asked():
+    progress = Progress(1, trial(), (), Forecast(7.0, 7.0, 7.0), rule="proof")
+    assert progress.line().endswith("7s left")
+    assert progress.line(verbose=True).endswith("7s left  proof")
 
 
 def test_progress_without_timeout_has_no_time_left():
