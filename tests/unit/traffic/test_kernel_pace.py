@@ -2,6 +2,7 @@
 
 import shutil
 
+import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from local_session import PYTHON, LocalSession
@@ -9,6 +10,7 @@ from traffic_lab import configure
 
 from lossratio.traffic import AgentClient
 from lossratio.traffic.agent.afpacket.kernel_pace import LEAD, can_be_paced, transmit_ahead
+from lossratio.traffic.agent.afpacket.transmit import free_slots
 from lossratio.traffic.agent.core.pacing import CATCH_UP, frames_within, grace_after
 
 
@@ -167,3 +169,21 @@ def test_the_kernel_keeps_the_pace_of_a_sender_without_realtime_priority(bridged
     for way in directions:
         assert way.intended_frames == way.sent_frames == way.received_frames == 5_000
         assert way.foreign_frames == 0
+
+
+def test_slots_are_counted_while_the_kernel_empties_them(monkeypatch):
+    status = np.array([0, 0, 1, 0, 1], dtype=np.uint32)
+    look = np.flatnonzero
+
+    def look_while_a_frame_leaves(array):
+        counted = np.count_nonzero(array)
+        status[2] = 0
+        if np.count_nonzero(array) != counted:
+            raise RuntimeError("number of non-zero array elements changed during function execution.")
+        return look(array)
+
+    monkeypatch.setattr(np, "flatnonzero", look_while_a_frame_leaves)
+    assert free_slots(status) == 2
+    assert free_slots(status) == 4
+    status[:] = 0
+    assert free_slots(status) == 5

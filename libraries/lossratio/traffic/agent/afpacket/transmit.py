@@ -51,6 +51,18 @@ class SenderSetup:
     """See `lossratio.traffic.agent.core.pacing.transmit`."""
 
 
+def free_slots(status: NDArray[np.uint32]) -> int:
+    """How many slots are free before the first one whose frame has not left.
+
+    Args:
+        status: The state of each slot, which the kernel changes meanwhile.
+    """
+    # NumPy counts an array twice, and fails if both counts differ: it gets one that nobody changes.
+    is_busy = status != 0
+    busy = np.flatnonzero(is_busy)
+    return int(busy[0]) if len(busy) else len(status)
+
+
 class TransmitRing:
     """Frames of one direction in memory shared with the kernel, which takes any number of them in one system call.
 
@@ -127,9 +139,7 @@ class TransmitRing:
         if self._patches is not None:
             count = min(count, self._patches.run(self._number))
         status = self._status[self._head : self._head + count]
-        busy = np.flatnonzero(status)
-        if len(busy):
-            status = status[: int(busy[0])]
+        status = status[: free_slots(status)]
         if not len(status):
             return 0
 
