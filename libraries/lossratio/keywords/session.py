@@ -21,10 +21,10 @@ from lossratio.keywords.live_view import Show, live_view, say, wants_provenance
 from lossratio.measurements import Span, TestPlace
 from lossratio.measurements.throughput import (
     GoalSet,
-    GoalsResult,
     SearchRequest,
     ThroughputResult,
     goal_set_from,
+    newest_with_goals,
 )
 from lossratio.report import RunReport
 from lossratio.shipped import names_near
@@ -153,10 +153,8 @@ class Session:
         Raises:
             SearchError: If nothing was measured yet.
         """
-        with_goals = (
-            result for result in self._results.values() if isinstance(result, GoalsResult)
-        )
-        return max(with_goals, key=lambda result: result.started, default=self.last_result)
+        found = newest_with_goals(self._results.values())
+        return self.last_result if found is None else found
 
     def message_with(self, result: results.TestResult, text: str) -> str:
         """The message of the running test: the texts of all its results, in their order."""
