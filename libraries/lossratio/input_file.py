@@ -39,7 +39,7 @@ def read_input_file(
         what: Its kind, for errors, e.g. ``the journal``.
 
     Raises:
-        LossRatioError: Of the class `error`, if it cannot be read, is no regular file, or is too long.
+        LossRatioError: Of the class `error`, if it cannot be read, is not a regular file, or is too long.
     """
     shown = f"{what} {shown_name(path)}".lstrip()
     try:

@@ -89,7 +89,8 @@ class PluginGroup:
         """Imports a plug-in that is a class, a subclass of the group's `base`.
 
         Raises:
-            LossRatioError: Of the group's class (`error`), as of `load`; or if it is no such class, or lacks methods.
+            LossRatioError: Of the group's class (`error`), as in `load`; or if it is not such a class, or lacks
+                methods.
         """
         loaded = self.load(name)
         if not (isinstance(loaded, type) and issubclass(loaded, base)):
@@ -101,7 +102,7 @@ class PluginGroup:
         """Imports a plug-in that is an object of the group's `base`.
 
         Raises:
-            LossRatioError: Of the group's class (`error`), as of `load`; or if it is no such object.
+            LossRatioError: Of the group's class (`error`), as of `load`; or if it is not such an object.
         """
         loaded = self.load(name)
         if not isinstance(loaded, base):

@@ -207,7 +207,7 @@ FAULTS = {
         spec(254),
         every(7),
         {},
-        "All lost frames are one in 7, always as many frames apart, at any load",
+        "All lost frames are one in 7, always the same number of frames apart, at any load",
     ),
     "the end": (
         spec(254),

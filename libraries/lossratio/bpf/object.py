@@ -113,7 +113,7 @@ def read_object(package: str, name: str) -> ObjectFile:
     """An object file beside the modules of a package, which may have been sent to this node with them.
 
     Raises:
-        ValueError: If it is no object file of BPF for little-endian machines.
+        ValueError: If it is not an object file of BPF for little-endian machines.
     """
     specification: Any = sys.modules[package].__spec__
     file = f"{package}.{name}.o"

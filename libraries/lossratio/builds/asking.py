@@ -1,6 +1,7 @@
 """Questions to builds: is the SUT as in the earlier searches of a test? If it is, the build is not searched.
 
-The answer is no value. What it says about a change is how often replays of these searches give it after such a change.
+The answer is not a value. How much it says about a change is how often replays of these searches give this answer
+after such a change.
 """
 
 from collections.abc import Iterable, Mapping
@@ -74,8 +75,8 @@ class AsBefore:
 
         Raises:
             KeyError: If a field is missing.
-            TypeError: If it is no answer.
-            ValueError: If it is no answer.
+            TypeError: If it is not an answer.
+            ValueError: If it is not an answer.
         """
         values = tuple(float(value) for value in stored["values"])
         missed = tuple((float(size), float(share)) for size, share in stored["missed"])

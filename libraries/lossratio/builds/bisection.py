@@ -156,7 +156,7 @@ class Bisection:
             value: Its throughput: a number in any unit, the same for all revisions.
 
         Raises:
-            SearchError: If there is no such revision, or the value is no throughput.
+            SearchError: If there is no such revision, or the value is not a throughput.
         """
         if not 0.0 <= value < math.inf:
             raise SearchError(f"A throughput is a number of at least 0, not {value!r}.")
@@ -357,8 +357,8 @@ def _revision_in(build: str, repository: Path) -> str | None:
 class _Questions:
     """Which revisions are asked whether they are as the first one was in earlier searches.
 
-    The first revision is asked, too: if it is not as before, nobody is asked any more. The last one is searched, as the
-    size of the change is needed. No revision is asked twice, as what misled one answer may mislead the next.
+    The first revision is asked, too: if it is not as before, no other revision is asked. The last one is searched,
+    because the size of the change is needed. No revision is asked twice: what misled one answer may mislead the next.
     """
 
     def __init__(self, search: Bisection, *, asks: bool) -> None:

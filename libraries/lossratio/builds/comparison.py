@@ -136,7 +136,7 @@ class BuildComparison:
             value: The throughput: a number in any unit, the same for both builds.
 
         Raises:
-            SearchError: If the comparison has ended, the value is no throughput, or build A
+            SearchError: If the comparison has ended, the value is not a throughput, or build A
                 forwards nothing.
         """
         if self.next_build() is None:

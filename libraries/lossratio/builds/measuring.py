@@ -379,8 +379,8 @@ class BuildMeasurement:
         Raises:
             AttributeError: If its answers are none.
             KeyError: If a field of an answer is missing.
-            TypeError: If it is no measurement.
-            ValueError: If it is no measurement.
+            TypeError: If it is not a measurement.
+            ValueError: If it is not a measurement.
         """
         stored = line.get("as_before")
         if stored is None:

@@ -178,7 +178,7 @@ def sections() -> dict[str, tuple[EntryPoint, ...]]:
 def first_line(entry: EntryPoint) -> str:
     """The first line of a command's help, from its source: to print the help imports no command.
 
-    A command that is no function of its module has none. Raises whatever the import of a command's package raises.
+    A command that is not a function of its module has none. Raises whatever the import of a command's package raises.
     """
     module = find_spec(entry.module)
     if module is None or module.origin is None:

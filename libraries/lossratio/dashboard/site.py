@@ -151,7 +151,7 @@ def _about(request: SiteRequest, problems: Sequence[str]) -> dict[str, Any]:
 
 
 def _check_folder(folder: Path) -> None:
-    """Refuses a folder with a page, or with data, that is no site of ours."""
+    """Refuses a folder with a page, or with data, that is not a site of ours."""
     if folder.exists() and not folder.is_dir():
         raise ReportError(f"{folder} is a file. Name a folder for the site with --output.")
     page = folder / PAGE

@@ -39,7 +39,7 @@ class DutOptions(FileModel):
     is_router: ClassVar[bool | None] = None
     """Whether frames are routed; None: it is not known."""
     is_kernel: ClassVar[bool] = False
-    """Whether it works wherever its frames arrive, as the kernel does, and is no program with its own processor."""
+    """Whether it works wherever its frames arrive, as the kernel does, and is not a program with its own processor."""
     reset: bool = False
     """Whether state that trials leave behind, such as a policer's empty bucket, is reset before each trial. This costs
     a command on each DUT. Otherwise, lossratio waits until the DUT has recovered by itself: as long as the kind of DUT
@@ -67,7 +67,7 @@ class DutOptions(FileModel):
 
     @property
     def recovery_time(self) -> float:
-        """Idle seconds after which the trial before has no effect on the DUT any more."""
+        """Idle seconds after which the trial before no longer affects the DUT."""
         return 0.0
 
     @property
@@ -170,7 +170,7 @@ class Established:
     idle_s: float
     """Seconds for which a connection may be idle until the trial has ended."""
     tcp_state: TcpState | None = None
-    """What connections of TCP are meanwhile; None: they are of UDP."""
+    """The state that TCP connections are in until the trial has ended; None: they are UDP connections."""
 
     @property
     def text(self) -> str:
@@ -358,7 +358,7 @@ class Dut(ABC, Generic[OptionsT_co]):
 
     @property
     def recovery_time(self) -> float:
-        """Idle seconds after which the trial before has no effect on the DUT any more."""
+        """Idle seconds after which the trial before no longer affects the DUT."""
         return self.options.recovery_time
 
     @property

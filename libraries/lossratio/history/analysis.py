@@ -212,7 +212,7 @@ def add_runs(history: History, runs: Iterable[Path]) -> list[str]:
         Messages about files that cannot be read, and about tests that are not added; all others were.
 
     Raises:
-        ReportError: If a path is no run directory, or the history cannot be written.
+        ReportError: If a path is not a run directory, or the history cannot be written.
     """
     problems: list[str] = []
     for path in runs:

@@ -19,7 +19,7 @@ LINE = "line"
 """Column of a table of entries: the number of the line that an entry belongs to, among those of its quantity."""
 _SERIES = ("testbed", "test", "quantity")
 _OVERDUE = 0.75
-"""A device has been replaced if it was not measured for so much of its usual time, and another one was."""
+"""A device has been replaced if it was not measured for this share of its usual time, and another one was."""
 _SURE = 2
 """This many results of another device, and none of this one between them, show the same."""
 

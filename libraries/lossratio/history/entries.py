@@ -23,7 +23,7 @@ from lossratio.units import FRAMES_PER_SECOND, Unit
 from lossratio.version import __version__
 
 _LEAST_SHARE = 0.01
-"""Graph nodes with fewer packets, as a share of the busiest node's packets, are no part of the traffic's path."""
+"""Graph nodes with fewer packets, as a share of the busiest node's packets, are not part of the traffic's path."""
 
 
 @dataclass(frozen=True)
@@ -246,8 +246,8 @@ class Entry:
     """The device with its options that count, and what counts of its testbed; None: not known, as the result was added
     by an earlier version."""
     aggregate_factor: float | None = None
-    """An aggregate rate over the rate per interface; None: the value is no rate, or not known, as the result was added
-    by an earlier version."""
+    """An aggregate rate over the rate per interface; None: the value is not a rate, or an earlier version added the
+    result."""
     stream: str | None = None
     """The stream of the traffic profile whose loss alone counts for the quantity; None: the loss of all frames does, or
     the result was added by an earlier version."""
@@ -375,7 +375,7 @@ class SeriesKey:
         return {field: name for field, name in named.items() if name}
 
     def fits(self, patterns: Any) -> bool:
-        """Whether its names match the patterns of the same names."""
+        """Whether each of its names matches the pattern in the field of that name."""
         return all(
             fnmatchcase(name, getattr(patterns, field)) for field, name in self.names.items()
         )
@@ -475,7 +475,7 @@ class Series:
 
     @cached_property
     def aggregate_factor(self) -> float | None:
-        """The aggregate rate over the rate per interface; None: the values are no rates, or aggregates themselves."""
+        """The aggregate rate over the rate per interface; None: the values are not rates, or aggregates themselves."""
         factor = self["aggregate_factor"][-1]
         return None if factor is None else float(factor)
 

@@ -17,7 +17,7 @@ integrated out, too: its two probabilities of a flip have uniform priors. The be
 in Jackson et al., An algorithm for optimal partitioning of data on an interval (IEEE Signal Processing Letters 12,
 2005).
 
-Two values that are one or two widths of the search's goal apart are no two states: on its grid, noise alone makes
+Two values that are one or two widths of the search's goal apart are not two states: on its grid, noise alone makes
 either of them. So bands are farther apart than that. Where the width is not known, it is read off the values.
 
 A series with bands is then judged by its lower band: values of the upper one are divided by the ratio of both. Regimes
@@ -175,7 +175,7 @@ steps apart."""
 _WIDEST_GRID = 0.055
 """The widest goal that is read off values; values that are farther apart are two states."""
 ENDED = 15
-"""Values around one level after which a series has no bands any more."""
+"""After this many values around one level, a series no longer has bands."""
 _NEWEST = 20
 """Number of the newest values whose best division is tried, too."""
 _NOISE, _NOISE_WEIGHT = 0.003, 1.0
@@ -200,9 +200,9 @@ class Bands:
     high: float
     """Level of the upper band now."""
     in_upper: npt.NDArray[np.bool_]
-    """Of each value, whether it is in the upper band."""
+    """For each value, whether it is in the upper band."""
     looked_at: int
-    """Number of the newest values in which bands were looked for."""
+    """How many of the newest values were searched for bands."""
     starts: tuple[int, ...]
     """Indices of the first values of the steps: of values between two real changes."""
 
@@ -300,7 +300,7 @@ def bands_in(
 
 
 def _merged(lowered: Values, regimes: Sequence[int], width: float) -> list[int]:
-    """Where regimes begin that are more than one width of the goal apart: less is no real change."""
+    """Where regimes begin that are more than one width of the goal apart: less is not a real change."""
     kept = [regimes[0]]
     for begin, end in pairwise([*regimes[1:], len(lowered)]):
         if abs(lowered[begin:end].mean() - lowered[kept[-1] : begin].mean()) > width * (1.0 + 1e-6):

@@ -70,7 +70,7 @@ class History:
         Columns that a file of an earlier version lacks are null.
 
         Raises:
-            ReportError: If the folder is no history, or DuckDB or pyarrow is not installed.
+            ReportError: If the folder is not a history, or DuckDB or pyarrow is not installed.
         """
         paths = sorted(self.path.glob("testbed=*/date=*/*.parquet"))
         if not paths:

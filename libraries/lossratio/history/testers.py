@@ -11,7 +11,7 @@ from lossratio.history.trend import Trend, TrendRules, TrendVerdict
 from lossratio.results import common_name
 
 _MORE = 0.25
-"""A fall that is larger than the tester's own by so much of it, and by the least change, is not the tester's alone."""
+"""A fall that exceeds the tester's own by this share of it, and by the least change, is not the tester's alone."""
 
 
 def with_testers(trends: Sequence[Trend], twins: Sequence[Trend], rules: TrendRules) -> list[Trend]:
@@ -85,7 +85,7 @@ def _is_worse(twin: Trend, rules: TrendRules) -> bool:
 
 
 def _size(trend: Trend) -> float:
-    """The relative size of a change; infinite: there is no value any more."""
+    """The relative size of a change; infinite: there is no longer a value."""
     if trend.change is None:
         return float("inf")
     return abs(trend.change.ratio)

@@ -19,7 +19,7 @@ LEAST_RESULTS = 4
 LOOK_AT = 3
 """Number of the newest values of which some must be worse, so that a change for the worse is an alarm."""
 OLD = timedelta(days=7)
-"""A series is old if its newest result is so much older than the newest result of its testbed."""
+"""A series is old if its newest result is this much older than the newest result of its testbed."""
 
 
 class TrendVerdict(str, Enum):
@@ -128,7 +128,7 @@ class Trend:
     tester: "Trend | None" = None
     """The trend of the tester's own test, without a device, which got worse at the same time; None: there is none."""
     followers: tuple["Trend", ...] = ()
-    """Of the tester's own test: the trends that changed with it, and are the tester's."""
+    """Only for the tester's own test: the trends that changed because the tester did."""
 
     @property
     def is_alarm(self) -> bool:
@@ -173,7 +173,7 @@ class Trend:
 
     @property
     def is_old(self) -> bool:
-        """Whether its test seems not to run any more: the verdict is as old as its newest result."""
+        """Whether its test no longer seems to run: the verdict is as old as its newest result."""
         return self.idle >= OLD
 
 

@@ -1,6 +1,6 @@
 """The console while a measurement runs: a row for each trial, and a line below that moves.
 
-Rows fit the terminal. Where standard output is no terminal, there is a plain line for each trial. With another
+Rows fit the terminal. Where standard output is not a terminal, there is a plain line for each trial. With another
 ``--console`` than ``verbose`` there is nothing: Robot Framework's own output is then all that the user asked for.
 """
 

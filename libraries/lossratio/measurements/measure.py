@@ -87,18 +87,18 @@ MEMORY_DURATION = 0.5
 MEMORY_REST = 4.0
 """Seconds of rest after which a device is taken for rested; a longer memory is not seen."""
 MEMORY_SECONDS = 12.0
-"""Seconds that the look for memory takes about, if there is none; up to three times as many if there is."""
+"""Seconds that it takes, roughly, to find no memory; finding one takes up to three times as long."""
 MEMORY_SHARE = 0.01
-"""Smaller relative differences of the forwarded frames are no memory."""
+"""A smaller relative difference of the forwarded frames is not taken for memory."""
 _MEMORY_REPEATS = 2
 
 
 def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[str, ...]:
     """Looks whether a black box remembers trials: at one load after a rest, and right after another trial.
 
-    "Right after" is after the rest that trials of this measurement have in any case. A difference must be greater than
-    the spread of both sides, and than the frames that the device did not lose and that are missing. It must go away
-    with another rest.
+    "Right after" is after the rest that trials of this measurement have in any case. A difference counts if it is
+    greater than the spread of both sides, greater than the number of missing frames that the device did not lose, and
+    goes away with another rest.
     """
     from lossratio.dut import BLACK_BOX
 
@@ -264,7 +264,7 @@ class RequestedKind(Kind[ResultT], Generic[RequestT, ResultT]):
     request: type[RequestT]
     """The class of the requests, as the results' from the brackets after the base."""
     without: ClassVar[frozenset[str]] = frozenset()
-    """Fields of the request that are no arguments of its keyword."""
+    """Fields of the request that are not arguments of its keyword."""
     usual_frame_size: ClassVar[str | None] = None
     """The frame size of a keyword that is given none; None: it must be given."""
 

@@ -261,7 +261,7 @@ def _options(options: Any) -> Any:
     """The options of a kind of DUT.
 
     Raises:
-        LossRatioError: If they are no dictionary.
+        LossRatioError: If they are not a dictionary.
     """
     if isinstance(options, Mapping | NoneType):
         return dict(options or {})

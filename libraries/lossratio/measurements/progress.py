@@ -13,7 +13,7 @@ _INTERVAL_WIDTH = 22
 _HEAD = "{:>3} {:>11} {:>6} {:>8}"
 """A row's columns: number, load, duration and loss ratio of the trial."""
 _LINE_WIDTH = 100
-"""Columns of a line that is no terminal's."""
+"""Columns of a line that is not a terminal's."""
 _SHORT_WIDTH = 19
 """Columns of a goal and its bounds in few columns."""
 _LEAST_PURPOSE = 12
@@ -30,7 +30,7 @@ class Progress:
     trial: TrialResult
     """The last trial."""
     bounds: tuple[GoalBounds, ...]
-    """The bounds of each goal; none if the measurement is no search."""
+    """The bounds of each goal; none if the measurement is not a search."""
     time_left: Forecast | None
     """The expected time of the remaining trials, with its range; None: not known."""
     purpose: str | None = None
@@ -62,7 +62,7 @@ class Progress:
         )
 
     def line(self, *, verbose: bool = False) -> str:
-        """The line that the console shows after a trial where it is no terminal, such as the log of a CI system.
+        """The line that the console shows after a trial where it is not a terminal, such as the log of a CI system.
 
         Without search goals, it shows the forwarding rate. Until both bounds of a goal are proved, it shows the bounds
         that the trials so far point at, with a ``~`` before them. What does not fit is left out.

@@ -194,7 +194,7 @@ def rest_answers(
 ) -> dict[float, RestAnswer]:
     """What the trials after a rest, and their controls, say about each load, by the frames that the SUT lost.
 
-    Of a load that was asked again, the last answer counts. Loads below the upper bound have none.
+    If a load was tried more than once, the last answer counts. Loads below the upper bound have no answer.
 
     Args:
         results: The trials of a search that count, in the order measured.

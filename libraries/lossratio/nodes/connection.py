@@ -43,7 +43,7 @@ _NO_KEY = (
     *(paramiko.SSHException, InvalidHostKey, UnsupportedAlgorithm, struct.error),
     *(ValueError, LookupError, TypeError, AttributeError, ArithmeticError, AssertionError),
 )
-"""Exceptions of paramiko for bytes that are no key, or no hash of a host name."""
+"""Exceptions of paramiko for bytes that are neither a key nor the hash of a host name."""
 
 # Without a handler of the application, Python would print paramiko's tracebacks to stderr beside our one clear error.
 logging.getLogger(_LOG_CHANNEL).addHandler(logging.NullHandler())

@@ -97,7 +97,7 @@ class Channel:
     Attributes:
         exit_status: Its exit status; -1: it has not ended, or a signal has ended it.
         status_event: Set when it has ended, or the channel is closed.
-        closed: Whether nobody reads and writes any more.
+        closed: Whether all who read and write are gone.
         eof_received: True: unlike a connection, a namespace of this machine is never lost.
     """
 

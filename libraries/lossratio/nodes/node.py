@@ -95,7 +95,7 @@ class DutNode:
         """Runs a command that must succeed and writes JSON, and returns the data; None if it writes nothing.
 
         Raises:
-            DutError: If its exit status is not 0, or it writes something that is no JSON.
+            DutError: If its exit status is not 0, or it writes something that is not JSON.
             NodeError: If it cannot be started or does not end in time, or the connection is lost.
         """
         text = self.run(*command)
@@ -110,7 +110,7 @@ class DutNode:
         """Reads JSON data, one value per line.
 
         Raises:
-            DutError: If a line is no JSON.
+            DutError: If a line is not JSON.
         """
         try:
             return [json.loads(line) for line in text.splitlines() if line.strip()]

@@ -154,7 +154,7 @@ class Verifying:
             self.load = place
 
     def _is_hopeless(self, bounds: LossBounds, left: float, *, all_lose: bool, few: float) -> bool:
-        """Whether the load cannot be verified any more in the time that there is; few lost frames say nothing."""
+        """Whether it is too late to verify the load in the remaining time; few lost frames say nothing."""
         if bounds.lost <= few:
             return False
         target = self._question.target_loss_ratio

@@ -163,7 +163,7 @@ class Verdict(str, Enum):
     """The verdict on one quantity of one test."""
 
     REGRESSION = "regression"
-    """The quantity is worse, and chance does not explain it; or the quantity has no value any more."""
+    """The quantity is worse, and chance does not explain it; or the quantity no longer has a value."""
     PROGRESSION = "progression"
     """The quantity is better, and chance does not explain it."""
     UNCHANGED = "no change"

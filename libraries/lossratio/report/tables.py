@@ -149,7 +149,7 @@ class FindingRow:
 
     @property
     def aggregate_fps(self) -> float | None:
-        """The rate of all directions together, in frames per second; None: the value is no rate."""
+        """The rate of all directions together, in frames per second; None: the value is not a rate."""
         if self.rate is None:
             return None
         return self.rate.aggregate_fps
@@ -232,7 +232,7 @@ class FindingRow:
 
     @property
     def _lost(self) -> str:
-        """What is missing at the lower bound, as the goal allows; empty if nothing is, or the bound is no rate."""
+        """What is missing at the lower bound, as the goal allows; empty if nothing is, or the bound is not a rate."""
         lower = self.finding.lower_bound
         if self.rate is None or not isinstance(lower, Rate) or not lower.aggregate_fps:
             return ""

@@ -215,7 +215,7 @@ class Testbed(Record):
     def facts_that_count(self) -> dict[str, JsonValue]:
         """What distinguishes testbeds of one name, by its name: the DUTs and links of the path, NICs and machines.
 
-        How nodes are reached is no part of it. The ports of the path count besides, as their names do.
+        How nodes are reached is not part of it. The ports of the path count besides, as their names do.
         """
         nodes: Any = self.topology.get("nodes") or {}
         ends = [port.partition(".") for port in self.path]

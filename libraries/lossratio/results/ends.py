@@ -28,10 +28,10 @@ class Ends(NamedTuple):
 
 
 def stored_ends(value: float, share: float | None, most: float | None) -> Ends:
-    """The ends of a value in a history; of earlier versions it has the share of the unsent frames only.
+    """The ends of a value in a history. Earlier versions stored only the share of the unsent frames.
 
-    A value ``v`` at a load of which the share ``u`` was not sent is then at most ``v / (1 - u)``: so much it is if the
-    generator stood still for that share of the time.
+    A value ``v`` at a load of which the share ``u`` was not sent is then at most ``v / (1 - u)``: it is that
+    value if the generator stood still for that share of the time.
 
     Args:
         value: The value, a number in its own unit.
@@ -119,7 +119,7 @@ def ends_of_trial(trial: TrialResult, *, unsent_is_cost: bool = False) -> Ends:
 
 
 def at_most(values: Iterable[Ends], unit: Unit) -> list[float]:
-    """Values at their most. Of times only those are known whose frames were sent, and came back in time."""
+    """Values at their most. A time is only known if its frames were sent and came back in time."""
     if unit.lower_is_better:
         return [value.least for value in values if not value.share]
     return [value.most for value in values]

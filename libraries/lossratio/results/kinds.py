@@ -114,7 +114,7 @@ class Kind(ABC, Generic[ResultT]):
         """Reads the JSON text of a result.
 
         Raises:
-            pydantic.ValidationError: If it is no result of this kind.
+            pydantic.ValidationError: If it is not a result of this kind.
         """
         return self.result.model_validate_json(text, strict=True)
 

@@ -21,7 +21,7 @@ _LEAST_DISTANCE = 3
 _LEAST_LEADING = 2
 _LEAST_PAUSE_S = 0.02
 _MOST_PAUSED = 0.1
-"""Share of a trial that pauses may take; a device without capacity is no device that pauses."""
+"""Share of a trial that pauses may take; a device without capacity is not a device that pauses."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,10 @@ def of_every_nth(own: OfDirection) -> Found:
     gaps = sum(one.losses.lost_frames - 1 for one in own.seen)
     # Formula: that a frame is lost again just then, where each one is lost by itself.
     chance = max(float(distance) ** -gaps, 1e-300) if gaps < 100 else 1e-300
-    sentence = f"All lost frames{own.in_words} are one in {distance:,}, always as many frames apart, at any load"
+    sentence = (
+        f"All lost frames{own.in_words} are one in {distance:,}, "
+        "always the same number of frames apart, at any load"
+    )
     return Found("every_nth", own.name, chance, sentence, 1.0, len(own.seen))
 
 

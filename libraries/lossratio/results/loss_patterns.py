@@ -1,8 +1,8 @@
 """Finds what the lost frames of a measurement have in common: flows, sizes, a direction, a moment.
 
-A pattern is said only if chance makes such a one in less than `LEVEL` of measurements, over all patterns looked at. And
-only where it cannot be a property of the load: a loss of every second frame hits the same flows again and again, at one
-load. Such a pattern must be the same at two loads.
+A pattern is stated only if chance would make one like it in less than `LEVEL` of measurements, over all patterns looked
+at, and if it cannot be a property of the load. At one load, a loss of every second frame hits the same flows again and
+again, so such a pattern must be the same at two loads.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

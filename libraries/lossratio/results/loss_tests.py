@@ -1,7 +1,7 @@
 """Whether losses depend on the flow, the size or the moment of a frame: tests against chance.
 
-Losses of an overloaded device are no independent events: they come in bursts, and each burst is as long as it likes. So
-the units of these tests are never frames, but blocks of a trial, loss events and trials.
+Losses of an overloaded device are not independent events: they come in bursts of any length. So the units of these
+tests are never frames, but blocks of a trial, loss events and trials.
 """
 
 from __future__ import annotations

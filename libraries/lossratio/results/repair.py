@@ -1,12 +1,12 @@
 """Repairs damaged journals and results: saves their good part, and keeps the originals beside it.
 
-Of a journal, only the trials before the first damaged line are saved. Later trials depend on the damaged ones, which
+Only the trials before a journal's first damaged line are saved. Later trials depend on the damaged ones, which
 are lost, and a search must not continue over such a gap. A result is saved as a whole or not at all: its trials, goals,
 loads, traffic, latency and telemetry must be those of its journal, and every other number must follow from them. So a
 result with a critical load is never saved: a resumed run makes it again.
 
-Where a run was cut off, the journal has more than the result: the latency and the telemetry until then are added. The
-result of a finished search that was not written any more is made from its journal.
+Where a run was cut off, the journal has more than the result: the latency and the telemetry until then are added. If a
+search had finished, but its result was not written, the result is made from the journal.
 """
 
 import json

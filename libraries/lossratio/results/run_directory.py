@@ -235,7 +235,7 @@ def read_result(path: str | Path) -> TestResult:
 
     Raises:
         DamagedResultError: If the file is damaged, or contradicts itself.
-        ReportError: If the file is missing, is no result, is from a newer version, or is of a kind whose package is
+        ReportError: If the file is missing, is not a result, is from a newer version, or is of a kind whose package is
             missing or broken.
     """
     path = Path(path)

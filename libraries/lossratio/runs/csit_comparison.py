@@ -65,7 +65,7 @@ def csit_coverage(directory: Path, suites: tuple[Path, ...], pattern: str) -> Co
         pattern: Only jobs of this name; ``*`` stands for any characters.
 
     Raises:
-        JobError: If files are no job files of CSIT, or name a test set or group that does not exist; if no job
+        JobError: If files are not job files of CSIT, or name a test set or group that does not exist; if no job
             matches; if a suite of CSIT cannot be read.
     """
     root = directory if (directory / _JOB_FILES).is_dir() else directory.resolve().parents[1]

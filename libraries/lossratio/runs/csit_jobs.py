@@ -93,7 +93,8 @@ def csit_jobs(specifications: Path, pattern: str) -> dict[str, tuple[CsitTest, .
         pattern: Only jobs of this name; ``*`` stands for any characters.
 
     Raises:
-        JobError: If files are no job files of CSIT, or name a test set or group that does not exist; if no job matches.
+        JobError: If files are not job files of CSIT, or name a test set or group that does not exist; if no job
+            matches.
     """
     files = [
         load_yaml_file(path, _File, JobError) for path in sorted(specifications.glob("*.yaml"))

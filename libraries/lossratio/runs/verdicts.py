@@ -151,8 +151,8 @@ class VerdictListener:
     """Listens to tests, and notes their verdicts.
 
     A failure counts for a test if the messages of all keywords around it, and of the test, contain its message. A
-    failure that the suite handles (``TRY``, ``Run Keyword And Ignore Error``) is no failure of the test. Its `troubles`
-    are messages about records that the disk did not take.
+    failure that the suite handles (``TRY``, ``Run Keyword And Ignore Error``) is not a failure of the test. Its
+    `troubles` are messages about records that could not be written to the disk.
     """
 
     ROBOT_LISTENER_API_VERSION = 3

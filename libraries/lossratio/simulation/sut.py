@@ -48,7 +48,7 @@ class Overload:
     """Share of the capacity that is lost as soon as the SUT is overloaded. 0: none."""
 
     def loss_ratio(self, load: float, capacity: float) -> float:
-        """Share of frames lost at a steady load, both in frames per second."""
+        """Share of frames lost at a steady load. Load and capacity are in frames per second."""
         if load <= capacity:
             return 0.0
         return min(1.0, (1.0 - capacity * (1.0 - self.dip) / load) / (1.0 - self.drop_cost))

@@ -96,16 +96,16 @@ RULES = (
     Rule("DUT", "waited", "note", _WAITED, _ALONE),
     Rule("controller", "clock", "note", _CLOCK, _ALONE),
 )
-"""The table: what is seen, which side is guilty, what is done. Of several changes the one of the uppermost row decides.
+"""The table: what is seen, which side is guilty, what is done. If there are several changes, the uppermost row decides.
 So causes are above their effects: a link whose end was set down has no carrier either."""
 
 
 NOBODY_KNOWN = "The cause is not known"
-"""Words of an error that is nobody's as far as is known."""
+"""Words of an error whose cause is not known."""
 
 
 def guilty_of(failure: BaseException | None) -> str | None:
-    """The side that is guilty of a measurement's failure; None: it is not known."""
+    """The side that made a measurement fail; None: it is not known."""
     return next((side for side, error in ERRORS.items() if isinstance(failure, error)), None)
 
 

@@ -21,7 +21,7 @@ class Connections:
     """Empties and fills the tables of devices before each trial.
 
     A table is filled by one frame of each flow and direction, at a rate that the device is sure to take, and its
-    entries are counted. So a trial of throughput is no test of how fast connections are made.
+    entries are counted. So a trial of throughput is not a test of how fast connections are made.
     """
 
     def __init__(

@@ -104,7 +104,7 @@ class LiveTestbed(Testbed):
             TrafficError: If traffic flows already, the generator refuses the traffic, or frames do
                 not get through.
             DutError: If a DUT is not as it was set up, or changes frames.
-            ReservationError: If the testbed is not ours any more.
+            ReservationError: If the testbed is no longer ours.
             NodeError: If a node cannot be reached.
         """
         if self._is_in_use:

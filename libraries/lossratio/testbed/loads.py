@@ -49,7 +49,7 @@ class TesterLimit(FileModel):
         """Writes the limit into the record of a generator, instead of one with its key. A missing record is made.
 
         Raises:
-            TopologyError: If the file is no record, is the record of another generator, or cannot be written.
+            TopologyError: If the file is not a record, is the record of another generator, or cannot be written.
         """
         if file.exists():
             record = read_record(file)

@@ -70,7 +70,7 @@ class GeneratorSettings(FileModel):
     """Whether it can have one end of a path on one node, and the other end on another node: its program has
     `MeetingGenerator.join`."""
     has_tester: ClassVar[bool] = False
-    """Whether a tester has its ports, to which its program speaks over the network. They are no interfaces of the TG
+    """Whether a tester has its ports, to which its program speaks over the network. They are not interfaces of the TG
     then, and the TG may be this machine."""
 
 

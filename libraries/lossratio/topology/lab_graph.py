@@ -18,7 +18,7 @@ _ROUTERS = re.compile(
     r"(?<![a-z])(gw|fw|nat|r|rt|sw)(?![a-z])",
     re.IGNORECASE,
 )
-"""Images and names of `linux` nodes that forward traffic, and are no hosts."""
+"""Images and names of `linux` nodes that forward traffic, and are not hosts."""
 _HOSTS = re.compile(
     r"(?<![a-z])(pc|h|host|client|server|srv|vm|tester|tg|traffic|generator|trex|ixia|ost)(?![a-z])|server|client|host",
     re.IGNORECASE,

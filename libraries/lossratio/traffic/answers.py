@@ -1,7 +1,7 @@
 """The agent's answers, read and checked.
 
 Each reader takes an answer and the names of the directions that it must be about, in their order: loss in one that is
-missing would go unnoticed. It raises a KeyError, TypeError or ValueError if it is no such answer.
+missing would go unnoticed. It raises a KeyError, TypeError or ValueError if it is not such an answer.
 """
 
 import json
@@ -16,7 +16,7 @@ from lossratio.traffic.probe import Arrival, ProbeAnswer
 _ALWAYS = ("unsent_frames", "generator_drop_frames", "late_frames", "load_ratio", "elapsed_s")
 """Counters that every generator reports, although a record may do without them."""
 _BESIDE_COUNTERS = ("examination", "late", "course")
-"""Fields of a direction's answer that are no counters of its trial."""
+"""Fields of a direction's answer that are not counters of its trial."""
 
 
 @dataclass(frozen=True)

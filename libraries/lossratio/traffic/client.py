@@ -77,7 +77,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
     """A conversation with the agent on the TG node. Start one with `AgentClient.start`, and close it in the end.
 
     All calls raise `AgentRefusalError` if the agent cannot or must not do that, or there
-    are no counters worth anything, and `TrafficError` if it does not answer as it should.
+    are no useful counters, and `TrafficError` if it does not answer as it should.
 
     Args:
         node_name: The node.
@@ -324,9 +324,9 @@ class AgentClient(AbstractContextManager["AgentClient"]):
     ) -> ProbeAnswer:
         """Sends frames from interfaces, and notes what arrives on all ports until this many seconds later.
 
-        `networks` have the frames' addresses, and `speakers` answer for addresses meanwhile. `listen` are further
-        interfaces, as far as they are there, up and free: nothing is sent from them, and frames may arrive there all
-        the same. `through` is as for `resolve`.
+        `networks` have the frames' addresses, and `speakers` answer for addresses meanwhile. `listen` are other
+        interfaces on which frames may arrive; those that do not exist, are down or are in use are left out. Nothing is
+        sent from them. `through` is as for `resolve`.
         """
         busy = seconds + 0.01 * len(sends)
         frames = [(port, frame.hex()) for port, frame in sends]

@@ -193,7 +193,7 @@ class _Frame(FrameHeaders):
     def add_tunnel(self, tunnel: Vxlan | Geneve, *, of_device: bool = False) -> None:
         """UDP without a checksum, the tunnel's header, and the frame within.
 
-        Of a device that begins the tunnel, all is compared but what is its own choice.
+        If a device begins the tunnel, everything is compared except what the device may choose itself.
         """
         start = len(self.data)
         self._add_field(2, tunnel.source_port.first, tunnel.source_port)

@@ -98,10 +98,10 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | Non
     """Reads a journal up to its first damaged line, and returns the error of that line; None: no line is damaged.
 
     A header that is damaged is an error as in `read_journal`. A file with another name than a journal's, and without a
-    journal's format in its first line, is no damaged journal.
+    journal's format in its first line, is not a damaged journal.
 
     Raises:
-        UnknownJournalError: If it is no journal, or has a format of another version.
+        UnknownJournalError: If it is not a journal, or has a format of another version.
         SearchError: If it cannot be read, or its header is damaged.
     """
     path = Path(path)

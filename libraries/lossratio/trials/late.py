@@ -33,7 +33,7 @@ class _Traffic:
     """Traffic that was sent."""
 
     keeper: Callable[[int], None] | None = None
-    """Takes the number of its late frames, each time that some come; None: it is no trial that is kept yet."""
+    """Takes the number of its late frames, each time that some come; None: it is not a trial that is kept yet."""
     missing: int = 0
     """Frames of such a trial that are still missing."""
     early: int = 0
@@ -71,7 +71,7 @@ class LateFrames:
             self._is_aside = False
 
     def forget(self) -> None:
-        """Forgets all traffic until now: the generator began again, and counts no late frames of it any more."""
+        """Forgets all traffic until now: the generator began again, and no longer counts its late frames."""
         self._traffic.clear()
         self._latest = None
 

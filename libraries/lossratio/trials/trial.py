@@ -115,9 +115,9 @@ class TrialInput(Observed):
     load: float
     """Intended constant load per transmitting interface, in frames per second. In a schedule, the mean load."""
     frames: int | None = None
-    """Frames of a burst per transmitting interface; all of them are sent. None: the trial is no burst."""
+    """Frames of a burst per transmitting interface; all of them are sent. None: the trial is not a burst."""
     steps: tuple[Step, ...] = ()
-    """The steps of a schedule, which follow each other without a gap. Empty: the trial is no schedule."""
+    """The steps of a schedule, which follow each other without a gap. Empty: the trial is not a schedule."""
     certain_above: float | None = None
     """The trial may end as soon as its loss ratio is certain to be above this one (an early verdict); None: it takes
     its whole duration. A measurer may ignore it."""

@@ -48,7 +48,14 @@ CASES = {
     ),
     "a little of a class": ("ip dscp 0 numgen random mod 20 0 drop", 4, 1, STREAMS, 128, "of stream data; these lose"),
     "small frames": ("meta length < 70 drop", 4, 1, "", "IMIX_v4_1", "of 64 B; these lose every frame"),
-    "every tenth frame": ("numgen inc mod 10 0 drop", 254, 1, "", 64, "one in 10, always as many frames apart"),
+    "every tenth frame": (
+        "numgen inc mod 10 0 drop",
+        254,
+        1,
+        "",
+        64,
+        "one in 10, always the same number of frames apart",
+    ),
     # A flow is forgotten after 300 ms, and loses one more frame of a trial of 500 ms.
     "new flows": (FIRST_OF_FLOW, 100, 1, "", 64, "50 % of the lost frames are the first frame of each of the"),
     "large frames of a flow": (LARGE_OF_ONE, 16, 1, "", "IMIX_v4_1", "of 1,518 B in 1 of 16 flows; these lose every"),

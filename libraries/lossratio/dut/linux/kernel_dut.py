@@ -40,7 +40,7 @@ def parse_cpus(value: Any) -> tuple[int, ...]:
     """Reads a list of CPU numbers in Linux's form, such as ``1`` or ``0,2-3``; a tuple stays as it is.
 
     Raises:
-        ValueError: If it is no such list, or a number is too large.
+        ValueError: If it is not such a list, or a number is too large.
     """
     if isinstance(value, tuple):
         return value

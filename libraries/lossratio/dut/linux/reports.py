@@ -43,7 +43,7 @@ def describe_node(
 ) -> dict[str, Any]:
     """Kernel, distribution, CPUs and their governors, tool versions, and the kernel settings that change a throughput.
 
-    The facts that each result has are among them: `lossratio.nodes.gather_facts` gathers both.
+    `lossratio.nodes.gather_facts` gathers them, together with the facts that are in every result.
     """
     gathered = node.facts()
     settings = [

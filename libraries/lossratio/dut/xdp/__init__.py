@@ -216,7 +216,7 @@ class XdpDevice(NodeDut[XdpOptions]):
         """Checks that the object file is one, and that ``ip`` can load it.
 
         Raises:
-            DutError: If the file is no object of BPF, or the node's ``ip`` was built without
+            DutError: If the file is not an object of BPF, or the node's ``ip`` was built without
                 libbpf.
         """
         if self.options.object is None:

@@ -132,7 +132,7 @@ class LatencyProgress:
 
 
 class Latency(RequestedKind[LatencyRequest, LatencyResult]):
-    """The kind: latency at given loads. Its trials are no search, and have no journal."""
+    """The kind: latency at given loads. Its trials are not a search, and have no journal."""
 
     keyword = "Measure Latency"
     method = "latency"

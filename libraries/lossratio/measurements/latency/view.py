@@ -75,7 +75,7 @@ class LatencyView(View[LatencyResult]):
         yield latency_over_load_picture(result.latency, result.trials, result.test.name)
 
     def findings(self, result: LatencyResult) -> Iterator[Finding]:
-        """Only the outcome, as a latency is no rate."""
+        """Only the outcome, as a latency is not a rate."""
         faults = [fault for at_load in result.latency for fault in at_load.faults]
         yield Finding(result, "latency", result.outcome, "; ".join(faults) or None, has_value=False)
 

@@ -157,7 +157,7 @@ class CriticalLoad(Record):
     def stated(self) -> Rate:
         """The load that is stated: that which is verified, or one that nothing speaks against.
 
-        Of earlier versions it is the median or the mean.
+        In results of earlier versions, it is the median or the mean.
         """
         return self.verified or self.supported or self.median or self.mean
 

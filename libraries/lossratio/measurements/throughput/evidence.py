@@ -376,10 +376,10 @@ def judge(
 ) -> str | None:
     """Decides why a goal result is irregular; None: it is regular.
 
-    A goal result is the generator's limit in two cases. Either its relevant upper bound is no upper bound without the
-    frames that the generator did not send, or dropped when they came back. Or even the maximum load is a lower bound,
-    and the generator cannot send more. If the bound is one without these frames, but not without the late ones, nobody
-    knows whether the SUT forwards more: a search counts them as lost, and they were not.
+    A goal result is the generator's limit in two cases. Either its relevant upper bound is an upper bound only because
+    of frames that the generator did not send, or dropped when they came back. Or even the maximum load is a lower
+    bound, and the generator cannot send more. If the upper bound rests on late frames only, nobody knows whether the
+    SUT forwards more: a search counts them as lost, and they were not.
     """
     limit = _limit_of_others(result, trials, max_load_origin)
     if limit is None:

@@ -474,7 +474,7 @@ def require_throughput(result: TestResult, least: float, goal: str | None = None
 
 
 def _require_earlier(earlier: OfEarlierSearch, least: float) -> None:
-    """Checks that a SUT that is as before forwards enough, also where it may have moved by as little as is no change.
+    """Checks that a SUT that is as before forwards enough, even if it moved by less than what counts as a change.
 
     Raises:
         AssertionError: If it does not, or it may not.

@@ -34,8 +34,8 @@ without loss shows that the slope is wrong.
 ONE_BY_ONE = 2.0
 """Most frames per interface that are lost when an early verdict ends a trial, if they are lost one by one.
 
-A picture: a bucket is empty after 1.1 s, and 5 frames are missing at the next look. If a frame were lost by chance
-every second, the trial would have ended with the first one.
+For example, a bucket is empty after 1.1 s, and 5 frames are missing when the trial is checked next. If a frame were
+lost by chance every second, the trial would have ended with the first one.
 """
 
 MOST_RISE = 2

@@ -96,7 +96,7 @@ def _proof_of_jump(view: GoalView, index: int) -> Choice | None:
 def _next_look(interval: Interval, expectation: Expectation, width: int) -> tuple[int, Bound]:
     """The index that a single short trial is to look at, and what it is expected to be.
 
-    As long as the expected bound holds good, both sides of it are looked at, the upper one first: if that is no upper
+    As long as the expected bound holds, both sides of it are measured, the upper one first: if that is not an upper
     bound, the expected bound was too low and its lower side need not be measured. The width is in grid steps.
     """
     first = interval.first

@@ -87,7 +87,7 @@ class LossBounds:
     most: float
     """Its upper end."""
     known: float = 1.0
-    """Frames that are known to be lost together: these are no rare bursts."""
+    """Frames that are known to be lost together: these are not rare bursts."""
 
     @classmethod
     def of(

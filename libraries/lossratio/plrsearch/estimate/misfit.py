@@ -1,4 +1,4 @@
-"""Whether the model fits the trials: if it does not, its estimate is no measurement, however narrow its interval.
+"""Whether the model fits the trials: if it does not, its estimate is not a measurement, however narrow its interval.
 
 The load that is verified without a model stands by itself.
 """

@@ -28,7 +28,7 @@ _UNLIKE = 0.01
 _LEAST_MEAN = 1.0
 """Mean lost frames at a load, at least: scatter of fewer shows little, and is not that of a chi-squared."""
 _LARGEST_BATCH = 512.0
-"""Frames that a device handles at a time, at most: where one scale of loss is seen, a larger dispersion is no batch."""
+"""Frames that a device handles at a time, at most: larger dispersion at one scale of loss is not taken for a batch."""
 _OVERLOAD = 1e-4
 """Least loss ratio of trials that lose much in any case."""
 _MANY = 20.0

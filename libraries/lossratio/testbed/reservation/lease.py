@@ -196,7 +196,7 @@ class Conversation:
         self._process.write_line(json.dumps(message))
 
     def answer(self, seconds: float = _ANSWER_SECONDS) -> Mapping[str, Any]:
-        """Waits for an answer, this many seconds. The keeper's reports that it still waits for its turn are no answers.
+        """Waits this many seconds for an answer. The keeper's reports that it still waits for its turn do not count.
 
         Raises:
             ReservationError: If the keeper refuses.
@@ -267,7 +267,7 @@ class TestbedReservedError(ReservationError):
 
 
 class ReservationLostError(ReservationError):
-    """The testbed is not reserved for this run any more."""
+    """The testbed is no longer reserved for this run."""
 
 
 class Lease(AbstractContextManager["Lease"]):

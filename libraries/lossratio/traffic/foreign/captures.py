@@ -38,7 +38,7 @@ def read_capture(content: bytes) -> ForeignProfile:
         content: The file.
 
     Raises:
-        ForeignFieldError: If it is no capture of Ethernet frames, or some of its frames cannot be used here.
+        ForeignFieldError: If it is not a capture of Ethernet frames, or some of its frames cannot be used here.
     """
     headers: dict[object, Packet] = {}
     sizes: dict[object, Counter[int]] = {}

@@ -62,7 +62,7 @@ class PythonFile:
         recorders: Names of classes whose objects keep the calls of their methods.
 
     Raises:
-        ForeignFieldError: If it is no Python.
+        ForeignFieldError: If it is not Python.
     """
 
     def __init__(

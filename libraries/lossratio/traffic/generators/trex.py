@@ -565,7 +565,7 @@ def trex_directory(generator: TrexGenerator, node_name: str) -> str:
     """The place of TRex on a TG.
 
     Raises:
-        TopologyError: If nobody says it, or it is no absolute path.
+        TopologyError: If nobody says it, or it is not an absolute path.
     """
     directory = generator.home
     if directory is None:

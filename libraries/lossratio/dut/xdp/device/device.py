@@ -56,7 +56,7 @@ class Way:
     macs: bytes | None
     """Destination and source address that frames get; None: they keep theirs."""
     rules: int | None
-    """How many rules examine each frame; None: it is no filter."""
+    """How many rules examine each frame; None: it is not a filter."""
     every: int
     """One frame of so many has each of the faults."""
     faults: tuple[str, ...]

@@ -3,7 +3,7 @@
 
 Each of them has the lease's token in its environment. Where the kernel permits it, they are in a PID namespace of the
 lease, too. The guard, a process that outlives the keeper, watches the record. It ends all processes of the lease as
-soon as the record does not have the lease any more. The first process of the namespace dies with the guard, and the
+soon as the record no longer has the lease. The first process of the namespace dies with the guard, and the
 kernel ends all others.
 """
 
@@ -44,7 +44,7 @@ class Watch:
         self._events = _inotify(path)
 
     def wait(self) -> None:
-        """Waits until the file is touched, but at most half a second: some changes are no event of inotify."""
+        """Waits until the file is touched, but at most half a second: some changes cause no event of inotify."""
         if self._events is None:
             time.sleep(_POLL_SECONDS)
         elif select.select([self._events], [], [], _WATCH_SECONDS)[0]:

@@ -60,7 +60,7 @@ class Keeper:
             pass
 
     def _listen(self) -> None:
-        """Reads lines. A controller that is gone or silent needs neither ticket nor lease any more."""
+        """Reads lines. A controller that is gone or silent no longer needs a ticket or a lease."""
         buffer = b""
         while select.select([0], [], [], self._seconds + MARGIN_SECONDS)[0]:
             chunk = os.read(0, 4096)

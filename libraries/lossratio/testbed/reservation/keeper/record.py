@@ -123,7 +123,7 @@ def parsed(data: bytes) -> Record:
     """Reads a record of this version or of an earlier one; without data, makes a new one.
 
     Raises:
-        DamagedRecordError: If the data are no record.
+        DamagedRecordError: If the data are not a record.
     """
     if not data:
         return _new_record()

@@ -49,7 +49,7 @@ class Examiner:
     """Keeps some arriving frames of a direction, and compares them with those sent when the traffic has ended.
 
     They are chosen by their sequence numbers, in runs of neighbours, so that all copies of a chosen frame are seen, and
-    frames that overtake each other. Of traffic without an end fewer and fewer are chosen, of all that it has sent.
+    frames that overtake each other. The longer traffic without an end flows, the smaller is the share that is chosen.
     Besides these, every frame is kept that belongs to another direction of the trial, has another length than any that
     was sent, or another destination MAC address than the port's.
     """
@@ -95,7 +95,7 @@ class Examiner:
         self._ring.release(len(captured))
 
     def look(self, first: int, least: int) -> None:
-        """Examines what has arrived, if it is so much; to be called now and then while a trial's traffic flows.
+        """Examines what has arrived if it is `least` or more; to be called now and then while a trial's traffic flows.
 
         `first` is as for `examine`. The sample stays as it is until then.
         """

@@ -253,7 +253,7 @@ class Replies:
         self.parts = [(0, headers.view(f"V{headers.shape[1]}").reshape(-1))]
 
     def run(self, number: int) -> int:
-        """How many frames can be patched at once, from the one of this number on."""
+        """How many frames, beginning with this number, can be patched at once."""
         return self.count - number % self.count
 
     def rows(self, number: int, count: int) -> Numbers:
@@ -355,7 +355,7 @@ class HeaderPatches:
         self.parts = [(start, table.view(f"V{end - start}").reshape(-1)) for (start, end), table in zip(places, tables)]
 
     def run(self, number: int) -> int:
-        """How many frames can be patched at once, from the one of this number on."""
+        """How many frames, beginning with this number, can be patched at once."""
         return self._order.run(number)[1]
 
     def rows(self, number: int, count: int) -> Numbers:

@@ -58,7 +58,7 @@ def latency_frames(load: float, duration: float) -> tuple[int, ...]:
 class Probe:
     """Measures the latency of one direction once, by those of the load's `frames` that have tags from `tag` on.
 
-    It sees late ones until it is closed. Of an end that another agent has (None), that agent says what it saw.
+    It sees late ones until it is closed. If another agent has an end (None), that agent says what it saw.
 
     Attributes:
         name: The direction.

@@ -105,7 +105,7 @@ class Sample:
     tag: int
     """The direction's tag."""
     one_in: int
-    """Of how many runs one is to be seen; a power of two. A sample of fewer runs is a part of one of more."""
+    """One run in so many is examined; a power of two. Larger numbers choose parts of what smaller numbers choose."""
     mac: bytes
     """Destination MAC address that all frames must have; empty: they have many."""
     lengths: tuple[int, ...]

@@ -75,7 +75,7 @@ class SendOrder:
     exchange: Exchange | None = None
     """What goes over these then."""
     replies: int = 0
-    """How many headers of a memory of replies are sent; 0: this is no reply."""
+    """How many headers of a memory of replies are sent; 0: this is not a reply."""
     length: int = 0
     """Bytes of each reply, without FCS."""
 

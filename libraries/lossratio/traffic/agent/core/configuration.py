@@ -34,7 +34,7 @@ DIRECTIONS = 0xFF
 COMPENSATION_BYTES = 2
 """Bytes of the word that makes up for a tag and its sequence number in checksums."""
 STREAM_BITS = 4
-"""Of those bits, the highest ones that distinguish the streams of a direction where the tag does that."""
+"""How many of those bits, the highest ones, distinguish the streams of a direction where the tag does that."""
 MOST_STREAMS = 1 << STREAM_BITS
 """Streams of a direction at most."""
 _DIRECTION_BITS = 8 - STREAM_BITS
@@ -59,8 +59,7 @@ class SteppingField:
     count: int
     """How many values it takes."""
     seed: int | None = None
-    """Of the order in which it takes them, which is drawn at random; None: upwards. The same seed gives the same order
-    again."""
+    """Seed of the random order in which it takes them; None: upwards. The same seed gives the same order again."""
     values: tuple[int, ...] = ()
     """All values in their order, where they are listed: `count` of them, and none below `first`."""
 

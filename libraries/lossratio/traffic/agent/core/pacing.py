@@ -59,7 +59,7 @@ BATCH = 100e-6
 CATCH_UP = 1e-3
 """Seconds of traffic that are made up for after a stall, unless another time is given; older frames stay unsent."""
 GRACE = 1e-3
-"""Share of a duration by which its last frames may leave late: by so much the load is lower than asked for at most.
+"""Share of a duration by which its last frames may leave late: the load is at most this share lower than asked for.
 Where a duration is below 0.1 s, its last frames may leave late by `BATCH`, which is more."""
 RAMP_STEPS = 20
 """Steps in which a ramp grows to the load."""

@@ -20,8 +20,8 @@ class Returns:
     """Counts frames by the tags of their traffic, each traffic by a counter of its own.
 
     A device may hold frames for longer than the next trials take, so that earlier traffic is counted on, up to
-    `most_earlier`. `counter_of` is the counter of new traffic with a tag. It may be that of earlier traffic; then
-    nobody counts that any more, nor any before it.
+    `most_earlier`. `counter_of` is the counter of new traffic with a tag. If it already counts earlier traffic, that
+    traffic and all before it are no longer counted.
     """
 
     def __init__(self, counter_of: Callable[[int], FrameCounter], most_earlier: int) -> None:

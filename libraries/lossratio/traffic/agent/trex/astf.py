@@ -59,7 +59,7 @@ class AstfConnection(TrexConnection):
     _client_class = "ASTFClient"
 
     def forget(self) -> None:
-        """Ends all connections at once: nothing of them is sent any more."""
+        """Ends all connections at once: nothing more is sent over them."""
         self._call("forget all connections", self._client.reset)
 
     def open(self, load: float, seconds: float) -> None:

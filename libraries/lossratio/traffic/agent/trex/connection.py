@@ -21,7 +21,7 @@ from typing import Any, Callable, Iterator, Mapping, NoReturn, Sequence
 from ..core.protocol import AgentError, Message, unsupported
 
 SERVER_LOST = "server_lost"
-"""Kind of the error that says that a server does not answer (any more)."""
+"""Kind of the error of a server that does not answer, or no longer does."""
 _OWN_CLIENT = "automation/trex_control_plane/interactive"
 _OWN_CLIENTS = ((_OWN_CLIENT, "trex.stl.api"), ("automation/trex_control_plane/stl", "trex_stl_lib.api"))
 _SERVER = "_t-rex-64"

@@ -24,7 +24,7 @@ _OF_NUMBERS = {
 
 
 def latency_rate(load: float) -> float:
-    """How many latency frames a direction sends among the frames of a load, both in frames per second.
+    """How many of the frames of a load are latency frames, for each direction. Both rates are in frames per second.
 
     FD.io CSIT sends 9000; at most a tenth of the load is for latency.
     """
@@ -32,7 +32,7 @@ def latency_rate(load: float) -> float:
 
 
 def numbered_rate(load: float) -> float:
-    """How many numbered frames a direction sends among the frames of a trial's load, both in frames per second.
+    """How many of the frames of a trial's load are numbered, for each direction. Both rates are in frames per second.
 
     They are of one size, so that many of them would change a mix of sizes.
     """

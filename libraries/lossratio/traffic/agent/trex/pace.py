@@ -11,7 +11,7 @@ from typing import Callable, Iterator, Mapping, Sequence
 from ..core.configuration import Direction
 
 LOOK_SECONDS = 2e-3
-"""Seconds between two looks; a stall is seen but for so much of it."""
+"""Seconds between two looks; a stall may be this much longer than it seems."""
 EDGE_SECONDS = 0.25e-3
 """Seconds between two looks for the begin or the end of traffic."""
 LONGEST_STRETCH = 2.5e-3
@@ -20,7 +20,7 @@ in that time."""
 LEAST_STRETCH = 3e-3
 """Seconds by which it may take longer in any case: what batches and looks cannot resolve."""
 BATCH = 1e-3
-"""Seconds of traffic that a server sends in one go, so that it is behind by so much before each batch."""
+"""Seconds of traffic that a server sends in one go; before each batch, it is behind by this much."""
 _PACKETS, _DROPPED = 9, 11
 # The reader waited for a CPU.
 _SLOW_LOOK = 0.5e-3

@@ -395,10 +395,10 @@ def find_delays(connection: TrexConnection, counters: TrexCounters, ports: Seque
     """Finds how long streams must wait before their first frames, so that a server which sleeps sends none at once.
 
     TRex takes off some time of each sleep, for what a sleep costs by its own measurement. But that number depends on
-    when the server was started (up to version 3.08): it is anything up to 50 ms. By so much a server without traffic is
-    ahead of its clock: the frames of that time leave at once when traffic begins on its first port, and the last ones
-    leave earlier by it. Ports that begin while another one has traffic are in time. The frames that each port has sent
-    soon after the start show the time. It is found several times, as the server may be stalled then.
+    when the server was started (up to version 3.08): it is anything up to 50 ms. A server without traffic is ahead of
+    its clock by that time: when traffic begins on its first port, the frames of that time leave at once, and the last
+    ones leave that much earlier. Ports that begin while another one has traffic are in time. The time is found from the
+    frames that each port has sent soon after the start, and more than once, because the server may be stalled then.
 
     The ports are in the order of their starts. With the delays that are found, by the port's number, all ports begin
     right after the answer to the request to start.

@@ -213,7 +213,7 @@ def _is_changed(checksum: ChecksumField, fields: tuple[SteppingField, ...]) -> b
 def least_sent(duration: float, rate: float, number: int) -> int:
     """Frames that a direction has sent when its traffic has ended in time, at a rate in frames per second.
 
-    A frame that is due in the last microseconds stays unsent where the direction began so much later: `number`
-    directions come before it.
+    Each of the `number` directions that begin earlier delays this one by some microseconds. Frames that are due in that
+    time at the end stay unsent.
     """
     return frames_within(max(0.0, duration - (number + 1) * GAP), rate)

@@ -20,7 +20,7 @@ MOST_WAYS = 8
 FOREVER = (1 << 64) - 1
 """A time, or a number, that never comes."""
 RING_BITS = 20
-"""Of how many frames of a stream the time of sending is kept: a power of two. Later ones take their places."""
+"""For how many frames of a stream the sending time is kept: a power of two. Later frames overwrite the oldest."""
 WRAP_BITS = 16
 """Lower bits of an entry of the ring that hold how often the ring was full before this frame, plus 1. Above them is the
 time of sending: the lower 48 bits of the kernel's clock in nanoseconds."""
@@ -33,7 +33,7 @@ _ORDER: Literal["little", "big"] = "little" if sys.byteorder == "little" else "b
 
 
 def structure(*parts: str | tuple[str, Any]) -> Any:
-    """A structure in C: its members in lines such as ``u32 offset, width``, and members that are no numbers."""
+    """A structure in C: its members in lines such as ``u32 offset, width``, and members that are not numbers."""
     types = {"u64": ctypes.c_uint64, "u32": ctypes.c_uint32}
     members: list[tuple[str, Any]] = []
     for part in parts:

@@ -50,7 +50,7 @@ class FateLog:
             self._look(sent, CHUNK)
 
     def end(self, sent: int) -> None:
-        """Looks at all others, as no frame is on its way any more."""
+        """Looks at all others, because no frame is still on its way."""
         while self._next * CHUNK < sent:
             self._look(sent, min(CHUNK, sent - self._next * CHUNK))
 

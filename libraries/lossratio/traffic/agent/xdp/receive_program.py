@@ -22,7 +22,7 @@ _QUEUES, MOST_GAPS = 64, 1 << 10
 TAGS_OF_TRAFFIC = 2 * (DIRECTIONS + 1)
 """By how much the tags of traffic differ from those of the traffic before: each has a ramp with tags of its own."""
 MOST_TRAFFIC = 64
-"""Of how much traffic frames are counted: of the latest and, if they are late, of earlier ones."""
+"""How many of the latest traffics are counted: the present one, and earlier ones whose frames are late."""
 _Gap = structure("u64 start, end, position, time")
 _Order = structure("u64 next, position, gap_count")
 _Stream = structure(
@@ -136,8 +136,8 @@ class Reception:
     """Memory that all programs of the receiving ports share: tags, and counters for each stream and processor.
 
     `flows` are counts of received frames by flow, four bytes each; and `times` say when each of the latest frames of a
-    stream was sent: see `RING_BITS` and `WRAP_BITS`. Of a stream that another node sends (`elsewhere`), they say which
-    frames came back: the lower bits of an entry are the round of the latest one.
+    stream was sent: see `RING_BITS` and `WRAP_BITS`. If another node sends a stream (`elsewhere`), they say which of
+    its frames came back: the lower bits of an entry are the round of the latest one.
     """
 
     def __init__(

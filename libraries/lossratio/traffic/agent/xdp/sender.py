@@ -209,7 +209,7 @@ def claim_cpus(
 ) -> dict[int, Table]:
     """Chooses the processors of the senders, and makes each known (`claim`); see `choose_cpus`.
 
-    Of two testbeds that choose the same one at the same time, the later one chooses again.
+    If two testbeds choose the same processor at the same time, the later one chooses again.
     """
     while True:
         before = sender_cpus()
@@ -239,7 +239,8 @@ def claim(cpu: int) -> Table:
 def share_out(are_here: Sequence[bool], senders: int, elsewhere: int = 0) -> tuple[Share, ...]:
     """Shares directions out among senders: several senders to one direction, or one to several of them.
 
-    Of each direction it is known whether this node sends it. So many senders are on the node that sends the others.
+    `are_here` says of each direction whether this node sends it; `elsewhere` is the number of senders on the node that
+    sends the others.
     """
     streams: list[Share] = []
     places = [0] * senders
