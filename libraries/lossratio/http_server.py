@@ -216,7 +216,7 @@ class LocalHandler(BaseHTTPRequestHandler):
         super().handle_one_request()
 
     def parse_request(self) -> bool:
-        """Reads the request but for its contents; if there is something against it, answers that."""
+        """Reads the request without its contents; if it cannot be accepted, answers why."""
         if not super().parse_request():
             return False
         refusal = self._refusal()

@@ -268,11 +268,11 @@ class Outbox:
         )
 
     def beginning(self) -> str | None:
-        """Words about an archive that begins with the files that wait; None: there is one already.
+        """Says that a new archive begins with the waiting files; None: there already is an archive.
 
         Raises:
             ArchiveError: If the store does not say whether there is an archive.
-            ReportError: If there is none, and nothing waits that could begin one.
+            ReportError: If there is no archive, and no files wait with which one could begin.
         """
         if not self.waiting():
             self.store.require_archive()

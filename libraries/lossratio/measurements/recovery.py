@@ -75,8 +75,8 @@ class RecoveryValues(Spread):
 class RecoveryRequest(AfterThroughput):
     """Measures how long frames are lost after an overload (RFC 2544, section 26.5), and returns the result.
 
-    For ``duration``, the load is ``overload`` times the throughput, but at most ``max_load``. Then, without a gap, it
-    is half of that for the time ``limit``. The recovery time is the time from this change until the last lost frame was
+    For ``duration``, the load is ``overload`` times the throughput, but at most ``max_load``. Half of that load follows
+    without a gap, for the time ``limit``. The recovery time is the time from this change until the last lost frame was
     sent. If a device still loses frames at the end of the limit, it has no recovery time, and the result is irregular.
     The result is also irregular if there is no overload because the throughput is the maximum load.
 

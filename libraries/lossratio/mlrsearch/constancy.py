@@ -27,7 +27,7 @@ LEAST_DIFFERENCE = 0.002
 LEAST_FRAMES = 3.0
 """Frames per interface by which losses differ at least, besides.
 
-A picture: of 150 frames of a slow link, one that is rounded away is a loss of 0.7 %.
+Example: of 150 frames of a slow link, one that is rounded away is a loss of 0.7 %.
 """
 
 LEAST_SIZE = 0.005
@@ -36,20 +36,20 @@ LEAST_SIZE = 0.005
 LEAST_TRIALS = 5
 """Least number of trials on either side of the contradictions.
 
-A picture: a noisy SUT fails three times after loss, and passes twice after a rest. That is chance in one search of ten.
+Example: a noisy SUT fails three times after loss, and passes twice after a rest. That is chance in one search of ten.
 """
 
 LEAST_AT_ONE_LOAD = 3
 """The same for a trend, of contradictions between trials at the same load.
 
-A picture: 430 frames are lost in each trial, and the loads fall from 28 to 9 kfps. The share that is lost rises from
+Example: 430 frames are lost in each trial, and the loads fall from 28 to 9 kfps. The share that is lost rises from
 trial to trial. Only a load that is measured again shows that the SUT is the same.
 """
 
 MOST_UNEXPLAINED = 0.02
-"""Largest share of the contradictions, by size, that may be in another order.
+"""Largest share of the contradictions, by size, that may be in the other order.
 
-A picture: on a jittery SUT one half of the contradictions are in either order.
+For example, on a jittery SUT, half of the contradictions are in each order.
 """
 
 MOST_TRIALS = 1_000
@@ -58,13 +58,13 @@ MOST_TRIALS = 1_000
 LEVEL_SPAN = 4.0
 """Least ratio of the loads at which the same is lost.
 
-A picture: a SUT that is overloaded and loses 10 % at 100 kfps loses 77 % at 400 kfps.
+Example: a SUT that is overloaded and loses 10 % at 100 kfps loses 77 % at 400 kfps.
 """
 
 LEVEL_MANY, LEVEL_SPAN_OF_MANY = 30.0, 2.0
 """The same ratio for a number of frames that is no chance, and the least such number.
 
-A picture: 430 frames are lost at 9 kfps and at 28 kfps. If chance took 4.8 % of the frames, it would take 1,340 there.
+Example: 430 frames are lost at 9 kfps and at 28 kfps. If chance took 4.8 % of the frames, it would take 1,340 there.
 """
 
 LEVEL_TRIALS, LEVEL_FEWEST = 4, 3
@@ -79,7 +79,7 @@ LEVEL_TOLERANCE = 0.1
 LEVEL_SPREADS = 2.0
 """Standard deviations of the lost frames by which shares may differ besides, if each frame is lost by chance.
 
-A picture: of 9,000 frames 3 % are lost, which are 270 and by chance 302 or 238.
+Example: of 9,000 frames 3 % are lost, which are 270 and by chance 302 or 238.
 """
 
 OVERLOADED = 0.5

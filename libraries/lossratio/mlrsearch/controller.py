@@ -25,7 +25,7 @@ from lossratio.trials import TrialInput, TrialResult
 STALLED_AFTER = 100
 """A goal is given up when a load is undecided after this many times the trials that its target should need.
 
-A picture: a generator sends for 5 ms of each second. 21 s of full-length trials then need 4200 trials, not 21, and the
+Example: a generator sends for 5 ms of each second. 21 s of full-length trials then need 4200 trials, not 21, and the
 goal is given up after 2100 at one load.
 """
 

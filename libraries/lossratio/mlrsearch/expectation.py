@@ -14,7 +14,7 @@ from lossratio.trials import TrialResult
 APART = 1.5
 """Ratio of the times after which early verdicts ended two trials that show how large a burst the SUT takes.
 
-A picture: 54 frames came through in 50 ms, and 103 in 100 ms: 98 in each 100 ms, after a burst of 5.
+Example: 54 frames came through in 50 ms, and 103 in 100 ms: 98 in each 100 ms, after a burst of 5.
 """
 
 CHANCE = 10.0

@@ -40,7 +40,7 @@ MOST_SEARCH_TRIALS = 4.0
 
 @dataclass(frozen=True)
 class Forecast:
-    """How long a search will take yet."""
+    """How much longer a search will take."""
 
     seconds: float
     """The expected time left, in seconds."""

@@ -40,13 +40,13 @@ LEAST_SHIFT = 1
 SPREADS = 2.0
 """The same as a multiple of how far apart the rates of earlier searches were, in addition.
 
-A picture: in five nights it was between 99.9 and 100.2 kfps, and tonight it is 102 kfps. The pair moves up by 2 %.
+Example: in five nights it was between 99.9 and 100.2 kfps, and tonight it is 102 kfps. The pair moves up by 2 %.
 """
 
 MOST = 4.0
 """Trials of tonight that all trials of earlier searches at one load count for at most.
 
-A picture: in five nights 55 trials at 100 kfps passed, and count as 3.7. Three that passed would count as 1.7.
+Example: in five nights 55 trials at 100 kfps passed, and count as 3.7. Three that passed would count as 1.7.
 """
 
 STEADY = 0.3
@@ -149,7 +149,7 @@ def hint_of(
 class EarlierCurve:
     """What the trials of earlier searches say about the curve of `lossratio.mlrsearch.posterior`, wherever it is now.
 
-    A picture: in earlier nights a third of the trials at 100 kfps were lossy, and all of them at 100.5 kfps. Tonight
+    Example: in earlier nights a third of the trials at 100 kfps were lossy, and all of them at 100.5 kfps. Tonight
     103 kfps passed and 103.5 kfps failed. So a third of the trials is expected to be lossy at 103 kfps.
 
     Attributes:

@@ -43,13 +43,13 @@ LONG_REST = 15.0
 ENOUGH = LEAST_TRIALS
 """Loads that pass after a rest and fail right after a loss before there is a doubt.
 
-A picture: a SUT that loses a frame in every second trial passes one and fails the other at every fourth load.
+Example: a SUT that loses a frame in every second trial passes one and fails the other at every fourth load.
 """
 
 CONFIRMATIONS = 2
 """This many of these loads are asked again before there is a doubt.
 
-A picture: with a loss in every second trial, halving gaps comes upon five such loads in one search of ten. Each of them
+Example: with a loss in every second trial, halving gaps comes upon five such loads in one search of ten. Each of them
 answers the same again by chance in one of four cases.
 """
 
@@ -62,7 +62,7 @@ TRIALS_OF_CONTROL = 2
 LARGEST_SHARE = 0.25
 """The largest share of the time of a search that such a rest takes, unless it is asked for.
 
-A picture: a search for NDR and PDR takes 44 s without overhead, so it ends without a rest of 15 s. One that takes 70 s
+Example: a search for NDR and PDR takes 44 s without overhead, so it ends without a rest of 15 s. One that takes 70 s
 has it.
 """
 
@@ -81,7 +81,7 @@ CLIMB = 4
 LESS = 0.05
 """The least share that a SUT must seem to forward less after a loss.
 
-A picture: the first trial of 100 kfps forwarded 50 kfps, and the second one, of 50 kfps, forwarded 41 kfps. With
+Example: the first trial of 100 kfps forwarded 50 kfps, and the second one, of 50 kfps, forwarded 41 kfps. With
 49 kfps it would be the spread of many SUTs.
 """
 
@@ -283,7 +283,7 @@ def fewer_after_rest(results: Sequence[TrialResult], allowed: float) -> tuple[Tr
 class SinceLoss:
     """Trials that came after a long time without loss: a SUT that remembers a loss has forgotten it by then.
 
-    A picture: a trial of 60 s at 100 kfps lost nothing, and the next one, at 100.5 kfps, loses frames. It would pass if
+    Example: a trial of 60 s at 100 kfps lost nothing, and the next one, at 100.5 kfps, loses frames. It would pass if
     a loss had made the SUT weak for some seconds.
 
     Args:

@@ -330,7 +330,7 @@ class Plan:
     faster: int = 0
     """Lossless trials at or above a load that had been lossy."""
     begun: bool = False
-    """Whether plans are made yet."""
+    """Whether plans are made already."""
     losses: list[tuple[float, float]] = field(default_factory=list)
     """Position and loss ratio of the trials that lost few frames."""
 

@@ -35,7 +35,7 @@ FIRST_SHARE = 0.3
 LIMIT = 50
 """A load is decided by what its trials show so far after this many times the trials that a lossless load needs.
 
-A picture: a load is lossy in exactly half of its trials. It needs no verdict, and a mixture would never reach one.
+Example: a load is lossy in exactly half of its trials. It needs no verdict, and a mixture would never reach one.
 """
 
 ALIKE = 2.5

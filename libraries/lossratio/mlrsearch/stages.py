@@ -29,7 +29,7 @@ SMALLEST_GROWTH = 2.7
 PATIENCE = 16
 """Loads whose proof has begun without a result, after which coarser targets are passed over.
 
-A picture: a SUT gets slower with each trial. 100, 99.5 and 99 kfps failed, and thirteen loads below. A search on a SUT
+Example: a SUT gets slower with each trial. 100, 99.5 and 99 kfps failed, and thirteen loads below. A search on a SUT
 that stays the same begins proofs at two or three loads, and hardly ever at ten.
 """
 

@@ -31,12 +31,12 @@ from lossratio.trials import TrialInput, TrialResult
 _STEP = 1.02
 """Growth of the number of trials after which the description follows: choices do not change faster."""
 _LONG, _LONG_SHARE = 20.0, 1.0 / 12.0
-"""Seconds of the trials at the end that show whether a longer time makes a difference, at most, in all and as a share
-of the search's time."""
+"""The longest total time, in seconds and as a share of the search's time, of the trials at the end that show whether a
+longer trial makes a difference."""
 _TIMES_LONGER = 5.0
-"""How many times as long as the others they are, at least: else there are none."""
+"""If these trials cannot be at least this many times as long as the others, there are none."""
 _FOR_LONG = 4.6
-"""In how much time before the end they are made, in such trials."""
+"""How long before the end they are made, as a number of such trials."""
 
 TIMEOUT = 1800.0
 """Seconds of a soak test, as in FD.io CSIT."""

@@ -33,7 +33,7 @@ class _Traffic:
     """Traffic that was sent."""
 
     keeper: Callable[[int], None] | None = None
-    """Takes the number of its late frames, each time that some come; None: it is not a trial that is kept yet."""
+    """Takes the number of its late frames, each time that some come; None: no trial is kept yet."""
     missing: int = 0
     """Frames of such a trial that are still missing."""
     early: int = 0

@@ -47,7 +47,7 @@ class Chapter:
     test: Rfc2544Test
     """The test."""
     cells: Mapping[str, Callable[[Any], str]]
-    """The cell for a part of a result, by the head of its column; before them is the frame size."""
+    """What fills the cell of each column, by the column's head. The first column, before these, has the frame size."""
     parts: Callable[[Any], Iterable[Any]] = lambda result: (result,)
     """The parts of a result that have a row each; none: there is no result."""
     graph: Callable[[Rfc2544Run], str] = lambda run: ""

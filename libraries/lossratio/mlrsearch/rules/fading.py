@@ -14,13 +14,13 @@ from lossratio.mlrsearch.rules.view import Choice, GoalView
 APART = 30.0
 """Ratio of the losses at the two loads that show how fast loss fades.
 
-A picture: 3 frames lost at one load and 90 at another one give a slope. 3 and 6 would be chance.
+Example: 3 frames lost at one load and 90 at another one give a slope. 3 and 6 would be chance.
 """
 
 FAINT = 0.01
 """The largest loss ratio that shows it.
 
-A picture: 10 % above its capacity a SUT loses one frame of ten because a queue is full. The single frames that it loses
+Example: 10 % above its capacity a SUT loses one frame of ten because a queue is full. The single frames that it loses
 below its capacity have another cause, and another slope.
 """
 

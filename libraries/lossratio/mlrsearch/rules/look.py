@@ -11,39 +11,39 @@ COLLAPSE = 10.0
 """Where a SUT forwards nothing in overload but the minimum load passes, the overload divided by this comes next, or the
 middle between the bounds if that is higher.
 
-A picture: at 14.88 Mfps a DUT is busy with dropping and forwards nothing. 1.488 Mfps comes next, then 0.149 Mfps.
+Example: at 14.88 Mfps a DUT is busy with dropping and forwards nothing. 1.488 Mfps comes next, then 0.149 Mfps.
 """
 
 FADING_STEPS = 8
 """How much farther than the last time loss that fades from load to load is followed at most.
 
-A picture: the losses of two loads promise their end 500 widths below. The first look goes 8 widths down, the second one
+Example: the losses of two loads promise their end 500 widths below. The first look goes 8 widths down, the second one
 64, so that one unlucky trial does not take the search to the other end.
 """
 
 FADING_RECESSIONS = 2
 """Recessions in a row that show a gradual end of loss.
 
-A picture: each lossy load moves the expected bound below it a little farther down. After one such step, a burst may be
+Example: each lossy load moves the expected bound below it a little farther down. After one such step, a burst may be
 missing that a token bucket took before; after two, the loss has no sharp edge.
 """
 
 FIRST_FADING_STEPS = 4
 """How far loss is followed at most when that many recessions are reached, in target widths.
 
-A picture: two recessions are weak evidence, so the first step is half of the usual 8 widths.
+Example: two recessions are weak evidence, so the first step is half of the usual 8 widths.
 """
 
 LEAP = 0.7
 """Factor and exponent of the steps leapt over when the bound proved higher than expected.
 
-A picture: with 10 steps left, the next look is 3 steps up; with 1000 steps left it is 88 steps up.
+Example: with 10 steps left, the next look is 3 steps up; with 1000 steps left it is 88 steps up.
 """
 
 NOISE_STEPS = 4
 """How far from a hint that was wrong the bound is looked for first, in target widths; above it at least.
 
-A picture: yesterday the bound was at 100 kfps, today a trial there loses a frame. Noise seldom moves a bound by more
+Example: yesterday the bound was at 100 kfps, today a trial there loses a frame. Noise seldom moves a bound by more
 than 2 %, so 98 kfps comes next, and not a load far below.
 """
 
@@ -51,7 +51,7 @@ PROOF_OF_JUMP = 8.0
 """Times the first trials' duration: the most that a target asks for which proves the smallest lossy load, before the
 search jumps far below it.
 
-A picture: a SUT loses 0.01 % in 30 % of its trials, at any load, so it has a throughput where half of the trials may
+Example: a SUT loses 0.01 % in 30 % of its trials, at any load, so it has a throughput where half of the trials may
 lose frames. Unlucky trials at 100, 99.5 and 99 kfps promise that as much is lost at 10 kfps. A few more at 99 kfps show
 that they were unlucky.
 """
@@ -65,7 +65,7 @@ UNLUCKY = 0.01
 SLOWING_RECESSIONS = 4
 """Recessions in a row, without a gradual end of loss in sight, that show a SUT that becomes slower all the time.
 
-A picture: a flow table fills while the search lasts. Each load fails just above the bound expected there, four times:
+Example: a flow table fills while the search lasts. Each load fails just above the bound expected there, four times:
 then the steps down double.
 """
 

@@ -28,7 +28,7 @@ Needed = NDArray[np.intp]
 PATIENCE = 0.35
 """How much longer than failures a search may take, for each trial that a lower bound needs.
 
-A picture: a pair fails in two of three cases, after 20 trials. Its failures take 40 trials in the mean. 5 bits are
+Example: a pair fails in two of three cases, after 20 trials. Its failures take 40 trials in the mean. 5 bits are
 missing, and a trial gives half a bit, so a search takes 10 trials. 11 low-loss trials prove a lower bound, so a search
 may take 3.9 times as long as it seems. That is 39 trials: the search goes on.
 """
@@ -43,7 +43,7 @@ FEW = 0.01
 """Share of the frames that trials of bad luck lose at most. The checks below are for goals that allow no loss, and
 prove a load by more than `FEW_TRIALS` trials.
 
-A picture: a SUT loses 0.01 % in 30 % of its trials, at any load, so it has a throughput where half of the trials may
+Example: a SUT loses 0.01 % in 30 % of its trials, at any load, so it has a throughput where half of the trials may
 lose frames. Two unlucky trials at 99 kfps promise that as much is lost at 10 kfps.
 """
 
@@ -70,7 +70,7 @@ the SUT may change while it is searched."""
 HARD = 7
 """Trials that spoke against a bound when it was proved, from which on it was hard to prove.
 
-A picture: 11 trials passed at 100 kfps, and 8 were lossy. So half of the trials at 100.5 kfps may pass, too.
+Example: 11 trials passed at 100 kfps, and 8 were lossy. So half of the trials at 100.5 kfps may pass, too.
 """
 
 MOST_HARD = 3
@@ -89,7 +89,7 @@ ROUNDING = 1e-6
 MOST_KNOWN = 64
 """Loads whose trials a plan takes in, so that a decision takes no longer after more; as many of earlier searches.
 
-A picture: a script had trials at 300 loads. 280 of them passed, all far below the smallest lossy one.
+Example: a script had trials at 300 loads. 280 of them passed, all far below the smallest lossy one.
 """
 
 MOST_TRIALS = 64
@@ -136,7 +136,7 @@ def _trial_below(view: GoalView, load: float, most: float) -> Choice | None:
     Loads up to the largest such load that mostly failed are asked again. Where trials pass and fail by chance, one
     trial shows whether more is lost below.
 
-    A picture: half of the trials at 1,377 kfps pass, so it may be PDR. A trial at 1,205 kfps loses 2 %. Either a second
+    Example: half of the trials at 1,377 kfps pass, so it may be PDR. A trial at 1,205 kfps loses 2 %. Either a second
     one passes, or PDR is lower. For NDR such a trial says little: it may lose a few frames by chance.
     """
     facts = view.plan

@@ -9,7 +9,7 @@ from lossratio.mlrsearch.stages import Interval
 NEAR = 1
 """Goal widths above a hinted pair where short trials may have stopped, so that it is given up when it passes more.
 
-A picture: earlier searches ended between 100 and 100.5 kfps, and tonight short trials stop at 101 kfps. If a longer
+Example: earlier searches ended between 100 and 100.5 kfps, and tonight short trials stop at 101 kfps. If a longer
 trial passes 100.5 kfps, too, the search goes on at 101 kfps. If short trials stop at 120 kfps, as they did in earlier
 searches, they say little about long ones, and the pair stays.
 """
@@ -73,7 +73,7 @@ def hint(view: GoalView) -> Choice | None:
 def descent(view: GoalView) -> Choice | None:
     """The next load down for the finest target that a load failed although it had passed the coarser one; None: none.
 
-    A picture: a trial of 1 s passes at 100 kfps, and one of 60 s there loses a frame. The next loads are one width
+    Example: a trial of 1 s passes at 100 kfps, and one of 60 s there loses a frame. The next loads are one width
     below, then two, then four, because the short trial shows little of what the long one sees.
     """
     numbers = range(view.final, 0, -1)
@@ -118,7 +118,7 @@ def _steps_to_rate(view: GoalView, duration: float, interval: Interval) -> int:
 def proof(view: GoalView) -> Choice | None:
     """The load that the coarsest open target still has to prove; None while the coarsest target of all is open.
 
-    A picture: short trials passed at 100 kfps and failed at 100.5 kfps. The next target needs more seconds at 100 kfps,
+    Example: short trials passed at 100 kfps and failed at 100.5 kfps. The next target needs more seconds at 100 kfps,
     and when that is a lower bound, more at 100.5 kfps. Where trials that fail end early, the upper load comes first:
     its proof costs less.
     """

@@ -7,7 +7,7 @@ from lossratio.mlrsearch.stages import PATIENCE, Interval
 FAILURES = 4
 """Loads that long trials must have failed although shorter ones had passed there, before `level` asks the minimum load.
 
-A picture: trials of 1 s pass at 100, 97, 90 and 80 kfps, and those of 8 s fail at each of them, with one frame of 400
+Example: trials of 1 s pass at 100, 97, 90 and 80 kfps, and those of 8 s fail at each of them, with one frame of 400
 lost. So may one at 9 kfps, the minimum load, which comes next.
 """
 
@@ -20,14 +20,14 @@ ALIKE = 0.5
 LANDSLIDE = 4
 """Goal widths that full-length trials have gone in vain before a load is secured at once.
 
-A picture: a SUT gets hot, and slower with each trial. 100 kfps failed, and so did the loads below it, down to 98 kfps.
+Example: a SUT gets hot, and slower with each trial. 100 kfps failed, and so did the loads below it, down to 98 kfps.
 The next load that passes a trial is proved to the end, before the SUT is too slow for that load as well.
 """
 
 LANDSLIDE_OF_SHORT_TRIALS = 16
 """The same for shorter trials: these may go down far without any landslide.
 
-A picture: a SUT buffers a burst of 50,000 frames, so trials of 1 s pass 50 kfps above what it forwards. Longer ones go
+Example: a SUT buffers a burst of 50,000 frames, so trials of 1 s pass 50 kfps above what it forwards. Longer ones go
 down all that way, although the SUT never changed.
 """
 

@@ -101,7 +101,7 @@ class Tester:
             return [*self._told(), *warnings]
 
     def set_state(self, state: Mapping[str, Any], sent: Mapping[str, Any]) -> list[str]:
-        """Starts or stops flows, or captures: all, unless some are named. A `BusyError` if flows are being sent yet.
+        """Starts or stops flows, or captures: all, unless some are named. A `BusyError` if flows are still being sent.
 
         Returns warnings of flows and captures that have ended, and were not reported to any client yet.
 

@@ -54,7 +54,7 @@ _LOAD_STORED = 0x60
 _ADD_X = 0x0C
 _ANCILLARY_PACKET_TYPE, _ANCILLARY_VLAN_PRESENT = 0xFFFFF004, 0xFFFFF030
 _VLAN_TAG_BITS = 2
-# X, zero at the beginning, becomes 4 in a frame that has its VLAN's tag yet; arriving ones mostly have lost it.
+# X, zero at the beginning, becomes 4 in a frame that still has its VLAN's tag; arriving ones mostly have lost it.
 _FIND_BEHIND_VLAN_TAG = (
     (_LOAD_WORD, 0, 0, _ANCILLARY_VLAN_PRESENT),
     (_XOR, 0, 0, 1),

@@ -108,7 +108,7 @@ class DistinguishingGenerator(Protocol):
     """
 
     def late_of_earlier(self) -> dict[str, list[int]]:
-        """Late frames of earlier traffic by direction: of that before the latest, of that before that...
+        """Late frames of earlier traffic by direction, newest traffic first; the latest traffic is not among them.
 
         Those that counters or an earlier answer had are not counted again.
         """
@@ -202,7 +202,7 @@ class Tags:
 
 
 def late_and_copies(arrived: int, missing: int | None) -> tuple[int, int, int | None]:
-    """Late frames, further copies, and how many frames are missing yet, of those that came back after a trial.
+    """Late frames, further copies, and how many frames are still missing, of those that came back after a trial.
 
     More cannot be late than were missing. It is not known how many were missing (None) if the trial failed.
     """

@@ -76,7 +76,7 @@ class _Earlier:
     """An earlier exchange, whose frames may come late."""
 
     missing: int
-    """Connections of which a frame is missing yet."""
+    """Connections of which a frame is still missing."""
     seen: int = 0
     """Frames that came since the next exchange began, as far as they were told of."""
 

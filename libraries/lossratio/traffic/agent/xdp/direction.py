@@ -53,7 +53,7 @@ class Departures:
 
 
 class ActiveDirection:
-    """A direction that is sent in streams, by some of all senders, which may be made later.
+    """A direction that is sent in streams, by some of the senders. The senders may be made later.
 
     Attributes:
         sharing: The directions, itself among them, that leave by the same port.
