@@ -157,7 +157,7 @@ def test_more_trials_than_there_are_cannot_be_withdrawn(tmp_path):
     last = json.loads(path.read_text().splitlines()[-1])["digest"]
     line = add_digest(b'{"withdrawal": {"trials": 2, "reason": "too many"}}', last)[0]
     path.write_bytes(path.read_bytes() + line + b"\n")
-    with pytest.raises(SearchError, match="line 3: 2 trials are withdrawn, and there are 1 before"):
+    with pytest.raises(SearchError, match="line 3: 2 trials are withdrawn, but only 1 came before"):
         read_journal(path)
 
 

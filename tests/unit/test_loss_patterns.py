@@ -243,7 +243,7 @@ FAULTS = {
         spec(254),
         lambda numbers, load, random: (after_start(numbers, load) + 0.33) % 1.0 < 0.05,
         {"loads": (12e3, 20e3), "duration": 5.0},
-        "All lost frames are of 10 pauses of about 50 to 50.1 ms, each 1 s: no frame came back then",
+        "All lost frames are of 10 pauses of about 50 to 50.1 ms, one every 1 s: no frame came back then",
     ),
     "a direction": (
         spec(254),

@@ -106,7 +106,7 @@ def replay_estimate(journal: JournalContents, path: Path, asked: Asked) -> Criti
     """The critical load, from the trials of any journal; without a soak test's, the target loss ratio is needed.
 
     Raises:
-        SearchError: If neither the options nor the journal say a figure that the estimate needs, or trials have early
+        SearchError: If neither the options nor the journal give a figure that the estimate needs, or trials have early
             verdicts.
     """
     from lossratio.plrsearch import LikelihoodName, Weighting, estimate

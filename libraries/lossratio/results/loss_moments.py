@@ -199,7 +199,7 @@ def of_pauses(own: OfDirection) -> Found:
     trials = len({one.trial for one in seen})
     every = ""
     if len(gaps) >= 3 and max(gaps) - min(gaps) <= max(2.0 * step, 0.03 * max(gaps)):
-        every = f", each {np.mean(gaps):.3g} s"
+        every = f", one every {np.mean(gaps):.3g} s"
     number = f"{len(paused)} {'pause' if len(paused) == 1 else 'pauses'} of about {_interval(lengths, 1e3)} ms"
     sentence = (
         f"{own.share(1.0, 0)} of {number}{every}: no frame came back then, and all others did"

@@ -182,7 +182,7 @@ class _Reading:
         elif isinstance(line, Late):
             if not 1 <= line.trial <= len(self._trials):
                 raise ValueError(
-                    f"late frames of trial {line.trial}, and there are {len(self._trials)} before"
+                    f"late frames of trial {line.trial}, but only {len(self._trials)} came before"
                 )
             self._late[line.trial - 1] += line.frames
         elif isinstance(line, Withdrawal):
@@ -218,7 +218,7 @@ class _Reading:
         standing = [*self.proved, *self.unproved]
         if withdrawal.trials > len(standing):
             raise ValueError(
-                f"{withdrawal.trials} trials are withdrawn, and there are {len(standing)} before"
+                f"{withdrawal.trials} trials are withdrawn, but only {len(standing)} came before"
             )
         self._reasons.update(dict.fromkeys(standing[-withdrawal.trials :], withdrawal.reason))
         self.proved = [place for place in self.proved if place not in self._reasons]

@@ -134,7 +134,7 @@ def test_latency_has_least_mean_and_largest_only(made):
     ] * 2
     StandIn.made.latency = {}
     output = read_latency(made.latency(1000.0, 0.02, nothing), NAMES)
-    assert {each.error for each in output.latency} == {"The tester gave no latency of this flow."}
+    assert {each.error for each in output.latency} == {"The tester gave no latency for this flow."}
 
 
 def test_traffic_without_an_end_is_stopped_and_counted(made):

@@ -363,4 +363,4 @@ def _latency(counters: Message, found: Message) -> Message:
     try:
         return {**answer, **{name: float(found[own]) / _NANOSECONDS for name, own in names.items()}}
     except (KeyError, TypeError, ValueError):
-        return {**answer, "error": "The tester gave no latency of this flow."}
+        return {**answer, "error": "The tester gave no latency for this flow."}
