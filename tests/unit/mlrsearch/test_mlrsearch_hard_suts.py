@@ -229,6 +229,15 @@ def test_unlucky_trials_do_not_take_a_search_far_below_the_capacity(goals, how_m
     assert sum(bound < 0.95 for bound in bounds) <= 1
 
 
+def test_after_two_proofs_that_held_no_longer_trial_proves_a_jump_far_down():
+    controller = MLRsearch([TST009], MIN, MAX)
+    durations = []
+    result = drive(controller, lambda load, duration: durations.append(duration) or 1.0 / (load * duration))
+    assert result[TST009].reason is IrregularReason.MIN_LOAD_IS_UPPER_BOUND
+    # The third one is at the minimum load, on the way to its proof by 60 s.
+    assert sum(1.0 < duration < 60.0 for duration in durations) == 3
+
+
 def test_a_jump_far_down_is_taken_from_a_load_that_more_trials_proved():
     controller, losses = MLRsearch([NDR], MIN, MAX), []
     while (trial := controller.next_trial()).load > 0.9e6:

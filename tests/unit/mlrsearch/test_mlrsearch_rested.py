@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, IrregularReason, MLRsearch, RestAnswer, rest_answers
-from lossratio.simulation import SharpKnee, SimulatedMeasurer
+from lossratio.simulation import Buffer, Policer, SharpKnee, SimulatedMeasurer
 from lossratio.trials import TrialInput, TrialOutput, TrialResult
 from lossratio_study.families import Inconstant
 
@@ -92,6 +92,20 @@ def test_a_sut_that_is_only_slow_at_first_passes_whole_trials_where_early_verdic
     passed = [trial.load for trial in rested(trials) if trial.loss_ratio == 0.0]
     assert len(set(passed)) == 5
     assert 9_000 < max(passed) <= 10_000
+
+
+@pytest.mark.parametrize(
+    ("sut", "most"),
+    [(Policer(7_650.0, 400.0), 8_050.0), (Policer(7_650.0, 1_000.0), 8_650.0), (Buffer(7_650.0, 800.0), 8_450.0)],
+)
+def test_what_a_sut_forwards_in_a_failed_trial_after_a_rest_spares_the_loads_above(sut, most):
+    # By halving, these took 9, 10 and 11 rests. A trial of 1 s after a rest passes the rate and the whole burst.
+    _, trials = searched(SimulatedMeasurer(sut, seed=1), [RFC2544])
+    asked = rested(trials)
+    passed = {trial.load for trial in asked if trial.loss_ratio == 0.0}
+    assert len(asked) == 8
+    assert len(passed) == 5
+    assert 0.98 * most < max(passed) <= most
 
 
 @pytest.mark.parametrize("early_verdict", [False, True])
