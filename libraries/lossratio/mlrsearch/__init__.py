@@ -46,7 +46,6 @@ from lossratio.mlrsearch.memory import (
     LARGEST_SHARE as LARGEST_SHARE,
     LONG_REST as LONG_REST,
     RestAnswer as RestAnswer,
-    failed_since_loss as failed_since_loss,
     fewer_after_rest as fewer_after_rest,
     rest_answers as rest_answers,
 )
@@ -57,5 +56,6 @@ from lossratio.mlrsearch.result import (
     goal_result as goal_result,
 )
 from lossratio.mlrsearch.sequential import SequentialGoal as SequentialGoal
+from lossratio.mlrsearch.since_loss import failed_since_loss as failed_since_loss
 from lossratio.mlrsearch.stages import GoalBounds as GoalBounds
 from lossratio.mlrsearch.zone import LoadShare as LoadShare, Zone as Zone, zone_in as zone_in

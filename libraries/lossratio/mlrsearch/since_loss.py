@@ -1,0 +1,67 @@
+"""Trials that came after a long time without loss, which show as well as a rest whether a SUT remembers a loss."""
+
+import math
+from collections.abc import Iterable
+
+from lossratio.trials import TrialResult, sut_loss_ratio
+
+
+def failed_since_loss(
+    results: Iterable[TrialResult], upper: float, seconds: float
+) -> TrialResult | None:
+    """The first trial from a load on that lost frames of the SUT after so long without loss; None: there is none.
+
+    Args:
+        results: The trials of a search that count, in the order measured.
+        upper: The load, in frames per second.
+        seconds: Least seconds without loss before the trial.
+    """
+    since = SinceLoss(seconds)
+    for result in results:
+        since.add(result)
+    return since.failed(upper)
+
+
+class SinceLoss:
+    """Trials that came after a long time without loss: a SUT that remembers a loss has forgotten it by then.
+
+    Example: a trial of 60 s at 100 kfps lost nothing, and the next one, at 100.5 kfps, loses frames. It would pass if
+    a loss had made the SUT weak for some seconds.
+
+    Args:
+        long: Seconds of a long time.
+
+    Attributes:
+        trials: The trials.
+    """
+
+    def __init__(self, long: float) -> None:
+        self.trials: list[TrialResult] = []
+        self._long = long
+        self._seconds = 0.0
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a trial now would be one of them."""
+        return self._seconds >= self._long
+
+    def add(self, result: TrialResult) -> None:
+        """Takes in a trial."""
+        if self.is_long and not result.input.rest:
+            self.trials.append(result)
+        self._seconds = 0.0 if sut_loss_ratio(result) > 0.0 else self._seconds + result.elapsed
+
+    def has_asked(self, bound: float) -> bool:
+        """Whether one of them was at a bound or above."""
+        return any(result.load >= bound for result in self.trials)
+
+    def failed(self, bound: float, most: float = math.inf) -> TrialResult | None:
+        """The first of them, from a bound to this load at most, that lost frames of the SUT; None: there is none."""
+        return next(
+            (
+                result
+                for result in self.trials
+                if bound <= result.load <= most and sut_loss_ratio(result) > 0.0
+            ),
+            None,
+        )
