@@ -164,13 +164,13 @@ class Device:
     def ratio(self, load: float, scale: float = 1.0) -> float:
         """Mean loss ratio in the long run, where it has changed to a scale."""
         at = load / scale
-        knee = self.knee(at) / at
+        overload = self.knee(at) / at
         if self.drawn is not None:
             edges = np.concatenate([[0.0], _TAIL, _POINTS[_POINTS > 1.1e-4], [1.0]])
             middle = 0.5 * (edges[1:] + edges[:-1])
             shares = np.maximum(self.drawn(middle), 1e-3)
-            knee = float(np.sum(np.diff(edges) * [self.knee(at / share) / (at / share) for share in shares]))
-        return min(1.0, knee + sum(pause.ratio(load) for pause in self.pauses) + self.errors)
+            overload = float(np.sum(np.diff(edges) * [self.knee(at / share) / (at / share) for share in shares]))
+        return min(1.0, overload + sum(pause.ratio(load) for pause in self.pauses) + self.errors)
 
     def rarest(self, load: float, scale: float, target: float, trial: float) -> float:
         """Mean seconds of trials of that length between losses that are rare; 0 if the target is lost without them."""
@@ -224,22 +224,25 @@ class Family:
         return math.exp(optimize.brentq(excess, low, high, xtol=1e-9))
 
 
-def _knee(spread: float, function: Literal["stretch", "erf"] = "stretch", capacity: float = CAPACITY) -> Rate:
+def knee(spread: float, function: Literal["stretch", "erf"] = "stretch", capacity: float = CAPACITY) -> Rate:
+    """A knee that is as wide as that, in frames per second."""
     return SmoothKnee(capacity, spread, function).loss_rate
 
 
-def _sharp(load: float) -> float:
+def sharp(load: float) -> float:
+    """A device that loses all above its capacity, and nothing below."""
     return max(0.0, load - CAPACITY)
 
 
-def _queues(shares: Sequence[float], spread: float = 1e3) -> Rate:
+def queues(shares: Sequence[float], spread: float = 1e3) -> Rate:
     """Queues of equal capacity and unequal shares of the frames."""
     parts = np.array(shares) / np.sum(shares)
-    knee = SmoothKnee(CAPACITY / len(parts), spread)
-    return lambda load: sum(knee.loss_rate(part * load) for part in parts)
+    queue = SmoothKnee(CAPACITY / len(parts), spread)
+    return lambda load: sum(queue.loss_rate(part * load) for part in parts)
 
 
-def _m_m_1(load: float, places: int = 256) -> float:
+def m_m_1(load: float, places: int = 256) -> float:
+    """A queue of so many places, with arrivals and services at random."""
     use = load / CAPACITY * (1.0 + 1e-12)
     if use < 1.0:
         return load * (1.0 - use) * use**places / (1.0 - use ** (places + 1))
@@ -253,10 +256,11 @@ def _red(load: float) -> float:
 
 def _two_stages(load: float) -> float:
     stage = 3e-6 / (1.0 + math.exp(min(700.0, (16e6 - load) / 1e5)))
-    return _knee(5e4)(load) + stage * load
+    return knee(5e4)(load) + stage * load
 
 
-def _normal(deviation: float) -> Callable[[np.ndarray], np.ndarray]:
+def normal(deviation: float) -> Callable[[np.ndarray], np.ndarray]:
+    """A capacity that varies normally, with that standard deviation as a share."""
     return lambda share: 1.0 + deviation * stats.norm.ppf(share)
 
 
@@ -266,23 +270,28 @@ def _modes(share: np.ndarray) -> np.ndarray:
     return np.where(share < 0.3, low, high)
 
 
-def _after(trials: int, before: float) -> Scale:
+def after(trials: int, before: float) -> Scale:
+    """Another scale in so many trials at the beginning."""
     return lambda number, seconds: before if number < trials else 1.0
 
 
-def _step(seconds_at: float, change: float) -> Scale:
+def step(seconds_at: float, change: float) -> Scale:
+    """Another scale from that time in seconds on."""
     return lambda number, seconds: 1.0 + change * (seconds >= seconds_at)
 
 
-def _warming(change: float, time: float) -> Scale:
+def warming(change: float, time: float) -> Scale:
+    """A scale that approaches another one, with a time in seconds."""
     return lambda number, seconds: 1.0 + change * -math.expm1(-seconds / time)
 
 
-def _after_all(*parts: Scale) -> Scale:
+def after_all(*parts: Scale) -> Scale:
+    """All of these together."""
     return lambda number, seconds: math.prod(part(number, seconds) for part in parts)
 
 
-def _warming_up(change: float, time: float) -> Scale:
+def warming_up(change: float, time: float) -> Scale:
+    """A scale that approaches the usual one, with a time in seconds."""
     return lambda number, seconds: 1.0 - change * math.exp(-seconds / time)
 
 
@@ -290,30 +299,30 @@ def _sine(swing: float, period: float) -> Scale:
     return lambda number, seconds: 1.0 + swing * math.sin(2.0 * math.pi * seconds / period)
 
 
-_BASE = Device(_knee(2e4))
+_BASE = Device(knee(2e4))
 _HEALTHY = {
-    "2 queues": Device(_queues([1.01, 1.0])),
-    "8 queues": Device(_queues(np.linspace(1.03, 1.0, 8).tolist())),
-    "elephant": Device(_queues([1.3, 1.0, 1.0, 1.0])),
-    "M/M/1/256": Device(_m_m_1),
-    "stretch": Device(_knee(5e4)),
-    "erf": Device(_knee(2e5, "erf")),
-    "sharp": Device(_knee(500.0)),
-    "sharper": Device(_sharp, exact=True),
-    "normal .4 %": Device(_sharp, drawn=_normal(0.004)),
-    "normal .1 %": Device(_sharp, drawn=_normal(0.001)),
-    "normal .05 %, soft knee": Device(_knee(2e4), drawn=_normal(0.0005)),
+    "2 queues": Device(queues([1.01, 1.0])),
+    "8 queues": Device(queues(np.linspace(1.03, 1.0, 8).tolist())),
+    "elephant": Device(queues([1.3, 1.0, 1.0, 1.0])),
+    "M/M/1/256": Device(m_m_1),
+    "stretch": Device(knee(5e4)),
+    "erf": Device(knee(2e5, "erf")),
+    "sharp": Device(knee(500.0)),
+    "sharper": Device(sharp, exact=True),
+    "normal .4 %": Device(sharp, drawn=normal(0.004)),
+    "normal .1 %": Device(sharp, drawn=normal(0.001)),
+    "normal .05 %, soft knee": Device(knee(2e4), drawn=normal(0.0005)),
 }
 _MORE_HEALTHY = {
-    "4 queues, one at 60 %": Device(_queues([1.0 / 0.6, 1.0, 1.0, 1.0])),
-    "16 queues by hash": Device(_queues(np.random.default_rng(7).uniform(0.9, 1.1, 16).tolist())),
-    "M/M/1/1024": Device(lambda load: _m_m_1(load, 1024)),
-    "lognormal .2 %": Device(_sharp, drawn=lambda share: np.exp(0.002 * stats.norm.ppf(share))),
+    "4 queues, one at 60 %": Device(queues([1.0 / 0.6, 1.0, 1.0, 1.0])),
+    "16 queues by hash": Device(queues(np.random.default_rng(7).uniform(0.9, 1.1, 16).tolist())),
+    "M/M/1/1024": Device(lambda load: m_m_1(load, 1024)),
+    "lognormal .2 %": Device(sharp, drawn=lambda share: np.exp(0.002 * stats.norm.ppf(share))),
 }
 _MORE_SOFTWARE: dict[str, tuple[Device, str]] = {
-    "batches of 64, sharp knee": (Device(_knee(2e3), batch=64.0), "batches"),
-    "batches of 128": (Device(_knee(1e5), batch=128.0), "batches"),
-    "M/M/1, batches of 32": (Device(_m_m_1, batch=32.0), "batches"),
+    "batches of 64, sharp knee": (Device(knee(2e3), batch=64.0), "batches"),
+    "batches of 128": (Device(knee(1e5), batch=128.0), "batches"),
+    "M/M/1, batches of 32": (Device(m_m_1, batch=32.0), "batches"),
     "descheduled, jittered period": (replace(_BASE, pauses=(Pause(2.0, 120e-6, 1024.0, jitter=0.3),)), "pauses"),
     "descheduled often, varied": (replace(_BASE, pauses=(Pause(0.1, 20e-6, 512.0, varies=True),)), "pauses"),
     "two rings": (
@@ -324,26 +333,23 @@ _MORE_SOFTWARE: dict[str, tuple[Device, str]] = {
     "GC of random length": (replace(_BASE, pauses=(Pause(4.0, 300e-6, 4096.0, spread=0.5),)), "pauses"),
     "GC of varied length": (replace(_BASE, pauses=(Pause(10.0, 100e-6, 4096.0, varies=True),)), "pauses"),
     "interrupts each 100 ms": (replace(_BASE, pauses=(Pause(0.1, 40e-6, 512.0, jitter=0.05),)), "pauses"),
-    "pauses and batches of 32": (
-        Device(_knee(5e4), batch=32.0, pauses=(Pause(4.0, 300e-6, 4096.0),)),
-        "pauses batches",
-    ),
+    "pauses and batches of 32": (Device(knee(5e4), batch=32.0, pauses=(Pause(4.0, 300e-6, 4096.0),)), "pauses batches"),
     "bit errors, .6 targets": (replace(_BASE, errors=0.6e-7), ""),
     "bit errors, .9 targets": (replace(_BASE, errors=0.9e-7), ""),
-    "bucket of 10 ms, batches of 32": (Device(_knee(2e4), batch=32.0, bucket=0.01), "long batches"),
-    "bucket of 1 ms": (Device(_sharp, bucket=0.001, exact=True), "long"),
-    "cold start of 20 s": (replace(_BASE, scale=_warming_up(0.03, 8.0)), "changes"),
-    "step down and up": (replace(_BASE, scale=_after_all(_step(80.0, -0.02), _step(180.0, 0.015))), "changes"),
-    "drift of +.5 %": (replace(_BASE, scale=_warming(0.005, 120.0)), "changes"),
-    "batches of 32, step of -1 %": (Device(_knee(5e4), batch=32.0, scale=_step(100.0, -0.01)), "batches changes"),
+    "bucket of 10 ms, batches of 32": (Device(knee(2e4), batch=32.0, bucket=0.01), "long batches"),
+    "bucket of 1 ms": (Device(sharp, bucket=0.001, exact=True), "long"),
+    "cold start of 20 s": (replace(_BASE, scale=warming_up(0.03, 8.0)), "changes"),
+    "step down and up": (replace(_BASE, scale=after_all(step(80.0, -0.02), step(180.0, 0.015))), "changes"),
+    "drift of +.5 %": (replace(_BASE, scale=warming(0.005, 120.0)), "changes"),
+    "batches of 32, step of -1 %": (Device(knee(5e4), batch=32.0, scale=step(100.0, -0.01)), "batches changes"),
     "link flap each 10 min": (replace(_BASE, pauses=(Stalls(600.0, 400.0),)), "pauses"),
 }
 _SOFTWARE: dict[str, tuple[Device, str]] = {
-    "batches of 32": (Device(_knee(5e4), batch=32.0), "batches"),
-    "batches of 256": (Device(_knee(5e4), batch=256.0), "batches"),
-    "batches of 16 to 64": (Device(_knee(5e4), batch=32.0, varied_batch=True), "batches"),
-    "8 queues, batches of 64": (Device(_queues(np.linspace(1.03, 1.0, 8).tolist()), batch=64.0), "batches"),
-    "batches of 32, normal .1 %": (Device(_knee(2e4), batch=32.0, drawn=_normal(0.001)), "batches varies"),
+    "batches of 32": (Device(knee(5e4), batch=32.0), "batches"),
+    "batches of 256": (Device(knee(5e4), batch=256.0), "batches"),
+    "batches of 16 to 64": (Device(knee(5e4), batch=32.0, varied_batch=True), "batches"),
+    "8 queues, batches of 64": (Device(queues(np.linspace(1.03, 1.0, 8).tolist()), batch=64.0), "batches"),
+    "batches of 32, normal .1 %": (Device(knee(2e4), batch=32.0, drawn=normal(0.001)), "batches varies"),
     "GC pause, ring 4,096": (replace(_BASE, pauses=(Pause(5.0, 250e-6, 4096.0),)), "pauses"),
     "descheduled each 2 s": (replace(_BASE, pauses=(Pause(2.0, 50e-6, 1024.0, varies=True),)), "pauses"),
     "descheduled each 30 s": (replace(_BASE, pauses=(Pause(30.0, 50e-6, 1024.0, varies=True),)), "pauses"),
@@ -354,19 +360,19 @@ _SOFTWARE: dict[str, tuple[Device, str]] = {
     "bit errors, .3 targets": (replace(_BASE, errors=0.3e-7), ""),
     "bit errors, .05 targets": (replace(_BASE, errors=0.05e-7), ""),
     "stalls of 18 frames each 20 s": (replace(_BASE, pauses=(Stalls(20.0, 18.0),)), "pauses"),
-    "8 cold trials": (replace(_BASE, scale=_after(8, 0.95)), "changes"),
-    "40 cold trials": (replace(_BASE, scale=_after(40, 0.99)), "changes"),
-    "step of -1 %": (replace(_BASE, scale=_step(100.0, -0.01)), "changes"),
-    "step of -.2 %": (replace(_BASE, scale=_step(100.0, -0.002)), "changes"),
-    "step of +1 %": (replace(_BASE, scale=_step(100.0, 0.01)), "changes"),
-    "thermal drift of -1 %": (replace(_BASE, scale=_warming(-0.01, 100.0)), "changes"),
+    "8 cold trials": (replace(_BASE, scale=after(8, 0.95)), "changes"),
+    "40 cold trials": (replace(_BASE, scale=after(40, 0.99)), "changes"),
+    "step of -1 %": (replace(_BASE, scale=step(100.0, -0.01)), "changes"),
+    "step of -.2 %": (replace(_BASE, scale=step(100.0, -0.002)), "changes"),
+    "step of +1 %": (replace(_BASE, scale=step(100.0, 0.01)), "changes"),
+    "thermal drift of -1 %": (replace(_BASE, scale=warming(-0.01, 100.0)), "changes"),
     "sine of .5 %": (replace(_BASE, scale=_sine(0.005, 300.0)), "changes varies"),
-    "policer, bucket of 50 ms": (Device(_sharp, bucket=0.05, exact=True), "long"),
-    "policer, bucket of 5 ms": (Device(_sharp, bucket=0.005, exact=True), "long"),
+    "policer, bucket of 50 ms": (Device(sharp, bucket=0.05, exact=True), "long"),
+    "policer, bucket of 5 ms": (Device(sharp, bucket=0.005, exact=True), "long"),
     "RED": (Device(_red), ""),
     "two stages": (Device(_two_stages), ""),
-    "two modes": (Device(_sharp, drawn=_modes), "varies"),
-    "Student's capacities": (Device(_sharp, drawn=lambda share: 1.0 + 0.001 * stats.t.ppf(share, 5)), "varies"),
+    "two modes": (Device(sharp, drawn=_modes), "varies"),
+    "Student's capacities": (Device(sharp, drawn=lambda share: 1.0 + 0.001 * stats.t.ppf(share, 5)), "varies"),
 }
 
 
@@ -375,7 +381,7 @@ FAMILIES = {
         name: Family(device, True, frozenset({"varies"} if device.drawn is not None else ()))
         for name, device in (*_HEALTHY.items(), *_MORE_HEALTHY.items())
     },
-    "slow device, target 1e-6": Family(Device(_knee(3e3, capacity=1e6)), True, target=1e-6, capacity=1e6),
+    "slow device, target 1e-6": Family(Device(knee(3e3, capacity=1e6)), True, target=1e-6, capacity=1e6),
     **{
         name: Family(device, False, frozenset(traits.split()), lowest=0.995 if "sine" in name else 0.0)
         for name, (device, traits) in (*_SOFTWARE.items(), *_MORE_SOFTWARE.items())

@@ -2,6 +2,7 @@
 
     python benchmarks/soak_judge.py --seconds 60 300 --seeds 3 --store judged.jsonl
     python benchmarks/soak_judge.py --seconds 300 --families "batches of 32" --verbose
+    python benchmarks/soak_judge.py --seconds 300 --drawn 0 60
     python benchmarks/soak_judge.py --speed
 
 A search is *right* if the load that is stated first is .9 to 1.0 of the truth. It is *wrong and confident* if it is
@@ -20,6 +21,7 @@ from zlib import crc32
 
 import numpy as np
 from soak_devices import FAMILIES, Family
+from soak_drawn import family_named
 
 from lossratio.plrsearch import CriticalLoadEstimate, PLRsearch, Verdict, estimate
 from lossratio.simulation import SimulatedMeasurer
@@ -37,11 +39,15 @@ def main() -> None:
     parser.add_argument("--seconds", nargs="+", type=float, default=[60.0, 300.0])
     parser.add_argument("--seeds", type=int, default=3, help="searches of each family and time (default: 3)")
     parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--families", nargs="+", default=list(FAMILIES), choices=list(FAMILIES))
+    parser.add_argument("--families", nargs="+", default=list(FAMILIES), help="default: all but drawn ones")
+    parser.add_argument("--drawn", nargs=2, type=int, metavar=("FIRST", "LAST"), help="devices drawn at random instead")
     parser.add_argument("--store", type=Path, help="JSON lines file that keeps the searches")
     parser.add_argument("--verbose", action="store_true", help="also say what each search says")
     parser.add_argument("--speed", action="store_true", help="seconds of CPU for estimates of 150 and 720 trials")
     arguments = parser.parse_args()
+    if arguments.drawn:
+        first, last = arguments.drawn
+        arguments.families = [f"drawn {number}" for number in range(first, last)]
     if arguments.speed:
         speed(arguments.families)
         return
@@ -68,7 +74,7 @@ def stated_load(found: CriticalLoadEstimate) -> tuple[float | None, bool]:
 
 def search(name: str, seconds: float, seed: int, verbose: bool = False) -> dict[str, Any]:
     """The judgement of one search."""
-    family = FAMILIES[name]
+    family = family_named(name)
     results: list[TrialResult] = []
     low, high = 1e-4 * family.capacity, 1.6 * family.capacity
     begun = time.process_time()
@@ -153,7 +159,7 @@ def _line(name: str, seconds: float, runs: list[dict[str, Any]]) -> str:
 
 
 def _summary(seconds: float, runs: list[dict[str, Any]]) -> str:
-    healthy = [run for run in runs if FAMILIES[run["family"]].healthy]
+    healthy = [run for run in runs if family_named(run["family"]).healthy]
     says = sum(len(run["says"]) for run in runs)
     false = sum(len(run["false"]) for run in runs)
     wrong = [run for run in runs if run["wrong"]]
@@ -172,7 +178,7 @@ def speed(names: list[str]) -> None:
     for trials in (150, 720):
         taken = {}
         for name in names:
-            family = FAMILIES[name]
+            family = family_named(name)
             results: list[TrialResult] = []
             low, high = 1e-4 * family.capacity, 1.6 * family.capacity
             search = PLRsearch(family.target, low, high, timeout=2.5 * trials)

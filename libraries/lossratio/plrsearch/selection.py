@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lossratio.plrsearch.estimate import LEAST_TRIALS
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, LikelihoodName, count
 from lossratio.plrsearch.variation import LONG, Description, LocalFit, Scatter
 from lossratio.plrsearch.verifying import Verifying, clamped
@@ -34,8 +35,9 @@ _NEAR_TARGET = (2.0, 10.0, 50.0, 300.0)
 _RETRIED, _MOST_RETRIED, _FOR_RETRIES = 0.1, 14, 20.0
 """Share of the trials, and number of them, that repeat what a higher load contradicts; and trials that are left, at
 least, so that there is time for that."""
-_EARLY = 0.5
-"""Share of the trials that are early ones."""
+_SPARE, _EARLY = 2.0, 0.5
+"""Trials, beside those that verify a load, that are left after loads far apart were halved; or a share of all, if
+that is fewer."""
 _FIRST_OF_LINES, _FIRST_OF_FUNCTIONS = 3, 5
 """Trials after which the first description is made."""
 _FIRST_DOWN, _FARTHER = 2.5e-4, 4.0
@@ -100,6 +102,7 @@ class PosteriorSelection:
         self._before: float | None = None
         self._pair: float | None = None
         self._is_compared = False
+        self._wider: list[float] = []
         self._reach = 1.0
         self._down = self._up = _FIRST_DOWN
         self._retried = 0
@@ -115,6 +118,9 @@ class PosteriorSelection:
             load, load * exposure, lost, is_long=result.duration > LONG * self._usual
         )
         is_short = result.duration < self._usual
+        if is_short and not lost and load < self._question.max_load:
+            # All of it passed: with more load a trial shows how much that may be.
+            self._wider = [1.0, _SHORTER]
         if (result.loss_ratio > _LOSSY and not is_short) or self._trials == 1:
             self._forwarding_rate = result.forwarding_rate
         if self._overload is not None and lost:
@@ -146,7 +152,8 @@ class PosteriorSelection:
         if known.local is not None and known.local.high <= question.min_load:
             return Choice(question.min_load, "the minimum load")
 
-        is_early = self._trials < min(_FOR_WIDE, _EARLY * (self._trials + left))
+        least = min(LEAST_TRIALS + _SPARE, _EARLY * (self._trials + left))
+        is_early = self._trials < _FOR_WIDE and left > least
         has_events = known.replicates.scatter is Scatter.EVENTS
         if is_early and not has_events and known.local is not None and known.local.is_wide(_WIDE):
             load = self._of_line(known.local) or question.max_load
@@ -156,6 +163,11 @@ class PosteriorSelection:
             load, self._pair, self._is_compared = self._pair, None, True
             return Choice(
                 load, "overload in a shorter trial, to see a bucket or a buffer", _SHORTER
+            )
+
+        if self._wider:
+            return Choice(
+                question.max_load, "the maximum load, to see a large bucket", self._wider.pop(0)
             )
 
         contested = None if has_events else self._contested(known, left)
@@ -244,7 +256,9 @@ class PosteriorSelection:
         low, high = (float(load) for load in local.rough_quantiles([0.025, 0.975]))
         if high - low <= _SHARP * high:
             return local.above or None
-        if not local.is_line and local.quiet <= self._question.min_load:
+        last, is_lossy = self._last
+        is_below = self._question.min_load < last < local.lossy and not is_lossy
+        if not local.is_line and local.quiet <= self._question.min_load and not is_below:
             self._down = min(self._down * _FARTHER, _HALF)
             return max(self._question.min_load, (1.0 - self._down) * local.lossy)
         if not local.is_line:

@@ -36,9 +36,11 @@ _RARE = 20.0
 """Frames that some trials lose on average, where others lose none: then the losses are rare ones."""
 _FEW = 3
 """Trials that show together that more than the target is lost, at least."""
+_BEGUN = 2
+"""Trials at a load, at most, after which a higher one may take its place."""
 _RAISES = 6
 """How often a higher load is tried after one is verified."""
-_HIGHER = 1e-4
+_HIGHER = 5e-4
 """Share of the load by which another one differs, at least, so that it is worth trying."""
 _LOWER = 1e-3
 """The same for a lower one, before there are enough trials at the load."""
@@ -145,13 +147,11 @@ class Verifying:
         elif bounds.trials >= LEAST_TRIALS and bounds.most <= target:
             self._verified = self.load
             self._raise_to(known, place, left)
-        elif (
-            bounds.trials < LEAST_TRIALS
-            and left > LEAST_TRIALS
-            and place < (1.0 - _LOWER) * self.load
-            and not np.isfinite(self._lowest_failed)
-        ):
-            self.load = place
+        elif bounds.trials < LEAST_TRIALS < left and not np.isfinite(self._lowest_failed):
+            # What was not described yet when the load was chosen is described now.
+            is_higher = place > (1.0 + _HIGHER) * self.load and bounds.trials <= _BEGUN
+            if is_higher or place < (1.0 - _LOWER) * self.load:
+                self.load = place
 
     def _is_hopeless(self, bounds: LossBounds, left: float, *, all_lose: bool, few: float) -> bool:
         """Whether it is too late to verify the load in the remaining time; few lost frames say nothing."""
@@ -175,7 +175,8 @@ class Verifying:
             lower = max(lower, self._verified)
 
         if known.pauses is not None:
-            hinted = _OF_PAUSES * known.pauses_allow
+            allowed = known.pauses_allow
+            hinted = _OF_PAUSES * (allowed.likeliest if allowed.is_known else allowed.most)
             lower = min(lower, max(hinted, _FARTHEST * self.load))
         self.load = max(_on_grid(lower, self._question), self._question.min_load)
 

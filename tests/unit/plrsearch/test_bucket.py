@@ -58,3 +58,18 @@ def test_a_bucket_that_holds_all_of_a_short_trial_is_larger_than_what_is_said():
     assert "at least" in said
     assert "ms or more does" in said
     assert "long run" not in said
+
+
+def test_more_load_shows_a_bucket_that_holds_all_of_a_short_trial():
+    counts = in_overload(9e5)
+    more = in_overload(9e5, load=1.6 * CAPACITY)
+    both = TrialCounts(
+        *(
+            np.concatenate([getattr(counts, name), getattr(more, name)[1:]])
+            for name in ("load", "exposure", "lost", "time", "duration")
+        )
+    )
+    found = Bucket.of(both)
+    assert found.has_lost
+    assert found.frames == pytest.approx(9e5, rel=0.1)
+    assert 0.99 * CAPACITY < found.rate <= CAPACITY

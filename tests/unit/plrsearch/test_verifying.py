@@ -166,10 +166,10 @@ def test_a_load_that_cannot_be_verified_is_left_and_not_tried_for_ever():
 
 def test_what_a_bucket_lets_through_in_short_trials_is_not_stated():
     found, trials = searched(Bucket(0.05))
-    assert found.verified <= CAPACITY * 1.0026
+    assert found.verified <= CAPACITY
     assert found.verified >= 0.9 * CAPACITY
     assert found.guard.protocol_s == 20.0
-    assert sum(result.duration == 20.0 for result in trials) >= 3
+    assert sum(result.duration == 20.0 for result in trials) >= 2
     shorter, _ = searched(Bucket(0.05), seconds=120.0)
     assert shorter.guard.protocol_s == 10.0
     assert 0.9 * CAPACITY <= shorter.verified <= CAPACITY * 1.0051

@@ -156,10 +156,14 @@ class CriticalLoadEstimate:
             return self.median
         known = self.description
         lowest, highest = self._interval(0.95)
-        if known.pauses is not None and known.pauses_allow <= highest:
-            return max((1.0 - NEAR) * known.most, self.question.min_load)
+        allowed = known.pauses_allow
+        if known.pauses is not None and allowed.is_known and allowed.least <= highest:
+            most = min(allowed.likeliest, highest, known.in_long_run)
+            return max((1.0 - NEAR) * most, self.question.min_load)
         lowest = min(lowest, known.in_long_run)
-        return supported(known.counts, self.question, lowest, known.batch)
+        quiet = supported(known.counts, self.question, lowest, known.batch)
+        # Pauses explain why lower loads lost frames, too.
+        return quiet if known.pauses is None else max(quiet, min(allowed.least, lowest))
 
     @cached_property
     def trial_s(self) -> float | None:

@@ -16,6 +16,8 @@ _SHORT = 0.75
 """A trial is a short one if it takes less than that share of the usual time."""
 _OVERLOAD = 1e-3
 """Least loss ratio of trials in overload."""
+_NEAR = 0.01
+"""Loads that differ by a smaller share show alike how the capacity varies."""
 _SURE = 10.0
 """Standard deviations of a trial beyond chance: that of two trials may be small by chance, too."""
 _BELOW = 6.0
@@ -39,11 +41,16 @@ class Bucket:
         rate = counts.lost / np.maximum(counts.exposure, 1e-300)
         is_short = cls.is_short(counts)
         overloaded = counts.load[~is_short & (rate > _OVERLOAD * counts.load)]
-        is_short &= np.isin(counts.load, overloaded)
-        if not is_short.any():
-            return None
-        load = counts.load[is_short][-1]
+        loads = counts.load[is_short & np.isin(counts.load, overloaded)]
+        known = (cls._at(load, counts) for load in loads[::-1].tolist())
+        return next((bucket for bucket in known if bucket is not None), None)
+
+    @classmethod
+    def _at(cls, load: float, counts: TrialCounts) -> Bucket | None:
+        """What short and usual trials at one load show; None: too little, or no difference beyond chance."""
+        rate = counts.lost / np.maximum(counts.exposure, 1e-300)
         is_there = counts.load == load
+        is_short = cls.is_short(counts)
         short, usual = is_there & is_short, is_there & ~is_short
         if np.count_nonzero(usual) < 2:
             return None
@@ -51,7 +58,9 @@ class Bucket:
         # The rates of loss: that of short trials is smaller.
         passed_once = float(rate[usual].mean() - rate[short].mean())
         by_chance = float(np.sqrt(counts.lost[usual].mean()) / counts.exposure[usual].mean())
-        stdev = max(by_chance, float(rate[usual].std(ddof=1)))
+        near = ~is_short & (np.abs(counts.load / load - 1.0) < _NEAR) & (rate > _OVERLOAD * load)
+        varies = max(float(part.std(ddof=1)) for part in (rate[usual], (counts.load - rate)[near]))
+        stdev = max(by_chance, varies)
         if passed_once < _SURE * stdev:
             return None
         seconds = float(np.median(counts.duration[usual]))

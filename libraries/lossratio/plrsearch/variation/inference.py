@@ -19,7 +19,7 @@ from lossratio.plrsearch.quadrature import Distribution, Posterior, posteriors
 from lossratio.plrsearch.variation.bucket import Bucket
 from lossratio.plrsearch.variation.change import Change
 from lossratio.plrsearch.variation.local import LocalFit
-from lossratio.plrsearch.variation.pauses import Pauses
+from lossratio.plrsearch.variation.pauses import Allowed, Pauses
 from lossratio.plrsearch.variation.replicates import Replicates, Scatter
 
 LONG = 4.0
@@ -46,22 +46,29 @@ class Description:
     """The last change of the SUT; None: it stayed the same."""
     long: TrialCounts | None = None
     """The long trials after the last change; None: there are none."""
-    pauses: Pauses | None = None
-    """The pauses that lose frames, besides overload; None: none are seen."""
+    pausing: TrialCounts | None = None
+    """The trials that may show pauses; None: none do."""
     bucket: Bucket | None = None
     """What passes in short trials only; None: nothing."""
 
+    @cached_property
+    def pauses(self) -> Pauses | None:
+        """The pauses that lose frames, besides overload; None: none are seen. It takes a tenth of a second."""
+        if self.pausing is None:
+            return None
+        return Pauses.of(self.pausing, has_batches=self.replicates.scatter is Scatter.BATCHES)
+
     @property
     def most(self) -> float:
-        """The highest load in frames per second that pauses and buckets allow: usual trials do not show it."""
-        return min(self.pauses_allow, self.in_long_run)
+        """The highest load in frames per second that pauses and buckets may allow: usual trials do not show it."""
+        return min(self.pauses_allow.most, self.in_long_run)
 
     @cached_property
-    def pauses_allow(self) -> float:
-        """The highest load in frames per second that pauses allow: they are too rare for trials at each load."""
+    def pauses_allow(self) -> Allowed:
+        """The load that pauses allow: they are too rare for trials at each load."""
         if self.pauses is None:
-            return self.question.max_load
-        return self.pauses.critical_load(self.question)
+            return Allowed(self.question.max_load, self.question.max_load, self.question.max_load)
+        return self.pauses.allowed(self.question)
 
     @property
     def in_long_run(self) -> float:
@@ -132,11 +139,8 @@ def described(
         known = posteriors(divided, question, likelihood, for_selection=for_selection)
         return replace(found, posteriors=known)
     local = LocalFit.of(divided, question)
-    pauses = None
-    if replicates.scatter is not Scatter.CHANCE:
-        has_batches = replicates.scatter is Scatter.BATCHES
-        pauses = Pauses.of(counts.at(is_after), has_batches=has_batches)
-    return replace(found, local=local, likelihood=LikelihoodName.POISSON, pauses=pauses)
+    pausing = counts.at(is_after) if replicates.scatter is not Scatter.CHANCE else None
+    return replace(found, local=local, likelihood=LikelihoodName.POISSON, pausing=pausing)
 
 
 def _best(known: Sequence[Posterior]) -> Posterior:

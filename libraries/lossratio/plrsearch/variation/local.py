@@ -29,6 +29,9 @@ _BEYOND = 3.0
 """Standard deviations beyond chance."""
 _NO_LINE = 3.0
 """Chi-squared per degree of freedom around a line that is none."""
+_ROUGH = 0.02
+"""Standard deviation of the critical load's logarithm from which on a line tells less than the loads with and without
+loss."""
 _ROUNDS = 40
 _STEP = 1.0
 """Nats by which a round changes a loss ratio, at most."""
@@ -80,7 +83,7 @@ class LocalFit(Distribution):
                 middle, stdev, slope = line
                 nats = np.clip(middle + stdev * scipy.special.ndtri(shares), -700.0, 700.0)
                 loads = np.exp(nats)
-                if sure <= np.exp(middle) <= high:
+                if sure <= np.exp(middle) <= high and stdev < _ROUGH:
                     loads = np.clip(loads, sure, high)
                     return cls(question, loads, mass, 1, middle, slope, True, low, above, lossy)
 

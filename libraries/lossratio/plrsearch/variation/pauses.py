@@ -7,8 +7,9 @@ lengths may differ: they have a gamma distribution, whose shape is 1 where they 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -48,13 +49,42 @@ _LENGTH, _RING = 0.15, 0.25
 """Largest standard deviations of the logarithms of length and ring with which they are said."""
 _ALIKE = 1.2
 """Largest factor between the lengths by plausible shapes."""
+_KNOWN = 4.0
+"""Factor between the least and the largest plausible load that pauses allow, with which one is stated, at most."""
+_MOST_STDEV = 5.0
+"""Largest standard deviation of its logarithm that is told apart."""
 _STEP = 3e-3
-"""Step of second derivatives, in nats."""
+"""Step of derivatives, in nats."""
 _WIDTH, _LEAST_WIDTH = 0.2, 0.01
 """How far from the beginning the search for the likeliest parameters looks first, for exponential lengths and for equal
 ones."""
+_APART, _PAIRS = 0.003, 200
+"""Share by which two loads differ that tell where the search begins, at least; and so many pairs of loads, at most."""
+_FEW_PAUSES = 3
+"""Pauses of the smallest loss at a load, at most, there."""
+_ALIKE_LENGTHS = 0.2
+"""Logarithms of lengths of which one is tried."""
+_OFF, _BEST = 60.0, 16
+"""Largest squared distance of a loss from a number of pauses, in variances, that counts; and how many are tried."""
 _CLOSE, _ROUNDS = 3e-3, 110
 """Where the search for the likeliest parameters ends, and its steps."""
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """The load at which pauses lose the target ratio, in frames per second, as far as it is known."""
+
+    likeliest: float
+    """By the likeliest pauses."""
+    least: float
+    """The least of all plausible pauses, and twice the standard deviation below."""
+    most: float
+    """The largest, likewise."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether losses show it well enough to state it."""
+        return self.most < _KNOWN * self.least
 
 
 @dataclass(frozen=True)
@@ -71,10 +101,10 @@ class Pauses:
     """Frames that the ring holds."""
     log_likelihood: float
     """Of the counts."""
-    stdevs: tuple[float, float] = (np.inf, np.inf)
-    """Standard deviations of the logarithms of length and ring; infinite if the losses do not show them."""
-    is_sure: bool = False
-    """Whether losses show the length well enough to say it."""
+    covariance: Array = field(default_factory=lambda: np.diag(np.full(3, np.inf)), compare=False)
+    """Of the logarithms of the pauses per second, the length and the ring; infinite if the losses do not show them."""
+    plausible: tuple[Pauses, ...] = ()
+    """Pauses of all shapes that explain the counts nearly as well, with this one."""
 
     @classmethod
     def of(cls, counts: TrialCounts, *, has_batches: bool = False) -> Pauses | None:
@@ -87,15 +117,27 @@ class Pauses:
             return None
         fits = [losses.fitted(shape) for shape in _SHAPES]
 
-        best, moved = max(
-            fits, key=lambda fit: fit[0].log_likelihood - (0.0 if fit[0].is_usual else _UNUSUAL)
-        )
-        least = best.log_likelihood - _PLAUSIBLE
-        plausible = [fit for fit, _ in fits if fit.log_likelihood > least]
-        lengths = [fit.length_s for fit in plausible]
-        stdevs = losses.stdevs(best, moved)
-        is_sure = max(lengths) < _ALIKE * min(lengths) and stdevs[0] < _LENGTH
-        return replace(best, stdevs=stdevs, is_sure=is_sure)
+        weights = [fit.log_likelihood - (0.0 if fit.is_usual else _UNUSUAL) for fit, _ in fits]
+        best = int(np.argmax(weights))
+        plausible = [
+            replace(fit, covariance=losses.covariance(fit.shape, moved))
+            for (fit, moved), weight in zip(fits, weights, strict=True)
+            if weight > weights[best] - _PLAUSIBLE
+        ]
+        likeliest = next(fit for fit in plausible if fit.shape == _SHAPES[best])
+        return replace(likeliest, plausible=tuple(plausible))
+
+    @cached_property
+    def stdevs(self) -> tuple[float, float]:
+        """Standard deviations of the logarithms of length and ring; infinite if the losses do not show them."""
+        _, of_length, of_ring = np.sqrt(np.diag(self.covariance)).tolist()
+        return of_length, of_ring
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether losses show the length well enough to say it."""
+        lengths = [fit.length_s for fit in self.plausible]
+        return bool(lengths) and max(lengths) < _ALIKE * min(lengths) and self.stdevs[0] < _LENGTH
 
     @property
     def is_usual(self) -> bool:
@@ -115,6 +157,31 @@ class Pauses:
         if self.loss_ratio(high) <= target:
             return high
         return float(scipy.optimize.brentq(lambda load: self.loss_ratio(load) - target, low, high))
+
+    def allowed(self, question: CriticalLoadQuestion) -> Allowed:
+        """The load at which the target ratio is lost to pauses, and what is plausible."""
+        ranges = [fit._range(question) for fit in self.plausible or (self,)]
+        least, most = min(low for low, _ in ranges), max(high for _, high in ranges)
+        return Allowed(self.critical_load(question), least, most)
+
+    def _range(self, question: CriticalLoadQuestion) -> tuple[float, float]:
+        """Twice the standard deviation below and above the load with the target ratio, within the limits."""
+        if not np.all(np.isfinite(self.covariance)):
+            return question.min_load, question.max_load
+        load = self.critical_load(question)
+        parts = (1.0 / self.every_s, self.length_s, self.ring_frames)
+        slopes = np.empty(3)
+        for at in range(3):
+            often, length, ring = (
+                part * (1.0 + _STEP * (at == place)) for place, part in enumerate(parts)
+            )
+            moved = replace(self, every_s=1.0 / often, length_s=length, ring_frames=ring)
+            slopes[at] = np.log(moved.critical_load(question) / load) / np.log1p(_STEP)
+
+        variance = float(slopes @ self.covariance @ slopes)
+        stdev = min(math.sqrt(max(variance, 0.0)), _MOST_STDEV)
+        low, high = load * math.exp(-2.0 * stdev), load * math.exp(2.0 * stdev)
+        return max(low, question.min_load), min(high, question.max_load)
 
     def __str__(self) -> str:
         """The pauses, in one line."""
@@ -190,13 +257,10 @@ class _Losses:
 
     def fitted(self, shape: float) -> tuple[Pauses, Array]:
         """The likeliest pauses of that shape, and where the search for them ended; see `_known`."""
-        where = self.where
-        length, ring = self._begin(where, shape)
-        seconds = self.seconds.sum() + (self.quiet_seconds * self.quiet_trials).sum()
-        overflowing = scipy.special.gammaincc(shape, shape * ring / where / length)
-        often = len(self.lost) / seconds / max(float(overflowing), _STRAY)
-        size = ring if shape < _EQUAL else max(length * where - ring, 1.0)
-        begun = np.log([often, length, size])
+        begun = max(
+            (self._begun(length, ring, shape) for length, ring in self._beginnings(shape)),
+            key=lambda moved: self._log_likelihood(self._known(moved, shape), shape),
+        )
 
         width = _WIDTH / np.sqrt(shape) + _LEAST_WIDTH
         # The stubs want a function of any arguments.
@@ -216,16 +280,18 @@ class _Losses:
         often, length, ring = np.exp(self._known(found.x, shape)).tolist()
         return Pauses(1.0 / often, length, shape, ring, -float(found.fun)), found.x
 
-    def stdevs(self, fit: Pauses, moved: Array) -> tuple[float, float]:
-        """Standard deviations of the logarithms of length and ring, where the search for the fit ended."""
-        shape = fit.shape
-        _, of_length, of_size = _stdevs(
+    def covariance(self, shape: float, moved: Array) -> Array:
+        """Of the logarithms of a fit's parameters, where the search for them ended."""
+        covariance = _covariance(
             lambda at: self._log_likelihood(self._known(at, shape), shape), moved
-        ).tolist()
-        if shape < _EQUAL:
-            return of_length, of_size
-        frames = np.hypot(of_length * fit.length_s * self.where, of_size * np.exp(moved[2]))
-        return of_length, float(frames) / fit.ring_frames
+        )
+        if shape < _EQUAL or not np.all(np.isfinite(covariance)):
+            return covariance
+        length, size = np.exp(moved[1]) * self.where, np.exp(moved[2])
+        ring = np.exp(self._known(moved, shape)[2])
+        # The ring is what the length fills, less what is lost.
+        known = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, length / ring, -size / ring]])
+        return np.asarray(known @ covariance @ known.T)
 
     def _known(self, moved: Array, shape: float) -> Array:
         """Of equal lengths, length and size of a loss are sought: a ring that follows from them varies less."""
@@ -234,18 +300,91 @@ class _Losses:
         frames = np.exp(moved[1]) * self.where - np.exp(moved[2])
         return np.array([moved[0], moved[1], np.log(max(frames, 1e-3))])
 
-    def _begin(self, where: float, shape: float) -> tuple[float, float]:
-        """A length and a ring to begin with: of equal lengths, by how the smallest loss grows with the load."""
+    def _begun(self, length: float, ring: float, shape: float) -> Array:
+        """Parameters of the search for a length and a ring; see `_known`."""
+        where = self.where
+        seconds = float(self.seconds.sum() + (self.quiet_seconds * self.quiet_trials).sum())
+        if shape < _EQUAL:
+            overflowing = float(scipy.special.gammaincc(shape, shape * ring / where / length))
+            often = len(self.lost) / seconds / max(overflowing, _STRAY)
+            return np.log([often, length, ring])
+
+        one = np.maximum(length * self.load - ring, 1.0)
+        pauses = float(np.maximum(np.rint(self.lost / one), 1.0).sum())
+        is_quiet = self.quiet_load > ring / length
+        quiet = float((self.quiet_seconds * self.quiet_trials)[is_quiet].sum())
+        often = pauses / (float(self.seconds.sum()) + quiet)
+        return np.log([often, length, max(length * where - ring, 1.0)])
+
+    def _beginnings(self, shape: float) -> list[tuple[float, float]]:
+        """Lengths and rings to begin with: of equal lengths, by how the smallest loss grows with the load."""
         size = float(np.median(self.lost / self.load))
         if shape < _EQUAL:
-            return size, 2.0 * size * where
+            return [(size, 2.0 * size * self.where)]
 
         loads = np.unique(self.load)
         least = np.array([self.lost[self.load == load].min() for load in loads])
         one, other = np.triu_indices(len(loads), 1)
         slopes = (least[other] - least[one]) / (loads[other] - loads[one])
         length = max(float(np.median(slopes)), 1.1 * size)
-        return length, max(float(np.median(length * loads - least)), 0.1 * length * where)
+        ring = max(float(np.median(length * loads - least)), 0.1 * length * self.where)
+        return [(length, ring), *self._of_pairs]
+
+    @cached_property
+    def _of_pairs(self) -> list[tuple[float, float]]:
+        """The likeliest equal lengths, and rings, of those by which the loss of one pause grows between two loads.
+
+        The smallest loss of a load may be that of one pause, or of a few.
+        """
+        loads = np.unique(self.load)
+        least = np.array([self.lost[self.load == load].min() for load in loads])
+        one, other = np.triu_indices(len(loads), 1)
+        wide = np.flatnonzero(loads[other] > (1.0 + _APART) * loads[one])
+        wide = wide[:: 1 + len(wide) // _PAIRS]
+        by = np.arange(1.0, _FEW_PAUSES + 1.0)
+        first, second = np.meshgrid(by, by)
+        size = (least[one[wide]][:, None] / first.ravel()).ravel()
+        larger = (least[other[wide]][:, None] / second.ravel()).ravel()
+        low, high = (np.repeat(loads[at[wide]], len(by) ** 2) for at in (one, other))
+        length = (larger - size) / (high - low)
+        ring = length * low - size
+        is_possible = (length > 0.0) & (ring > 0.0)
+        length, ring = length[is_possible, None], ring[is_possible, None]
+
+        # How far losses are from whole numbers of pauses, and how unusual these numbers are.
+        size = np.maximum(length * self.load - ring, 1.0)
+        pauses = np.maximum(np.rint(self.lost / size), 1.0)
+        variance = pauses * ((_ROUNDING * size) ** 2 + 1.0)
+        off = (self.lost - pauses * size) ** 2 / variance
+        distance = 0.5 * (np.minimum(off, _OFF) + np.log(variance)) + scipy.special.gammaln(
+            pauses + 1.0
+        )
+        # Quiet trials are about such pauses, too, unless their loads are below all losses.
+        quiet = float(self.quiet_trials[self.quiet_load >= loads[0]].sum())
+        mean = pauses.sum(axis=1, keepdims=True) / (len(self.lost) + quiet)
+        score = (distance - pauses * np.log(mean)).sum(axis=1)
+        # Lengths of one half or a third explain the losses nearly as well: the best one of each is tried.
+        order = np.argsort(score)
+        _, first = np.unique(np.rint(np.log(length[order, 0]) / _ALIKE_LENGTHS), return_index=True)
+        best = order[np.sort(first)[:_BEST]]
+        return [
+            self._straight(pauses[at], 1.0 / variance[at] * (off[at] < _OFF))
+            or (float(length[at, 0]), float(ring[at, 0]))
+            for at in best
+        ]
+
+    def _straight(self, pauses: Array, weight: Array) -> tuple[float, float] | None:
+        """Length and ring by the line through what one pause loses, with so many in each trial; None: it falls."""
+        weight = weight * pauses**2
+        total = float(weight.sum())
+        if not total:
+            return None
+        one = self.lost / pauses
+        load, size = float(weight @ self.load) / total, float(weight @ one) / total
+        spread = float(weight @ (self.load - load) ** 2)
+        length = float(weight @ ((self.load - load) * (one - size))) / max(spread, 1e-300)
+        ring = length * load - size
+        return (length, ring) if length > 0.0 and ring > 0.0 else None
 
     def _log_likelihood(self, known: Array, shape: float) -> float:
         loads, where = self._loads
@@ -273,8 +412,8 @@ class _Losses:
         return float(np.log(seen + _STRAY).sum() + (self.quiet_trials * quiet).sum())
 
 
-def _stdevs(likelihood: Callable[[Array], float], at: Array) -> Array:
-    """Standard deviations of parameters by the curvature at the maximum; infinite where there is none."""
+def _covariance(likelihood: Callable[[Array], float], at: Array) -> Array:
+    """Covariance of parameters by the curvature at the maximum; infinite where there is none."""
     steps = _STEP * np.eye(len(at))
     curvature = np.empty_like(steps)
 
@@ -287,8 +426,8 @@ def _stdevs(likelihood: Callable[[Array], float], at: Array) -> Array:
 
     values, vectors = np.linalg.eigh(curvature)
     if values.min() <= 0.0:
-        return np.full(len(at), np.inf)
-    return np.asarray(np.sqrt((vectors**2 / values).sum(axis=1)))
+        return np.diag(np.full(len(at), np.inf))
+    return np.asarray((vectors / values) @ vectors.T)
 
 
 def _moments(load: Array, known: Array, shape: float) -> tuple[Array, Array, Array, Array]:
