@@ -1,6 +1,7 @@
 """Opens testbeds: of real nodes in a lab or in network namespaces of this machine, or simulated ones."""
 
 import atexit
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -11,7 +12,14 @@ from typing import Any
 
 from lossratio import traffic
 from lossratio.dut import BLACK_BOX, CABLE
-from lossratio.errors import LinkError, ReservationError, TesterError, TopologyError, TrafficError
+from lossratio.errors import (
+    LinkError,
+    NodeError,
+    ReservationError,
+    TesterError,
+    TopologyError,
+    TrafficError,
+)
 from lossratio.nodes import NO_CREDENTIALS, Credentials, NodeSession, gather_facts
 from lossratio.shipped import TOPOLOGIES
 from lossratio.testbed.changes import Way, error_of, faults_in
@@ -57,6 +65,7 @@ MOST_LATE_SECONDS = 30.0
 """Seconds to wait at most."""
 _LATE_WAITS = round(LATE_SECONDS / LATE_WAIT)
 _MOST_LATE_WAITS = round(MOST_LATE_SECONDS / LATE_WAIT)
+_LOG = logging.getLogger(__name__)
 
 
 class LiveTestbed(Testbed):
@@ -120,8 +129,7 @@ class LiveTestbed(Testbed):
             yield self._prepared(profile, ramp, rest, integrity, connects, watches)
             # The trials are no result if the testbed was not ours any more, or a DUT was not as it was set up.
             with self._watch.allowing_absence():
-                self._restore()
-                self._watch.verify()
+                self._prove()
         except BaseException as error:
             # An agent that was interrupted or has failed may be in any state. The next measurement gets a new one.
             self._end_agent()
@@ -134,6 +142,24 @@ class LiveTestbed(Testbed):
         finally:
             self._is_in_use = False
             self._quiet_since = time.monotonic()
+
+    def _prove(self) -> None:
+        """Checks that the testbed is still ours, and that the DUTs are as they were set up.
+
+        No trial is lost with a connection: a node that does not answer now is tried again, as during trials.
+        """
+        for pause in self.request.recovery.pauses:
+            try:
+                self._restore()
+                self._watch.verify()
+            except NodeError as error:
+                _LOG.warning("The testbed is checked once more, in %g s: %s", pause, error)
+                time.sleep(pause)
+            else:
+                return
+
+        self._restore()
+        self._watch.verify()
 
     def _prepared(
         self,

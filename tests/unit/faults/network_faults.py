@@ -62,6 +62,8 @@ class Lab:
         self.local = LocalTestbed.up(load_topology(file), keep=True)
         self.nodes = self.local.topology.nodes
         self.port = self.nodes["TG"].port
+        # Logged in before the trials: on a busy host that takes longer than all of them.
+        self.sessions = {name: NodeSession.connect(name, node) for name, node in self.nodes.items()}
         self.bench = None
         # What lossratio writes on the TG node, the agent and the reservation, is on a disk that is soon full.
         self._on("TG", "sh", "-c", "mkdir -p /run/lossratio && mount -t tmpfs -o size=1m none /run/lossratio")
@@ -83,7 +85,7 @@ class Lab:
 
     def sshd_killed_and_back(self):
         with suppress(LossRatioError):
-            self._with("TG", lose_connections)
+            lose_connections(self.sessions["TG"])
         cut(self.port, "reject with tcp reset")
         time.sleep(1)
         mend()
@@ -95,7 +97,8 @@ class Lab:
         self._flap("DUT1", "dut1")
 
     def agent_killed(self):
-        self._with("TG", lambda session: session.run("kill", "-KILL", *agents(session)))
+        session = self.sessions["TG"]
+        session.run("kill", "-KILL", *agents(session))
 
     def tg_disk_full(self):
         self._on("TG", "sh", "-c", "cat /dev/zero > /run/lossratio/full", check=False)
@@ -105,8 +108,7 @@ class Lab:
 
     def reservation_taken_away(self):
         topology = load_topology(self.file)
-        with NodeSession.connect("TG", self.nodes["TG"]) as session:
-            clear(session, make_claim(topology), force=True)
+        clear(self.sessions["TG"], make_claim(topology), force=True)
 
     def play(self, scenario):
         """Breaks something in the second trial, and measures again afterwards."""
@@ -127,6 +129,8 @@ class Lab:
         try:
             if self.bench is None:
                 self.set_up()
+            for session in self.sessions.values():
+                session.restore()
             measure_mrr(self.bench, request, place, on_progress)
         except LossRatioError as failure:
             error = f"{type(failure).__name__}: {failure}"
@@ -145,7 +149,7 @@ class Lab:
 
     def left(self):
         """What is still there that may not be."""
-        return {"agents": len(self._with("TG", agents)), "rules": self._on("DUT1", "nft", "list", "ruleset").stdout}
+        return {"agents": len(agents(self.sessions["TG"])), "rules": self._on("DUT1", "nft", "list", "ruleset").stdout}
 
     def _flap(self, node, interface):
         link = ("ip", "link", "set", "dev", interface)
@@ -154,11 +158,7 @@ class Lab:
         self._on(node, *link, "up")
 
     def _on(self, node, *command, check=True):
-        return self._with(node, lambda session: session.run(*command, check=check))
-
-    def _with(self, node, act):
-        with NodeSession.connect(node, self.nodes[node]) as session:
-            return act(session)
+        return self.sessions[node].run(*command, check=check)
 
 
 def main() -> None:
