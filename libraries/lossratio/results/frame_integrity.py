@@ -65,11 +65,11 @@ class FrameIntegrity:
         if not count:
             return min(1.0, 3.0 / self.examined)
         # Imported here because the import is slow, and most runs do not need it.
-        from scipy.stats import chi2
+        from scipy.special import chdtri
 
         examined_count = count * self.examined / self.arrived
         return min(
-            1.0, float(chi2.ppf(_SAFETY, 2.0 * (examined_count + 1.0))) / 2.0 / self.examined
+            1.0, float(chdtri(2.0 * (examined_count + 1.0), 1.0 - _SAFETY)) / 2.0 / self.examined
         )
 
 

@@ -1,11 +1,14 @@
 """Latency in result files: of each direction, at each load that it was measured at, with its histogram."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
+import numpy as np
 from hdrh.histogram import HdrHistogram
 from pydantic import Field, model_validator
 
@@ -143,6 +146,14 @@ class LatencyResult(TestResult):
         return self
 
 
+class _Interval(NamedTuple):
+    """An interval of a histogram, and the number of its frames."""
+
+    least: int
+    most: int
+    frames: int
+
+
 class Histogram:
     """The latencies of one direction (HdrHistogram): values with three digits; the unit is in microseconds."""
 
@@ -175,7 +186,12 @@ class Histogram:
     def merged(cls, parts: "Iterable[Histogram]") -> "Histogram":
         """All latencies of some histograms, counted in whole microseconds."""
         return cls.of(
-            ((value * part.unit, count) for part in parts for value, count in part._counts()), 1.0
+            (
+                (interval.most * part.unit, interval.frames)
+                for part in parts
+                for interval in part._intervals
+            ),
+            unit=1.0,
         )
 
     @property
@@ -186,7 +202,14 @@ class Histogram:
     @property
     def mean(self) -> float:
         """Mean latency, microseconds."""
-        return float(self._recorded.get_mean_value()) * self.unit
+        if not self.count:
+            return 0.0
+        # The middle of an interval stands for its frames.
+        total = sum(
+            interval.frames * (interval.least + (interval.most - interval.least + 1) // 2)
+            for interval in self._intervals
+        )
+        return total / self.count * self.unit
 
     def encode(self) -> str:
         """The histogram, compressed and in base64."""
@@ -197,28 +220,36 @@ class Histogram:
 
         No smaller latency holds that share of the frames (RFC 2330, section 11.3).
         """
+        seen = list(accumulate(interval.frames for interval in self._intervals))
         found = {}
         for percent in wanted:
             if self.count * (1.0 - percent / 100.0) >= 1.0 - 1e-9:
-                # The package rounds to the nearest frame, which may be one too few.
-                share = math.ceil(self.count * percent / 100.0 - 1e-9) / self.count
-                found[f"{percent:g}"] = round(
-                    self._recorded.get_value_at_percentile(100.0 * share) * self.unit, 6
-                )
+                share = math.ceil(self.count * percent / 100.0 - 1e-9)
+                interval = self._intervals[bisect_left(seen, share)]
+                found[f"{percent:g}"] = round(interval.most * self.unit, 6)
         return found
 
     def curve(self) -> list[tuple[float, float]]:
         """Points of the distribution: a share of the frames in per cent, and their largest latency in microseconds."""
-        counts = list(self._counts())
-        seen = accumulate(count for _, count in counts)
+        seen = accumulate(interval.frames for interval in self._intervals)
         return [
-            (100.0 * below / self.count, value * self.unit)
-            for below, (value, _) in zip(seen, counts, strict=True)
+            (100.0 * below / self.count, interval.most * self.unit)
+            for below, interval in zip(seen, self._intervals, strict=True)
         ]
 
-    def _counts(self) -> Iterator[tuple[int, int]]:
-        for item in self._recorded.get_recorded_iterator():
-            yield item.value_iterated_to, item.count_at_value_iterated_to
+    @cached_property
+    def _intervals(self) -> list[_Interval]:
+        """All intervals with frames, in order.
+
+        The package's own iterators also visit the empty ones, which are nearly all.
+        """
+        counts = np.ctypeslib.as_array(self._recorded.counts)
+        intervals = []
+        for index in np.flatnonzero(counts).tolist():
+            least = self._recorded.get_value_from_index(index)
+            most = self._recorded.get_highest_equivalent_value(least)
+            intervals.append(_Interval(least, most, int(counts[index])))
+        return intervals
 
 
 def direction_latency(counters: LatencyCounters) -> DirectionLatency:
