@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-LEAST_WORKERS = 7
+LEAST_WORKERS = 10
 """Processes that run tests, also on fewer cores: tests in network namespaces wait most of the time."""
 
 
