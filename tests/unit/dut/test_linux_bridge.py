@@ -249,6 +249,8 @@ class LosingACard(NamespaceShell):
 
 def test_a_card_that_goes_away_is_named_and_nothing_that_went_with_it(dut_lab):
     session = LosingACard(dut_lab.lab, "dut")
+    # The bridge has the least address of its ports, so this address goes with the card.
+    dut_lab.on_dut("ip", "link", "set", "dev", "dut1", "address", "02:00:00:00:00:01")
     bridge = create_dut("linux_bridge", session, hop(), {})
     bridge.set_up(*dut_lab.macs)
     session.is_due = True

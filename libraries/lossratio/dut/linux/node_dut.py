@@ -477,10 +477,14 @@ def _ways(links: Mapping[str, Link], queues: Mapping[str, str]) -> dict[str, str
     ways = {}
     for name, link in links.items():
         program = link.get("xdp", {}).get("prog", {})
-        ways[f"MAC address of interface {name}"] = link.get("address", "none")
+        ways[_mac_address_of(name)] = link.get("address", "none")
         ways[f"XDP program of interface {name}"] = str(program.get("id", "none"))
         ways[f"queueing discipline of interface {name}"] = queues[name]
     return ways
+
+
+def _mac_address_of(interface: str) -> str:
+    return f"MAC address of interface {interface}"
 
 
 def _in_words(route: Mapping[str, Any]) -> str:
@@ -503,14 +507,26 @@ def boot_id(node: DutNode) -> str:
 
 
 def _differences(before: State, now: State) -> list[str]:
-    """What is said of the differences of two states: causes before their effects, as the table has them."""
+    """What is said of the differences of two states, in the order of the table; not what follows from another one."""
     gone = before["interfaces"].keys() - now["interfaces"].keys()
+    # A bridge without an address of its own has that of a port. Another port's follows when this one leaves.
+    left = {
+        master
+        for name, master in before["interfaces"].items()
+        if name in gone or now["interfaces"][name] != master
+    }
+    addresses = {_mac_address_of(bridge) for bridge in left}
+
     said: list[str] = []
     for what, sentences in _CHANGES.items():
         names = sorted(before[what].keys() | now[what].keys())
-        # The settings of an interface go with it.
-        left = [name for name in names if what != "settings" or gone.isdisjoint(name.split("/"))]
-        said += [sentences.about(name, before[what], now[what]) for name in left]
+        if what == "ways":
+            names = [name for name in names if name not in addresses]
+        elif what == "settings":
+            # The settings of an interface go with it.
+            names = [name for name in names if gone.isdisjoint(name.split("/"))]
+        said += [sentences.about(name, before[what], now[what]) for name in names]
+
     return [sentence for sentence in said if sentence]
 
 
