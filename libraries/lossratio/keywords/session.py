@@ -24,7 +24,6 @@ from lossratio.measurements.throughput import (
     SearchRequest,
     ThroughputResult,
     goal_set_from,
-    newest_with_goals,
 )
 from lossratio.report import RunReport
 from lossratio.shipped import names_near
@@ -153,8 +152,8 @@ class Session:
         Raises:
             SearchError: If nothing was measured yet.
         """
-        found = newest_with_goals(self._results.values())
-        return self.last_result if found is None else found
+        searches = (result for result in self._results.values() if result.has_goals)
+        return max(searches, key=lambda result: result.started, default=self.last_result)
 
     def message_with(self, result: results.TestResult, text: str) -> str:
         """The message of the running test: the texts of all its results, in their order."""

@@ -578,7 +578,7 @@ class Rested:
     def _shown_index(self, base: int, after: int) -> int | None:
         """The largest load that passes after a rest, as a trial that failed there shows by the rate that it forwarded.
 
-        A picture: after a rest 1,089 kfps lost 5.5 %, so 1,029 kfps were forwarded, and 1,057 kfps need not be asked.
+        Example: after a rest 1,089 kfps lost 5.5 %, so 1,029 kfps were forwarded, and 1,057 kfps need not be asked.
         Some SUTs forward less than they could in overload, and some more. So the rate shows nothing unless the SUT
         forwards at maximum load what it forwards at its bounds, or up to that rate.
 

@@ -102,6 +102,8 @@ class TestResult(Record):
     """The field with the record that has all numbers; None: they are in several fields."""
     shown_by: ClassVar[Callable[[], ShowsResults] | None] = None
     """The view of results of this class, set by the kind when it is created."""
+    has_goals: ClassVar[bool] = False
+    """Whether it is of a search for goals, each of which may have a conditional throughput."""
     format: Literal["lossratio-result/2"] = FORMAT
     """Format of the file."""
     test: TestIdentity

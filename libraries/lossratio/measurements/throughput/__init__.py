@@ -19,7 +19,6 @@ from lossratio.measurements.throughput.measure import (
     Throughput as Throughput,
     add_telemetry as add_telemetry,
     find_conditional_throughput as find_conditional_throughput,
-    newest_with_goals as newest_with_goals,
     repeat_search as repeat_search,
     require_throughput as require_throughput,
 )

@@ -428,12 +428,6 @@ def _spread_of(reports: Sequence[GoalReport]) -> GoalSpread:
     return GoalSpread(goal=reports[0].goal.name, values_fps=tuple(values), regular=sum(regular))
 
 
-def newest_with_goals(results: Iterable[TestResult]) -> GoalsResult | None:
-    """The result of the latest search for goals among some results; None: there is none."""
-    with_goals = (result for result in results if isinstance(result, GoalsResult))
-    return max(with_goals, key=lambda result: result.started, default=None)
-
-
 def require_throughput(result: TestResult, least: float, goal: str | None = None) -> None:
     """Checks that the conditional throughput of a goal (None: the first) is not below a limit, per interface.
 

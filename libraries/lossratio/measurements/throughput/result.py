@@ -242,6 +242,7 @@ class GoalSpread(Record):
 class GoalsResult(TestResult):
     """The result of a search with goals, over loads of any unit."""
 
+    has_goals: ClassVar[bool] = True
     unit: ClassVar[Unit] = FRAMES_PER_SECOND
     """The unit of its loads."""
 

@@ -59,7 +59,7 @@ that they were unlucky.
 MOST_PROOFS = 2
 """So many loads are proved in this way by longer trials; then it is not bad luck.
 
-A picture: a SUT loses one frame in each trial. 99 kfps and 96 kfps are lossy for 8 s, too, so six more loads down to
+Example: a SUT loses one frame in each trial. 99 kfps and 96 kfps are lossy for 8 s, too, so six more loads down to
 the minimum load have no such trials.
 """
 

@@ -51,7 +51,8 @@ class Bucket:
         rate = counts.lost / np.maximum(counts.exposure, 1e-300)
         is_there = counts.load == load
         is_short = cls.is_short(counts)
-        short, usual = is_there & is_short, is_there & ~is_short
+        short = is_there & is_short
+        usual = is_there & ~is_short
         if np.count_nonzero(usual) < 2:
             return None
 

@@ -130,8 +130,8 @@ class Pauses:
     @cached_property
     def stdevs(self) -> tuple[float, float]:
         """Standard deviations of the logarithms of length and ring; infinite if the losses do not show them."""
-        _, of_length, of_ring = np.sqrt(np.diag(self.covariance)).tolist()
-        return of_length, of_ring
+        stdevs = np.sqrt(np.diag(self.covariance))
+        return float(stdevs[1]), float(stdevs[2])
 
     @property
     def is_sure(self) -> bool:
@@ -151,7 +151,9 @@ class Pauses:
 
     def critical_load(self, question: CriticalLoadQuestion) -> float:
         """The load in frames per second at which the target ratio is lost to pauses, within the limits."""
-        target, low, high = question.target_loss_ratio, question.min_load, question.max_load
+        target = question.target_loss_ratio
+        low = question.min_load
+        high = question.max_load
         if self.loss_ratio(low) >= target:
             return low
         if self.loss_ratio(high) <= target:
@@ -161,26 +163,29 @@ class Pauses:
     def allowed(self, question: CriticalLoadQuestion) -> Allowed:
         """The load at which the target ratio is lost to pauses, and what is plausible."""
         ranges = [fit._range(question) for fit in self.plausible or (self,)]
-        least, most = min(low for low, _ in ranges), max(high for _, high in ranges)
+        least = min(low for low, _ in ranges)
+        most = max(high for _, high in ranges)
         return Allowed(self.critical_load(question), least, most)
 
     def _range(self, question: CriticalLoadQuestion) -> tuple[float, float]:
         """Twice the standard deviation below and above the load with the target ratio, within the limits."""
         if not np.all(np.isfinite(self.covariance)):
             return question.min_load, question.max_load
+
         load = self.critical_load(question)
-        parts = (1.0 / self.every_s, self.length_s, self.ring_frames)
-        slopes = np.empty(3)
-        for at in range(3):
-            often, length, ring = (
-                part * (1.0 + _STEP * (at == place)) for place, part in enumerate(parts)
-            )
-            moved = replace(self, every_s=1.0 / often, length_s=length, ring_frames=ring)
-            slopes[at] = np.log(moved.critical_load(question) / load) / np.log1p(_STEP)
+        more = 1.0 + _STEP
+        moved = (
+            replace(self, every_s=self.every_s / more),
+            replace(self, length_s=self.length_s * more),
+            replace(self, ring_frames=self.ring_frames * more),
+        )
+        loads = np.array([pauses.critical_load(question) for pauses in moved])
+        slopes = np.log(loads / load) / np.log1p(_STEP)
 
         variance = float(slopes @ self.covariance @ slopes)
         stdev = min(math.sqrt(max(variance, 0.0)), _MOST_STDEV)
-        low, high = load * math.exp(-2.0 * stdev), load * math.exp(2.0 * stdev)
+        low = load * math.exp(-2.0 * stdev)
+        high = load * math.exp(2.0 * stdev)
         return max(low, question.min_load), min(high, question.max_load)
 
     def __str__(self) -> str:
@@ -287,7 +292,9 @@ class _Losses:
         )
         if shape < _EQUAL or not np.all(np.isfinite(covariance)):
             return covariance
-        length, size = np.exp(moved[1]) * self.where, np.exp(moved[2])
+
+        length = np.exp(moved[1]) * self.where
+        size = np.exp(moved[2])
         ring = np.exp(self._known(moved, shape)[2])
         # The ring is what the length fills, less what is lost.
         known = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, length / ring, -size / ring]])
@@ -322,34 +329,50 @@ class _Losses:
         if shape < _EQUAL:
             return [(size, 2.0 * size * self.where)]
 
-        loads = np.unique(self.load)
-        least = np.array([self.lost[self.load == load].min() for load in loads])
-        one, other = np.triu_indices(len(loads), 1)
-        slopes = (least[other] - least[one]) / (loads[other] - loads[one])
-        length = max(float(np.median(slopes)), 1.1 * size)
+        loads = self._lossy_loads
+        least = self._least_losses
+        rise = np.diff(least[self._pairs], axis=0)[0] / np.diff(loads[self._pairs], axis=0)[0]
+        length = max(float(np.median(rise)), 1.1 * size)
         ring = max(float(np.median(length * loads - least)), 0.1 * length * self.where)
-        return [(length, ring), *self._of_pairs]
+        return [(length, ring), *self._likeliest_of_pairs]
 
     @cached_property
-    def _of_pairs(self) -> list[tuple[float, float]]:
-        """The likeliest equal lengths, and rings, of those by which the loss of one pause grows between two loads.
+    def _lossy_loads(self) -> Array:
+        """Each load with losses once, in order."""
+        return np.unique(self.load)
 
-        The smallest loss of a load may be that of one pause, or of a few.
-        """
-        loads = np.unique(self.load)
-        least = np.array([self.lost[self.load == load].min() for load in loads])
-        one, other = np.triu_indices(len(loads), 1)
-        wide = np.flatnonzero(loads[other] > (1.0 + _APART) * loads[one])
+    @cached_property
+    def _least_losses(self) -> Array:
+        """The smallest loss at each of these loads: that of one pause, or of a few."""
+        return np.array([self.lost[self.load == load].min() for load in self._lossy_loads])
+
+    @property
+    def _pairs(self) -> Array:
+        """All pairs of these loads, as two rows of their numbers: the lower load, and the higher one."""
+        return np.array(np.triu_indices(len(self._lossy_loads), 1))
+
+    def _of_pairs(self) -> Array:
+        """Two rows, lengths and rings: by how the loss of one pause may grow between two loads far apart."""
+        loads = self._lossy_loads[self._pairs]
+        wide = np.flatnonzero(loads[1] > (1.0 + _APART) * loads[0])
         wide = wide[:: 1 + len(wide) // _PAIRS]
+
         by = np.arange(1.0, _FEW_PAUSES + 1.0)
-        first, second = np.meshgrid(by, by)
-        size = (least[one[wide]][:, None] / first.ravel()).ravel()
-        larger = (least[other[wide]][:, None] / second.ravel()).ravel()
-        low, high = (np.repeat(loads[at[wide]], len(by) ** 2) for at in (one, other))
-        length = (larger - size) / (high - low)
-        ring = length * low - size
+        pauses = np.array(np.meshgrid(by, by)).reshape(2, 1, -1)
+        loads = loads[:, wide, None]
+        size = self._least_losses[self._pairs[:, wide]][..., None] / pauses
+        length = (size[1] - size[0]) / (loads[1] - loads[0])
+        ring = length * loads[0] - size[0]
+
         is_possible = (length > 0.0) & (ring > 0.0)
-        length, ring = length[is_possible, None], ring[is_possible, None]
+        return np.array([length[is_possible], ring[is_possible]])
+
+    @cached_property
+    def _likeliest_of_pairs(self) -> list[tuple[float, float]]:
+        """The equal lengths, and rings, that explain all losses best by whole numbers of pauses."""
+        found = self._of_pairs()
+        length = found[0, :, None]
+        ring = found[1, :, None]
 
         # How far losses are from whole numbers of pauses, and how unusual these numbers are.
         size = np.maximum(length * self.load - ring, 1.0)
@@ -360,12 +383,13 @@ class _Losses:
             pauses + 1.0
         )
         # Quiet trials are about such pauses, too, unless their loads are below all losses.
-        quiet = float(self.quiet_trials[self.quiet_load >= loads[0]].sum())
+        quiet = float(self.quiet_trials[self.quiet_load >= self._lossy_loads[0]].sum())
         mean = pauses.sum(axis=1, keepdims=True) / (len(self.lost) + quiet)
         score = (distance - pauses * np.log(mean)).sum(axis=1)
         # Lengths of one half or a third explain the losses nearly as well: the best one of each is tried.
         order = np.argsort(score)
-        _, first = np.unique(np.rint(np.log(length[order, 0]) / _ALIKE_LENGTHS), return_index=True)
+        alike = np.rint(np.log(length[order, 0]) / _ALIKE_LENGTHS)
+        first = np.unique(alike, return_index=True)[1]
         best = order[np.sort(first)[:_BEST]]
         return [
             self._straight(pauses[at], 1.0 / variance[at] * (off[at] < _OFF))
@@ -380,7 +404,8 @@ class _Losses:
         if not total:
             return None
         one = self.lost / pauses
-        load, size = float(weight @ self.load) / total, float(weight @ one) / total
+        load = float(weight @ self.load) / total
+        size = float(weight @ one) / total
         spread = float(weight @ (self.load - load) ** 2)
         length = float(weight @ ((self.load - load) * (one - size))) / max(spread, 1e-300)
         ring = length * load - size
