@@ -237,8 +237,10 @@ def format_duration(seconds: float) -> str:
     return str(secs_to_timestr(round(seconds), compact=True))
 
 
-def format_milliseconds(seconds: float) -> str:
-    """Writes a short time with five digits, e.g. ``12.345 ms``."""
+def format_precise_time(seconds: float) -> str:
+    """Writes a time with five digits, e.g. ``12.345 ms``, or ``150.25 s`` from 10 s on."""
+    if seconds >= 10.0:
+        return f"{seconds:.5g} s"
     # Less than a picosecond is what rounding leaves of a standard deviation.
     return f"{round(1000.0 * seconds, 9):.5g} ms"
 

@@ -103,8 +103,13 @@ def test_a_rate_written_for_people_is_read_back_to_four_digits(rate):
 
 
 def test_what_rounding_leaves_of_a_time_is_none():
-    assert units.format_milliseconds(3.1776e-15) == "0 ms"
-    assert units.format_milliseconds(1.2345e-8) == "1.2345e-05 ms"
+    assert units.format_precise_time(3.1776e-15) == "0 ms"
+    assert units.format_precise_time(1.2345e-8) == "1.2345e-05 ms"
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.012345, "12.345 ms"), (9.9, "9900 ms"), (150.2467, "150.25 s")])
+def test_long_times_are_written_in_seconds(seconds, text):
+    assert units.format_precise_time(seconds) == text
 
 
 def test_bandwidth_counts_what_ethernet_adds_on_the_wire():

@@ -34,7 +34,7 @@ from lossratio.trials import (
     TrialResult,
     missing_frames,
 )
-from lossratio.units import Unit, counted, format_milliseconds
+from lossratio.units import Unit, counted, format_precise_time
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed
@@ -392,9 +392,9 @@ class BackToBackView(View[BackToBackResult]):
         yield value_line("min, max, stddev", spread)
         times = values.buffer_time
         yield value_line(
-            "implied buffer time", f"{values.prefix}{format_milliseconds(times.implied_s)}"
+            "implied buffer time", f"{values.prefix}{format_precise_time(times.implied_s)}"
         )
-        corrected = f"{values.prefix}{format_milliseconds(times.corrected_s)} ({times.buffer_frames:,.1f} frames)"
+        corrected = f"{values.prefix}{format_precise_time(times.corrected_s)} ({times.buffer_frames:,.1f} frames)"
         yield value_line("corrected buffer time", corrected)
 
     def caveats(self, result: BackToBackResult) -> Iterator[str]:

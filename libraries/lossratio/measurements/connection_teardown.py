@@ -23,7 +23,7 @@ from lossratio.quantities import Repeats
 from lossratio.records import Record, Seconds
 from lossratio.results import Doubt, DoubtKind, Finding, MaxLoad, TestResult, View, value_line
 from lossratio.trials import Measurer, TrialInput, TrialOutput, TrialResult, missing_frames
-from lossratio.units import format_milliseconds
+from lossratio.units import format_precise_time
 
 if TYPE_CHECKING:
     from lossratio.dut import ConnectionTable
@@ -207,7 +207,7 @@ class ConnectionTeardownView(View[ConnectionTeardownResult]):
                 "1st, 99th percentile", ", ".join(map(CONNECTIONS_PER_SECOND.format, ends))
             )
             times = (min(values.times), max(values.times))
-            yield value_line("in", " to ".join(map(format_milliseconds, times)))
+            yield value_line("in", " to ".join(map(format_precise_time, times)))
 
     def doubts(
         self, result: ConnectionTeardownResult, results: Sequence[TestResult]
@@ -217,7 +217,7 @@ class ConnectionTeardownView(View[ConnectionTeardownResult]):
         if times and max(times) > UNSTEADY * min(times):
             yield Doubt(
                 DoubtKind.UNSTEADY,
-                f"the device took {format_milliseconds(min(times))} to {format_milliseconds(max(times))} for the "
+                f"the device took {format_precise_time(min(times))} to {format_precise_time(max(times))} for the "
                 f"same {result.settings.connections:,} connections. Delete more at once (connections), and look for "
                 "other work on the device",
             )

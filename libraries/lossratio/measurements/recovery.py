@@ -37,7 +37,7 @@ from lossratio.trials import (
     TrialResult,
     missing_frames,
 )
-from lossratio.units import format_milliseconds
+from lossratio.units import format_precise_time
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
@@ -282,7 +282,7 @@ class RecoveryView(View[RecoveryResult]):
         each = ("not recovered" if time is None else time_in_words(time, finest) for time in times)
         yield value_line("times", ", ".join(each))
         if result.resolution_s is not None:
-            yield value_line("resolution", format_milliseconds(result.resolution_s))
+            yield value_line("resolution", format_precise_time(result.resolution_s))
 
     def values(self, result: RecoveryResult) -> Mapping[str, Any]:
         """The average; only a lower bound where the DUT did not recover."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, JsonValue
 
 from lossratio import measurements
+from lossratio.dut import BLACK_BOX
 from lossratio.errors import DutError, SearchError, TrafficError
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Repeats
@@ -37,7 +38,7 @@ from lossratio.trials import (
     output_from_counters,
     with_late_frames,
 )
-from lossratio.units import format_milliseconds, trials_counted
+from lossratio.units import format_precise_time, trials_counted
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed, TrafficSource
@@ -289,7 +290,7 @@ class ResettingMeasurer:
                 (silence.duration for line in timelines for silence in line.silences), default=0.0
             )
             if quiet:
-                kept = f", or buffered frames during a gap of {format_milliseconds(quiet)}"
+                kept = f", or buffered frames during a gap of {format_precise_time(quiet)}"
             else:
                 kept = ""
 
@@ -430,10 +431,18 @@ class Reset(measurements.PlannedKind[ResetRequest, ResetResult]):
         if found.average_s is not None:
             return None
         limit = result.settings.limit_s
-        return (
-            f"it did not come back within the limit of {limit:g} s after the reset. Raise limit to see when it "
-            "comes back"
-        )
+        way_out = "Raise limit to see when it comes back"
+        ours = [
+            f"{name} ({kind})"
+            for name, facts in result.conditions.duts.items()
+            if (kind := facts.get("kind", BLACK_BOX)) != BLACK_BOX
+        ]
+        if ours and result.settings.reset_name != DEVICES:
+            way_out += (
+                f". If the reset was a reboot, it never does: a reboot takes away what lossratio set up on "
+                f"{', '.join(ours)}. Then measure a device that sets itself up when it boots (dut={BLACK_BOX})"
+            )
+        return f"it did not come back within the limit of {limit:g} s after the reset. {way_out}"
 
 
 measure_reset = partial(measurements.measure, Reset())
@@ -457,14 +466,14 @@ class ResetView(View[ResetResult]):
         yield self.head(result, f"reset (RFC 6201): {result.settings.reset_name}, {trials}")
         yield value_line("load", result.load)
         yield from values.lines("by time stamps", none="no loss")
-        lost = f"{format_milliseconds(values.average_by_loss_s)} ({values.average_lost_frames:,.1f} frames on average)"
+        lost = f"{format_precise_time(values.average_by_loss_s)} ({values.average_lost_frames:,.1f} frames on average)"
         yield value_line("by frame loss", lost)
         yield from (
             value_line(f"{number}", _in_words(time))
             for number, time in enumerate(values.times, start=1)
         )
         if result.resolution_s is not None:
-            yield value_line("resolution", format_milliseconds(result.resolution_s))
+            yield value_line("resolution", format_precise_time(result.resolution_s))
 
     def doubts(self, result: ResetResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
         """The doubt that the resets are not the only cause of loss; frames that the SUT did not lose are none."""
@@ -495,13 +504,13 @@ class ResetView(View[ResetResult]):
 def _in_words(time: ResetTime) -> str:
     if time.time_stamp_s is None:
         return f"{time.direction}: did not come back"
-    lost = f"{time.lost_frames:,} frames lost, {format_milliseconds(time.loss_method_s)} of them"
+    lost = f"{time.lost_frames:,} frames lost, {format_precise_time(time.loss_method_s)} of them"
     several = time.outages > 1 and time.whole_s is not None
     if several:
-        more = f"; the longest of {time.outages} outages over {format_milliseconds(time.whole_s or 0.0)}"
+        more = f"; the longest of {time.outages} outages over {format_precise_time(time.whole_s or 0.0)}"
     else:
         more = ""
 
     return (
-        f"{time.direction}: {format_milliseconds(time.time_stamp_s)} by time stamps; {lost}{more}"
+        f"{time.direction}: {format_precise_time(time.time_stamp_s)} by time stamps; {lost}{more}"
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from lossratio.records import Record, Seconds
 from lossratio.results import value_line
-from lossratio.units import Unit, format_milliseconds
+from lossratio.units import Unit, format_precise_time
 
 SECONDS = Unit("s", lower_is_better=True)
 """The unit of times; the shorter time is the better one."""
@@ -20,8 +20,8 @@ def time_in_words(seconds: float, finest: float) -> str:
         finest: Seconds below which nothing can be seen.
     """
     if seconds < finest:
-        return f"below {format_milliseconds(finest)}"
-    return format_milliseconds(seconds)
+        return f"below {format_precise_time(finest)}"
+    return format_precise_time(seconds)
 
 
 class Spread(Record):
@@ -62,7 +62,7 @@ class Spread(Record):
         ends = [
             time_in_words(end, finest) for end in (self.least_s, self.most_s) if end is not None
         ]
-        spread = [] if self.stdev_s is None else [format_milliseconds(self.stdev_s)]
+        spread = [] if self.stdev_s is None else [format_precise_time(self.stdev_s)]
         return ", ".join(ends + spread)
 
     def values(self, limit: float) -> dict[str, float | None]:

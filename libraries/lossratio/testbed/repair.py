@@ -133,9 +133,10 @@ class Watch:
         """
         try:
             yield
-        except (DutError, NodeError):
+        except (DutError, NodeError) as error:
             if not self._is_dut_away:
                 raise
+            _LOG.warning("The reset has left its mark: %s", error)
 
     def verify(self) -> None:
         """Verifies the DUTs. A DUT that was found different stays so: nobody knows which trials saw it that way.

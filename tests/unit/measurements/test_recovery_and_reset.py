@@ -413,6 +413,7 @@ class TestWithRealFrames:
             dut.node.run("ip", "link", "set", "dev", "dut0", "up")
         assert (result.outcome, len(result.trials)) == (Outcome.IRREGULAR, 1)
         assert "did not come back within the limit of 0.3 s" in message(result)
+        assert "a reboot takes away what lossratio set up on DUT1 (linux_bridge)" in message(result).replace("\n ", "")
 
     def test_the_restart_of_a_bridge_is_an_outage(self, bridge, tmp_path):
         result = measure_reset(

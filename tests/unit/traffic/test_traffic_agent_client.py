@@ -262,7 +262,7 @@ def test_a_controller_that_a_busy_machine_keeps_silent_gets_the_counters_of_stop
 def test_traffic_of_a_silent_controller_ends_while_it_flows(controller):
     writing, channel, agent = controller
     channel._heard = time.monotonic() - 2 * SILENCE_SECONDS
-    with pytest.raises(ControllerGoneError):
+    with pytest.raises(ControllerGoneError, match=f"silent for {SILENCE_SECONDS:g} s"):
         agent.tend()
     # It had been heard, and only not been listened to.
     channel._heard = time.monotonic() - 2 * SILENCE_SECONDS
@@ -270,10 +270,19 @@ def test_traffic_of_a_silent_controller_ends_while_it_flows(controller):
     assert agent.tend() > 0
 
 
+def test_time_in_which_the_agent_s_machine_stood_still_is_no_silence_of_the_controller(controller):
+    _, channel, agent = controller
+    channel._heard = channel._looked = time.monotonic() - 2 * SILENCE_SECONDS
+    assert agent.tend() > 0
+    channel._heard -= SILENCE_SECONDS
+    with pytest.raises(ControllerGoneError):
+        agent.tend()
+
+
 def test_a_controller_that_has_closed_its_end_is_gone_also_when_its_traffic_is_stopped(controller):
     writing, _, agent = controller
     os.close(writing)
-    with pytest.raises(ControllerGoneError):
+    with pytest.raises(ControllerGoneError, match="closed the connection"):
         agent.answer({"op": "stop"})
 
 

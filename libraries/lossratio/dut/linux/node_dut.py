@@ -1,5 +1,6 @@
 """DUTs on Linux nodes: set-up, verification, description and tear-down of a path between two interfaces."""
 
+import logging
 import time
 from abc import abstractmethod
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -71,6 +72,7 @@ def check_privileges(node: DutNode) -> None:
 LINK_TIMEOUT = 10.0
 """Seconds in which an interface must have its link after it was brought up."""
 _POLL = 0.05
+_LOG = logging.getLogger(__name__)
 _PROTOCOLS = ("kernel", "boot")
 """Protocols of the routes that a DUT depends on: routes of addresses, and of commands."""
 
@@ -346,8 +348,8 @@ class NodeDut(Dut[OptionsT_co]):
         """Restores the earlier state; see `Dut.tear_down`.
 
         Raises:
-            DutError: If a part of the state could not be restored, or the node was rebooted
-                meanwhile.
+            DutError: If a part of the state could not be restored. Of a node that was rebooted
+                meanwhile, nothing is left to restore.
             NodeError: If the node cannot be reached. The next call continues where this one
                 stopped.
         """
@@ -358,9 +360,12 @@ class NodeDut(Dut[OptionsT_co]):
             return
         if present is not None and boot_id(self.node) != present.boot_id:
             self._changes = None
-            raise DutError(
-                f"{self.node.name} was rebooted since its {self.kind} was set up. Nothing is left to undo."
+            _LOG.warning(
+                "%s was rebooted since its %s was set up. Nothing is left to undo.",
+                self.node.name,
+                self.kind,
             )
+            return
 
         try:
             changes.roll_back()

@@ -22,7 +22,7 @@ from lossratio.measurements.rfc2544.run import Rfc2544Part, Rfc2544Run, Rfc2544T
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.records import Rate
 from lossratio.results import MaxLoad, aggregate_of, findings_of, message, view_of, write_whole
-from lossratio.units import counted, format_milliseconds, format_ratio
+from lossratio.units import counted, format_precise_time, format_ratio
 
 REPORT_FORMAT = "lossratio-rfc2544/1"
 """Format of the JSON file."""
@@ -297,7 +297,7 @@ def _times(values: Spread | None) -> str:
         return ""
     if values.average_s is None:
         return "none"
-    return format_milliseconds(values.average_s)
+    return format_precise_time(values.average_s)
 
 
 def _burst(
@@ -416,10 +416,10 @@ _CHAPTERS = (
             ),
             "min, max, stddev": _burst(_range_of_bursts),
             "corrected buffer time": _burst(
-                lambda one: format_milliseconds(one.buffer_time.corrected_s), is_least=True
+                lambda one: format_precise_time(one.buffer_time.corrected_s), is_least=True
             ),
             "implied buffer time": _burst(
-                lambda one: format_milliseconds(one.buffer_time.implied_s), is_least=True
+                lambda one: format_precise_time(one.buffer_time.implied_s), is_least=True
             ),
             "N": _burst(lambda one: f"{len(one.searches)}"),
             "state": _burst_state,
@@ -452,7 +452,7 @@ _CHAPTERS = (
             "load, fps": lambda one: _fps(one.load),
             "average by time stamps": lambda one: _times(one.reset),
             "min, max, stddev": lambda one: one.reset.in_words,
-            "average by frame loss": lambda one: format_milliseconds(one.reset.average_by_loss_s),
+            "average by frame loss": lambda one: format_precise_time(one.reset.average_by_loss_s),
             "average loss, frames": lambda one: f"{one.reset.average_lost_frames:,.1f}",
             "trials": lambda one: f"{len(one.reset.times)}",
             "state": lambda one: one.reason or "measured",

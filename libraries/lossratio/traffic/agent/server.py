@@ -65,8 +65,8 @@ def main() -> None:
                 channel.reply({"id": request_id, "result": agent.answer(request)})
             except AgentError as error:
                 channel.reply({"id": request_id, "error": {"kind": error.kind, "message": error.message}})
-    except ControllerGoneError:
-        print("lossratio agent: the controller is gone; stopping all traffic.", file=sys.stderr)
+    except ControllerGoneError as error:
+        print(f"lossratio agent: the controller is gone: {error}. Stopping all traffic.", file=sys.stderr)
     finally:
         agent.close()
 

@@ -27,6 +27,8 @@ PROTOCOL = 3
 """Version of the protocol; both sides refuse any other."""
 SILENCE_SECONDS = 5.0
 """Seconds without a line after which the controller counts as gone while traffic flows."""
+STALL_SECONDS = 1.0
+"""Seconds between two looks after which this machine has stood still itself, as it looks several times a second."""
 Message = Dict[str, Any]
 Check = Callable[[], None]
 """Raises an exception if the controller is gone; called several times a second while traffic flows."""
@@ -55,7 +57,7 @@ def unsupported(message: str) -> AgentError:
 
 
 class ControllerGoneError(Exception):
-    """The controller has closed its ends of the agent's streams."""
+    """The controller has closed its ends of the agent's streams, or was silent for too long; with the reason."""
 
 
 def read_record(kind: type[RecordT], data: Any, parts: Mapping[str, type[Any]] = _NO_PARTS) -> RecordT:
@@ -98,7 +100,7 @@ class Channel:
         self._lines: deque[bytes] = deque()
         self._rest = b""
         self._is_closed = False
-        self._heard = time.monotonic()
+        self._heard = self._looked = time.monotonic()
 
     def lines(self, tend: Callable[[], float | None]) -> Iterator[bytes]:
         """Incoming lines, one request each, until the controller's end is closed.
@@ -134,17 +136,23 @@ class Channel:
             while data:
                 data = data[os.write(self._write_fd, data) :]
         except (BrokenPipeError, ConnectionResetError) as error:
-            raise ControllerGoneError from error
+            raise ControllerGoneError("it reads no answers") from error
 
     def check(self) -> None:
         """Looks whether the controller is still there, without waiting.
+
+        Time in which this machine stood still is no silence of the controller.
 
         Raises:
             ControllerGoneError: If it is gone, or was silent for too long.
         """
         self.check_open()
-        if time.monotonic() > self._heard + SILENCE_SECONDS:
-            raise ControllerGoneError
+        now = time.monotonic()
+        if now > self._looked + STALL_SECONDS:
+            self._heard = min(now, self._heard + now - self._looked)
+        self._looked = now
+        if now > self._heard + SILENCE_SECONDS:
+            raise ControllerGoneError(f"it was silent for {SILENCE_SECONDS:g} s")
 
     def check_open(self) -> None:
         """Looks whether the controller is still there; it may be silent, as no traffic flows.
@@ -155,7 +163,7 @@ class Channel:
         while self._receive(0.0):
             pass
         if self._is_closed:
-            raise ControllerGoneError
+            raise ControllerGoneError("it closed the connection")
 
     def _receive(self, seconds: float | None) -> bool:
         """Reads data that arrive within this many seconds (None: at any time); returns whether there were any."""
