@@ -1,4 +1,4 @@
-"""Calls of what others run, bounded in time and size: HTTP requests, and programs of this machine."""
+"""Calls of other people's services and programs, bounded in time and size: HTTP requests and local programs."""
 
 import http.client
 import os
@@ -22,30 +22,30 @@ _SECRETS = re.compile(r"(\w://)(?:\S*@)?([^\s?#]*)(?:[?#]\S*)?")
 
 
 class CallError(Exception):
-    """A call has failed. Its text has no secret of an address."""
+    """A call has failed. Its text contains no secrets of the address."""
 
 
 class AnswerError(CallError):
-    """A server has answered with another status than success."""
+    """A server has answered with a status other than success."""
 
 
 def without_secrets(text: str) -> str:
-    """A text whose addresses have no user, no password and no query."""
+    """A text without the users, passwords and queries of its addresses."""
     return _SECRETS.sub(r"\1\2", text)
 
 
 def variables_in(*texts: str) -> list[str]:
-    """Names of the variables of the environment in texts, as ``$NAME`` or ``${NAME}``."""
+    """Names of environment variables in texts, as ``$NAME`` or ``${NAME}``."""
     return [name for text in texts for name in _VARIABLE.findall(text)]
 
 
 def with_variables(text: str) -> str:
-    """A text with the values of its variables of the environment; one that is not set is empty."""
+    """A text with the values of its environment variables; a variable that is not set is empty."""
     return _VARIABLE.sub(lambda match: os.environ.get(match.group(1), ""), text)
 
 
 def shown(answer: object) -> str:
-    """An answer for an error: in one line, of which the first 200 characters are kept."""
+    """An answer as errors show it: on one line, cut off after 200 characters."""
     text = " ".join(str(answer).split())
     if len(text) <= _SHOWN:
         return text
@@ -73,10 +73,10 @@ def http_request(
     Args:
         url: The address, which errors show without its secrets.
         method: The HTTP method, e.g. ``POST``.
-        body: What is sent; None: nothing.
+        body: The contents of the request; None: nothing.
         headers: Headers of the request, by name.
         timeout: Seconds that it may take as a whole.
-        most: Bytes of the answer that are read at most, and one more of a longer answer.
+        most: The most bytes of the answer that are read; of a longer answer, one more.
 
     Raises:
         AnswerError: If the server answers with an error or a redirect.
@@ -104,7 +104,7 @@ def http_request(
     except OSError as error:
         raise CallError(without_secrets(str(getattr(error, "reason", None) or error))) from error
     except (ValueError, http.client.HTTPException) as error:
-        # Their words may have the address or a header in them, which are secrets.
+        # Their texts may contain the address or a header, which may be secret.
         raise CallError(
             f"the request or its answer is not valid ({type(error).__name__})"
         ) from None
@@ -115,16 +115,16 @@ def http_request(
 def run_program(
     command: Sequence[str], *, stdin: bytes, timeout: float, most: int
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs a program of this machine, whose exit status may be any; an error kills it, with all that it started.
+    """Runs a program on this machine with any exit status; an error kills it and everything that it started.
 
     Args:
         command: The program and its arguments; no shell reads them.
-        stdin: What it reads from its standard input.
+        stdin: Its standard input.
         timeout: Seconds that it may take.
         most: Bytes that it may print to each of standard output and standard error.
 
     Raises:
-        CallError: If it cannot be started, takes too long or prints too much.
+        CallError: If the program cannot be started, takes too long or prints too much.
     """
     deadline = time.monotonic() + timeout
     with tempfile.TemporaryFile() as given, selectors.DefaultSelector() as selector:

@@ -57,7 +57,7 @@ class SearchError(LossRatioError):
 
 
 class DoubtError(LossRatioError):
-    """There are doubts about a result, and the test asks for one without."""
+    """There are doubts about a result, and the test requires a result without doubts."""
 
 
 class ReportError(LossRatioError):
@@ -76,15 +76,15 @@ class StorageError(LossRatioError):
 def storing(
     what: str, way_out: str = "", *, error: type[LossRatioError] = StorageError
 ) -> Iterator[None]:
-    """Turns an error of this machine's disk into one that says what cannot be done, and why.
+    """Turns an error of this machine's disk into an error that says what cannot be done, and why.
 
     Args:
-        what: What is done in it, e.g. ``write a.json``.
+        what: What the block does, e.g. ``write a.json``.
         way_out: A sentence that says what to do.
         error: The class to raise.
 
     Raises:
-        LossRatioError: Of the class `error`, if an OSError ends what is done in it.
+        LossRatioError: Of the class `error`, if an OSError ends the block.
     """
     try:
         yield
@@ -97,11 +97,11 @@ class ArchiveError(LossRatioError):
 
 
 class JobError(LossRatioError):
-    """A job file, or a run that it asks for, cannot be used."""
+    """A job file, or a run that it requests, cannot be used."""
 
 
 class BuildError(LossRatioError):
-    """A build cannot be set up or measured; a command that ends with this error has its `status` (`ExitStatus`)."""
+    """A build cannot be set up or measured. Its `status` (`ExitStatus`) is the command's exit status."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -109,4 +109,4 @@ class BuildError(LossRatioError):
 
 
 class RegressionError(AssertionError):
-    """A value has regressed. Robot Framework shows the message as the message of a failed test."""
+    """A value has regressed. Robot Framework shows this message as that of the failed test."""

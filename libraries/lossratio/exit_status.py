@@ -34,11 +34,11 @@ MEANINGS = {
 """The meaning of each exit status, for the help and for ``docs/reference/exit-statuses.md``."""
 
 FAILURES = "failures.jsonl"
-"""Name of a run's file of failed tests: a line for each failure, of which the last one of a test counts."""
+"""Name of a run's file of failed tests. It has a line for each failure; the last line of a test counts."""
 
 
 class FailureKind(str, Enum):
-    """Why a test or a command failed; where several things failed, the first of these counts."""
+    """Why a test or a command failed; if several things failed, the first of these kinds counts."""
 
     REGRESSION = "regression"
     """A value is lower than it used to be."""
@@ -54,11 +54,11 @@ class FailureKind(str, Enum):
     TEST = "test"
     """Any other reason: a device that does not work, a demand that was not met."""
     NO_VERDICT = "no verdict"
-    """The test was not begun, or the run was cut off before the reason was recorded: another attempt shows it."""
+    """The test did not begin, or the run was cut off before the reason was recorded: another attempt will show it."""
 
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-# Table: the first kind to which an error belongs is its kind.
+# Table: an error is of the first kind that it belongs to.
 _KINDS: tuple[tuple[FailureKind, tuple[type[BaseException], ...]], ...] = (
     (FailureKind.REGRESSION, (errors.RegressionError,)),
     (FailureKind.UNAVAILABLE, (errors.ReservationError,)),
@@ -85,7 +85,7 @@ _STATUSES = {
 def kind_of_error(
     error: BaseException, default: FailureKind = FailureKind.BAD_INPUT
 ) -> FailureKind:
-    """The kind of failure that an error is; unlisted ones are bad input: it was checked before all else was done."""
+    """The kind of failure of an error; unlisted errors are bad input, which was checked before anything else."""
     if isinstance(error, OSError) and error.errno in _DISK_FULL:
         return FailureKind.INFRASTRUCTURE
     return next((kind for kind, classes in _KINDS if isinstance(error, classes)), default)
@@ -99,12 +99,12 @@ def status_of_error(error: BaseException) -> ExitStatus:
 
 
 def status_of_kinds(kinds: Collection[FailureKind]) -> ExitStatus:
-    """The exit status of a run with some kinds of failures: the status of the most important one."""
+    """The exit status of a run with these kinds of failures: that of the most important kind."""
     return next((status for kind, status in _STATUSES.items() if kind in kinds), ExitStatus.PASSED)
 
 
 def with_trouble(status: ExitStatus) -> ExitStatus:
-    """The exit status of a run whose files a disk did not take: a failed test does not hide this."""
+    """The exit status of a run whose files could not be written; a failed test does not hide this."""
     order = list(_STATUSES.values())
     is_first = status in order and order.index(status) < order.index(ExitStatus.INFRASTRUCTURE)
     if is_first or status is ExitStatus.INTERNAL:

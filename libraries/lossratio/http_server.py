@@ -1,8 +1,8 @@
-"""Servers of HTTP for this machine and its lab: whom they answer, and how long a request may take.
+"""HTTP servers for this machine and its lab: whom they answer, and how long a request may take.
 
 A page in a browser can ask any server that the browser reaches. So a request is refused if a page of another site makes
-it (``Origin``), or if it asks for another name than this machine's (``Host``): a name of somebody else's may lead here.
-With TLS it may ask for any name, as the browser looks for that name in the certificate.
+it (``Origin``), or if it asks for a name other than this machine's (``Host``), because somebody else's name may lead
+here. With TLS, it may ask for any name, because the browser checks that name against the certificate.
 """
 
 import math
@@ -20,13 +20,13 @@ from ipaddress import ip_address
 from typing import Any
 
 MOST_CONNECTIONS = 32
-"""The most connections that are served at a time."""
+"""The most connections that are served at once."""
 REQUEST_SECONDS = 10.0
-"""Seconds from the first byte of a request to its last one."""
+"""The most seconds from the first byte of a request to its last one."""
 SILENT_SECONDS = 30.0
-"""Seconds that a connection may be silent between two requests."""
+"""The most seconds that a connection may be silent between two requests."""
 TOO_SLOW = f"a request takes {REQUEST_SECONDS:g} s at most"
-"""What is answered to one that takes longer."""
+"""The answer to a request that takes longer."""
 _ROOM_SECONDS = 5.0
 _CHUNK = 1 << 16
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(:\d{1,5})?", re.ASCII)
@@ -41,18 +41,18 @@ def is_loopback(address: str) -> bool:
 
 
 class LocalServer(ThreadingHTTPServer):
-    """A server with a thread for each connection, where a `LocalHandler` answers.
+    """A server with a thread for each connection, in which a `LocalHandler` answers.
 
-    It listens at an address and port (0: any that is free), or on a socket that listens already, and closes that. With
-    a context of TLS it speaks nothing else.
+    It listens at an address and port (0: any that is free), or on a socket that already listens, which it closes. With
+    a TLS context, it speaks only TLS.
 
-    If there are too many connections, the one that has waited for its client longest makes room. So clients that say
-    little, slowly, keep nobody out.
+    If there are too many connections, the one that has waited longest for its client is closed. So slow clients keep
+    nobody out.
     """
 
     daemon_threads = True
     request_queue_size = MOST_CONNECTIONS
-    # Some versions of Python let two servers have one port.
+    # Some versions of Python let two servers share a port.
     allow_reuse_port = False
 
     def __init__(
@@ -67,15 +67,16 @@ class LocalServer(ThreadingHTTPServer):
         self._address = address[0].lower()
         self._room = threading.BoundedSemaphore(MOST_CONNECTIONS)
         self._lock = threading.Lock()
-        # Connections that wait for their clients, the longest first, and when a request must be whole.
+        # Connections that wait for their clients, the longest wait first, and the time by which a request must be
+        # complete.
         self._waiting: dict[socket.socket, float] = {}
         super().__init__(address, handler)
 
     def is_own(self, host: str) -> bool:
         """Whether a name or an address can be this machine's, and nobody else's.
 
-        An address in a request is the one that its client has connected to, so any is; but on the loopback address
-        nobody asks for another one. With TLS the certificate says whose it is.
+        An address in a request is the address that its client has connected to, so any address can be; but on the
+        loopback address, nobody asks for another one. With TLS, the certificate says whose name it is.
         """
         if self._tls is not None:
             return True
@@ -91,7 +92,7 @@ class LocalServer(ThreadingHTTPServer):
         return asked.is_loopback or not on_loopback
 
     def wait_for(self, connection: socket.socket, seconds: float = math.inf) -> None:
-        """Notes that a connection waits for its client, which may take this many seconds from now on."""
+        """Notes that a connection waits for its client, which may take this many seconds from now."""
         with self._lock:
             self._waiting.pop(connection, None)
             self._waiting[connection] = time.monotonic() + seconds
@@ -103,7 +104,7 @@ class LocalServer(ThreadingHTTPServer):
 
     @contextmanager
     def at_work(self, connection: socket.socket) -> Iterator[None]:
-        """While the answer for a connection is being made, it waits for nobody, and is not cut."""
+        """While its answer is being made, a connection does not wait for its client, and is not cut off."""
         with self._lock:
             self._waiting.pop(connection, None)
         try:
@@ -112,7 +113,7 @@ class LocalServer(ThreadingHTTPServer):
             self.wait_for(connection)
 
     def server_bind(self) -> None:
-        """Binds to its address, or takes the socket that listens already."""
+        """Binds to its address, or takes over the socket that already listens."""
         if self._listener is None:
             super().server_bind()
             return
@@ -126,7 +127,7 @@ class LocalServer(ThreadingHTTPServer):
         connection, client = super().get_request()
         if self._tls is None:
             return connection, client
-        # Its own thread makes the handshake as it reads, so that no client keeps others waiting.
+        # The connection's own thread makes the handshake while reading, so that no client keeps others waiting.
         secured = self._tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
         return secured, client
 
@@ -150,23 +151,23 @@ class LocalServer(ThreadingHTTPServer):
             self._forget(request)
 
     def service_actions(self) -> None:
-        """Ends the requests that take too long; called about twice a second."""
+        """Ends requests that take too long. It is called about twice a second."""
         now = time.monotonic()
         with self._lock:
             late = [connection for connection, end in self._waiting.items() if end < now]
         for connection in late:
-            # Its thread finds the end of the request, and may still answer.
+            # The thread then reads the end of the request, and can still answer.
             _shut(connection, socket.SHUT_RD)
 
     def handle_error(
         self, request: socket.socket | tuple[bytes, socket.socket], client_address: Any
     ) -> None:
-        """Reports a mistake of ours; a client that goes away is none."""
+        """Reports our own mistakes; a client that disconnects is not a mistake."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
     def _has_room(self) -> bool:
-        """Gets room for a connection, at the cost of the one that has waited longest."""
+        """Makes room for a connection by closing the one that has waited longest."""
         if self._room.acquire(blocking=False):
             return True
         with self._lock:
@@ -183,9 +184,9 @@ class LocalServer(ThreadingHTTPServer):
 
 
 def _shut(connection: socket.socket, how: int) -> None:
-    # Its client, or its thread, may have closed it already.
+    # The client or the thread may already have closed it.
     with suppress(OSError):
-        # A socket of TLS would go on without TLS after its own shutdown.
+        # A TLS socket would go on without TLS after its own shutdown.
         socket.socket.shutdown(connection, how)
 
 
@@ -196,7 +197,7 @@ class LocalHandler(BaseHTTPRequestHandler):
     server: LocalServer
 
     def version_string(self) -> str:
-        """What it calls itself."""
+        """The name that the server gives itself."""
         return "lossratio"
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -216,7 +217,7 @@ class LocalHandler(BaseHTTPRequestHandler):
         super().handle_one_request()
 
     def parse_request(self) -> bool:
-        """Reads the request without its contents; if it cannot be accepted, answers why."""
+        """Reads the request without its contents; if it cannot be accepted, the answer says why."""
         if not super().parse_request():
             return False
         refusal = self._refusal()
@@ -229,7 +230,7 @@ class LocalHandler(BaseHTTPRequestHandler):
         return False
 
     def discard_contents(self) -> None:
-        """Reads what is left of a request that was refused: its client reads the answer when all of it is sent."""
+        """Reads the rest of a refused request: the client reads the answer only after sending everything."""
         if "Content-Length" not in getattr(self, "headers", ()):
             return
         with suppress(OSError):
@@ -238,7 +239,7 @@ class LocalHandler(BaseHTTPRequestHandler):
                 pass
 
     def end_headers(self) -> None:
-        """Ends the header of an answer, which pages of other sites must not make use of."""
+        """Ends the header of an answer, which pages of other sites must not use."""
         self.send_header("Cache-Control", "no-cache")
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Cross-Origin-Resource-Policy", "same-origin")

@@ -35,7 +35,7 @@ def read_input_file(
     Args:
         path: The file.
         error: The class of errors.
-        most_bytes: How long it may be.
+        most_bytes: The largest size of the file.
         what: Its kind, for errors, e.g. ``the journal``.
 
     Raises:
@@ -62,7 +62,7 @@ def read_input_file(
 
 
 def kind_of_contents(data: bytes) -> str:
-    """What a file's contents are, in words that follow ``it is``, by its beginning."""
+    """What a file contains, judged by its beginning, in words that follow ``it is``."""
     beginning = data[:_LOOKED_AT]
     if not beginning.strip():
         return "empty"
@@ -79,7 +79,7 @@ def kind_of_contents(data: bytes) -> str:
         return "no text"
 
     try:
-        # The last character may be cut off.
+        # The last character may be incomplete.
         codecs.getincrementaldecoder("utf-8")().decode(beginning)
     except ValueError:
         return "no text"
@@ -88,10 +88,10 @@ def kind_of_contents(data: bytes) -> str:
 
 
 def parse_json(data: bytes) -> Any:
-    """Reads strict JSON, which has one meaning only.
+    """Reads strict JSON, which has only one meaning.
 
     Raises:
-        ValueError: If it is not UTF-8 or not JSON, is nested too deep, or has a name twice in one object, a name with
+        ValueError: If it is not UTF-8 or not JSON, is nested too deeply, or has a name twice in one object, a name with
             control characters, a number that JSON does not have (NaN), or half of a surrogate pair.
     """
     try:
@@ -122,12 +122,12 @@ def _no_number(text: str) -> NoReturn:
 
 
 def _opened_at_once(path: str, flags: int) -> int:
-    # Opening a pipe that has no writer would otherwise wait for ever.
+    # Otherwise, opening a pipe without a writer would wait forever.
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 def shown_name(path: object) -> str:
-    """A user's name of something as errors show it: on one line, without characters that move a terminal's cursor."""
+    """A name given by a user, as errors show it: on one line, without characters that move a terminal's cursor."""
     text = str(path)
     if text.isprintable():
         return text

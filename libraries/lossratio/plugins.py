@@ -1,7 +1,7 @@
 """Plug-ins: what other packages add by entry points, such as kinds of DUT and generators.
 
-A plug-in is loaded when its name is asked for. So a broken one is an error for those who use it, and for nobody else.
-How to install lossratio's own optional packages, its *extras*, is here as well.
+A plug-in is loaded when its name is asked for. So a broken plug-in is an error only for the people who use it. The
+module also says how to install lossratio's own optional packages, its *extras*.
 """
 
 import sys
@@ -20,7 +20,7 @@ _DISTRIBUTION = "robotframework-lossratio"
 
 
 def how_to_install(extra: str) -> str:
-    """The command that installs an extra of lossratio, for messages: for an installed lossratio, then for a clone.
+    """The command that installs an extra, for messages: first for an installed lossratio, then for a clone.
 
     Args:
         extra: A name of the optional dependencies in ``pyproject.toml``, e.g. ``history``.
@@ -37,25 +37,25 @@ class PluginGroup:
     what: str
     """What a plug-in of the group is, for messages, e.g. ``kind of DUT``."""
     error: type[LossRatioError]
-    """What to raise."""
+    """The class of errors that the group raises."""
     base: str
-    """The public name of the class that a plug-in is of, or a subclass of, e.g. ``lossratio.dut.Dut``."""
+    """The public name of the class that plug-ins belong to, or are subclasses of, e.g. ``lossratio.dut.Dut``."""
     own: tuple[EntryPoint, ...] = ()
     """Entry points of lossratio itself. A checkout that is not installed has them, too."""
 
     def names(self) -> tuple[str, ...]:
-        """Names of all plug-ins, in alphabetical order; none is loaded for that."""
+        """Names of all plug-ins, in alphabetical order; reading them loads no plug-in."""
         return tuple(sorted({entry.name for entry in self._entries()}))
 
     def added(self) -> tuple[EntryPoint, ...]:
-        """The entry points of other packages, by package and name; none is loaded for that."""
+        """The entry points of other packages, by package and name; reading them loads no plug-in."""
         return tuple(sorted(_installed(self.name, tuple(sys.path)), key=_package_and_name))
 
     def find(self, name: str) -> EntryPoint:
-        """The entry point of a name.
+        """The entry point with a name.
 
         Raises:
-            LossRatioError: Of the group's class (`error`), if there is none of this name, or there are several.
+            LossRatioError: Of the group's class (`error`), if this name has no entry point, or several.
         """
         entries = {entry.value: entry for entry in self._entries() if entry.name == name}
         if not entries:
@@ -74,12 +74,12 @@ class PluginGroup:
         """Imports a plug-in.
 
         Raises:
-            LossRatioError: Of the group's class (`error`), if `find` has no answer, or it cannot be imported.
+            LossRatioError: Of the group's class (`error`), if `find` raises it, or the plug-in cannot be imported.
         """
         entry = self.find(name)
         try:
             return entry.load()
-        # Importing somebody else's code may raise anything.
+        # Importing other people's code may raise anything.
         except Exception as cause:
             raise self.broken(
                 entry, f"cannot be loaded: {type(cause).__name__}: {cause}"
@@ -89,8 +89,8 @@ class PluginGroup:
         """Imports a plug-in that is a class, a subclass of the group's `base`.
 
         Raises:
-            LossRatioError: Of the group's class (`error`), as in `load`; or if it is not such a class, or lacks
-                methods.
+            LossRatioError: Of the group's class (`error`), as in `load`; or if the plug-in is not such a class, or
+                lacks methods.
         """
         loaded = self.load(name)
         if not (isinstance(loaded, type) and issubclass(loaded, base)):
@@ -102,7 +102,7 @@ class PluginGroup:
         """Imports a plug-in that is an object of the group's `base`.
 
         Raises:
-            LossRatioError: Of the group's class (`error`), as of `load`; or if it is not such an object.
+            LossRatioError: Of the group's class (`error`), as in `load`; or if the plug-in is not such an object.
         """
         loaded = self.load(name)
         if not isinstance(loaded, base):
@@ -110,23 +110,23 @@ class PluginGroup:
         return loaded
 
     def check_methods(self, name: str, loaded: object) -> None:
-        """Makes sure that a plug-in has all methods that its base leaves to it.
+        """Makes sure that a plug-in has all methods that its base requires.
 
         Raises:
-            LossRatioError: Of the group's class (`error`), if it lacks some.
+            LossRatioError: Of the group's class (`error`), if it lacks one.
         """
         missing = ", ".join(sorted(getattr(loaded, "__abstractmethods__", ())))
         if missing:
             raise self.broken(self.find(name), f"lacks what every {self.what} has: {missing}")
 
     def broken(self, entry: EntryPoint, problem: str) -> LossRatioError:
-        """The error that a plug-in is unfit, which names its distribution; `problem` is the rest of the sentence."""
+        """The error for an unfit plug-in. It names the distribution; `problem` is the rest of the sentence."""
         return self.error(
             f"The {self.what} {entry.name!r} of {distribution_of(entry)} ({entry.value}) {problem}."
         )
 
     def unknown(self, name: str, names: Sequence[str]) -> str:
-        """The message that there is no plug-in of a name, with those that there are, and the nearest one."""
+        """The message that no plug-in has a name. It lists the names of the plug-ins, and suggests the nearest one."""
         return f"There is no {self.what} {name!r}; there are {names_near(name, names)}"
 
     def _entries(self) -> tuple[EntryPoint, ...]:
@@ -145,12 +145,12 @@ def plugin_group(
     """Declares a group, with lossratio's own plug-ins.
 
     Args:
-        name: See `PluginGroup`, as for `what`, `error` and `base`.
+        name: See `PluginGroup`, also for `what`, `error` and `base`.
         what: Likewise.
         error: Likewise.
         base: Likewise.
         room: The package that has lossratio's own plug-ins, e.g. ``lossratio.dut``.
-        own: The place of each of them in that package by name, e.g. ``{"ovs": "ovs:OpenVswitch"}``.
+        own: The place of each plug-in in that package, by name, e.g. ``{"ovs": "ovs:OpenVswitch"}``.
     """
     entries = (EntryPoint(key, f"{room}.{place}", name) for key, place in own.items())
     return PluginGroup(name, what, error, base, tuple(entries))
@@ -167,7 +167,7 @@ def _installed(group: str, _path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
 
 
 def distribution_of(entry: EntryPoint) -> str:
-    """Name and version of the distribution that an entry point is of, e.g. ``our-duts 1.0``."""
+    """Name and version of the distribution that an entry point belongs to, e.g. ``our-duts 1.0``."""
     if entry.dist is None:
         return "lossratio"
     return f"{entry.dist.name} {entry.dist.version}"

@@ -1,4 +1,4 @@
-"""A plugin of pytest: benchmarks of the data plane together with other tests.
+"""A pytest plugin: benchmarks of the data plane together with other tests.
 
 A topology file is named on the command line, ``--lossratio-topology FILE``, or in pytest's settings as
 ``lossratio_topology``. Then a test measures with the fixture ``lossratio``, and asserts what it wants of the result::
@@ -8,7 +8,7 @@ A topology file is named on the command line, ``--lossratio-topology FILE``, or 
         assert result.throughput("QUICK_NDR") > 50_000
 
 A test that needs more than the testbed has, e.g. ``cores=4`` on a machine with two CPUs, is skipped, with the reason.
-The report of a failed test, and the properties of a test in JUnit files, have the results.
+The results are in the report of a failed test, and in the properties of tests in JUnit files.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def lossratio_testbed(pytestconfig: pytest.Config) -> Iterator[OpenTestbed]:
-    """The testbed of all tests, which opens with the first test that measures."""
-    # Imported here, as most runs of pytest measure nothing.
+    """The testbed of all tests. The first test that measures opens it."""
+    # Imported here, because most runs of pytest measure nothing.
     from lossratio.measurements.open_testbed import open_testbed
 
     given = pytestconfig.getoption("lossratio_topology")
@@ -72,7 +72,7 @@ def lossratio_testbed(pytestconfig: pytest.Config) -> Iterator[OpenTestbed]:
 
 @pytest.fixture
 def lossratio(lossratio_testbed: OpenTestbed, request: pytest.FixtureRequest) -> OpenTestbed:
-    """The testbed, for one test: it measures, and its results go into the report of the test."""
+    """The testbed for one test. Its results go into the report of the test."""
     request.node.stash[_BEFORE] = len(lossratio_testbed.results)
     return lossratio_testbed
 
@@ -81,7 +81,7 @@ def lossratio(lossratio_testbed: OpenTestbed, request: pytest.FixtureRequest) ->
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds the results of a test to its report, before it is made; skips one that the testbed is too small for."""
+    """Adds the results of a test to its report before that is made; skips a test that needs a larger testbed."""
     if call.excinfo is not None and "lossratio_testbed" in getattr(item, "fixturenames", ()):
         from lossratio.errors import NotMeasuredHereError
 

@@ -1,6 +1,7 @@
-"""Quantities of requests: how a value is read, how it is written, and the unit at the end of its name in files.
+"""Quantities of requests: how values are read and written, and the unit at the end of their names in files.
 
-A field of a request has one of these types. Keywords, methods, checks, journals, result files and schema follow.
+Each field of a request has one of these types. Keywords, methods, checks, journals, result files and the schema follow
+from it.
 """
 
 from collections.abc import Callable, Sequence
@@ -58,7 +59,7 @@ Repeats = Annotated[int, Field(ge=1)]
 
 
 def quantity_of(annotation: Any, metadata: Sequence[Any] = ()) -> Quantity | None:
-    """The quantity of a field of pydantic, also if it may be None; None: a plain value."""
+    """The quantity of a pydantic field, also if the field may be None; None: a plain value."""
     own = next((item for item in metadata if isinstance(item, Quantity)), None)
     parts = (quantity_of(part, getattr(part, "__metadata__", ())) for part in get_args(annotation))
     return own or next((part for part in parts if part is not None), None)

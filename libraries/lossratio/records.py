@@ -24,7 +24,7 @@ from lossratio.units import l1_bandwidth
 class FileModel(BaseModel):
     """A part of a file: immutable, without unknown fields, described in its schema by the docstrings of its fields."""
 
-    # Validators are built when they are needed: a run needs few of all parts of all files.
+    # Validators are built when they are needed, because a run needs only a few parts of the files.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     @classmethod
@@ -57,9 +57,9 @@ _OF_PYDANTIC = (
 
 
 def left_out_if_empty(*names: str) -> Any:
-    """Leaves fields out of files where they are empty: then files of earlier versions, which are continued, are alike.
+    """Leaves empty fields out of files, so that they are like files of earlier versions, which may be continued.
 
-    A class calls it once, with all of them.
+    A class calls it once, with all such fields.
     """
 
     # With a type of the return value, pydantic's schema would have no fields.
@@ -81,9 +81,10 @@ def with_docstrings(schema: dict[str, Any], kind: type) -> dict[str, Any]:
 
 
 def docstrings_of_fields(kind: type) -> dict[str, str]:
-    """What each field of a class is: its description, or else its docstring, also in a base.
+    """What each field of a class is: its description, or else its docstring, also from a base class.
 
-    pydantic would read the docstrings as it makes the class: a quarter of the time in which the library is imported.
+    pydantic would read the docstrings while it makes the class, which takes a quarter of the time of importing the
+    library.
     """
     stated = {
         name: one.description
@@ -105,7 +106,7 @@ def docstrings_of_fields(kind: type) -> dict[str, str]:
 def _docstrings(module: str) -> dict[tuple[str, str], str]:
     """The docstrings of fields by class and field."""
     loaded = sys.modules[module]
-    # No line where there is no source, as of `object`. `inspect.getsource` first looks at every module that is loaded.
+    # There are no lines without source, as for `object`. `inspect.getsource` would first look at every loaded module.
     lines = linecache.getlines(getattr(loaded, "__file__", None) or "", vars(loaded))
     tree = ast.parse("".join(lines))
     found = {}
@@ -116,7 +117,7 @@ def _docstrings(module: str) -> dict[tuple[str, str], str]:
 
 
 def _documented(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
-    """The fields with a docstring in the body of a class, also those that it declares for type checkers only."""
+    """The fields with a docstring in the body of a class, including fields that it declares only for type checkers."""
     for field, after in pairwise(body):
         match field, after:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
@@ -130,7 +131,7 @@ def _documented(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
 
 
 UtcTime = Annotated[AwareDatetime, AfterValidator(lambda time: time.astimezone(timezone.utc))]
-"""A moment; it is written as RFC 3339 in UTC."""
+"""A point in time; it is written as RFC 3339 in UTC."""
 Ratio = Annotated[float, Field(ge=0.0, le=1.0)]
 """A share of a whole, 0 to 1; not per cent."""
 Seconds = Annotated[float, Field(ge=0.0)]
@@ -156,8 +157,7 @@ def make_rate(per_interface: float, *, factor: float, frame_size: float) -> Rate
     Args:
         per_interface: Frames per second of each transmitting interface.
         factor: Ratio of the aggregate to the rate per interface.
-        frame_size: Bytes of a frame on average, with the frame check sequence and the bytes that
-            encapsulation adds.
+        frame_size: Average bytes of a frame, with the frame check sequence and the bytes that encapsulation adds.
     """
     aggregate = per_interface * factor
     return Rate(

@@ -1,4 +1,4 @@
-"""Files that come with lossratio and have names: topologies, suites; and what a misspelt name may mean."""
+"""Named files that come with lossratio (topologies, suites), and suggestions for misspelt names."""
 
 import os
 import re
@@ -9,29 +9,29 @@ from pathlib import Path
 
 _PACKAGE = Path(__file__).parent
 _MOST_SHOWN = 20
-"""More names than so many are not read in an error."""
+"""Nobody reads more names than this in an error."""
 
 
 @dataclass(frozen=True)
 class Shipped:
-    """One kind of such files."""
+    """A kind of files that come with lossratio."""
 
     folder: str
-    """The folder of the package."""
+    """Their folder in the package."""
     suffix: str
-    """What their names lack as names of files."""
+    """The ending that names of files add to these names."""
     is_there: Callable[[str | Path], bool]
-    """Whether the user has such a file, which goes before one that comes with lossratio."""
+    """Whether the user has such a file, which takes precedence over a file that comes with lossratio."""
 
     def path(self, name: str | Path, folder: Path = Path()) -> Path:
-        """The user's file in a folder; where there is none, the one that comes with lossratio by this name, if any."""
+        """The user's file in a folder, or else the file of this name that comes with lossratio, if there is one."""
         # Unlike Path, os.path has an answer for a name that is too long for a file.
         if str(name) in self.names() and not self.is_there(folder / name):
             return _PACKAGE / self.folder / f"{name}{self.suffix}"
         return folder / name
 
     def name(self, path: Path) -> str:
-        """The name of a file that comes with lossratio, which means the same on every machine; else its path."""
+        """The name of a file that comes with lossratio, which means the same on every machine; otherwise the path."""
         if path.parent == _PACKAGE / self.folder:
             return path.stem
         return str(path)
@@ -41,11 +41,11 @@ class Shipped:
         return path.resolve().parent == (_PACKAGE / self.folder).resolve()
 
     def names(self) -> tuple[str, ...]:
-        """The names that there are."""
+        """The names of all these files."""
         return tuple(sorted(path.stem for path in (_PACKAGE / self.folder).glob(f"*{self.suffix}")))
 
     def hint(self, name: str | Path) -> str:
-        """For the error that there is no such file: what may be meant, if a name is given and no path."""
+        """For the error that there is no such file: what may be meant, if the user gave a name and not a path."""
         if not all(part.isalnum() for part in re.split("[-_]", str(name))):
             return ""
         for other in (TOPOLOGIES, SUITES):
@@ -64,14 +64,14 @@ SUITES = Shipped("suites", ".robot", os.path.exists)
 
 
 _NEAR = 0.75
-"""How alike two names are at least, of which one may be meant by the other: as `difflib` measures it, 0 to 1."""
+"""How similar two names must be for one to be suggested for the other, as `difflib` measures it, 0 to 1."""
 _SHORTEST_PART = 3
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The one of some names that another may mean: misspelt, shortened, or with letters exchanged; None: none is near.
+    """The name that a misspelt or shortened name, or one with swapped letters, may mean; None: no name is near.
 
-    A name that is only a bit alike is none: an answer that is far from what was meant is worse than none.
+    A name that is only a bit similar is not suggested: a wrong suggestion is worse than none.
     """
     known = {each.casefold(): each for each in names}
     asked = name.casefold()
@@ -91,7 +91,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """The question whether the nearest of some names is meant, behind a blank; empty if none is near."""
+    """The question whether the nearest name is meant, after a blank; empty if no name is near."""
     meant = nearest(name, names)
     if meant is not None:
         return f" Did you mean {meant!r}?"
@@ -99,5 +99,5 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
 
 
 def names_near(name: str, names: Iterable[str]) -> str:
-    """The end of a sentence that lists the names that there are, with the question whether the nearest is meant."""
+    """The end of a sentence that lists the valid names, with the question whether the nearest one is meant."""
     return f"{', '.join(names := list(names))}.{did_you_mean(name, names)}"

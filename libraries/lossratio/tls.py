@@ -1,4 +1,4 @@
-"""TLS of our servers: a certificate that the user has, or one that is made now and that nobody else has signed."""
+"""TLS of our servers: a certificate of the user, or a self-signed one that is made now."""
 
 import datetime
 import socket
@@ -19,7 +19,7 @@ _CLOCKS_DIFFER = datetime.timedelta(days=1)
 
 
 def given_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
-    """The TLS of a server with a certificate and its key; None: both are in one file.
+    """The TLS of a server with a certificate and its key; if the key is None, both are in one file.
 
     Raises:
         TopologyError: If they cannot be read, do not belong together, or are encrypted.
@@ -41,7 +41,7 @@ def given_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
 
 
 def made_context(address: str) -> ssl.SSLContext:
-    """The TLS of a server on an address, with a certificate for this machine that is made now, and signed by itself."""
+    """The TLS of a server on an address, with a self-signed certificate for this machine that is made now."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "lossratio")])
     names: list[x509.GeneralName] = [x509.DNSName("localhost"), x509.DNSName(socket.gethostname())]
@@ -62,7 +62,7 @@ def made_context(address: str) -> ssl.SSLContext:
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
 
-    # The ssl module only reads files; this one is its owner's alone, and gone at once.
+    # The ssl module only reads files. Only the owner can read this one, and it is deleted at once.
     with tempfile.NamedTemporaryFile() as file:
         file.write(private + certificate.public_bytes(serialization.Encoding.PEM))
         file.flush()

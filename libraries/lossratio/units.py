@@ -18,7 +18,7 @@ _FRAME_RATE = re.compile(_NUMBER + rf"([kKMG]?)\s*({_FRAME_UNIT}|{_CONNECTION_UN
 _BARE_GIGA = re.compile(_NUMBER + r"G\s*")
 _OF_BITS = re.compile(r".*[0-9]\s*[kKMG]?(?:bps|bits?|bits?/s|b/s)\s*", re.IGNORECASE)
 _LEAST_BARE = 1000.0
-"""A smaller rate needs its unit: ``20`` is meant as 20 kfps or 20 Mfps as often as not."""
+"""A smaller rate needs its unit, because people often write ``20`` for 20 kfps or 20 Mfps."""
 _BIT_RATE = re.compile(_NUMBER + r"([kKMG]?)\s*(?:bps|bit/s|b/s)?\s*")
 _RATIO = re.compile(_NUMBER + r"(%?)\s*")
 _LARGEST_FLOAT = sys.float_info.max
@@ -30,19 +30,19 @@ L1_OVERHEAD = 20
 
 @dataclass(frozen=True)
 class Unit:
-    """The unit of a measured quantity, and which of two values is the better one."""
+    """The unit of a measured quantity, and which of two values is better."""
 
     name: str
     """The unit as in texts and tables, e.g. ``fps``, ``frames`` or ``s``."""
     lower_is_better: bool = False
-    """Whether the lower of two values is the better one, as with times and losses."""
+    """Whether the lower of two values is better, as with times and losses."""
 
     def is_better(self, change: float) -> bool:
-        """Whether a change (new value minus old value, or that over the old value; not zero) is for the better."""
+        """Whether a change (new minus old value, absolute or relative to the old value; not zero) is for the better."""
         return (change < 0.0) is self.lower_is_better
 
     def format(self, value: float) -> str:
-        """Writes a value with five digits at least, e.g. ``50.250 kfps``, ``0.0125 s`` or ``12,345 frames``."""
+        """Writes a value with at least five digits, e.g. ``50.250 kfps``, ``0.0125 s`` or ``12,345 frames``."""
         if self.name == FRAMES_PER_SECOND.name:
             return format_frame_rate(value)
         if value >= 10_000:
@@ -51,7 +51,7 @@ class Unit:
 
 
 FRAMES_PER_SECOND = Unit("fps")
-"""The unit of rates; its values are per interface where nothing else is said."""
+"""The unit of rates; values are per interface unless stated otherwise."""
 
 
 def parse_frame_rate(text: str | float) -> float:
@@ -60,8 +60,7 @@ def parse_frame_rate(text: str | float) -> float:
     Connections per second are read in the same way (``10 kcps``): each is opened by one frame.
 
     Raises:
-        ValueError: If it is not a positive rate, may be a link's bit rate, or is a text of less than 1000 without a
-            unit.
+        ValueError: If it is not a positive rate, may be a link's bit rate, or is a text below 1000 without a unit.
     """
     what, example = "a frame rate", "10 kpps"
     if _BARE_GIGA.fullmatch(str(text)):
@@ -80,7 +79,7 @@ def parse_frame_rate(text: str | float) -> float:
 
 
 def check_unit_of(rate: float, *, has_unit: bool) -> None:
-    """Refuses a small frame rate without a unit, where kfps or Mfps are as likely to be meant.
+    """Refuses a small frame rate without a unit, because kfps or Mfps may be meant.
 
     Args:
         rate: Frames per second.
@@ -146,7 +145,7 @@ def parse_duration(text: str | float) -> float:
     Raises:
         ValueError: If it is not a positive, finite duration.
     """
-    # Imported here: importing Robot Framework takes longer than many commands run.
+    # Imported here, because importing Robot Framework takes longer than many commands do.
     from robot.utils import timestr_to_secs
 
     # YAML's `yes` is True, which is 1 to Python, and must not be one second.
@@ -193,7 +192,7 @@ def format_target(ratio: float) -> str:
 
 
 def format_limits(least: float, most: float) -> str:
-    """Writes both ends of an interval with two digits, rounded outwards: they hold the computed one."""
+    """Writes both ends of an interval with two digits, rounded outwards, so that it contains the computed one."""
     return f"{_rounded(least, ROUND_FLOOR)} to {format_most(most)}"
 
 
@@ -208,7 +207,7 @@ def counted(number: int, what: str, several: str | None = None) -> str:
     Args:
         number: The number.
         what: What one of them is called.
-        several: What several are called; None: the same with an s.
+        several: What several of them are called; None: the same word with an s.
     """
     if number == 1:
         return f"1 {what}"
@@ -241,7 +240,7 @@ def format_precise_time(seconds: float) -> str:
     """Writes a time with five digits, e.g. ``12.345 ms``, or ``150.25 s`` from 10 s on."""
     if seconds >= 10.0:
         return f"{seconds:.5g} s"
-    # Less than a picosecond is what rounding leaves of a standard deviation.
+    # A standard deviation of less than a picosecond is only a rounding error.
     return f"{round(1000.0 * seconds, 9):.5g} ms"
 
 
@@ -268,14 +267,14 @@ def _parse_scaled(text: str | float, pattern: re.Pattern[str], what: str, exampl
 
 
 def _with_point(text: object) -> str:
-    """How a number with a comma is written, behind a blank; empty if the text has none."""
+    """How to write a number that has a comma, after a blank; empty if the text has no comma."""
     if "," not in str(text):
         return ""
     return " Write numbers with a point for fractions and without commas: 1.5, 100000 or 100_000."
 
 
 def _rounded(value: float, rounding: str) -> str:
-    # The shortest digits of a number: 1e-5 as a sum of powers of two is above 1e-5.
+    # The shortest digits of a number, because the binary form of 1e-5 is slightly above 1e-5.
     return f"{float(Context(prec=2, rounding=rounding).create_decimal(repr(float(value)))):.2g}"
 
 

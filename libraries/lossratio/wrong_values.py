@@ -1,4 +1,4 @@
-"""Says in plain English what is wrong with a value that pydantic refused; texts of a certain form."""
+"""Says in plain English what is wrong with a value that pydantic refused; and texts of a certain form."""
 
 import re
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ _BOUNDS = {
     "less_than": ("lt", "below"),
     "less_than_equal": ("le", "at most"),
 }
-"""How a bound is said, by the kind of error: its name in pydantic's context, and the words before it."""
+"""How a bound is put into words, by the kind of error: its name in pydantic's context, and the words before it."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class Like:
     pattern: str
     """The regular expression that the text matches."""
     words: str
-    """What such a text is, behind ``must be``, with an example."""
+    """What such a text is, in words that follow ``must be``, with an example."""
     most: int | None = None
-    """The most characters that it has; None: the pattern says so."""
+    """The largest number of characters; None: the pattern sets it."""
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -109,7 +109,7 @@ def in_words(wrong: Mapping[str, Any], *, of_yaml: bool = False) -> str:
     said = f"{_requirement(wrong)}, not {shown_value(value)}"
     if of_yaml and kind in ("string_type", "literal_error", "enum"):
         said += _quotes_for(value)
-    # A choice among names, of an enumeration or a union, lists them.
+    # The error for a choice among names, in an enumeration or a union, lists the names.
     names = re.findall(r"'([^']+)'", str(wrong.get("ctx", {}).get("expected", "")))
     return said + ("." + meant if (meant := did_you_mean(str(value), names)) else "")
 

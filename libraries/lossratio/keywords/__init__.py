@@ -2,8 +2,8 @@
 
 The long name ``lossratio.keywords.LossRatio`` means the same library.
 
-Each name is imported when it is asked for: the library needs every kind of measurement, and a package with a kind of
-its own may import this face.
+Each name is imported on first use: the library needs every kind of measurement, and a package that adds a kind may
+import this module.
 """
 
 from importlib import import_module

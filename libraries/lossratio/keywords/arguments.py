@@ -35,7 +35,7 @@ class FrameRate(float):
     """A frame rate, in frames per second per transmitting interface."""
 
     counts_connections: bool = False
-    """Whether it was written as connections per second, such as ``10 kcps``."""
+    """Whether the rate was written as connections per second, such as ``10 kcps``."""
 
 
 class Share(float):
@@ -114,7 +114,7 @@ def to_frame_size(value: str | int) -> FrameSize:
 
 
 def to_test_result(value: object) -> TestResult:
-    """A result: what a keyword that measures returned, such as ``${ndr}``."""
+    """A result that a measuring keyword returned, such as ``${ndr}``."""
     if isinstance(value, TestResult):
         return value
     raise ValueError(
@@ -170,7 +170,7 @@ def to_frame_sizes(value: str | Sequence[str | int]) -> FrameSizes:
 
 
 def to_goal_set(value: str) -> GoalSet:
-    """Search goals that are searched for at once: the name of a set, presets by name, or a file of your own.
+    """Search goals of one search: the name of a set, names of presets, or a file of your own.
 
     | =Value=               | =What it is= |
     | ``csit``              | ``NDR`` and ``PDR``, comparable with FD.io CSIT's numbers |
@@ -186,10 +186,10 @@ def to_goal_set(value: str) -> GoalSet:
 
 
 def typed_keyword(name: str | None = None) -> Callable[[FunctionT], FunctionT]:
-    """Marks a method as a keyword whose arguments have the types of its annotations, None left out of them.
+    """Marks a method as a keyword whose arguments have the types of its annotations, without None.
 
-    For a type of our own, Robot Framework shows why a value does not convert. For a union with None it shows only that
-    the value does not. An argument with the default None may be None nevertheless.
+    For a type of ours, Robot Framework shows why a value cannot be converted. For a union with None, it shows only that
+    the value cannot be. An argument whose default is None may still be None.
     """
 
     def mark(method: FunctionT) -> FunctionT:
@@ -209,10 +209,10 @@ def typed_keyword(name: str | None = None) -> Callable[[FunctionT], FunctionT]:
 
 
 def with_option_values(method: FunctionT) -> FunctionT:
-    """Shows the options of all built-in kinds of DUT as arguments of a keyword that takes any by name.
+    """Shows the options of all built-in kinds of DUT as arguments of a keyword that takes any named argument.
 
-    Editors complete them then, and show their types. Values are handed over as they are: the kind reads them, and
-    refuses arguments of other kinds. OPTIONS in the keyword's documentation stands for their names.
+    Editors then complete the options and show their types. Values are passed on unchanged: the kind reads them, and
+    refuses options of other kinds. OPTIONS in the keyword's documentation stands for their names.
     """
     values = types_of_options()
     signature = inspect.signature(method)

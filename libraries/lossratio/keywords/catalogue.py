@@ -1,4 +1,4 @@
-"""Expands suites: one test becomes a test for each frame size, number of cores and NIC model."""
+"""Expands suites: each test becomes one test per frame size, number of cores and NIC model."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,17 +33,17 @@ _LINKS = {1: "single", 2: "double"}
 @dataclass(frozen=True)
 class _Setting:
     name: str = ""
-    """What distinguishes it from other settings; empty if there is only one."""
+    """What distinguishes this setting from the others; empty if it is the only one."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Values of variables, by their names."""
     tags: tuple[str, ...] = ()
     """Tags of its tests."""
     values: Mapping[str, str] = field(default_factory=dict)
-    """Those of the variables that the suite's metadata lists."""
+    """The variables that the suite's metadata lists."""
     arguments: tuple[str, ...] = ()
-    """Arguments of its set-up, instead of arguments of the same names."""
+    """Arguments of its set-up, which replace arguments of the same names."""
     place: str = ""
-    """That part of the name which is about the testbed: the model of the NIC."""
+    """The part of the name that describes the testbed: the NIC model."""
 
 
 class Catalogue(SuiteVisitor):  # type: ignore[misc]
@@ -52,22 +52,22 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
     Use it as ``robot --prerunmodifier lossratio.keywords.Catalogue:topologies/lab.yaml tests/performance``.
 
     A test whose name has ``${FRAME_SIZE}`` in it becomes one test for each frame size in the suite's metadata
-    ``Frame Sizes``, or `FRAME_SIZES`. A suite with metadata ``Cores`` is made for each of these numbers of cores
-    (``${CORES}``); others have ``1``. A suite with other metadata that is a variable in names of its tests, such as
-    ``Tunnels`` (``${TUNNELS}``), is made for each of these values. With a topology, the suite is made for each NIC
-    model that the DUTs on the path have, with as many parallel links as the suite's set-up asks for (``links=2``);
-    ``${NIC}``, ``${DUTS}`` and ``${TOPOLOGY}`` are set, and tests get FD.io CSIT's tags for topology and NIC. Where a
-    suite is made more than once, each is a suite of its own within it.
+    ``Frame Sizes``, or `FRAME_SIZES`. A suite with the metadata ``Cores`` is made once for each number of cores
+    (``${CORES}``); other suites have ``1``. If other metadata is a variable in the names of the tests, such as
+    ``Tunnels`` (``${TUNNELS}``), the suite is made once for each of its values. With a topology, the suite is made for
+    each NIC model of the DUTs on the path, with as many parallel links as its set-up requests (``links=2``);
+    ``${NIC}``, ``${DUTS}`` and ``${TOPOLOGY}`` are set, and tests get FD.io CSIT's tags for topology and NIC. If a
+    suite is made more than once, each copy becomes a child suite.
 
     Metadata such as ``Variant 20k`` lists tags and arguments of the set-up: the suite is made for each such name
-    (``${VARIANT}``), with these instead of the set-up's own, e.g. ``scale routes=20000``. ``Algorithms none`` does the
-    same for a value of ``Algorithms``. On a path without DUTs
-    (``duts=0``) suites become their twins: the TG alone, with ``-tg`` in their names and the tag ``trex``, as in CSIT.
+    (``${VARIANT}``), and these replace the set-up's own, e.g. ``scale routes=20000``. ``Algorithms none`` does the same
+    for a value of ``Algorithms``. On a path without DUTs (``duts=0``), suites measure the TG alone, with ``-tg`` in
+    their names and the tag ``trex``, as in CSIT.
 
-    Variables are replaced as Robot Framework itself does, in names, tags and the arguments of the suite's set-up, so a
-    suite also runs without this: once, with the variables' values.
+    Variables in names, tags and the arguments of the suite's set-up are replaced as Robot Framework itself does it. So
+    a suite also runs without this modifier: once, with the variables' values.
 
-    A wrong argument is one error, and no test runs: Robot Framework would run the suites as they are otherwise.
+    A wrong argument is one error, and no test runs. Otherwise, Robot Framework would run the suites unexpanded.
     """
 
     def __init__(
@@ -78,13 +78,13 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
         duts: str | None = None,
         nic: str | None = None,
     ) -> None:
-        """Takes the arguments of a command line; lists are separated by commas.
+        """Takes the arguments from the command line; items of lists are separated by commas.
 
         Args:
             topology: The topology file.
-            frame_sizes: Frame sizes to take instead of the suites' own, e.g. ``64B,IMIX``.
-            cores: Numbers of cores to take instead of the suites' own, e.g. ``1,2``.
-            duts: Through how many DUTs the path goes; None: through all.
+            frame_sizes: Frame sizes that replace the suites' own, e.g. ``64B,IMIX``.
+            cores: Numbers of cores that replace the suites' own, e.g. ``1,2``.
+            duts: How many DUTs the path goes through; None: all.
             nic: The NIC model; None: all models that have a path.
         """
         self._expander: SuiteExpander | None = None
@@ -105,7 +105,7 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
 
 
 def _check_arguments(*arguments: str | None) -> None:
-    """Checks arguments as Robot Framework passes them on: one with a wrong name is just another value."""
+    """Checks arguments as Robot Framework passes them: an argument with a wrong name arrives as just another value."""
     for argument in arguments:
         name, sign, _ = (argument or "").partition("=")
         if sign and name.isidentifier() and not Path(str(argument)).exists():
@@ -121,7 +121,7 @@ def _check_arguments(*arguments: str | None) -> None:
 
 
 class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
-    """The expansion of `Catalogue`, with errors that are raised at once.
+    """The expansion that `Catalogue` makes; it raises errors at once.
 
     Raises:
         TopologyError: If the file does not describe a usable testbed, or has no such path.
@@ -154,7 +154,7 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
             self._expand(suite, settings[0])
             return None
 
-        # Copies by data: a deep copy would copy all parents, too.
+        # Copied through its data, because a deep copy would also copy all parents.
         suites = [
             TestSuite.from_dict({**suite.to_dict(), "name": setting.name}) for setting in settings
         ]
@@ -182,7 +182,7 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
         return settings
 
     def _places(self, suite: TestSuite) -> tuple[_Setting, ...]:
-        """The paths that the suite can be made for; without any, one place with the topology file only."""
+        """The paths that the suite can be made for; if there is none, one place that has only the topology file."""
         if self._topology is None or self._file is None:
             return (_Setting(),)
 
@@ -209,7 +209,7 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
             kept = (arg for arg in suite.setup.args if str(arg).partition("=")[0] not in names)
             suite.setup.args = (*kept, *setting.arguments)
             if setting.variables.get(_DUTS) == "0":
-                # Its loop-back twin: the same traffic, and no DUT.
+                # Its loopback twin: the same traffic without a DUT.
                 kind = _literal_argument(suite, "dut")
                 suite.setup.args = (
                     *(arg for arg in suite.setup.args if _KEPT.match(str(arg))),
@@ -232,13 +232,13 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
 
 
 def _distinguish(suites: Sequence[TestSuite], settings: Sequence[_Setting]) -> None:
-    """Gives suites of one file identities of their own, which do not depend on how many of them there are."""
+    """Gives the suites of one file distinct identities, which do not depend on the number of suites."""
     names = [
         (setting.place, test.name)
         for suite, setting in zip(suites, settings, strict=True)
         for test in suite.tests
     ]
-    # Names of tests usually have all that distinguishes their suites, apart from the NIC.
+    # Apart from the NIC, names of tests usually contain everything that distinguishes their suites.
     are_told_by_names = len(set(names)) == len(names)
     for suite, setting in zip(suites, settings, strict=True):
         variation = setting.place if are_told_by_names else setting.name
@@ -262,9 +262,9 @@ def _copies(test: TestCase, sizes: Sequence[str], setting: _Setting) -> Iterable
 
 
 def _variants(suite: TestSuite) -> list[dict[str, str]]:
-    """Values of the variables, besides the usual ones, for which a suite is made: every combination.
+    """Every combination of variable values that a suite is made for, besides the usual variables.
 
-    They are the suite's metadata whose names are variables in names of its tests, and its variants.
+    The variables are the suite's variants, and metadata whose names are variables in the names of its tests.
     """
     lists: dict[str, dict[str, None]] = {}
     for name in map(str, suite.metadata):
@@ -282,7 +282,7 @@ def _is_in_names(suite: TestSuite, variable: str) -> bool:
 
 
 def _words(suite: TestSuite, values: Mapping[str, str]) -> tuple[str, ...]:
-    """Tags and arguments that the metadata of a variant or of another value lists."""
+    """The tags and arguments in the metadata of a variant or of another value."""
     return tuple(
         word
         for variable, value in values.items()
@@ -304,7 +304,7 @@ def _place(
 
 
 def _models_with_a_path(topology: Topology, duts: int | None) -> tuple[str | None, ...]:
-    """NIC models of DUT ports for which there is a path; only None if the topology names no models."""
+    """The NIC models of DUT ports that have a path; only None if the topology names no models."""
     ports = (
         port
         for ends in topology.links().values()
@@ -320,7 +320,7 @@ def _models_with_a_path(topology: Topology, duts: int | None) -> tuple[str | Non
 def _paths(
     topology: Topology, duts: int | None, nic: str | None, links: int = 1
 ) -> Sequence[TrafficPath]:
-    """The parallel paths; none where there are not so many."""
+    """The parallel paths; none if there are too few."""
     try:
         return topology.paths(links, duts=duts, nic=nic)
     except TopologyError:
@@ -334,7 +334,7 @@ def _listed(text: str | None) -> tuple[str, ...]:
 
 
 def _literal_argument(suite: TestSuite, name: str) -> str | None:
-    """An argument of the suite's set-up that no variable is in; None: there is none."""
+    """An argument of the suite's set-up that contains no variable; None: there is none."""
     args = suite.setup.args if suite.has_setup else ()
     values = (str(arg).partition("=") for arg in args)
 
@@ -357,5 +357,5 @@ def _variables(values: Mapping[str, str]) -> Variables:
 
 
 def _replaced(text: str, variables: Variables) -> str:
-    """Replaces variables that are known; the others stay for Robot Framework to replace."""
+    """Replaces known variables, and leaves the others to Robot Framework."""
     return str(variables.replace_string(text, ignore_errors=True))

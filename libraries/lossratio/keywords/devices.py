@@ -1,4 +1,4 @@
-"""Keywords that read counters of the devices under test, and that reconfigure the devices."""
+"""Keywords that read the counters of the devices under test, and reconfigure these devices."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -61,19 +61,19 @@ class DeviceKeywords(Keywords):
 
     @typed_keyword("Reconfigure DUTs")
     def reconfigure_duts(self, entries: int = _ENTRIES) -> None:
-        """Adds ``entries`` entries to the forwarding table of each device. None of them matches the test traffic.
+        """Adds ``entries`` entries to the forwarding table of each device.
 
-        The entries are addresses on a bridge, routes on a router, rules in Open vSwitch, and in VPP the entries of its
-        forwarding mode. `Tear Down Testbed` removes them.
+        No entry matches the test traffic. The entries are addresses on a bridge, routes on a router, rules in Open
+        vSwitch, and in VPP the entries of its forwarding mode. `Tear Down Testbed` removes them.
         """
         reconfiguration.reconfigure_duts(self.session.ready_testbed(), entries)
 
     @typed_keyword()
     def use_hook(self, hook: str, keyword: str, *arguments: Any, node: str | None = None) -> None:
-        """Uses a ``keyword`` with its ``arguments`` as the ``hook`` of a black box, until `Tear Down Testbed`.
+        """Makes a ``keyword`` with its ``arguments`` the ``hook`` of a black box, until `Tear Down Testbed`.
 
         It takes precedence over a hook of the topology file. If there are several black boxes on the path, ``node``
-        names one of them; by default, the hook is for all.
+        names one of them; by default, the hook applies to all.
 
         | =Hook=          | =What the keyword does= |
         | ``reset``       | It resets the state that trials leave behind. It is called before each trial. |
@@ -139,8 +139,8 @@ class DeviceKeywords(Keywords):
 
         It first makes a search with a strict ``goal`` (CSIT's: no loss in any trial, 11 s, width 0.1 %). Then traffic
         flows at the relevant lower bound while `Reconfigure DUTs` adds ``entries`` entries, or while your own
-        ``keyword`` runs. The result has the number of lost frames, without those that the generator could not send. It
-        also has the lost time: the time in which that number of frames is sent.
+        ``keyword`` runs. The result has the number of lost frames; frames that the generator could not send do not
+        count. It also has the lost time: how long it takes to send that number of frames.
 
         | `Measure Reconfiguration Loss`    frame_size=64B    entries=10000
         | `Measure Reconfiguration Loss`    frame_size=64B    keyword=Restart The Routing Daemon
@@ -159,7 +159,7 @@ class DeviceKeywords(Keywords):
         if keyword is None:
             reconfiguration.check_reconfigurable(self.session.ready_testbed(), entries)
         else:
-            # A search before it would be in vain.
+            # If this fails, a search before it would have been in vain.
             BuiltIn().run_keyword("Keyword Should Exist", keyword)
         what = f"Measuring the loss of a reconfiguration: {describe_profile(request.profile)}"
         return measured(
@@ -175,7 +175,7 @@ class DeviceKeywords(Keywords):
 def telemetry_after_search(
     session: Session, goal: str | None = None, duration: float = TELEMETRY_DURATION
 ) -> ThroughputResult:
-    """Collects telemetry at what the last search found; see `DeviceKeywords.collect_telemetry`.
+    """Collects telemetry at the bound that the last search found; see `DeviceKeywords.collect_telemetry`.
 
     Raises:
         SearchError: If no search has been made since the testbed was set up.

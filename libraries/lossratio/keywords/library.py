@@ -1,4 +1,4 @@
-"""The Robot Framework library: all groups of keywords, with one session for each suite; and reports on demand."""
+"""The Robot Framework library: all groups of keywords, with a session for each suite, and reports on demand."""
 
 from pathlib import Path
 
@@ -50,7 +50,7 @@ class LossRatio(
     | 64B-1c-eth-l2bdbase-ndrpdr
     |     frame_size=64B    profile=ethip4-udp
 
-    The resource file imports this library with the variables that change from run to run:
+    The resource file imports this library with these variables, which change from run to run:
 
     | =Variable=   | =What it sets= |
     | ``TOPOLOGY`` | The topology file. |
@@ -141,11 +141,11 @@ class LossRatio(
             logger.warn(f"{problem} So it has no keyword.")
 
     def start_suite(self, data: TestSuite, result: object) -> None:
-        """Keeps the tests that are going to run. Robot Framework calls this method."""
+        """Keeps the tests that will run. Robot Framework calls this method."""
         if self.session.planned_tests:
             return
         self.session.planned_tests = tuple(data.all_tests)
-        # Otherwise, the set-up of the testbed looks at them.
+        # Otherwise, the set-up of the testbed checks them.
         if EXECUTION_CONTEXTS.current.dry_run:
             self._show_misfits()
 

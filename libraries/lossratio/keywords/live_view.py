@@ -1,7 +1,7 @@
-"""The console while a measurement runs: a row for each trial, and a line below that moves.
+"""The console while a measurement runs: a row for each trial, and below the rows a progress line.
 
-Rows fit the terminal. Where standard output is not a terminal, there is a plain line for each trial. With another
-``--console`` than ``verbose`` there is nothing: Robot Framework's own output is then all that the user asked for.
+Rows fit the terminal. Where standard output is not a terminal, there is a plain line for each trial. Unless the option
+is ``--console verbose``, nothing is shown: the user asked for Robot Framework's own output only.
 """
 
 import shlex
@@ -28,16 +28,16 @@ Show = Callable[[InWords], None]
 """Shows the progress of a measurement after a trial."""
 
 _TICK = 0.5
-"""Seconds between two looks at the clock while a trial runs: the line moves, and costs no CPU time to speak of."""
+"""Seconds between two updates of the progress line while a trial runs; they cost hardly any CPU time."""
 _SPARING = ("Dotted", "Quiet", "None")
-"""Beginnings of the names of Robot Framework's consoles that show nothing within tests."""
+"""How the names of those Robot Framework consoles begin that show nothing within tests."""
 _CLEAR = "\r\x1b[K"
-"""Back to the beginning of the line, and erase it."""
+"""Moves to the beginning of the line, and erases it."""
 
 
 def is_verbose() -> bool:
     """Whether Robot Framework's console shows what happens within tests: its option ``--console verbose``."""
-    # Robot Framework has no public name for this; versions differ in the names of the classes and in a wrapper.
+    # Robot Framework has no public name for this, and the class names and wrappers differ between versions.
     console = getattr(LOGGER, "_console", None)
     console = getattr(console, "listener", console)
     return not type(console).__name__.startswith(_SPARING)
@@ -49,7 +49,7 @@ def wants_provenance() -> bool:
 
 
 def say(text: str) -> None:
-    """Shows text on the console, if it shows what happens within tests. A console that is gone fails no measurement."""
+    """Shows text on a console that shows what happens within tests. A measurement continues without its console."""
     if is_verbose():
         with suppress(OSError):
             logger.console(text)
@@ -57,7 +57,7 @@ def say(text: str) -> None:
 
 @contextmanager
 def live_view(testbed: Testbed) -> Iterator[Show]:
-    """Shows the progress of a measurement on the console until the block ends; after Ctrl-C, how to go on with it."""
+    """Shows the progress of a measurement on the console until the block ends; after Ctrl-C, shows how to resume it."""
     stdout = sys.__stdout__
     verbose = wants_provenance()
     try:
@@ -89,24 +89,24 @@ def _line_of(progress: InWords, *, verbose: bool) -> str:
 
 
 def resuming_command(arguments: list[str], directory: Path) -> str | None:
-    """The command that goes on with a run of plain ``robot``; None: another program began it."""
+    """The command that resumes a run of plain ``robot``; None: another program started the run."""
     program = Path(arguments[0])
     words = ["robot"]
     if program.name == "__main__.py" and program.parent.name == "robot":
         words = ["python", "-m", "robot"]
     elif program.name != "robot":
         return None
-    # Of several values of a variable, Robot Framework takes the last.
+    # If a variable has several values, Robot Framework uses the last one.
     others = _without_variable(arguments[1:], "RESUME")
     expanded = ArgFileParser(["--argumentfile", "-A"]).process([*others])
     if _without_variable(expanded, "RESUME") != expanded:
-        # An argument file gives it its value.
+        # The value comes from an argument file.
         others = _without_variable(expanded, "RESUME")
     return shlex.join([*words, "--variable", f"RESUME:{directory}", *others])
 
 
 def _without_variable(arguments: list[str], name: str) -> list[str]:
-    """Arguments of ``robot`` without those that give a variable its value."""
+    """Arguments of ``robot``, except the arguments that set a variable."""
     kept: list[str] = []
     words = iter(arguments)
     for word in words:
@@ -120,7 +120,7 @@ def _without_variable(arguments: list[str], name: str) -> list[str]:
         elif option.lower() != "--variable":
             assignment = ""
 
-        # Names of variables have neither case, nor blanks and underscores.
+        # Names of variables ignore case, blanks and underscores.
         variable = assignment.partition(":")[0].replace("_", "").replace(" ", "").upper()
         if variable != name:
             kept += taken
@@ -129,7 +129,7 @@ def _without_variable(arguments: list[str], name: str) -> list[str]:
 
 
 class Terminal:
-    """Rows of trials on a terminal, and below them the line that moves."""
+    """Rows of trials on a terminal, and below them the progress line."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class Terminal:
         self._so_far: tuple[int, int] | None = None
 
     def see(self, sent: int, received: int) -> None:
-        """Takes the frames that the running trial has sent and received."""
+        """Notes how many frames the running trial has sent and received."""
         with self._lock:
             self._so_far = (sent, received)
 
@@ -166,13 +166,13 @@ class Terminal:
             self._write("".join(f"{row[:width]}\n" for row in rows) + self._status(width))
 
     def tick(self) -> None:
-        """Writes the moving line again."""
+        """Redraws the progress line."""
         with self._lock:
             if self._progress is not None:
                 self._write(self._status(self._columns() - 1))
 
     def close(self) -> None:
-        """Removes the moving line."""
+        """Removes the progress line."""
         with self._lock:
             self._progress = None
             self._write("")
@@ -189,7 +189,7 @@ class Terminal:
 
     @contextmanager
     def moving(self) -> "Iterator[Terminal]":
-        """Moves the line until the block ends, and removes it then."""
+        """Updates the line until the block ends, and then removes it."""
         ended = threading.Event()
 
         def move() -> None:

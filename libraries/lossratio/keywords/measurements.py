@@ -1,4 +1,4 @@
-"""The keywords that measure, one for each kind that says so: its request gives arguments, types and documentation."""
+"""The measuring keywords, one for each kind that declares one. Requests give arguments, types and documentation."""
 
 import inspect
 import re
@@ -43,16 +43,16 @@ LibraryT = TypeVar("LibraryT", bound=type[Keywords])
 _TYPES: Mapping[Quantity, type] = MappingProxyType(
     {DURATION: timedelta, FRAME_RATE: FrameRate, RATIO: Share}
 )
-"""Types of Robot Framework's arguments, whose documentation names the units that users may write."""
+"""Types of keyword arguments, whose documentation names the units that users may write."""
 _WARM_UP = {"warm_up": timedelta, "warm_up_profile": str}
 _OTHERS = "The other arguments are described under `Arguments of measurements`."
 
 
 def asks(request: type[Request], without: str = "") -> Callable[[FunctionT], FunctionT]:
-    """Adds the fields of a request to the arguments of a keyword, whose method takes them by any name.
+    """Adds the fields of a request to the arguments of a keyword, whose method takes any named argument.
 
-    The keyword's documentation is the method's, or else the request's, with a table of the fields that no other
-    request has before the examples.
+    The keyword's documentation is the method's, or else the request's. A table of the fields that no other request has
+    comes before the examples.
     """
     left_out = {"profile", "warm_up", *request.unused, *without.split()}
     fields = {
@@ -103,17 +103,17 @@ def asks(request: type[Request], without: str = "") -> Callable[[FunctionT], Fun
 
 
 def _with_default(text: str) -> str:
-    """The description of an argument in one line; what None means is its default."""
+    """The description of an argument in one line; the meaning of None becomes its default."""
     return re.sub(r"[;.] None: ", ". Default: ", " ".join(text.split()))
 
 
 def _type_of(field: FieldInfo) -> Any:
-    """The type of a field for Robot Framework, None left out of it."""
+    """The type of a field for Robot Framework, without None."""
     return _robot_type(field.annotation, field.metadata)
 
 
 def _robot_type(annotation: Any, metadata: Iterable[Any] = ()) -> Any:
-    """A type with a unit as the type of Robot Framework that users may write with it, None left out of it."""
+    """The keyword argument type, in which users may write the unit, for a type with a unit; without None."""
     if get_origin(annotation) in (Union, UnionType):
         parts = get_args(annotation)
     else:
@@ -131,15 +131,15 @@ def _robot_type(annotation: Any, metadata: Iterable[Any] = ()) -> Any:
 def request_of(
     session: Session, request: type[RequestT], frame_size: str, profile: str, fields: dict[str, Any]
 ) -> RequestT:
-    """The request that a keyword was asked for.
+    """The request that the arguments of a keyword make.
 
     Raises:
         ProfileError: If there is no such traffic profile, or the frame size is impossible.
-        SearchError: If the request has no argument of a name.
+        SearchError: If the request has no argument of one of the names.
     """
     name, is_named, _ = profile.partition("=")
     if is_named and name.isidentifier():
-        # Robot Framework hands a named argument that a keyword does not have over as a positional one.
+        # Robot Framework passes a named argument that a keyword does not have as a positional one.
         known = [
             *inspect.signature(request).parameters,
             *_WARM_UP,
@@ -164,7 +164,7 @@ def request_of(
 
 @dataclass(frozen=True)
 class _Suite:
-    """What a kind may need of the suite; see `lossratio.measurements.Suite`."""
+    """What a kind may need from the suite; see `lossratio.measurements.Suite`."""
 
     session: Session
     kind: type[Request]
@@ -193,12 +193,12 @@ def run_keyword(name: str) -> object:
 _OF_MEASUREMENTS: Mapping[str, Any] = MappingProxyType(
     {"frame_size": FrameSize, "profile": str, "doubts": Doubts, "resume": Path}
 )
-"""The arguments that all these keywords have, and their types."""
+"""The arguments that all these keywords share, and their types."""
 
 
 @dataclass(frozen=True)
 class _Hook:
-    """A method of a kind that states further arguments of its keyword: `RequestedKind.asked` or `demand`."""
+    """A method of a kind that declares further arguments of its keyword: `RequestedKind.asked` or `demand`."""
 
     arguments: tuple[inspect.Parameter, ...]
     """The further arguments."""
@@ -207,7 +207,7 @@ class _Hook:
 
     @classmethod
     def of(cls, kind: type[RequestedKind[Any, Any]], name: str, given: int) -> "_Hook":
-        """Reads a method, whose first parameters (so many, with ``self``) are given; the base class's has no more."""
+        """Reads a method whose first parameters (this many, with ``self``) are given; the base class has no others."""
         method = getattr(kind, name)
         if method is getattr(RequestedKind, name):
             return cls((), {})
@@ -223,7 +223,7 @@ class _Hook:
         return [argument for argument in self.arguments if argument.kind is kind]
 
     def taken_from(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Takes the named arguments out of those that a keyword was given."""
+        """Removes this method's arguments from the named arguments of a keyword, and returns them."""
         names = [argument.name for argument in self.of_kind(inspect.Parameter.KEYWORD_ONLY)]
         return {name: given.pop(name) for name in names if name in given}
 
@@ -231,12 +231,12 @@ class _Hook:
 def measurement_keyword(
     name: str, kind: type[RequestedKind[Any, ResultT]], default_profile: str | None = None
 ) -> Callable[..., ResultT]:
-    """A keyword that measures; its arguments, their types and its documentation come from the kind and its request.
+    """A keyword that measures. Its arguments, their types and its documentation come from the kind and its request.
 
     Args:
         name: Its name, e.g. ``Measure MRR``.
         kind: The kind.
-        default_profile: The traffic profile where none is named; None: the usual one of the kind's requests.
+        default_profile: The traffic profile if the test names none; None: the default of the kind's requests.
     """
     asking = _Hook.of(kind, "asked", given=3)
     demanding = _Hook.of(kind, "demand", given=2)
@@ -297,7 +297,7 @@ def measurement_keyword(
 def _shared_arguments(
     kind: type[RequestedKind[Any, Any]], profile: str, *, are_named: bool
 ) -> dict[str, inspect.Parameter]:
-    """The arguments of all these keywords; frame size and profile are named behind any number of positional ones."""
+    """The arguments of all these keywords; after ``*arguments``, frame size and profile need their names."""
     usual_size = kind.usual_frame_size
     size = inspect.Parameter.empty if usual_size is None else FrameSize(usual_size)
     kinds = inspect.Parameter
@@ -312,9 +312,9 @@ def _shared_arguments(
 
 
 def with_keywords_of_kinds(library: LibraryT) -> LibraryT:
-    """Adds the keyword of each kind that declares one, unless the library has it already, in more words.
+    """Adds the keyword of each kind that declares one, unless the library already has a longer form of it.
 
-    What is wrong with kinds of other packages is in `Keywords.unusable`, as they are no error unless they are used.
+    What is wrong with kinds of other packages is in `Keywords.unusable`, because it is no error until they are used.
     """
     broken: list[ReportError] = []
     problems = []
@@ -327,7 +327,7 @@ def with_keywords_of_kinds(library: LibraryT) -> LibraryT:
         if not hasattr(library, name):
             try:
                 setattr(library, name, measurement_keyword(kind.keyword, type(kind)))
-            # The annotations of somebody else may name anything.
+            # Annotations of other packages may name anything.
             except Exception as cause:
                 if is_ours:
                     raise

@@ -1,6 +1,6 @@
-"""The traffic of tests that have not begun: the traffic profiles that their keywords name, as far as suites show them.
+"""The traffic of tests that have not begun: the traffic profiles that their keywords name, as far as suites show it.
 
-What a profile needs of the generator is checked before a machine is touched.
+So what a profile needs from the generator is checked before any machine is touched.
 """
 
 import inspect
@@ -23,16 +23,16 @@ _LIST_VARIABLE = "@{"
 
 @dataclass(frozen=True)
 class NamedProfile:
-    """A traffic profile that a test is going to use."""
+    """A traffic profile that a test will use."""
 
     test: str
     """Full name of the test."""
     profile: str
-    """The profile's name or file, as the test has it: perhaps with variables."""
+    """The profile's name or file as the test has it, perhaps with variables."""
 
 
 def named_profiles(library: type, tests: Iterable[TestCase]) -> Iterator[NamedProfile]:
-    """Finds the profiles that tests name in the arguments of a library's keywords; user keywords are not looked into.
+    """Finds the profiles that tests name in the arguments of a library's keywords; it does not look into user keywords.
 
     Args:
         library: The class of the keywords.
@@ -51,17 +51,17 @@ def named_profiles(library: type, tests: Iterable[TestCase]) -> Iterator[NamedPr
 def check_planned_streams(
     named: Iterable[NamedProfile], topology: Topology, replaced: Callable[[str], object]
 ) -> None:
-    """Makes sure that a generator can send the streams of the profiles that tests are going to use.
+    """Makes sure that a generator can send the streams of the profiles that tests will use.
 
-    A profile that is not known yet, or cannot be read, is left to its test.
+    If a profile is not known yet or cannot be read, its test reports it.
 
     Args:
         named: The profiles.
         topology: The topology with the generator.
-        replaced: Replaces variables by their values; raises DataError where one has none yet.
+        replaced: Replaces variables by their values; raises DataError if a variable has no value yet.
 
     Raises:
-        ProfileError: If it cannot send some.
+        ProfileError: If it cannot send some of them.
     """
     checked: set[str] = set()
     for each in named:
@@ -84,7 +84,7 @@ def check_planned_streams(
 
 
 def _places_of_profiles(library: type) -> Iterator[tuple[str, int]]:
-    """The keywords with a profile, and the place of this argument; where it only has a name, after all others."""
+    """The keywords with a profile, and its position; an argument that must be named comes after all others."""
     for method_name in dir(library):
         method = getattr(library, method_name)
         if not hasattr(method, "robot_name"):
@@ -98,7 +98,7 @@ def _places_of_profiles(library: type) -> Iterator[tuple[str, int]]:
 
 
 def _keywords_in(steps: Iterable[Any]) -> Iterator[Keyword]:
-    """The keywords of a test or a block, in blocks of it, too."""
+    """The keywords of a test or a block, including its inner blocks."""
     for step in steps:
         if isinstance(step, Keyword):
             yield step
@@ -111,7 +111,7 @@ def _profiles_in(arguments: Iterable[Any], place: int) -> Iterator[str]:
 
     Args:
         arguments: The arguments.
-        place: How many arguments without a name come before the profile.
+        place: How many positional arguments come before the profile.
     """
     unnamed = []
     for argument in map(str, arguments):

@@ -1,4 +1,4 @@
-"""The state that the keywords of one suite share; and one measurement of a test, from its announcement to the log."""
+"""The state that the keywords of one suite share, and the course of a measurement from its announcement to the log."""
 
 import re
 from collections import Counter
@@ -34,16 +34,16 @@ ResultT = TypeVar("ResultT", bound=results.TestResult)
 LibraryT = TypeVar("LibraryT", bound=type)
 
 _MEASURING = ("find_", "measure_", "confirm_", "run_")
-"""How the names of keywords begin that measure."""
+"""How the names of measuring keywords begin."""
 
 
 class Doubts(Enum):
-    """What doubts about a result mean for its test."""
+    """What doubts about a result do to its test."""
 
     WARN = "warn"
-    """Each is a warning on the console and in the log, and a tag of the test."""
+    """Each doubt is a warning on the console and in the log, and a tag of the test."""
     FAIL = "fail"
-    """The test fails, too."""
+    """The test also fails."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ class Search:
     result: ThroughputResult
     """Its result."""
     request: SearchRequest
-    """What was asked for, and the traffic."""
+    """The request, and the traffic."""
     place: TestPlace
-    """Which test it belongs to."""
+    """The test that it belongs to."""
     test_name: str
-    """Name of the running test when it was made."""
+    """Name of the test that was running when the search was made."""
 
 
 @dataclass
@@ -70,21 +70,21 @@ class Session:
     measures_latency: bool = False
     """Whether latency is measured after a search for NDR and PDR, unless a keyword says otherwise."""
     collects_telemetry: bool = False
-    """Whether telemetry is collected after such a search, unless a keyword says otherwise."""
+    """Whether telemetry is collected after a search for NDR and PDR, unless a keyword says otherwise."""
     search_defaults: dict[str, Any] = field(default_factory=dict)
     """Other arguments of searches, unless a keyword says otherwise."""
     testbed: Testbed | None = None
     """The testbed that is set up; None if none is."""
     traffic: RunningTraffic | None = None
-    """Traffic that flows until it is stopped; None if there is none."""
+    """Traffic that flows until a keyword stops it; None if there is none."""
     reservation: ExitStack | None = None
-    """Ends the reservation that outlasts the testbed's set-up; None if there is none."""
+    """Ends the reservation that outlasts the set-up of the testbed; None if there is none."""
     last_search: Search | None = None
-    """The last search for throughput on the testbed that is set up; None if there was none."""
+    """The last search for throughput since the testbed was set up; None if there was none."""
     planned_tests: tuple[TestCase, ...] = ()
-    """The tests of this suite and the suites in it, as they were before the first one began."""
+    """The tests of this suite and its child suites, as they were before the first one began."""
     directory: results.RunDirectory | None = None
-    """Where the files of measurements go; None if none has begun."""
+    """Where the files of measurements go; None if no measurement has begun."""
     _last_result: results.TestResult | None = None
     _results: dict[str, results.TestResult] = field(default_factory=dict)
     _doubts_shown: set[tuple[str, results.Doubt]] = field(default_factory=set)
@@ -93,18 +93,18 @@ class Session:
 
     @property
     def goals(self) -> GoalSet:
-        """The goals that NDR and PDR are searched with, unless a keyword says otherwise."""
-        # Wrong goals are an error here, as a library that cannot be imported would leave the suite without keywords.
+        """The goals of searches for NDR and PDR, unless a keyword says otherwise."""
+        # Wrong goals are an error only here: if the import failed instead, the suite would have no keywords.
         if isinstance(self._goals, str):
             return goal_set_from(self._goals)
         return self._goals
 
     @property
     def doubts(self) -> Doubts:
-        """What doubts mean, unless a keyword says otherwise: as the library was imported, or as the run says.
+        """What doubts do, unless a keyword says otherwise: what the import or the run says.
 
         Raises:
-            SearchError: If it is a policy that does not exist.
+            SearchError: If there is no such policy.
         """
         said = self._doubts or BuiltIn().get_variable_value("${DOUBTS}") or Doubts.WARN.value
         try:
@@ -147,7 +147,7 @@ class Session:
 
     @property
     def last_with_goals(self) -> results.TestResult:
-        """The last result of a search for goals in this suite; if there was none, the last result.
+        """The last result of a search for goals in this suite; if there is none, the last result of any kind.
 
         Raises:
             SearchError: If nothing was measured yet.
@@ -163,7 +163,7 @@ class Session:
 
     @property
     def test_name(self) -> str:
-        """Name of the running test; in the suite's set-up ``Suite Setup``."""
+        """Name of the running test; ``Suite Setup`` during the suite's set-up."""
         return str(BuiltIn().get_variable_value("${TEST NAME}") or "Suite Setup")
 
     def throughput_of(self, traffic: TrafficProfile) -> float | None:
@@ -189,7 +189,7 @@ class Session:
         what: str,
         measure: Callable[[Testbed, TestPlace, ThroughputResult], ThroughputResult],
     ) -> ThroughputResult:
-        """Measures something after a search: if it fails, the result of the search says so, and why."""
+        """Measures something after a search; if that fails, the search's result says so, and why."""
         span = Span()
         try:
             result = measure(self.ready_testbed(), search.place, search.result)
@@ -211,7 +211,7 @@ class Session:
         return result
 
     def show_doubts(self, result: results.TestResult) -> tuple[results.Doubt, ...]:
-        """Warns of each doubt about a result, once, and tags the running test with it; returns the doubts."""
+        """Warns once of each doubt about a result, tags the running test with it, and returns the doubts."""
         name = result.test.full_name
         doubts = results.doubts_about(result, [*self._results.values()])
         for doubt in doubts:
@@ -227,7 +227,7 @@ class Session:
         """Applies a policy for doubts (None: the suite's) to the results of a keyword.
 
         Raises:
-            DoubtError: If there are doubts, and a test with doubts is to fail.
+            DoubtError: If there are doubts, and the policy is to fail such tests.
         """
         if (policy or self.doubts) is Doubts.WARN:
             return
@@ -244,13 +244,13 @@ class Session:
             raise DoubtError(f"{begin} about what was measured: {'; '.join(doubts)}")
 
     def place(self, resume: Path | None) -> TestPlace:
-        """The place of the measurement that begins now: the running test, or the suite in its set-up.
+        """The place of the measurement that begins now: the running test, or the suite during its set-up.
 
         Raises:
-            SearchError: If there is no run in `resume` that could be continued, or another file has a test of this
-                identity: both would be one series.
+            SearchError: If `resume` has no run that can be continued, or a test in another file has this identity: both
+                would be one series.
         """
-        # A misspelt directory must not cost all that was measured.
+        # A misspelt directory must not cost everything that was measured.
         earlier = resume or self._resume
         if earlier is not None and not earlier.is_dir():
             raise SearchError(
@@ -268,7 +268,7 @@ class Session:
         name = results.result_name(test, self._measurements[test])
         directory = results.RunDirectory(Path(variables["OUTPUT DIR"]))
         Claims.of_this_run().add(f"{suite}.{test}", self, directory)
-        # Doubts are about an earlier measurement of the test, and no part of what the test is.
+        # Doubts concern an earlier measurement of the test, and are not part of its identity.
         tags = tuple(tag for tag in variables.get("TEST TAGS", ()) if tag not in _TAGS)
         identity = results.TestIdentity(
             name=name,
@@ -280,7 +280,7 @@ class Session:
         self.directory = directory
         RunReport.require_page()
         if earlier is None or earlier.resolve() != self.directory.path.resolve():
-            # So that nobody takes an earlier run's files of this test for this run's.
+            # Otherwise an earlier run's files of this test could be mistaken for this run's.
             self.directory.keep_earlier(identity.full_name)
 
         forced = variables.get("RESUME_FORCED") or None
@@ -293,13 +293,13 @@ class Session:
 
 
 def _require_one_of_a_name(source: str, suite: str, test: str) -> None:
-    """Checks that no other file of the project has a test of the same identity.
+    """Checks that no other file of the project has a test with the same identity.
 
     Raises:
         SearchError: If one has.
     """
     for other in results.namesakes_of(Path(source)) if source else ():
-        # Suites are expanded over frame sizes and cores, which stand before the names of their tests.
+        # Suites are expanded over frame sizes and cores, which come first in the names of their tests.
         names = (
             f"(?:.*-)?{results.with_any_values(name)}" for name in results.names_of_tests_in(other)
         )
@@ -325,7 +325,7 @@ class Claims:
 
     @classmethod
     def of_this_run(cls) -> "Claims":
-        """The claims of the run that Robot Framework is in."""
+        """The claims of Robot Framework's current run."""
         robot = BuiltIn()
         name = f"{cls.__module__}.{cls.__qualname__}"
         robot.import_library(name)
@@ -335,8 +335,8 @@ class Claims:
         """Claims a test for the suite of a session.
 
         Raises:
-            SearchError: If another suite of the run has a test of this identity, or another process measures it into
-                the directory: it would overwrite the results.
+            SearchError: If another suite of the run has a test with this identity, or another process measures it into
+                the same directory, where it would overwrite the results.
             StorageError: If the claim cannot be written.
         """
         if identity not in self._sessions:
@@ -349,7 +349,7 @@ class Claims:
             )
 
     def close(self) -> None:
-        """Leaves all tests to others. Robot Framework calls this method."""
+        """Releases all tests. Robot Framework calls this method."""
         for claim in self._claims:
             claim.release()
         self._claims.clear()
@@ -357,7 +357,7 @@ class Claims:
 
 
 def _tag_of(kind: results.DoubtKind) -> str:
-    """The tag of tests with a doubt of a kind, e.g. ``doubt-late-frames``."""
+    """The tag of tests that have a kind of doubt, e.g. ``doubt-late-frames``."""
     return f"doubt-{kind.value.replace(' ', '-')}"
 
 
@@ -368,17 +368,17 @@ class Keywords:
     """The base of every group of keywords, with the suite's session."""
 
     group: ClassVar[str] = "Testbed"
-    """The tag of its keywords in their documentation, unless they measure or check."""
+    """The tag of the group's keywords in the documentation, unless they measure or check."""
 
     unusable: ClassVar[tuple[str, ...]] = ()
-    """What is wrong with kinds of measurement of other packages that have no keyword for that reason."""
+    """Why kinds of measurement of other packages have no keyword."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
 
 
 def with_tags_of_groups(library: LibraryT) -> LibraryT:
-    """Tags each keyword that has no tag with its group: editors and the keywords' page list keywords by tags."""
+    """Tags each untagged keyword with its group, because editors and the page of keywords list keywords by tag."""
     for name in dir(library):
         method = getattr(library, name)
         if not hasattr(method, "robot_name") or method.robot_tags:
@@ -395,7 +395,7 @@ def with_tags_of_groups(library: LibraryT) -> LibraryT:
 
 
 def announce(text: str) -> None:
-    """Shows on the console what begins now, on a line of its own."""
+    """Shows on the console, on a separate line, what begins now."""
     say(f"\n{text}")
 
 
@@ -441,7 +441,7 @@ def show_result(
         "result": directory.result_path(name),
         "journal of trials": directory.journal_path(name),
     }
-    # As seen from the run's directory, where the log is.
+    # Relative to the run's directory, where the log is.
     links = {
         what: quote(file.relative_to(directory.path).as_posix()) for what, file in files.items()
     }
@@ -453,7 +453,7 @@ def show_result(
     if BuiltIn().get_variable_value("${TEST NAME}") is None:
         logger.info(text)
     else:
-        # This puts it into the log, too.
+        # This also puts it into the log.
         BuiltIn().set_test_message(session.message_with(result, text))
 
 
@@ -468,7 +468,7 @@ def measured(
 
     Raises:
         LossRatioError: If no testbed is set up, or the measurement fails.
-        DoubtError: If there are doubts about the result, and a test with doubts is to fail.
+        DoubtError: If there are doubts about the result, and the policy is to fail such tests.
     """
     place = session.place(resume)
     announce(what)

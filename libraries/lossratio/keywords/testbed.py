@@ -1,4 +1,4 @@
-"""Keywords that reserve a testbed, set it up and put it back."""
+"""Keywords that reserve a testbed, set it up and restore it."""
 
 from contextlib import ExitStack
 from datetime import timedelta
@@ -19,7 +19,7 @@ from lossratio.topology import load_topology
 
 
 class TestbedKeywords(Keywords):
-    """Set-up and tear-down, and reservation for longer than these."""
+    """Set-up, tear-down, and reservations that outlast them."""
 
     __test__ = False
 
@@ -35,7 +35,7 @@ class TestbedKeywords(Keywords):
     ) -> None:
         """Reserves a testbed until `Release Testbed`, for all suites that set it up in the meantime.
 
-        `Set Up Testbed` reserves the testbed for as long as it is set up, and fails if somebody else has reserved it.
+        `Set Up Testbed` alone reserves the testbed only while it is set up, and fails if somebody else has reserved it.
         This keyword waits in a fair queue, and keeps the testbed from one set-up to the next. Call it in the set-up of
         a suite, or in ``__init__.robot`` for a whole directory. You do not need it with ``lossratio run``, which
         reserves the testbed for the whole run.
@@ -108,7 +108,7 @@ class TestbedKeywords(Keywords):
         | Suite Setup       `Set Up Testbed`    ${TOPOLOGY}    dut=linux_bridge    police=50 kfps
         | Suite Teardown    `Tear Down Testbed`
         """  # noqa: E501 (a row of a table cannot be broken)
-        # A set-up that fails is in the page, too.
+        # A set-up that fails is also in the page.
         RunReport.require_page()
         # Goals, or a policy for doubts, that do not exist are an error before a node is touched.
         _ = self.session.goals, self.session.doubts
@@ -153,7 +153,7 @@ class TestbedKeywords(Keywords):
         self.session.testbed = None
         traffic = self.session.traffic
         self.session.traffic = None
-        # What is measured after it, at its loads and into its result, would be of other devices.
+        # Latency and telemetry after this search, at its loads and in its result, would be measured on other devices.
         self.session.last_search = None
         with ExitStack() as undo:
             if testbed is not None:

@@ -1,4 +1,4 @@
-"""Keywords for the tester alone: its self-test, and traffic apart from trials."""
+"""Keywords for the tester alone: its self-test, and traffic outside of trials."""
 
 from datetime import timedelta
 from itertools import islice
@@ -34,9 +34,9 @@ class TesterKeywords(Keywords):
         ``local-cable``. Above this limit, no search can distinguish loss of the generator from loss of a device.
         RFC 9971 recommends the limit as the maximum load.
 
-        ``max_load`` is the first load that is tried; by default, it is what the links and NICs can do. If the generator
-        of a topology names the file ``record`` as its ``self_test``, the limit is the maximum load of its searches, and
-        a search with a larger one warns.
+        ``max_load`` is the first load of the search; by default, it is what the links and NICs can carry. If the
+        generator of a topology names the file ``record`` as its ``self_test``, the limit is the maximum load of its
+        searches, and a search with a larger one warns.
 
         | `Set Up Testbed`    local-cable
         | ${test} =    `Find Tester Limit`    frame_size=64B    record=topologies/local.self-test.yaml

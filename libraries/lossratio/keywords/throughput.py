@@ -1,4 +1,4 @@
-"""Keywords that measure throughput and latency, and that demand a throughput: a least one, or no regression."""
+"""Keywords that measure throughput and latency, and keywords that require a minimum throughput or no regression."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -40,7 +40,7 @@ _SHARES = tuple(Share(share) for share in latencies.LATENCY_SHARES)
 
 
 class ThroughputKeywords(Keywords):
-    """Searches, latency after them or at given loads, and demands against a rate or the history of results."""
+    """Searches, latency measurements, and checks against a rate or the history of results."""
 
     @asks(throughput.SearchRequest, without="goals warm_up_duration fail_fast")
     @typed_keyword("Find NDR And PDR")
@@ -106,7 +106,7 @@ class ThroughputKeywords(Keywords):
                 )
 
         if self.session.last_search is not None:
-            # It has what was measured after it, or why that could not be measured.
+            # It includes what was measured after the search, or why that failed.
             found[-1] = self.session.last_search.result
 
         self.session.judge(found, doubts)
@@ -260,7 +260,7 @@ class ThroughputKeywords(Keywords):
     def _asked_search(
         self, frame_size: FrameSize, profile: str, fields: dict[str, Any]
     ) -> throughput.SearchRequest:
-        """The search; a warm-up with the same traffic is its first trial."""
+        """The requested search; a warm-up with the same traffic is its first trial."""
         fields = {**self.session.search_defaults, **fields}
         if fields.get("warm_up_profile") is None:
             fields["warm_up_duration"] = fields.pop("warm_up", None)
@@ -268,7 +268,7 @@ class ThroughputKeywords(Keywords):
 
     @contextmanager
     def _more(self, what: str, *, is_asked_for: bool) -> Iterator[None]:
-        """A measurement after the search. Unless a test asks for it, its failure is a warning: the search is whole."""
+        """A measurement after the search. Unless a test asks for it, a failure is a warning: the search is complete."""
         try:
             yield
         except LossRatioError as error:
@@ -290,7 +290,7 @@ class ThroughputKeywords(Keywords):
         *,
         must_find: bool,
     ) -> list[throughput.ThroughputResult]:
-        # Where an argument has a default of its type, Robot Framework hands over what its converter refuses.
+        # If an argument's default has the argument's type, Robot Framework passes on values that the converter refuses.
         if not isinstance(must_find, bool):
             raise SearchError(f"must_find must be True or False, not {must_find!r}.")
         results: list[throughput.ThroughputResult] = []
@@ -323,7 +323,7 @@ def latency_after_search(
     shares: Sequence[float] = latencies.LATENCY_SHARES,
     **fields: Any,
 ) -> throughput.ThroughputResult:
-    """Measures latency at shares of what the last search found; see `ThroughputKeywords.measure_latency`.
+    """Measures latency at shares of the bound that the last search found; see `ThroughputKeywords.measure_latency`.
 
     Raises:
         SearchError: If no search in this test and on this testbed has found loads to measure at.

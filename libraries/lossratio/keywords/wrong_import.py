@@ -4,10 +4,10 @@ from robot.errors import DataError
 
 
 class WrongImport:
-    """A library that cannot be made. Without it, Robot Framework would take the Python API's functions for keywords."""
+    """A library that cannot be made. Otherwise, Robot Framework would take the Python API's functions for keywords."""
 
     def __init__(self, *_arguments: object, **_named: object) -> None:
-        # Of its own errors, Robot Framework shows the message alone, and no traceback.
+        # For its own errors, Robot Framework shows only the message, without a traceback.
         raise DataError(
             "This name belongs to the Python API. The keyword library is: Library    LossRatio"
         )

@@ -1,6 +1,7 @@
 """Measurements: what all kinds share, and a folder for each kind.
 
-Functions import testbeds, devices, traffic (paramiko) and Robot Framework: that takes a while, and reports need none.
+Testbeds, devices, traffic (paramiko) and Robot Framework are imported within functions: that takes a while, and reports
+do not need them.
 """
 
 from lossratio.measurements.measure import (

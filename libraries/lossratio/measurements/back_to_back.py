@@ -42,13 +42,13 @@ if TYPE_CHECKING:
 NO_BUFFER_FILLS = (
     "no buffer fills because the bursts are sent at the throughput (RFC 9004, section 6.1)"
 )
-"""The reason of a result without bursts."""
+"""The reason that a result without bursts gives."""
 SAME = 1e-9
 """Loads that differ by less than this share are the same."""
 
 
 class BurstFound(Record):
-    """The end of one search for the longest burst without loss."""
+    """The outcome of one search for the longest burst without loss."""
 
     longest_frames: FrameCount
     """The longest burst that lost nothing; 0: every burst lost frames."""
@@ -62,11 +62,11 @@ class BufferTime(Record):
     """The buffer time by RFC 9004, section 6.4."""
 
     implied_s: Seconds
-    """The time in which the average burst is sent: frames over the rate of the burst."""
+    """The time in which the average burst is sent: its frames divided by its rate."""
     corrected_s: Seconds
-    """The implied time without the share of frames that the DUT forwards meanwhile."""
+    """The implied time, minus the share of frames that the DUT forwards in this time."""
     buffer_frames: float = Field(ge=0.0)
-    """Frames that the corrected time stands for."""
+    """Frames that correspond to the corrected time."""
 
 
 class BackToBackValues(Record):
@@ -79,11 +79,11 @@ class BackToBackValues(Record):
     least_frames: FrameCount
     """The shortest of the longest bursts."""
     most_frames: FrameCount
-    """The longest one."""
+    """The longest of the longest bursts."""
     stdev_frames: float = Field(ge=0.0)
-    """Standard deviation (over N - 1, as the searches are a sample; 0 if there is one search)."""
+    """Standard deviation (divided by N - 1, because the searches are a sample; 0 if there is only one search)."""
     is_at_limit: bool
-    """Whether a search ended at the longest burst of the tester: then the values are "at least"."""
+    """Whether a search ended at the longest burst of the tester, so that the values are "at least"."""
     buffer_time: BufferTime
     """The buffer time of the average burst."""
 
@@ -115,10 +115,10 @@ class BackToBackRequest(measurements.AfterThroughput):
     longest_burst: Annotated[Duration, Field(gt=0.0, le=30.0)] = 2.0
     """Seconds of the longest burst that is tried (RFC 9004, section 6.2)."""
     step: Annotated[Frames, Field(ge=1)] = 1
-    """A search ends when its bounds are this close."""
+    """A search ends when its bounds are this close to each other."""
     settle: Annotated[Duration, Field(ge=0.0)] = 2.0
     """Minimum seconds without traffic after each burst, in which the buffer drains (RFC 9004, section 6.2). After a
-    longer burst, the settle time is as long as the burst. 0: there is none."""
+    longer burst, the settle time is as long as the burst. 0: no settle time."""
     loss_verification: bool = False
     """Whether a burst with loss is sent once more, and counts as lossy only if both lost frames (ETSI GS NFV-TST
     009)."""
@@ -128,10 +128,10 @@ class BackToBackRequest(measurements.AfterThroughput):
 
         Args:
             loads: The range of the loads of its trials.
-            waits: Seconds that each trial takes besides its traffic.
+            waits: Seconds that each trial takes in addition to its traffic.
         """
         trials = 1 + math.ceil(math.log2(max(2.0, self.longest_burst * loads.max_load)))
-        # Bursts become shorter by half, unless none loses a frame: together they are two of the longest ones.
+        # Bursts are halved, unless none of them loses a frame. Together they are as long as two of the longest bursts.
         seconds = self.repeats * (trials * (self.settle + waits) + 2.0 * self.longest_burst)
         return Forecast(seconds, 0.0, seconds)
 
@@ -168,7 +168,7 @@ class BackToBackResult(measurements.FoundResult):
 def back_to_back_values(
     searches: Sequence[BurstFound], throughput: float, rate: float
 ) -> BackToBackValues:
-    """Computes the values of RFC 9004, section 6.4, from the ends of all searches; rates in frames per second.
+    """Computes the values of RFC 9004, section 6.4, from the outcomes of all searches; rates in frames per second.
 
     ``implied = average / rate``, and ``corrected = implied - implied * throughput / rate``.
     """
@@ -203,8 +203,8 @@ def _spoilt_bursts(trial: TrialResult) -> str:
 class BurstSearch(RepeatedSearch[BurstFound]):
     """Searches for the longest burst without loss, by bisection, several times.
 
-    A search begins with the longest burst of the tester. Then each burst is half-way between the longest burst without
-    loss and the shortest one with loss, until these are a step apart.
+    A search begins with the longest burst of the tester. Each further burst is half-way between the longest burst
+    without loss and the shortest one with loss, until these two are a step apart.
     """
 
     def __init__(
@@ -225,12 +225,12 @@ class BurstSearch(RepeatedSearch[BurstFound]):
 
     @property
     def remaining(self) -> int:
-        """The largest number of trials still to come, without verifications of loss."""
+        """The largest number of remaining trials, without those that verify a loss."""
         whole = 1 + math.ceil(math.log2(max(2.0, self._most / self._step)))
         return max(0, (self._repeats - len(self._ended)) * whole - self._of_search)
 
     def forecast(self) -> Forecast:
-        """The time left: each remaining burst takes as long as those so far on average."""
+        """The time left, if each remaining burst takes as long as the average so far."""
         left = self.remaining * self.elapsed / self.trials
         return Forecast(left, left, left)
 
@@ -287,7 +287,7 @@ class BackToBack(
     algorithm = "back-to-back frames"
 
     def controller(self, request: BackToBackRequest, loads: LoadRange) -> BurstSearch:
-        """Bisections over burst length; no trials where no buffer fills.
+        """Bisections over burst length; no trials if no buffer fills.
 
         Raises:
             SearchError: If even the longest burst has no frame, or the throughput is not known.
@@ -310,7 +310,7 @@ class BackToBack(
         return SettlingMeasurer(ready, request.settle)
 
     def watch(self, request: BackToBackRequest, loads: LoadRange) -> Callable[[TrialResult], None]:
-        """Ends a search whose generator spoils each burst: nothing is known about the SUT."""
+        """Ends a search whose generator spoils every burst, because it would show nothing about the SUT."""
         return ending_where_unknown(_spoilt_bursts)
 
     def fields(
@@ -329,7 +329,7 @@ class BackToBack(
     def found_in(
         self, result: BackToBackResult, trials: Sequence[TrialResult]
     ) -> BackToBackValues | None:
-        """The bursts and buffer times of the trials; none where no buffer fills."""
+        """The bursts and buffer times of the trials; none if no buffer fills."""
         if not trials and result.back_to_back is None:
             return None
         settings = result.settings
@@ -345,7 +345,7 @@ class BackToBack(
         )
 
     def irregular(self, result: BackToBackResult, found: BackToBackValues | None) -> str | None:
-        """No buffer fills, or a value is a limit."""
+        """The reason: no buffer fills, or a value is only a limit."""
         if found is None:
             return NO_BUFFER_FILLS
         if found.is_at_limit:
@@ -361,7 +361,7 @@ class BackToBack(
 
 measure_back_to_back = partial(measurements.measure, BackToBack())
 FRAMES = Unit("frames")
-"""The unit of bursts; the longer one is the better one."""
+"""The unit of bursts; a longer burst is better."""
 
 
 class BackToBackView(View[BackToBackResult]):
@@ -398,7 +398,7 @@ class BackToBackView(View[BackToBackResult]):
         yield value_line("corrected buffer time", corrected)
 
     def caveats(self, result: BackToBackResult) -> Iterator[str]:
-        """A rate that is not known."""
+        """The caveat that a rate is not known."""
         if result.back_to_back is not None and result.kept_rate is None:
             yield (
                 "the generator does not report the rate of each burst. In software mode, TRex sends the frames of "
@@ -406,7 +406,7 @@ class BackToBackView(View[BackToBackResult]):
             )
 
     def values(self, result: BackToBackResult) -> Mapping[str, Any]:
-        """The average; only a lower bound where no burst lost a frame."""
+        """The average; only a lower bound if no burst lost a frame."""
         values = result.back_to_back
         if values is None:
             return {}

@@ -32,13 +32,14 @@ if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
 
 _LEAST_TRIALS = 10
-"""Trials that verify a load, at least."""
+"""The least number of trials that verify a load."""
 _FRAMES = -math.log(0.025)
 """This many frames without loss, divided by the target loss ratio, show that the loss ratio is below it (97.5 %)."""
 _ROOM = 3.2
-"""Planned frames, in these: five losses are allowed, so that half the ratio is verified in more than a third."""
+"""Planned frames, in the same unit: five losses are allowed, so that a SUT with half the ratio is verified in more than
+a third of all cases."""
 _USUAL_BATCH = 32.0
-"""Frames that software handles at a time, and loses at a time: DPDK's programs do."""
+"""Frames that software such as DPDK's programs handles at once, and loses at once."""
 
 
 class ConfirmationRequest(Request):
@@ -68,16 +69,16 @@ class ConfirmationRequest(Request):
     trial_duration: Annotated[Duration, Field(gt=0.0)] = 2.0
     """Seconds of each trial."""
     batch: Annotated[float, Field(ge=1.0)] = _USUAL_BATCH
-    """Frames that are lost at a time."""
+    """Number of frames that are lost at once."""
     longest: Annotated[Duration, Field(gt=0.0), NOT_IN_FILES] = 86_400.0
-    """The most seconds of traffic that it may take; a longer measurement is refused before any frame is sent."""
+    """The most seconds of traffic that the measurement may take; a longer one is refused before any frame is sent."""
 
     @property
     def planned_trials(self) -> int:
-        """Number of trials that decide, if at most five batches are lost.
+        """Number of trials that are enough for a verdict if at most five batches are lost.
 
         Raises:
-            SearchError: If they take too long.
+            SearchError: If these trials take too long.
         """
         frames = _ROOM * _FRAMES * self.batch / self.loss_ratio
         trials = max(_LEAST_TRIALS, math.ceil(frames / (self.load * self.trial_duration)))
@@ -108,7 +109,7 @@ class ConfirmationResult(FoundResult):
     batch: float | None = None
     """The requested number of frames that are lost at a time; null in results of earlier versions, which had 1."""
     statement: GuardStatement | None
-    """The verdict, with the frames that it rests on; null if the measurement failed."""
+    """The verdict, with the frames that support it; null if the measurement failed."""
     reason: str | None
     """Why the load is not confirmed; null if it is."""
 
@@ -143,7 +144,7 @@ class Confirmation(OnTrustedTrials, PlannedKind[ConfirmationRequest, Confirmatio
             raise AssertionError(f"The load is not confirmed: {said}.")
 
     def controller(self, request: ConfirmationRequest, loads: LoadRange) -> PlannedTrials:
-        """Equal trials; they end early if more is lost for certain, whenever that is looked at.
+        """Equal trials. They end early when a check finds that more frames are certainly lost.
 
         Raises:
             SearchError: If the load to confirm is above the maximum load.
@@ -192,7 +193,7 @@ class Confirmation(OnTrustedTrials, PlannedKind[ConfirmationRequest, Confirmatio
 
 
 def batch_of_last_soak(suite: Suite) -> float | None:
-    """Frames lost at a time that the suite's last measurement saw; None: it was no soak test, or there was none."""
+    """Frames lost at once in the suite's last measurement; None: it was not a soak test, or there was none."""
     try:
         return batch_seen(suite.last_result)
     except SearchError:
@@ -209,7 +210,7 @@ def lost_at_a_time(batch: float) -> str:
 def bounds_of(trials: Sequence[TrialResult], looks: int = 1, batch: float = 1.0) -> LossBounds:
     """The loss ratio of the trials that are evidence, all at one load.
 
-    Its lower bound is looked at this many times, and this many frames are lost at a time.
+    `looks` is how often its lower bound is checked, and `batch` how many frames are lost at once.
     """
     known = [trial.output for trial in trials if why_set_aside(trial) is None]
     missing = [missing_frames(output) or MissingFrames() for output in known]
@@ -225,7 +226,7 @@ def bounds_of(trials: Sequence[TrialResult], looks: int = 1, batch: float = 1.0)
 def confirmed(
     trials: Sequence[TrialResult], request: ConfirmationRequest, conditions: Conditions
 ) -> GuardStatement:
-    """The verdict about a load, from trials at it: after each planned one it was looked whether it is refuted."""
+    """The verdict about a load, from trials at it; after each planned trial, it was checked whether they refute it."""
     target = request.loss_ratio
     bounds = bounds_of(trials, batch=request.batch)
     verdict = Verdict.EXTRAPOLATED

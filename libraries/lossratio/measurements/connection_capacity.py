@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Testbed
 
 CONNECTIONS = Unit("connections")
-"""The unit of capacities; the larger one is the better one."""
+"""The unit of capacities; a larger capacity is better."""
 
 Connections = Annotated[int, Field(ge=1)]
 
@@ -56,14 +56,14 @@ class CapacityRequest(OpeningRequest):
     first: Connections = 1000
     """Connections of the first trial of a search."""
     most: Connections | None = None
-    """Largest number of connections that is tried; None: all connections that the traffic has."""
+    """Largest number of connections to try; None: all connections of the traffic."""
     step: Connections = 1
     """A search ends when its bounds are this close."""
     repeats: Repeats = 10
     """Number of searches (RFC 9693 wants ten)."""
 
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:
-        """The time of searches up to the most connections, and down to the first.
+        """The time of searches that go up to the most connections, and of searches that stay at the first number.
 
         Args:
             loads: The range of the loads of its trials.
@@ -79,12 +79,12 @@ class CapacityRequest(OpeningRequest):
 
 
 class CapacityFound(Record):
-    """The end of one search."""
+    """The outcome of one search."""
 
     established: int = Field(ge=0)
     """The most connections of a trial that lost none."""
     lossy: int | None
-    """The fewest connections of a trial that lost some; null: none did, so there may be room for more."""
+    """The fewest connections of a trial that lost some; null: no trial lost any, so there may be room for more."""
     trials: int = Field(ge=1)
     """Trials of the search."""
 
@@ -101,7 +101,7 @@ class CapacityValues(Record):
     percentile_99_connections: float = Field(ge=0.0)
     """99th percentile."""
     is_at_limit: bool
-    """Whether a search ended without loss: then the values are "at least"."""
+    """Whether a search ended without loss, so that the values are "at least"."""
 
 
 class ConnectionCapacityResult(FoundResult):
@@ -110,7 +110,7 @@ class ConnectionCapacityResult(FoundResult):
     found = "capacity"
     kind: Literal["connection_capacity"] = "connection_capacity"
     max_load: MaxLoad
-    """The rate at which connections were opened: each frame opens one."""
+    """The rate at which connections were opened; each frame opens one connection."""
     settings: SettingsOf[CapacityRequest]
     """The parameters of the search."""
     most_connections: int
@@ -143,9 +143,10 @@ def _not_opened(trial: TrialResult) -> str:
 
 
 class CapacitySearch(RepeatedSearch[CapacityFound]):
-    """Searches for the most connections without loss at a rate, several times: by doublings, and a bisection.
+    """Searches several times for the most connections without loss at a rate, by doubling and then by bisection.
 
-    The first trial of a search has this many connections; each one without loss is followed by twice as many.
+    The first trial of a search has the given number of connections; each trial without loss is followed by twice as
+    many.
     """
 
     def __init__(
@@ -155,7 +156,7 @@ class CapacitySearch(RepeatedSearch[CapacityFound]):
         super().__init__(most, step, repeats, lambda size: TrialInput(size / rate, rate))
 
     def forecast(self) -> Forecast:
-        """The time left: other searches take as long as those that ended, and this one as many trials as it may."""
+        """The time left, if other searches take as long as finished ones, and this search as many trials as it may."""
         per_trial = self.elapsed / max(1, self.trials)
         whole = 2.0 * math.log2(max(2.0, self._most / self._step))
         if self._ended:
@@ -190,7 +191,7 @@ class ConnectionCapacity(
     algorithm = "capacity of the table of connections"
 
     def prepare(self, testbed: Testbed, request: CapacityRequest, place: TestPlace) -> None:
-        """Checks the traffic, and that no table is full from the start."""
+        """Checks the traffic, and that no table is full at the start."""
         request.check_tables(testbed, 1, math.inf)
         check_flows(request.profile, request.most or 1, f"Give most={request.profile.flows}")
 
@@ -202,7 +203,7 @@ class ConnectionCapacity(
         )
 
     def watch(self, request: CapacityRequest, loads: LoadRange) -> Callable[[TrialResult], None]:
-        """Ends a search whose generator cannot open so many, again and again: nothing is known about the device."""
+        """Ends a search whose generator repeatedly cannot open so many: nothing is known about the device then."""
         return ending_where_unknown(_not_opened)
 
     def fields(
@@ -224,7 +225,7 @@ class ConnectionCapacity(
         return capacity_values(search.all_found(trials, "capacity"))
 
     def irregular(self, result: ConnectionCapacityResult, found: CapacityValues) -> str | None:
-        """The capacity is beyond what was tried."""
+        """The reason: the capacity is larger than all numbers that were tried."""
         if found.is_at_limit:
             return "no connection was lost, and the table may have room for more: raise most, or take more flows"
         if not found.median_connections:
@@ -262,7 +263,7 @@ class ConnectionCapacityView(View[ConnectionCapacityResult]):
         yield from lines_of_losses(result)
 
     def values(self, result: ConnectionCapacityResult) -> Mapping[str, Any]:
-        """The median; only a lower bound where no connection was lost."""
+        """The median; only a lower bound if no connection was lost."""
         values = result.capacity
         if values is None:
             return {}

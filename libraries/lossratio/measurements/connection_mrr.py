@@ -1,4 +1,4 @@
-"""Connections that a device establishes per second where more are opened than it takes: the connection MRR."""
+"""The connection MRR: how many connections per second a device establishes when more are opened than it can take."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class ConnectionMrr(OfConnectionRates, PlannedKind[ConnectionMrrRequest, Connect
 
 
 def _established_per_second(trial: TrialResult) -> float:
-    """Connections per second in which they were opened; never more than the load, as each takes its time to open."""
+    """Connections per second of the time in which they were opened; never more than the load."""
     directions = trial.output.directions
     if not directions:
         return trial.forwarding_rate
@@ -120,7 +120,7 @@ class ConnectionMrrView(View[ConnectionMrrResult]):
     method = "RFC 9693"
 
     def lines(self, result: ConnectionMrrResult) -> Iterator[str]:
-        """Mean, standard deviation, and what was lost."""
+        """Mean, standard deviation, and lost connections."""
         found = result.connections
         if found is not None:
             rate = result.max_load.rate.per_interface_fps

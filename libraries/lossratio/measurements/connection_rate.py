@@ -59,14 +59,14 @@ class ConnectionRateRequest(connections.OpeningRequest, SearchRequest):
     """No trial at the end tests the device's memory, because the device's table is emptied before each trial."""
 
     established: bool = False
-    """Whether devices have all connections before each trial, and keep them (FD.io CSIT's tput). Then the search
-    measures frames of both ends instead of new entries. The export for CSIT is in packets per second."""
+    """Whether devices already have all connections before each trial, and keep them (FD.io CSIT's tput). The search
+    then measures frames of both ends instead of new entries. The export for CSIT is in packets per second."""
 
     def check(self, testbed: Testbed) -> None:
-        """Checks, too, that connections which are opened again have an end.
+        """Also checks that connections that are opened again have an end.
 
         Raises:
-            SearchError: If they have none, or connections cannot be opened.
+            SearchError: If they have no end, or connections cannot be opened.
         """
         super().check(testbed)
         if self.established and self.profile.is_tcp and self.closing is None:
@@ -77,7 +77,7 @@ class ConnectionRateRequest(connections.OpeningRequest, SearchRequest):
 
     @property
     def exchange(self) -> Exchange:
-        """What goes over each connection."""
+        """The frames that each connection carries."""
         return replace(super().exchange, established=self.established)
 
     @property
@@ -86,7 +86,7 @@ class ConnectionRateRequest(connections.OpeningRequest, SearchRequest):
         return max(goal.final_trial_duration for goal in self.goals)
 
     def check_loads(self, testbed: Testbed, loads: LoadRange) -> None:
-        """Checks that traffic and devices have room for the connections of the longest trial at the largest rate."""
+        """Checks that the traffic and the devices have enough connections for the longest trial at the largest rate."""
         super().check_loads(testbed, loads)
         self.check_tables(testbed, floor(loads.max_load * self.longest_trial), loads.max_load)
 
@@ -117,7 +117,7 @@ class ConnectionRate(
         *own_goals: SearchGoal,
         goals: GoalSet | None = None,
     ) -> ConnectionRateRequest:
-        """The request with goals of one's own, or with a set of them."""
+        """The request with the user's own goals, or with a set of goals."""
         wanted = own_goals or (() if goals is None else goals.goals)
         request: ConnectionRateRequest = suite.request(
             {"goals": wanted, **fields} if wanted else fields
@@ -125,7 +125,7 @@ class ConnectionRate(
         return request
 
     def demand(self, result: ConnectionRateResult, *, must_find: bool = True) -> None:
-        """Fails if a goal has no lower bound, unless none has to be found."""
+        """Fails if a goal has no lower bound, unless the test allows that."""
         if must_find:
             require_lower_bounds(result)
 
@@ -193,7 +193,7 @@ class ConnectionRateView(ThroughputView):
         return ""
 
     def csit(self, result: GoalsResult) -> dict[str, Any]:
-        """NDR and PDR in connections per second; in packets per second where connections are established before."""
+        """NDR and PDR in connections per second; in packets per second if connections are established beforehand."""
         frames = _frames_of_transaction(result)
         exported = super().csit(result)
         return dict(
@@ -202,10 +202,10 @@ class ConnectionRateView(ThroughputView):
 
 
 def _frames_of_transaction(result: GoalsResult) -> int:
-    """Frames of both ends over a connection that was established before; 0: connections are what is measured."""
+    """Frames of both ends over a connection that was established beforehand; 0: the connections are measured."""
     settings: Any = result.settings
     if not settings.get("established"):
         return 0
-    # Those of TCP end.
+    # TCP connections end.
     exchange = Exchange(data_frames=settings["data_frames"], closing=settings["closing"])
     return exchange.passes(is_tcp=exchange.closing is not None)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 UNSTEADY = 2.0
-"""How many times as long as the shortest repetition the longest one may take without a doubt."""
+"""How many times as long as the shortest repetition the longest may take before there is a doubt."""
 
 
 class TeardownRequest(OpeningRequest):
@@ -48,7 +48,7 @@ class TeardownRequest(OpeningRequest):
     counts = True
 
     connections: Annotated[int, Field(ge=1)] = 10_000
-    """Connections that are deleted at once."""
+    """Number of connections that are deleted at once."""
     repeats: Repeats = 10
     """Number of repetitions."""
 
@@ -67,7 +67,7 @@ class TeardownValues(Record):
     """The tear-down rates of all repetitions, and the values that follow from them."""
 
     times: tuple[Seconds, ...] = Field(min_length=1)
-    """Seconds in which the device deleted all connections, of each repetition."""
+    """Seconds that the device took to delete all connections, in each repetition."""
     median_per_second: float = Field(gt=0.0)
     """The benchmark: median of the rates."""
     percentile_1_per_second: float = Field(gt=0.0)
@@ -101,14 +101,14 @@ class TeardownMeasurer:
         """Performs a trial.
 
         Raises:
-            DutError: If the device has not all connections then, or keeps some.
-            TesterError: If the generator is the reason why the device has not all connections.
+            DutError: If the device does not have all connections before the deletion, or keeps some.
+            TesterError: If the device does not have all connections because of the generator.
         """
         output = self._measurer.measure(trial)
         wanted = round(trial.load * trial.duration)
         opened = self._table.count()
         missing = missing_frames(output)
-        # Where the device has all of them, nothing else matters: its answers may be lost or late.
+        # If the device has all connections, nothing else matters: its answers may be lost or late.
         if opened != wanted and missing is not None and missing.by_tester:
             raise TesterError(
                 f"The generator did not open or did not count {missing.by_tester:,} of {wanted:,} connections, "
@@ -145,8 +145,8 @@ class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult])
         """Checks devices and traffic.
 
         Raises:
-            SearchError: If traffic has too few flows, or the path not exactly one table that
-                lossratio can empty.
+            SearchError: If the traffic has too few flows, or the path does not have exactly one table that lossratio
+                can empty.
         """
         check_flows(
             request.profile, request.connections, f"Give connections={request.profile.flows}"
@@ -170,7 +170,7 @@ class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult])
     def found_in(
         self, result: ConnectionTeardownResult, trials: Sequence[TrialResult]
     ) -> TeardownValues:
-        """Median, 1st and 99th percentile of the rates: connections over the time of their deletion (RFC 9693).
+        """Median, 1st and 99th percentile of the rates: connections divided by the time of their deletion (RFC 9693).
 
         Raises:
             SearchError: If there are no trials, or one lacks the time of the deletion.
@@ -212,7 +212,7 @@ class ConnectionTeardownView(View[ConnectionTeardownResult]):
     def doubts(
         self, result: ConnectionTeardownResult, results: Sequence[TestResult]
     ) -> Iterator[Doubt]:
-        """The doubt that the median stands for little, as repetitions of the same took very different times."""
+        """The doubt that the median means little, because the repetitions took very different times."""
         times = () if result.teardown is None else result.teardown.times
         if times and max(times) > UNSTEADY * min(times):
             yield Doubt(

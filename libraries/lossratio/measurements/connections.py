@@ -38,27 +38,27 @@ if TYPE_CHECKING:
 CONNECTIONS_PER_SECOND = Unit("connections/s")
 """The unit of connection rates."""
 LEAST_LOST = 5
-"""Connections that a trial must lose to tell a table from a limited rate: fewer may be lost by chance."""
+"""Connections that a trial must lose before its cause, table or limited rate, can be found: fewer may be chance."""
 _MORE, _NEARLY, _FEWER, _SLOWER = 1.5, 0.99, 0.5, 0.5
-"""Connections of the trials that tell it, as multiples of those that were established, and their rate likewise."""
+"""Connections of the trials that find the cause, as multiples of the established ones, and likewise their rate."""
 _OF_LONGEST = 0.9
-"""The longest of them, as a share of the time after which a device forgets a connection."""
+"""The longest of these trials, as a share of the time after which a device forgets a connection."""
 _SAME_SHARE, _AS_MANY = 0.5, 1.05
-"""What counts as the same: a share of losses that is not less than this part of the other, and connections that are not
-this many times as many."""
+"""What counts as equal: a share of losses that is at least this part of the other one, and numbers of connections that
+differ by less than this factor."""
 _MOST_ASKED = 3
 _LOOKED_AT, _LOOK_RATE = 200, 1000.0
-"""Connections of the look whether a device forgets, and how many of them are opened per second."""
+"""Connections for the check whether a device forgets, and how many of them are opened per second."""
 
 
 def is_spoilt(output: TrialOutput) -> bool:
-    """Whether connections are missing for which the device can do nothing: of the tester, or only late."""
+    """Whether connections are missing that are not the device's fault: the tester's, or ones that are only late."""
     missing = missing_frames(output)
     return missing is not None and (missing.by_tester > 0 or missing.late > 0)
 
 
 def per_second(rate: Rate | float | None) -> float | None:
-    """Connections per second of a rate whose frames open one each."""
+    """Connections per second of a rate whose frames open one connection each."""
     if isinstance(rate, Rate):
         return rate.per_interface_fps
     return rate
@@ -96,7 +96,7 @@ class OpeningRequest(Request):
     connects = True
     usual_profile = "ethip4-udp-connections"
     way_to_fewer: ClassVar[str] = "take shorter trials (trial_duration)"
-    """How trials at the same rates open fewer connections."""
+    """How to open fewer connections in trials at the same rates, for errors."""
 
     min_load: Annotated[FrameRate | None, NOT_IN_FILES] = 100.0
     """The smallest rate, connections per second."""
@@ -108,10 +108,10 @@ class OpeningRequest(Request):
     data_frames: Annotated[int, Field(ge=0, le=100)] = 0
     """Frames of data in each direction over each open connection. All of them must arrive."""
     closing: Literal["fin", "rst"] | None = None
-    """How connections of TCP end, once all data has arrived; None: they stay open."""
+    """How TCP connections end once all data has arrived; None: they stay open."""
     counts: ClassVar[bool] = False
-    """Whether the number of connections matters, and not their rate. If so, connections that are behind are still
-    opened, late."""
+    """Whether the number of connections matters, and not their rate. Connections that are behind schedule are then
+    still opened, late."""
     stateless: bool = False
     """Whether no device on the path has to keep connections, as in a measurement of the tester's own limit."""
 
@@ -165,10 +165,10 @@ class OpeningRequest(Request):
             )
 
     def look(self, testbed: Testbed, loads: LoadRange) -> tuple[str, ...]:
-        """Looks whether devices that are reset before each trial, and whose tables nobody can count, forget then.
+        """Checks whether devices that are reset before each trial, and whose tables cannot be counted, then forget.
 
-        Connections are opened, and after a reset answered once more. An answer that gets through shows that the device
-        still has its connection, unless it lets answers in that nobody has asked for.
+        Connections are opened, and answered once more after a reset. An answer that gets through shows that the device
+        still has its connection, unless the device also lets unrequested answers in.
 
         Raises:
             DutError: If a device does not forget.
@@ -214,15 +214,15 @@ class OpeningRequest(Request):
 
     @property
     def rounds(self) -> float:
-        """How many times as long as the first frames of all connections a trial takes."""
+        """How many times as long as the first frames of all connections a trial lasts."""
         return self.exchange.rounds(is_tcp=self.profile.is_tcp)
 
     def measurer(self, measurer: Measurer, testbed: Testbed) -> Measurer:
-        """Opens connections, and checks before each trial that no device forgets them meanwhile."""
+        """Opens connections, and checks before each trial that no device forgets them during it."""
         return OpeningMeasurer(measurer, self, testbed)
 
     def longest_trial_of(self, testbed: Testbed) -> float:
-        """Seconds of a trial after which a device that is known to keep connections forgets the first of them."""
+        """Seconds after which a device that is known to keep connections forgets the first one of a trial."""
         return min(self.timeouts(testbed).values(), default=math.inf) / self.rounds
 
     def timeouts(self, testbed: Testbed) -> dict[str, float]:
@@ -234,8 +234,8 @@ class OpeningRequest(Request):
         """Checks, before any trial, that devices have room for connections, and keep them for long enough.
 
         Args:
-            testbed: The testbed whose devices are looked at.
-            connections: Most connections of a trial.
+            testbed: The testbed whose devices are checked.
+            connections: The most connections of a trial.
             rate: Connections per second.
 
         Raises:
@@ -245,7 +245,7 @@ class OpeningRequest(Request):
 
         seconds = connections / rate * self.rounds
         ranges = self.profile.directions[0].headers.ranges()
-        # Different addresses and ports that connections lead to.
+        # The different addresses and ports that connections lead to.
         destinations = lcm(
             *(values.count for name, values in ranges if name.startswith("destination"))
         )
@@ -268,7 +268,7 @@ def check_flows(profile: TrafficProfile, connections: int, way_out: str) -> None
 
     Args:
         profile: The traffic.
-        connections: Most connections that one trial opens.
+        connections: The most connections that one trial opens.
         way_out: What to change instead of the profile, e.g. ``Give connections=1000``, for the
             error.
 
@@ -286,13 +286,13 @@ _FIRST_PASSES = {
     True: ("the SYN", "the SYN-ACK", "the ACK"),
     False: ("the first frame", "the answer"),
 }
-"""The first frames over each connection, by whether they are of TCP."""
+"""The first frames over each connection, by whether it is TCP."""
 
 
 def lines_of_losses(result: TestResult) -> Iterator[str]:
-    """A line on how connections ended, and on what else came back over them; nothing where all was as it must be.
+    """A line on how connections ended, and on what else came back over them; nothing if all was as it must be.
 
-    It is about the trials whose generator has sent everything, as no frame is missing there for another reason.
+    It counts only trials whose generator sent everything, because no frame is missing there for another reason.
     """
     whole = [trial for trial in result.trials if not trial.unsent_frames]
     ways = [way for trial in whole for way in trial.directions if way.left_frames]
@@ -320,7 +320,7 @@ def lines_of_losses(result: TestResult) -> Iterator[str]:
 
 
 def percentiles(values: Iterable[float]) -> tuple[float, float, float]:
-    """1st percentile, median and 99th percentile, interpolated between neighbours."""
+    """1st percentile, median and 99th percentile, interpolated between neighbouring values."""
     low, middle, high = (float(value) for value in np.percentile([*values], (1.0, 50.0, 99.0)))
     return low, middle, high
 
@@ -333,16 +333,16 @@ def tables_of(testbed: Testbed) -> dict[str, ConnectionTable]:
 
 
 class TableMeasurer:
-    """Performs trials, and more after the first that loses connections: is it their rate that is limited?
+    """Performs trials, and after the first one that loses connections, more trials: is their rate limited?
 
     Half as many connections again as were established are opened at half of their rate: a device that limits the rate
-    loses none of them. If it does, as many are opened at the whole rate, where a device that limits it establishes
-    fewer. And half as many are opened in the time of the slow trial: a device that loses some of all connections, or
-    forgets them after a while, loses the same share of these.
+    loses none of them. If connections are lost, the same number is opened at the whole rate, where a device that limits
+    the rate establishes fewer. Half the number is also opened in the time of the slow trial: a device that loses some
+    of all connections, or forgets them after a while, loses the same share of these.
 
-    So one quantity is varied at a time. What is left is a device that loses connections because of their number; nearly
-    as many as were established show whether all parts of its table fill at once. These trials are part of the first
-    one's time.
+    So only one quantity changes at a time. The remaining case is a device that loses connections because of their
+    number; a trial with nearly as many as were established shows whether all parts of its table fill at once. The time
+    of these trials counts as part of the first one's.
 
     Args:
         measurer: Performs each trial.
@@ -365,7 +365,7 @@ class TableMeasurer:
         self._questions = _MOST_ASKED
 
     def measure(self, trial: TrialInput) -> TrialOutput:
-        """Performs a trial, and asks further ones where that may tell something.
+        """Performs a trial, and further ones if they may show something.
 
         Raises:
             DutError: If the device loses connections because of their number.
@@ -381,7 +381,7 @@ class TableMeasurer:
         return replace(output, elapsed=elapsed)
 
     def _asked(self, first: TrialResult) -> list[TrialResult]:
-        """The trials after one that lost connections, as many as are needed to see that the rate may be limited."""
+        """The trials after one that lost connections, until they show whether the rate may be limited."""
         most = min(_MORE * _established(first), self._request.profile.flows)
         rate = _SLOWER * _established(first) / first.duration
         if not rate or most / rate > self._longest_trial:
@@ -429,7 +429,7 @@ def _established(trial: TrialResult) -> float:
 
 
 def _came_late(output: TrialOutput) -> bool:
-    """Whether connections of the trials before were not lost, but late, as is seen in this one."""
+    """Whether this trial shows that connections of earlier trials were not lost, but late."""
     return any(way.late_frames or any(way.earlier_late_frames) for way in output.directions)
 
 
@@ -466,19 +466,19 @@ def _table_error(first: TrialResult, asked: Sequence[TrialResult], way_out: str)
 
 
 class OfConnectionRates:
-    """A kind whose trials show rates of connections; it comes before the class of the other things that it does."""
+    """A kind whose trials show rates of connections. It comes first among the base classes."""
 
     def measurer(self, request: OpeningRequest, testbed: Testbed, ready: Ready) -> Measurer:
-        """Performs the trials, and asks whether it is the rate of connections that is limited."""
+        """Performs the trials, and finds out whether the rate of connections is limited."""
         if request.exchange.established:
-            # Such connections are not new.
+            # These connections are not new.
             return ready.measurer
         longest = request.longest_trial_of(testbed)
         return TableMeasurer(ready.measurer, request, longest, ready.late_frames)
 
 
 class OpeningMeasurer:
-    """Performs trials whose frames open connections, and are answered; by way of another measurer."""
+    """Performs, through another measurer, trials whose frames open connections and are answered."""
 
     def __init__(self, measurer: Measurer, request: OpeningRequest, testbed: Testbed) -> None:
         self._measurer = measurer
@@ -508,7 +508,7 @@ class OpeningMeasurer:
         output = self._measurer.measure(replace(trial, exchange=exchange, certain_above=None))
         established = sum(direction.received_frames for direction in output.directions)
         if established and self._unseen and self._exchange.closing is None:
-            # The entries of each device are counted once.
+            # The entries of each device are counted only once.
             for name, table in self._unseen.items():
                 count = table.count()
                 if count < established:

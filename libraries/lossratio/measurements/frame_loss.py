@@ -31,20 +31,20 @@ class LossAtLoad(Record):
     duration_s: Seconds
     """Duration of the trial."""
     frame_loss_ratio: Ratio
-    """Frames sent and not received over frames sent; where these are not counted, the trial loss ratio."""
+    """Frames sent and not received, divided by frames sent; if these are not counted, the trial loss ratio."""
     sent_frames: FrameCount | None
     """Frames sent in all directions; None: not counted."""
     lost_frames: FrameCount | None
     """Frames sent and not received in all directions; None: not counted."""
     unsent_frames: FrameCount | None
-    """Frames that the generator could not send in all directions; they are no loss. None: not counted."""
+    """Frames that the generator could not send, in all directions; they are not lost. None: not counted."""
 
 
 class FrameLoss(Record):
     """Frame loss rate over load."""
 
     loads: tuple[LossAtLoad, ...] = Field(min_length=1)
-    """The loads, in the order of measuring: from the maximum load downwards."""
+    """The loads, in the order of measurement: from the maximum load downwards."""
     is_complete: bool
     """Whether the last two loads lost nothing, so that smaller ones need not be measured."""
 
@@ -61,7 +61,7 @@ class FrameLossResult(FoundResult):
 
 
 def ends_without_loss(trials: Sequence[TrialResult]) -> bool:
-    """Whether the last two trials lost nothing: RFC 2544 measures no smaller loads then.
+    """Whether the last two trials lost nothing: RFC 2544 then measures no smaller loads.
 
     A trial with unsent frames shows nothing about its load, because that load was not offered.
     """
@@ -69,7 +69,7 @@ def ends_without_loss(trials: Sequence[TrialResult]) -> bool:
 
 
 LARGEST_STEP = 0.1
-"""The largest distance of successive loads that RFC 2544 allows, as a share of the maximum load."""
+"""The largest distance between successive loads that RFC 2544 allows, as a share of the maximum load."""
 
 
 class FrameLossRequest(Request):
@@ -113,7 +113,7 @@ class FrameLossRate(PlannedKind[FrameLossRequest, FrameLossResult]):
     algorithm = "frame loss rate"
 
     def controller(self, request: FrameLossRequest, loads: LoadRange) -> PlannedTrials:
-        """Trials at ever smaller loads from the maximum load on, until two in a row lose nothing."""
+        """Trials at ever smaller loads, from the maximum load down, until two in a row lose nothing."""
         steps = round(1.0 / request.step)
         falling = (loads.max_load * (steps - done) / steps for done in range(steps))
         return PlannedTrials(
@@ -121,7 +121,7 @@ class FrameLossRate(PlannedKind[FrameLossRequest, FrameLossResult]):
         )
 
     def found_in(self, result: FrameLossResult, trials: Sequence[TrialResult]) -> FrameLoss:
-        """The frame loss rate of the trials; the trial loss ratio where their frames are not counted."""
+        """The frame loss rate of the trials; the trial loss ratio if their frames are not counted."""
         loads = []
         for trial in trials:
             counts = {
@@ -162,7 +162,7 @@ _LEAST = 0.01
 
 
 class FrameLossView(View[FrameLossResult]):
-    """How a frame loss rate is shown. It is a curve, so no single rate stands for it."""
+    """How a frame loss rate is shown. It is a curve, so no single rate represents it."""
 
     quantity = "frame loss rate"
 

@@ -1,4 +1,4 @@
-"""The one way through a measurement: from the request, by a warm-up and a controller's trials, to the result file."""
+"""How every measurement proceeds: from the request through a warm-up and a controller's trials to the result file."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def warm_up_like(
     Args:
         traffic: What is measured.
         duration: Seconds; None: there is no warm-up.
-        profile: The profile of the warm-up; None: that of the traffic.
+        profile: The profile of the warm-up; None: the traffic's own.
 
     Raises:
         SearchError: If there is a profile without a duration.
-        TrafficError: If there is no such profile, or it cannot have frames of that size.
+        TrafficError: If there is no such profile, or it does not allow frames of that size.
     """
     from lossratio.traffic import load_profile
 
@@ -71,7 +71,7 @@ def warm_up_like(
 
 
 def run_warm_up(testbed: Testbed, request: Request, warm_up: WarmUp, load: float) -> str:
-    """Performs a request's warm-up at a load per interface; returns a remark on it for the reader of the numbers."""
+    """Performs a request's warm-up at a load per interface, and returns a remark on it for the result's readers."""
     with request.ready(testbed, profile=warm_up.profile) as ready:
         output = ready.measurer.measure(TrialInput(warm_up.duration, load))
     missing = format_ratio(output.loss_ratio)
@@ -83,22 +83,22 @@ def run_warm_up(testbed: Testbed, request: Request, warm_up: WarmUp, load: float
 
 
 MEMORY_DURATION = 0.5
-"""Seconds of a trial that looks for memory of the device."""
+"""Seconds of a trial that looks for a memory of the device."""
 MEMORY_REST = 4.0
-"""Seconds of rest after which a device is taken for rested; a longer memory is not seen."""
+"""Seconds of rest after which a device counts as rested; a longer memory is not seen."""
 MEMORY_SECONDS = 12.0
-"""Seconds that it takes, roughly, to find no memory; finding one takes up to three times as long."""
+"""Rough number of seconds that it takes to find no memory; finding one takes up to three times as long."""
 MEMORY_SHARE = 0.01
-"""A smaller relative difference of the forwarded frames is not taken for memory."""
+"""A smaller relative difference between forwarded frames does not count as memory."""
 _MEMORY_REPEATS = 2
 
 
 def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[str, ...]:
-    """Looks whether a black box remembers trials: at one load after a rest, and right after another trial.
+    """Checks whether a black box remembers trials: at one load after a rest, and right after another trial.
 
-    "Right after" is after the rest that trials of this measurement have in any case. A difference counts if it is
-    greater than the spread of both sides, greater than the number of missing frames that the device did not lose, and
-    goes away with another rest.
+    "Right after" means after the rest that trials of this measurement have anyway. A difference counts if it is greater
+    than the spread of both sides, greater than the number of missing frames that the device did not lose, and goes away
+    with another rest.
     """
     from lossratio.dut import BLACK_BOX
 
@@ -114,7 +114,7 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
     trials = f"in trials of {MEMORY_DURATION:g} s at {rate}"
 
     def forwarded(rest: float, first: int = 1) -> list[_Forwarded]:
-        """What trials forwarded that each come after this rest; the first ones put the device into that state."""
+        """What trials forwarded that each followed this rest; the first of them put the device into that state."""
         with request.ready(testbed, rest=rest) as ready:
             count = first + _MEMORY_REPEATS
             outputs = [
@@ -122,7 +122,7 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
             ]
         return [_forwarded_in(output) for output in outputs[first:]]
 
-    # A rested device is in the state after a rest in any case.
+    # A rested device is already in the state after a rest.
     after_rest = forwarded(MEMORY_REST, first=0)
     right_after = forwarded(usual)
     rested = _slowest(after_rest)
@@ -174,7 +174,7 @@ class _Forwarded(NamedTuple):
     least: int
     """Frames that came back."""
     most: int
-    """The same with those that are missing and that the device did not lose: it may have forwarded them."""
+    """The same, plus missing frames that the device did not lose: it may have forwarded them."""
 
 
 def _forwarded_in(output: TrialOutput) -> _Forwarded:
@@ -184,12 +184,12 @@ def _forwarded_in(output: TrialOutput) -> _Forwarded:
 
 
 def _slowest(trials: Sequence[_Forwarded]) -> int:
-    """The frames that each of these trials has forwarded at least."""
+    """The least number of frames that each of these trials forwarded."""
     return min(trial.least for trial in trials)
 
 
 def _fastest(trials: Sequence[_Forwarded]) -> int:
-    """The frames that one of these trials may have forwarded, at most."""
+    """The most frames that one of these trials may have forwarded."""
     return max(trial.most for trial in trials)
 
 
@@ -202,7 +202,7 @@ class InWords(Protocol):
 
 
 class FoundResult(TestResult):
-    """A result whose numbers are in one record, which a failed measurement does not have."""
+    """A result whose numbers are in one record; a failed measurement has no such record."""
 
     found: ClassVar[str]
 
@@ -232,7 +232,7 @@ ProgressT = TypeVar("ProgressT", bound=InWords)
 
 
 class Suite(Protocol):
-    """What a kind may need of the suite of Robot Framework whose keyword asks for a measurement."""
+    """What a kind may need from the Robot Framework suite whose keyword requests a measurement."""
 
     @property
     def last_result(self) -> TestResult:
@@ -244,7 +244,7 @@ class Suite(Protocol):
         ...
 
     def request(self, fields: Mapping[str, Any]) -> Any:
-        """The request with these fields, and with the traffic that the keyword was given."""
+        """The request with these fields, and with the traffic that was given to the keyword."""
         ...
 
     def run(self, keyword: str) -> object:
@@ -257,16 +257,16 @@ class Suite(Protocol):
 
 
 class RequestedKind(Kind[ResultT], Generic[RequestT, ResultT]):
-    """A kind that is measured as a request says: by its keyword, by its method of an open testbed, or by a script."""
+    """A kind that is measured on request: by its keyword, by its method of an open testbed, or by a script."""
 
     title: ClassVar[str]
     """The work in words, for consoles: ``Measuring ...``."""
     request: type[RequestT]
-    """The class of the requests, as the results' from the brackets after the base."""
+    """The class of the requests; like the class of the results, it comes from the brackets after the base class."""
     without: ClassVar[frozenset[str]] = frozenset()
     """Fields of the request that are not arguments of its keyword."""
     usual_frame_size: ClassVar[str | None] = None
-    """The frame size of a keyword that is given none; None: it must be given."""
+    """The frame size if the keyword is given none; None: it must be given."""
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -287,13 +287,13 @@ class RequestedKind(Kind[ResultT], Generic[RequestT, ResultT]):
         """
 
     def called(self, request: RequestT) -> str:
-        """What is measured, in a few words: the name of a test that has no other one."""
+        """What is measured, in a few words: the name of a test that has no other name."""
         return self.noun
 
     def asked(
         self, suite: Suite, fields: Mapping[str, Any], *positional: Any, **named: Any
     ) -> RequestT:
-        """The request of a keyword, from those fields of the request that it was given.
+        """The request of a keyword, from the fields of the request that were given to it.
 
         A kind whose keyword has other arguments states them here, after `fields`, with types and defaults: positional
         ones come before the frame size, named ones after the profile.
@@ -302,7 +302,7 @@ class RequestedKind(Kind[ResultT], Generic[RequestT, ResultT]):
         return request
 
     def demand(self, result: ResultT, *positional: Any, **named: Any) -> None:
-        """Fails where the keyword's result is not what the test demands; further named arguments as in `asked`.
+        """Fails if the keyword's result does not meet the test's demands; further named arguments as in `asked`.
 
         Raises:
             AssertionError: If the demand is not met.
@@ -330,7 +330,7 @@ class MeasuredKind(
 
     @classmethod
     def lacks(cls) -> list[str]:
-        """The methods that it lacks; one whose result is no `FoundResult` must build it."""
+        """The methods that it lacks; a kind whose result is not a `FoundResult` must have `build`."""
         builds = (
             cls.build is not MeasuredKind.build or getattr(cls.result, "found", None) is not None
         )
@@ -351,7 +351,7 @@ class MeasuredKind(
         return {"max_load_fps": loads.max_load, **request.inputs()}
 
     def progress(self, request: RequestT, controller: ControllerT, trial: TrialResult) -> ProgressT:
-        """The progress after a trial, as the controller sees it. This work must not grow with the number of trials."""
+        """The progress after a trial, as the controller sees it. The work must not grow with the number of trials."""
         progress: Any = Progress.of(controller, trial, getattr(controller, "purpose", None))
         return progress  # type: ignore[no-any-return]
 
@@ -388,7 +388,7 @@ class MeasuredKind(
     def fields(
         self, measured: Measurement[Any], request: RequestT, max_load: MaxLoad
     ) -> Mapping[str, Any]:
-        """The fields of a `FoundResult` besides settings, reason, numbers, and those that all results have."""
+        """The fields of a `FoundResult` besides settings, reason, numbers, and the fields that all results have."""
         return {}
 
     def irregular(self, result: ResultT, found: Any) -> str | None:
@@ -396,7 +396,7 @@ class MeasuredKind(
         return None
 
     def prepare(self, testbed: Testbed, request: RequestT, place: TestPlace) -> None:
-        """Checks or reads what this measurement needs before its controller is made; nothing, unless a kind does.
+        """Checks or reads what this measurement needs before its controller is made. By default, it does nothing.
 
         Raises:
             LossRatioError: If the request cannot be met.
@@ -404,26 +404,26 @@ class MeasuredKind(
         return
 
     def measurer(self, request: RequestT, testbed: Testbed, ready: Ready) -> Measurer:
-        """Performs the trials: as the request says, unless a kind does more."""
+        """Performs the trials: by default, as the request says."""
         return ready.measurer
 
     def remarks(self, request: RequestT, controller: ControllerT) -> Iterator[str]:
-        """Further remarks for the reader of the numbers."""
+        """Further remarks for the readers of the result."""
         yield from ()
 
     def watch(self, request: RequestT, loads: LoadRange) -> Callable[[TrialResult], None]:
-        """A function that gets each trial of one measurement, and raises an error when more trials make no sense."""
+        """A function that gets each trial of a measurement, and raises an error when more trials make no sense."""
         return lambda _: None
 
     def found_in(self, result: ResultT, trials: Sequence[TrialResult]) -> Record | None:
-        """The numbers of a `FoundResult` from its trials and other fields: when it is made, and again when it is read.
+        """The numbers of a `FoundResult` from its trials and other fields, when it is made and again when it is read.
 
         None: there are none.
         """
         return None
 
     def contradictions(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Where the numbers do not follow from the trials, or the times of repetitions are not as many."""
+        """Places where the numbers do not follow from the trials, or the number of times is not that of repetitions."""
         said: Any = None if result.found is None else getattr(result, result.found)
         made = None if said is None else self.found_in(result, trials)
         if made is not None:
@@ -436,8 +436,8 @@ class MeasuredKind(
 class PlannedTrials:
     """Asks for given trials one after the other; a `lossratio.trials.trial.Controller`.
 
-    Another trial replaces one that is no evidence. It has the number of `trials` recorded, and the seconds that they
-    took (`elapsed`).
+    A trial that is no evidence is replaced by another one. It has the number of recorded `trials`, and the seconds that
+    they took (`elapsed`).
     """
 
     def __init__(
@@ -455,14 +455,14 @@ class PlannedTrials:
 
     @property
     def remaining(self) -> int:
-        """Largest number of trials still to come."""
+        """Largest number of remaining trials."""
         is_enough = self._are_enough is not None and self._are_enough(self._results)
         if is_enough:
             return 0
         return len(self._trials) - self._counting
 
     def next_trial(self) -> TrialInput | None:
-        """The next trial; None when there were enough."""
+        """The next trial; None when there are enough trials."""
         if self.remaining > 0:
             return self._trials[self._counting]
         return None
@@ -479,7 +479,7 @@ class PlannedTrials:
         return tuple(self._results)
 
     def forecast(self) -> Forecast:
-        """The time left: each remaining trial takes as long as the trials so far on average, if all are needed."""
+        """The time left, if all remaining trials are needed and take as long as the average so far."""
         left = self.remaining * self.elapsed / self.trials
         return Forecast(left, left if self._are_enough is None else 0.0, left)
 

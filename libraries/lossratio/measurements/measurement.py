@@ -1,4 +1,4 @@
-"""One measurement of one test: trials into the journal, the conditions around them, and what went wrong if it did."""
+"""One measurement of one test: its trials, which go into the journal, their conditions, and any failure."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ ResultT = TypeVar("ResultT")
 RecordT = TypeVar("RecordT", bound=Record)
 
 UNPROVED = "not proved, as nobody knows whether the DUT was still as it was set up: trials "
-"""Beginning of the remark that names the trials which no run continues."""
+"""Beginning of the remark that names the trials that no resumed run keeps."""
 
 STARVED = "the generator was starved, and the search counted frames as lost that were never sent"
-"""Why trials are withdrawn after a search that the generator has led astray."""
+"""Why trials are withdrawn after a search that the generator has misled."""
 
 
 class Span:
-    """The time from the making of this object on, correct even if somebody sets the clock meanwhile.
+    """The time since this object was made, correct even if the clock is set in the meantime.
 
     It started at `started`, UTC.
     """
@@ -54,7 +54,7 @@ class Span:
         self._began = time.monotonic()
 
     def end(self) -> datetime:
-        """The present time: the start by the clock, and the time that has really passed since."""
+        """The present time: the start by the clock, plus the time that has really passed since then."""
         return self.later_than(self.started)
 
     def later_than(self, moment: datetime) -> datetime:
@@ -85,15 +85,15 @@ class Measurement(Generic[ResultT]):
     run: TestRun
     """The test, its time and its conditions."""
     result: ResultT
-    """The controller's conclusion from all trials there are."""
+    """The controller's conclusion from all trials."""
     entries: tuple[trials.JournalEntry, ...]
-    """All trials there are."""
+    """All trials so far."""
     failure: BaseException | None
     """The exception that stopped the measurement; None if nothing did."""
 
     @property
     def resolution(self) -> float | None:
-        """Seconds by which the time of a frame may be wrong, in all timelines; None: there is none."""
+        """Seconds by which the time of a frame may be wrong, in all timelines; None: there is no timeline."""
         lines = (line for entry in self.entries for line in entry.result.output.timelines)
         return max((line.resolution for line in lines), default=None)
 
@@ -116,11 +116,11 @@ class Measurement(Generic[ResultT]):
 
 
 class Additions(AbstractContextManager["Additions"]):
-    """What is measured after a search and belongs to its result: each part is in the journal before the next begins.
+    """Additions to the result of a search, measured after it: each part is in the journal before the next one begins.
 
-    A run that is resumed takes the parts from the journal that it asks for again, and measures the others. Each part is
-    asked for as JSON data. The number is this measurement's among those of the result's field in the test, from 1;
-    None: it is another one in any case, and nothing is taken from the journal.
+    A resumed run takes the parts that it requests again from the journal, and measures the others. Each part is
+    requested as JSON data. The number counts the measurements for the result's field in the test, from 1; None: this is
+    always a new measurement, and nothing is taken from the journal.
 
     Raises:
         SearchError: If the test has no journal, or it is damaged.
@@ -157,7 +157,7 @@ class Additions(AbstractContextManager["Additions"]):
         self._journal.close()
 
     def known(self, place: int, kind: type[RecordT]) -> RecordT | None:
-        """What an earlier attempt at the run measured for a part; None: it must be measured."""
+        """What an earlier attempt of the run measured for a part; None: it must be measured."""
         found = [
             addition.found for addition in self._known if addition.request == self._asked[place]
         ]
@@ -169,7 +169,7 @@ class Additions(AbstractContextManager["Additions"]):
         """Writes what was measured for a part.
 
         Raises:
-            SearchError: If it has no form that could be read again.
+            SearchError: If it has a form that could not be read again.
             StorageError: If it cannot be written.
         """
         text = found.model_dump_json()
@@ -187,11 +187,11 @@ class Course:
     remarks: tuple[str, ...]
     """Further remarks for the reader of the numbers."""
     measurer: Callable[[Ready], trials.Measurer]
-    """Makes what performs the trials on the testbed that is ready."""
+    """Makes the measurer that performs the trials on the ready testbed."""
     seen: Callable[[trials.TrialResult], None]
-    """Takes each trial that was measured."""
+    """Receives each trial after its measurement."""
     loads: LoadRange
-    """The loads; the journal's header has the largest one."""
+    """The range of loads; the journal's header has the largest load."""
     span: Span
     """The time of the measurement, which began before the warm-up."""
 
@@ -206,9 +206,9 @@ def perform(
     """Runs a controller's trials on a testbed.
 
     Any exception that stops the trials, also an interrupt from the keyboard, is in the answer's `failure`. So the
-    caller can write the result file before it raises the exception. The answer has all trials; those behind the last
-    verification of the DUTs are named in a remark, and a run that is resumed measures them again. With the integrity
-    ``fail``, the trial that shows a fault is the last one, and so has a measurement failed that continues it.
+    caller can write the result file before it raises the exception. The answer has all trials. A remark names the
+    trials after the last verification of the DUTs, and a resumed run measures them again. With the integrity ``fail``,
+    the trial that shows a fault is the last one, and a measurement that continues from it has also failed.
 
     Raises:
         LossRatioError: If the measurement could not even begin.
@@ -227,7 +227,7 @@ def perform(
             ready.wait_for_late_frames()
     except BaseException as error:
         # The caller raises the exception, also an interrupt, after it has written the result file. Before the first
-        # trial there is nothing to write.
+        # trial, there is nothing to write.
         if attempt is None:
             raise
         attempt.failure = error
@@ -250,7 +250,7 @@ class _Attempt:
         forced = () if place.forced is None else (f"{FORCED}{place.forced}",)
         self._remarks = (*course.remarks, *forced)
         conditions = ready.conditions
-        # What a result says besides its numbers, for one that is made from the journal alone.
+        # What a result states besides its numbers, for results that are made from the journal alone.
         about = {
             "test": place.test.model_dump(mode="json"),
             "conditions": conditions.model_dump(mode="json"),
@@ -283,14 +283,14 @@ class _Attempt:
             _check_trial(trial)
 
     def end(self) -> tuple[trials.JournalEntry, ...]:
-        """Closes the journal and proves or withdraws its last trials; returns all trials there are."""
+        """Closes the journal, proves or withdraws its last trials, and returns all trials."""
         self.journal.close()
         contents = trials.read_journal(self.journal.path)
         entries = (*contents.entries, *contents.unproved)
 
         try:
             if isinstance(self.failure, StarvedGeneratorError):
-                # A search has counted the unsent frames as loss, and would never find its way back from them.
+                # A search has counted the unsent frames as lost, and could never recover from that.
                 new = [entry.result.output for entry in entries[self._continued :]]
                 keep = next(
                     (number for number, output in enumerate(new) if output.unsent_frames), len(new)
@@ -334,17 +334,17 @@ def _check_trial(trial: trials.TrialResult) -> None:
 
 
 def what_stopped(failure: BaseException) -> str:
-    """The words of a result for the exception that stopped its measurement."""
+    """What a result says about the exception that stopped its measurement."""
     if isinstance(failure, KeyboardInterrupt | SystemExit):
         return INTERRUPTED
     return str(failure) or type(failure).__name__
 
 
 def _search(testbed: Testbed, ready: Ready, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings and versions that must be the same for a measurement to be continued."""
+    """The settings and versions that must stay the same if a measurement is to be continued."""
     dut = testbed.request.dut
 
-    # Record: what the header of a journal says.
+    # Record: the header of a journal.
     return {
         "lossratio": __version__,
         **inputs,
@@ -362,7 +362,7 @@ def _search(testbed: Testbed, ready: Ready, inputs: Mapping[str, Any]) -> dict[s
 
 
 def _new_versions(then: Conditions, now: Conditions) -> Iterator[str]:
-    """The DUTs that have another version now, and are still of the same kind."""
+    """The DUTs that now have another version but are still of the same kind."""
     for name, dut in now.duts.items():
         old = then.duts.get(name)
         if old is None or old.get("kind") != dut.get("kind"):
@@ -380,7 +380,7 @@ def _journal(
         and place.forced is None
         and (place.resume.path / "results").is_dir()
     ):
-        # The DUTs must have the versions that the earlier part of the run was measured with.
+        # The DUTs must have the versions with which the earlier part of the run was measured.
         run = place.resume.path
         for result in place.resume.results():
             changes = ", ".join(_new_versions(result.conditions, conditions))
@@ -397,7 +397,7 @@ def _journal(
     elif place.forced is not None:
         trials.adopt_journal(earlier, path, search, about)
     elif earlier.resolve() != path.resolve():
-        # Opened in its own place, so that an error names the file that the user knows.
+        # Opened under its own path, so that an error names the file that the user knows.
         trials.Journal.open(earlier, search).close()
         with storing(f"copy the journal {earlier} to {path}", "Nothing has been measured since."):
             path.parent.mkdir(parents=True, exist_ok=True)

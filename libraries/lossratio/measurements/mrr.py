@@ -64,11 +64,12 @@ class MrrValue(Record):
     """The rate of one trial."""
 
     forwarding_rate: Rate
-    """Frames forwarded in all directions over the time really spent; per interface is the mean over the interfaces."""
+    """Frames forwarded in all directions, divided by the actual time; the rate per interface is the mean over the
+    interfaces."""
     directions_fps: dict[str, float]
-    """Frames forwarded in each direction over the time that this direction really spent; empty if not counted."""
+    """Frames forwarded in each direction, divided by the actual time of this direction; empty if not counted."""
     measured_time_s: Seconds
-    """The time really spent, by the direction that took longest; the intended duration if it was not measured."""
+    """The actual time of the direction that took longest; the intended duration if it was not measured."""
 
 
 class Mrr(Record):
@@ -87,7 +88,7 @@ class Mrr(Record):
     unsent_frames: FrameCount | None
     """Frames that the generator could not send in all trials; they are no loss. None: not counted."""
     loss_ratio_of_sent: Ratio | None
-    """Lost frames over sent frames."""
+    """Lost frames divided by sent frames."""
 
 
 class MrrResult(measurements.FoundResult):
@@ -120,7 +121,7 @@ def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) 
         directions = trial.output.directions
         times = {direction.name: direction.elapsed_s or trial.duration for direction in directions}
         measured_time = max(times.values(), default=trial.duration)
-        # Frames forwarded in all directions, as exactly as the measurer counts them.
+        # Frames forwarded in all directions, counted as exactly as the measurer can.
         forwarded = trial.forwarding_rate * trial.duration * factor
 
         if directions:
@@ -159,7 +160,7 @@ def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) 
 
 
 def not_lost_of_them(result: TestResult) -> str:
-    """What is to be said after the frames or connections that a result calls lost: some of them were not."""
+    """The addition to the number of frames or connections that a result calls lost: some of them were not lost."""
     missing = missing_in(result.trials)
     words = ""
     if missing.late:
@@ -206,7 +207,8 @@ class MaximumReceiveRate(measurements.PlannedKind[MrrRequest, MrrResult]):
 
 measure_mrr = partial(measurements.measure, MaximumReceiveRate())
 MRR_LEAST_DEFICIT_RATIO = 0.03
-"""Deficit of an MRR below a throughput, as a share of it, that is a doubt; bursts in short trials make about 1 %."""
+"""How far an MRR may be below a throughput, as a share of it, without a doubt; bursts in short trials make about 1
+%."""
 
 
 class MrrView(View[MrrResult]):
@@ -243,11 +245,11 @@ class MrrView(View[MrrResult]):
         yield value_line("loss", loss)
 
     def aspects(self, result: MrrResult, finding: Finding) -> Mapping[str, JsonValue]:
-        """The load, and the trials' durations, as bursts change what short trials forward."""
+        """The load, and the trials' durations, because bursts change what short trials forward."""
         return at_maximum_load(result)
 
     def caveats(self, result: MrrResult) -> Iterator[str]:
-        """The caveat that the SUT may forward more."""
+        """The caveat that the SUT may be able to forward more."""
         if result.mrr is not None and result.mrr.lost_frames == 0:
             yield NOTHING_LOST
 
@@ -258,7 +260,7 @@ class MrrView(View[MrrResult]):
         if mrr is None:
             return
 
-        # What the generator did not send is no degradation of the SUT.
+        # Frames that the generator did not send are no degradation of the SUT.
         sent_share = 1.0 - unsent_share(offered_in(result.trials))
         most = mrr.mean.per_interface_fps + mrr.stdev.per_interface_fps
         others = [other for other in results if _setup(other) == _setup(result)]
@@ -313,7 +315,7 @@ def _setup(result: TestResult) -> tuple[Any, ...]:
 
 
 def at_maximum_load(result: TestResult) -> dict[str, JsonValue]:
-    """The aspects of a result whose trials are all at the maximum load."""
+    """The aspects of a result with all trials at the maximum load."""
     return {
         "goal": {"load_per_interface_fps": result.max_load.rate.per_interface_fps},
         "trial duration": [

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lossratio.testbed import Ready, Recovery as Repairs, Testbed
     from lossratio.traffic import TrafficProfile
 else:
-    # It has what a testbed has from the one that it opens: to import testbeds takes a while.
+    # It takes a testbed's attributes from the testbed that it opens, because importing testbeds takes a while.
     Testbed = object
 
 
@@ -58,7 +58,7 @@ class OpenTestbed(Testbed):
         self._directory = RunDirectory(results)
         self._measurements: Counter[str] = Counter()
         self._results: list[TestResult] = []
-        # The last one that was asked for; its set-up may have failed.
+        # The last kind that was requested; its set-up may have failed.
         self._dut = (dut, dict(options))
         self._testbed = self._opened()
         self._name = self._testbed.request.topology.name
@@ -67,7 +67,7 @@ class OpenTestbed(Testbed):
 
     @property
     def results(self) -> tuple[TestResult, ...]:
-        """The results of its methods so far, in their order."""
+        """The results of its methods so far, in order."""
         return tuple(self._results)
 
     def ready_for(self, profile: TrafficProfile, **settings: Any) -> AbstractContextManager[Ready]:
@@ -154,7 +154,7 @@ class OpenTestbed(Testbed):
             return result
 
         method.__name__ = str(kind.method)
-        # Python names it so where an argument is missing.
+        # Python uses this name in the error for a missing argument.
         method.__qualname__ = f"{type(self).__name__}.{kind.method}"
         method.__doc__ = kind.request.__doc__
         return method
@@ -166,7 +166,7 @@ class OpenTestbed(Testbed):
         return open_plain(self._file, dut=dut, options=options, **self._settings)
 
     def _with(self, dut: str | None, options: AnyOptions | None) -> Testbed:
-        """The testbed with this kind of DUT, which is set up unless it is there already.
+        """The testbed with this kind of DUT, which is set up unless it already is.
 
         Raises:
             LossRatioError: If it was closed, or the set-up failed.
@@ -197,7 +197,7 @@ class OpenTestbed(Testbed):
             )
 
     def _open(self) -> Testbed:
-        """The testbed. After a set-up that failed it is opened again, or gives the reason again."""
+        """The testbed. After a failed set-up, it is opened again, or the reason is raised again."""
         if not self._is_open and not self._is_closed:
             self._testbed = self._opened()
             self._is_open = True
@@ -230,7 +230,7 @@ def open_testbed(
     from lossratio.nodes import Credentials as Secrets
     from lossratio.testbed import Recovery as Attempts
 
-    # Table: an argument, its value, its types, and what they are called.
+    # Table: an argument, its value, its types, and the name of these types.
     for name, value, types, what in (
         ("topology", topology, (str, PathLike), "the name or the path of a topology"),
         ("dut", dut, (str, NoneType), "the name of a kind of DUT, such as 'linux_bridge'"),

@@ -11,13 +11,13 @@ from lossratio.units import format_frame_rate, format_ratio
 
 _INTERVAL_WIDTH = 22
 _HEAD = "{:>3} {:>11} {:>6} {:>8}"
-"""A row's columns: number, load, duration and loss ratio of the trial."""
+"""The columns of a row: number, load, duration and loss ratio of the trial."""
 _LINE_WIDTH = 100
-"""Columns of a line that is not a terminal's."""
+"""Width of a line that is not on a terminal, in columns."""
 _SHORT_WIDTH = 19
-"""Columns of a goal and its bounds in few columns."""
+"""Columns of a goal and its bounds on a narrow terminal."""
 _LEAST_PURPOSE = 12
-"""Columns that are worth the beginning of a purpose."""
+"""The fewest columns in which the beginning of a purpose is shown."""
 _WIDEST_BAR, _NARROWEST_BAR = 20, 8
 
 
@@ -26,7 +26,7 @@ class Progress:
     """The progress of a measurement after a trial."""
 
     number: int
-    """Number of trials so far, with the trials of an interrupted run."""
+    """Number of trials so far, including the trials of an interrupted run."""
     trial: TrialResult
     """The last trial."""
     bounds: tuple[GoalBounds, ...]
@@ -36,11 +36,11 @@ class Progress:
     purpose: str | None = None
     """Why the trial was chosen; None: the controller gives no reason, or there is nothing to choose."""
     rule: str | None = None
-    """Name of the rule that chose the trial; None: as for the purpose, or the trial is a warm-up."""
+    """Name of the rule that chose the trial; None: for the same reasons, or the trial is a warm-up."""
     elapsed: float | None = None
     """Seconds that all trials so far took; None: not known."""
     following: TrialInput | None = None
-    """The trial that comes next; None: none, or not known."""
+    """The next trial; None: there is none, or it is not known."""
 
     @classmethod
     def of(
@@ -62,13 +62,13 @@ class Progress:
         )
 
     def line(self, *, verbose: bool = False) -> str:
-        """The line that the console shows after a trial where it is not a terminal, such as the log of a CI system.
+        """The line that a console that is not a terminal, such as the log of a CI system, shows after a trial.
 
         Without search goals, it shows the forwarding rate. Until both bounds of a goal are proved, it shows the bounds
-        that the trials so far point at, with a ``~`` before them. What does not fit is left out.
+        that the trials so far point at, with a ``~`` before them. Parts that do not fit are left out.
 
         Args:
-            verbose: Whether the line names the rule that chose the trial, too.
+            verbose: Whether the line also names the rule that chose the trial.
         """
         goals = [f"{each.goal} {_short(each)}" for each in self.bounds]
         forwarded = f"forwarded {format_frame_rate(self.trial.forwarding_rate)} per interface"
@@ -90,11 +90,11 @@ class Progress:
         return text.rstrip()
 
     def row(self, width: int, *, verbose: bool = False) -> str:
-        """The row that a terminal shows: as much as fits into this many columns, and the bounds of goals first.
+        """The row that a terminal shows: as much as fits into this many columns; the bounds of goals come first.
 
         Args:
             width: Columns of the terminal.
-            verbose: Whether the row says why the trial was chosen, too.
+            verbose: Whether the row also says why the trial was chosen.
         """
         trial = self.trial
         # After an early verdict the loss ratio is a lower limit.
@@ -134,7 +134,7 @@ def heading(width: int) -> str:
 def status_line(
     progress: Progress, seconds: float, width: int, so_far: tuple[int, int] | None = None
 ) -> str:
-    """The line below the rows: how much of the time is done, how much is left, and the trial that runs; else empty."""
+    """The line below the rows: the time that has passed, the time left, and the running trial; else empty."""
     left, following = progress.time_left, progress.following
     if following is None:
         return ""
@@ -146,7 +146,7 @@ def status_line(
     frames = ""
     if so_far is not None and so_far[0]:
         sent, received = so_far
-        # Some are on their way, so it is no loss ratio yet.
+        # Some frames are still in flight, so this is not a loss ratio yet.
         frames = (
             f"{_short_rate(sent)} sent, {format_ratio(max(0, sent - received) / sent)} not back"
         )
@@ -176,14 +176,14 @@ def status_line(
                 filled = round(share * columns)
                 bar = f"[{'#' * filled}{'-' * (columns - filled)}] {bar}"
 
-    # Few columns take the band of the time first, then the bar.
+    # On a narrow terminal, the range of the time is left out first, then the bar.
     choices = ((bar, trial, frames, band), (bar, trial, frames, alone), (trial, frames, alone))
     lines = ["  ".join(part for part in parts if part) for parts in choices]
     return next((line for line in lines if len(line) <= width), lines[-1][:width])
 
 
 def _filled(text: str, parts: list[str], width: int, widest: int = _SHORT_WIDTH) -> str:
-    """Appends the parts that fit, and the number of those that do not."""
+    """Appends the parts that fit, and the number of parts that do not."""
     for gap, least in (("  ", widest), (" ", 0)):
         whole = text + "".join(f"{gap}{part:<{least}}" for part in parts)
         if len(whole.rstrip()) <= width:
@@ -199,7 +199,7 @@ def _filled(text: str, parts: list[str], width: int, widest: int = _SHORT_WIDTH)
 
 
 def _short(bounds: GoalBounds) -> str:
-    """An interval in few columns, e.g. ``~149.8-150.5k``."""
+    """An interval in a short form, e.g. ``~149.8-150.5k``."""
     mark, shown = _shown(bounds)
     low, high = (None if bound is None else _short_rate(bound) for bound in shown)
     if low is None and high is None:
@@ -227,7 +227,7 @@ def trial_in_words(number: int, trial: TrialResult) -> str:
 
 
 def _shown(bounds: GoalBounds) -> tuple[str, RelevantBounds]:
-    """The bounds that are shown, and the mark before those that are not proved."""
+    """The bounds to show, and the mark before bounds that are not proved."""
     return "" if bounds.shown == bounds.proved else "~", bounds.shown
 
 

@@ -38,7 +38,7 @@ class ReconfigurationLoss(Record):
     lost_frames: FrameCount
     """Frames lost, without those that the generator could not send."""
     lost_time_s: Seconds
-    """Lost frames over the aggregate load: the time without any forwarding that would lose as many."""
+    """Lost frames divided by the aggregate load: a time without any forwarding that would lose the same number."""
 
 
 class ReconfigurationResult(measurements.FoundResult):
@@ -73,7 +73,7 @@ LEAD = 0.5
 
 
 class ReconfigurationRequest(SearchRequest):
-    """The reconfiguration, and the search for its load: with one goal, whose relevant lower bound is the load."""
+    """The reconfiguration, and the search for its load, which is the relevant lower bound of one goal."""
 
     unused = HOW_TO_SEARCH | {"goals", "ramp", "warm_up"}
 
@@ -84,7 +84,7 @@ class ReconfigurationRequest(SearchRequest):
     reconfigure: Annotated[
         Callable[[], object], measurements.NOT_IN_FILES, measurements.Audience.SCRIPTS
     ]
-    """Reconfigures the DUTs; traffic flows all the time."""
+    """Reconfigures the DUTs, while traffic flows all the time."""
 
 
 class Reconfiguration(measurements.RequestedKind[ReconfigurationRequest, ReconfigurationResult]):
@@ -108,7 +108,7 @@ class Reconfiguration(measurements.RequestedKind[ReconfigurationRequest, Reconfi
     def contradictions(
         self, result: ReconfigurationResult, trials: Sequence[TrialResult]
     ) -> Iterator[str]:
-        """Differences of the lost time from the time of the lost frames."""
+        """Lost times that differ from the time that follows from the lost frames."""
         if result.loss is not None:
             yield from differences(
                 result.loss, reconfiguration_loss(result.loss.load, result.loss.lost_frames), "loss"
@@ -147,11 +147,11 @@ def measure_reconfiguration_loss(
 ) -> ReconfigurationResult:
     """Searches for a load, sends at it while the DUTs are being reconfigured, and writes the result file.
 
-    The search has a result file of its own, with `` search`` after the test's name. Unless the search failed, the
-    result file has the error of what failed, also of a generator that could not send the load meanwhile.
+    The search has a result file of its own, with `` search`` after the test's name. If anything after the search fails,
+    the result file has the error, also that of a generator that could not send the load.
 
     Raises:
-        TrafficError: If the generator could not send the load meanwhile.
+        TrafficError: If the generator could not send the load during the reconfiguration.
         TesterError: If the search found no load because of the generator.
         LossRatioError: If the search or the reconfiguration failed.
     """
@@ -217,7 +217,7 @@ def measure_reconfiguration_loss(
                 "work on the generator's node."
             )
     except BaseException as error:
-        # An interrupt, too, leaves a result file with the error.
+        # An interrupt also leaves a result file with the error.
         write(None, measurements.what_stopped(error))
         raise
     return write(stopped, None)

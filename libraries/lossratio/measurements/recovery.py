@@ -1,7 +1,7 @@
 """System recovery: the time from the end of an overload to the last lost frame (RFC 2544, section 26.5).
 
 ``recovery time = B - A``: A is the moment when the load drops, B the moment when the last lost frame was sent. The text
-of the RFC has the two the other way round, which would be negative.
+of the RFC swaps the two, which would make the time negative.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
 
 _SAME = 1e-9
 QUIET_RATIO = 0.1
-"""Share of the time after the change, at its end: a loss there means that the DUT has not recovered yet."""
+"""The last share of the time after the change: a loss there means that the DUT has not recovered yet."""
 
 
 class RecoveryTime(Record):
-    """One repetition; the direction that took longest."""
+    """One repetition, in the direction that took longest."""
 
     direction: str
     """The direction, e.g. ``port0>port1``."""
@@ -60,7 +60,7 @@ class RecoveryTime(Record):
     recovery_s: Seconds | None
     """Time from the change to the last lost frame; null: it did not recover within the limit."""
     generator_drop_frames: FrameCount = 0
-    """Frames that came back and that the generator itself dropped, over all directions; they count as lost."""
+    """Frames that came back but that the generator itself dropped, over all directions; they count as lost."""
     late_frames: FrameCount = 0
     """Frames that came back after the wait for frames in flight, over all directions; they count as lost."""
 
@@ -69,7 +69,7 @@ class RecoveryValues(Spread):
     """All repetitions, and their average."""
 
     times: tuple[RecoveryTime, ...] = Field(min_length=1)
-    """The repetitions; the DUT did not recover in one without a time."""
+    """The repetitions; the DUT did not recover in a repetition without a time."""
 
 
 class RecoveryRequest(AfterThroughput):
@@ -107,7 +107,7 @@ class RecoveryRequest(AfterThroughput):
         return Forecast(seconds, 0.0, seconds)
 
     def overload_below(self, max_load: float) -> float:
-        """The load of the overload, frames per second per interface; 0: there is none below the maximum load.
+        """The load of the overload, frames per second per interface; 0: no overload is possible below the maximum load.
 
         Args:
             max_load: Frames per second per interface.
@@ -140,12 +140,12 @@ class RecoveryResult(FoundResult):
 
     @property
     def frame_spacing_s(self) -> float:
-        """Seconds between two frames after the change: no recovery time shows anything shorter."""
+        """Seconds between two frames after the change: recovery times cannot resolve anything shorter."""
         return 1.0 / self.after.per_interface_fps
 
 
 def recovery_time(timelines: Sequence[Timeline]) -> RecoveryTime:
-    """The recovery time of one repetition, an overload and half of it, by the direction that took longest."""
+    """The recovery time of one repetition (an overload, then half of it), in the direction that took longest."""
     times = [_of_direction(timeline) for timeline in timelines]
     return max(times, key=lambda time: float("inf") if time.recovery_s is None else time.recovery_s)
 
@@ -171,7 +171,7 @@ def _repetition(output: TrialOutput) -> RecoveryTime:
 
 
 def average_in_words(result: RecoveryResult) -> str:
-    """The average recovery time, as far as frames can show it; empty: there is none."""
+    """The average recovery time, as far as frames can show it; empty: there is no average."""
     if result.recovery is None:
         return ""
     if result.recovery.average_s is None:
@@ -189,7 +189,7 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
     algorithm = "system recovery"
 
     def controller(self, request: RecoveryRequest, loads: LoadRange) -> PlannedTrials:
-        """Trials of two steps without a gap; no trials where there is no overload."""
+        """Trials of two steps without a gap; no trials if there is no overload."""
         overload = request.overload_below(loads.max_load)
         if not overload:
             return PlannedTrials([])
@@ -213,7 +213,7 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
     def found_in(
         self, result: RecoveryResult, trials: Sequence[TrialResult]
     ) -> RecoveryValues | None:
-        """The times of the trials, or of a result that was read, with their averages; none without an overload."""
+        """The times of the trials, or of a result that was read, with their averages; none if there is no overload."""
         read = result.recovery
         if read:
             times = read.times
@@ -225,7 +225,7 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
         return None
 
     def irregular(self, result: RecoveryResult, found: RecoveryValues | None) -> str | None:
-        """There was no overload, or no recovery within the limit."""
+        """The reason: there was no overload, or no recovery within the limit."""
         if found is None:
             return "not overloaded: the throughput is the maximum load"
 
@@ -285,7 +285,7 @@ class RecoveryView(View[RecoveryResult]):
             yield value_line("resolution", format_precise_time(result.resolution_s))
 
     def values(self, result: RecoveryResult) -> Mapping[str, Any]:
-        """The average; only a lower bound where the DUT did not recover."""
+        """The average; only a lower bound if the DUT did not recover."""
         if result.recovery is None:
             return {}
         return result.recovery.values(result.settings.limit_s)

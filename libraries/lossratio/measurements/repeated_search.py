@@ -9,11 +9,11 @@ from lossratio.trials import TrialInput, TrialResult, missing_frames
 
 FoundT = TypeVar("FoundT")
 MOST_UNKNOWN = 5
-"""Trials in a row that may show nothing."""
+"""How many trials in a row may show nothing."""
 
 
 def is_lossless(result: TrialResult) -> bool | None:
-    """Whether the SUT lost nothing in a trial; None: only the tester did, so nobody knows.
+    """Whether the SUT lost nothing in a trial; None: not known, because only the tester lost frames.
 
     Frames that come back late count as lost, as in every trial.
     """
@@ -28,7 +28,7 @@ def is_lossless(result: TrialResult) -> bool | None:
 
 
 def ending_where_unknown(reason: Callable[[TrialResult], str]) -> Callable[[TrialResult], None]:
-    """A check of each trial, which raises TesterError with a reason where trial after trial shows nothing."""
+    """A check of each trial that raises TesterError with a reason if trial after trial shows nothing."""
     unknown = 0
 
     def check(trial: TrialResult) -> None:
@@ -43,7 +43,7 @@ def ending_where_unknown(reason: Callable[[TrialResult], str]) -> Callable[[Tria
 class RepeatedSearch(ABC, Generic[FoundT]):
     """Searches up to the largest size until two bounds are a step apart; a `lossratio.trials.Controller`.
 
-    It has the number of `trials` recorded, and the seconds that they took (`elapsed`).
+    It has the number of recorded `trials`, and the seconds that they took (`elapsed`).
     """
 
     def __init__(
@@ -75,13 +75,13 @@ class RepeatedSearch(ABC, Generic[FoundT]):
         return self._trial_of(self._next_size())
 
     def record(self, result: TrialResult) -> None:
-        """Takes in a trial. One of another size than the last one of `next_trial` shows nothing here."""
+        """Records a trial. A trial whose size is not that of the last `next_trial` shows nothing here."""
         self.trials += 1
         self.elapsed += result.elapsed
         self._of_search += 1
         trial = result.input
         size = self._next_size()
-        # A trial of a result file has only the time of its frames.
+        # A trial from a result file has only the time of its frames.
         if (round(trial.load * trial.duration) if trial.frames is None else trial.frames) != size:
             return
 
@@ -101,11 +101,11 @@ class RepeatedSearch(ABC, Generic[FoundT]):
             self._begin()
 
     def result(self) -> tuple[FoundT, ...]:
-        """The ends of the searches so far."""
+        """The outcomes of the searches so far."""
         return tuple(self._ended)
 
     def all_found(self, trials: Sequence[TrialResult], what: str) -> tuple[FoundT, ...]:
-        """The ends of all searches, from their trials.
+        """The outcomes of all searches, from their trials.
 
         Raises:
             SearchError: If there are fewer searches, or more.
@@ -123,7 +123,7 @@ class RepeatedSearch(ABC, Generic[FoundT]):
 
     @abstractmethod
     def _is_lossless(self, result: TrialResult) -> bool | None:
-        """Whether a trial lost nothing; None: it shows neither."""
+        """Whether a trial lost nothing; None: it does not show that."""
 
     @abstractmethod
     def _ended_with(self, lossless: int, lossy: int | None, trials: int) -> FoundT: ...

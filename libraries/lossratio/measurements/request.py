@@ -1,6 +1,6 @@
-"""What every measurement can be asked, declared once: a kind adds its fields, and everything else follows from them.
+"""The arguments of all measurements, declared once: a kind adds its fields, and everything else follows from them.
 
-The keyword's arguments, the method of an open testbed, the checks, the settings in journals and results.
+These are the keyword's arguments, the method of an open testbed, the checks, and the settings in journals and results.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed
     from lossratio.traffic import TrafficProfile
 else:
-    # Its room imports paramiko, which takes a while, and reports of results need none of it.
+    # Its package imports paramiko, which takes a while, and which reports of results do not need.
     TrafficProfile = object
 
 RequestT = TypeVar("RequestT", bound="Request")
 
 NOT_IN_FILES = Field(exclude=True)
-"""Marks a field that the settings in journals and results do not have: they have it elsewhere, or it is no data."""
+"""Marks a field that is not in the settings of journals and results: it is elsewhere in them, or it is not data."""
 
 
 class Audience(Enum):
-    """Marks a field that not everybody gives."""
+    """Marks a field that only some users can set."""
 
     SCRIPTS = "scripts"
-    """No keyword has it as an argument."""
+    """It is not an argument of any keyword."""
 
 
 class WarmUp(Record):
@@ -59,19 +59,19 @@ class WarmUp(Record):
 
 
 class Request(Record):
-    """The settings of every measurement. A kind's own class adds more, and may give other defaults."""
+    """The settings of every measurement. A kind's own class adds more settings, and may change defaults."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True, strict=True)
 
     unused: ClassVar[frozenset[str]] = frozenset()
     """The fields that a kind does not use. Its keyword does not have these arguments."""
     connects: ClassVar[bool] = False
-    """Whether all of its trials open connections."""
+    """Whether all its trials open connections."""
     watches: ClassVar[bool] = False
-    """Whether losses of running traffic are located in time."""
+    """Whether losses during running traffic are located in time."""
 
     usual_profile: ClassVar[str] = "ethip4-udp"
-    """The traffic profile of measurements that name none."""
+    """The traffic profile of measurements that name no profile."""
 
     profile: Annotated[TrafficProfile, NOT_IN_FILES]
     """The test traffic."""
@@ -85,7 +85,7 @@ class Request(Record):
     """Minimum seconds without traffic before each trial, for a SUT that remembers the previous one. They are part of
     the trial's time."""
     warm_up: Annotated[WarmUp | None, NOT_IN_FILES] = None
-    """A warm-up at maximum load with traffic of its own, before the first trial; None: there is none."""
+    """A warm-up at maximum load with its own traffic, before the first trial; None: there is none."""
     integrity: Annotated[Choice[Integrity], NOT_IN_FILES] = Integrity.DOUBT
     """What happens if frames do not come back as they were sent."""
 
@@ -96,7 +96,7 @@ class Request(Record):
             try:
                 super().__init__(**values)
             except ValidationError as error:
-                # What concerns several fields at once has no location.
+                # An error about several fields has no location.
                 first = {wrong["loc"][:1]: wrong for wrong in reversed(error.errors())}
                 raise SearchError(
                     " ".join(_in_words(type(self), wrong) for wrong in first.values())
@@ -126,28 +126,28 @@ class Request(Record):
 
     @property
     def most_load(self) -> float:
-        """The largest load that its traffic allows, where no other one is asked for."""
+        """The largest load that its traffic allows, if the request names no load."""
         return math.inf
 
     def check(self, testbed: Testbed) -> None:
-        """Checks, before any traffic, that this can be measured there; nothing, unless a class does.
+        """Checks, before any traffic, that the testbed can measure this. By default, it does nothing.
 
         Raises:
             LossRatioError: If it cannot.
         """
 
     def check_loads(self, testbed: Testbed, loads: LoadRange) -> None:
-        """Checks the loads; nothing, unless a class does.
+        """Checks the loads. By default, it does nothing.
 
         Raises:
             LossRatioError: If the traffic or a device has no room for trials at the largest one.
         """
 
     def look(self, testbed: Testbed, loads: LoadRange) -> tuple[str, ...]:
-        """Looks at the devices before the first trial; nothing, unless a class does.
+        """Checks the devices before the first trial. By default, it does nothing.
 
         Returns:
-            Remarks for the reader of the numbers.
+            Remarks for the readers of the result.
 
         Raises:
             LossRatioError: If no trial would show anything.
@@ -158,14 +158,14 @@ class Request(Record):
     def ready(
         self, testbed: Testbed, profile: TrafficProfile | None = None, **changes: Any
     ) -> Iterator[Ready]:
-        """Makes a testbed ready for trials of this request: with its traffic and settings, by its measurer.
+        """Makes a testbed ready for trials of this request, with its traffic and settings, and its measurer.
 
-        A measurement within another one is of the other's request, so that it has all of its settings.
+        A measurement within another one uses the other's request, so that it has all of its settings.
 
         Args:
             testbed: The testbed.
-            profile: Other traffic; None: the request's.
-            changes: Arguments of `lossratio.testbed.Testbed.ready_for` that are otherwise.
+            profile: Other traffic; None: the request's traffic.
+            changes: Arguments of `lossratio.testbed.Testbed.ready_for` to change.
 
         Raises:
             LossRatioError: As `lossratio.testbed.Testbed.ready_for`.
@@ -176,7 +176,7 @@ class Request(Record):
             yield replace(ready, measurer=self.measurer(ready.measurer, testbed))
 
     def measurer(self, measurer: Measurer, testbed: Testbed) -> Measurer:
-        """What performs the trials: the testbed's own measurer, unless a class does more than to send."""
+        """Performs the trials: by default, the testbed's own measurer."""
         return measurer
 
     def but(self: RequestT, **changes: Any) -> RequestT:
@@ -199,7 +199,7 @@ class Request(Record):
         )
 
     def inputs(self) -> dict[str, Any]:
-        """What trials depend on besides traffic and loads, as JSON data: a continued journal has the same."""
+        """What trials depend on besides traffic and loads, as JSON data: a continued journal must have the same."""
         settings = self.settings.model_dump(mode="json")
         if self.warm_up is not None:
             traffic = self.warm_up.profile.description_in_full()
@@ -211,8 +211,8 @@ class AfterThroughput(Request):
     """The settings of a measurement that needs the throughput."""
 
     throughput: Annotated[FrameRate | None, NOT_IN_FILES] = None
-    """The throughput per interface without loss of the same traffic; None: not known. A keyword takes it from the last
-    search of its suite, if that had the same traffic and a goal without loss."""
+    """The throughput without loss of the same traffic, per interface; None: not known. A keyword takes it from the last
+    search of its suite if that search had the same traffic and a goal without loss."""
 
     @property
     def known_throughput(self) -> float:
@@ -239,7 +239,7 @@ class Settings(Record):
 
 
 class SettingsOf(Generic[RequestT]):
-    """The type of a field of a result that has the settings of a request: ``SettingsOf[MyRequest]``."""
+    """The type of a result's field with the settings of a request: ``SettingsOf[MyRequest]``."""
 
     if TYPE_CHECKING:
 
@@ -280,7 +280,7 @@ _BOUNDS = {"gt": "above {}", "ge": "at least {}", "lt": "below {}", "le": "at mo
 
 
 def _in_words(request: type[Request], wrong: Mapping[str, Any]) -> str:
-    """One error of pydantic as a sentence with the field, its bounds, the value, and what the field is."""
+    """A pydantic error as a sentence with the field, its bounds, the value, and what the field is."""
     if not wrong["loc"]:
         return f"{wrong['ctx']['error']}."
 

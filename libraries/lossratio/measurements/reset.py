@@ -1,8 +1,8 @@
 """Reset: the time without forwarding after a reset (RFC 6201), by time stamps and by frame loss.
 
-By time stamps it is ``B - A``, A the receipt of the last frame before the loss, B of the first one after it. A device
-may keep some frames while it is reset, and send them when it goes on. Then these come right before the gap, and A is
-the receipt of the last frame before the silence in which frames were lost.
+By time stamps, it is ``B - A``: A is the receipt of the last frame before the loss, and B that of the first frame after
+it. A device may keep some frames during the reset, and send them when it resumes. In that case, A is the receipt of the
+last frame before the silence in which frames were lost.
 """
 
 from __future__ import annotations
@@ -45,37 +45,37 @@ if TYPE_CHECKING:
 
 
 EARLY = 0.01
-"""Seconds before the reset in which an outage may begin that belongs to it, besides the error of the clocks.
+"""Seconds before the reset in which its outage may already begin, in addition to the error of the clocks.
 
-If a device came back, loss in the last seconds (this many) does not mean that it is gone again."""
+If a device came back, loss in this many last seconds does not mean that it is gone again."""
 
 
 class ResetTime(Record):
-    """One repetition; the direction with the longest outage."""
+    """One repetition, in the direction with the longest outage."""
 
     direction: str
     """The direction, e.g. ``port0>port1``."""
     lost_frames: FrameCount
     """Frames lost in the outage: the longest one since the reset."""
     lost_beside_frames: FrameCount
-    """Frames lost before the reset, or since then outside of this outage; they do not count."""
+    """Frames lost before the reset, or after it outside of this outage; they do not count."""
     outages: int = Field(ge=0)
     """Number of outages since the reset; 0: no loss."""
     loss_method_s: Seconds
-    """Reset time by the frame loss method: frames lost in the outage over the rate."""
+    """Reset time by the frame loss method: frames lost in the outage divided by the rate."""
     time_stamp_s: Seconds | None
-    """Reset time by the time stamp method, of the outage, or of the silence in which its frames were lost if that is
-    longer; 0: no loss; null: it did not come back within the limit, or no frame came before."""
+    """Reset time by the time stamp method: the length of the outage, or of the silence in which its frames were lost if
+    that is longer. 0: no loss; null: the DUT did not come back within the limit, or no frame came before."""
     whole_s: Seconds | None
-    """Time from the beginning of the first outage to the end of the last one, with the forwarding between them; null as
-    before."""
+    """Time from the beginning of the first outage to the end of the last one, including the forwarding between them;
+    null as above."""
 
 
 class ResetValues(measurements.Spread):
     """All repetitions, and their average by the time stamp method."""
 
     times: tuple[ResetTime, ...] = Field(min_length=1)
-    """The repetitions; the DUT did not come back in one without a time."""
+    """The repetitions; the DUT did not come back in a repetition without a time."""
     average_by_loss_s: Seconds
     """Mean by the frame loss method."""
     average_lost_frames: float = Field(ge=0.0)
@@ -83,7 +83,7 @@ class ResetValues(measurements.Spread):
 
 
 DEVICES = "software reset of the devices"
-"""The reset of requests that name none."""
+"""The reset of requests that name no other reset."""
 
 
 class ResetRequest(measurements.AfterThroughput):
@@ -190,7 +190,7 @@ def _pauses(outages: Sequence[Outage], silences: Sequence[Silence]) -> Iterator[
     """The time without forwarding of each outage: its own, or the silence in which it lies."""
     for index, outage in enumerate(outages):
         if outage.end is None and index and outage.last_sent - outage.first_sent <= EARLY:
-            # The very last frames were lost, long after the device came back: the load is too high for it.
+            # The very last frames were lost long after the device came back, because the load is too high for it.
             continue
         if outage.start is None or outage.end is None:
             yield _Pause(-math.inf, math.inf, outage.frames)
@@ -215,13 +215,13 @@ def _is_in(outage: Outage, silence: Silence) -> bool:
 
 
 LATE_WAIT = 0.5
-"""Seconds to wait for late frames in the end."""
+"""Seconds to wait for late frames at the end."""
 
 
 def command_reset(
     command: str, timeout: float = 60.0, name: str = "reset command"
 ) -> Callable[[], None]:
-    """A reset by a command on this machine, for black boxes: a switchable socket, or a login on the device.
+    """A reset by a command on this machine, for black boxes: it switches a power socket, or logs in to the device.
 
     Args:
         command: The command and its arguments; no shell interprets it.
@@ -270,8 +270,7 @@ class ResettingMeasurer:
         """Sends, resets, watches, and locates the outage.
 
         Raises:
-            TrafficError: If no frame was lost after the reset, and the request is not for a hitless
-                one.
+            TrafficError: If no frame was lost after the reset, and the request does not allow a hitless reset.
             DutError: If the reset fails.
         """
         source = self._source
@@ -300,7 +299,7 @@ class ResettingMeasurer:
                 "resets, set hitless=True: then the result is 'no loss'."
             )
 
-        # The traffic flowed as long as it flowed: no direction was to send until the last one ended.
+        # The actual time counts: no direction had to send until the last direction ended.
         flowed = min(
             timeline.steps[-1].start + timeline.steps[-1].elapsed for timeline in timelines
         )
@@ -331,10 +330,10 @@ def _with_reset(timeline: Timeline, moment: float) -> Timeline:
 def reset_of(
     command: str | None, keyword: str | None, run: Callable[[str], object]
 ) -> dict[str, Any]:
-    """The fields of a reset by a command on this machine, or by a keyword that `run` runs; none without both.
+    """The fields of a reset by a command on this machine, or by a keyword that `run` runs; none if both are missing.
 
     Raises:
-        SearchError: If there are both.
+        SearchError: If both are given.
     """
     if command is not None and keyword is not None:
         raise SearchError("A reset is either a command or a keyword. Give one of them.")
@@ -362,12 +361,12 @@ class Reset(measurements.PlannedKind[ResetRequest, ResetResult]):
         command: str | None = None,
         keyword: str | None = None,
     ) -> ResetRequest:
-        """The request with the reset: a command on this machine, a keyword of the suite, or that of the devices."""
+        """The request with the reset: a command on this machine, a keyword of the suite, or the devices' own reset."""
         request: ResetRequest = suite.request({**fields, **reset_of(command, keyword, suite.run)})
         return request
 
     def controller(self, request: ResetRequest, loads: LoadRange) -> measurements.PlannedTrials:
-        """Trials at one load, until the DUT does not come back."""
+        """Trials at one load; they end if the DUT does not come back."""
 
         def is_gone(results: Sequence[TrialResult]) -> bool:
             return bool(results) and reset_time(results[-1].output.timelines).time_stamp_s is None
@@ -427,7 +426,7 @@ class Reset(measurements.PlannedKind[ResetRequest, ResetResult]):
         )
 
     def irregular(self, result: ResetResult, found: ResetValues) -> str | None:
-        """The device did not come back."""
+        """The reason: the device did not come back."""
         if found.average_s is not None:
             return None
         limit = result.settings.limit_s
@@ -447,7 +446,7 @@ class Reset(measurements.PlannedKind[ResetRequest, ResetResult]):
 
 measure_reset = partial(measurements.measure, Reset())
 LEAST_BESIDE = 0.01
-"""Frames lost besides the outages of the resets, as a share of the outages' frames, from which on there is a doubt."""
+"""How many frames may be lost outside of the outages, as a share of the outages' frames, before there is a doubt."""
 
 
 class ResetView(View[ResetResult]):
@@ -476,7 +475,7 @@ class ResetView(View[ResetResult]):
             yield value_line("resolution", format_precise_time(result.resolution_s))
 
     def doubts(self, result: ResetResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
-        """The doubt that the resets are not the only cause of loss; frames that the SUT did not lose are none."""
+        """The doubt that the resets are not the only cause of loss; frames that the SUT did not lose cause no doubt."""
         times = () if result.reset is None else result.reset.times
         lost = sum(time.lost_frames for time in times)
         not_by_sut = sum(
@@ -491,7 +490,7 @@ class ResetView(View[ResetResult]):
             )
 
     def values(self, result: ResetResult) -> Mapping[str, Any]:
-        """The average by time stamps; only a lower bound where the DUT did not come back."""
+        """The average by time stamps; only a lower bound if the DUT did not come back."""
         if result.reset is None:
             return {}
         return result.reset.values(result.settings.limit_s)

@@ -1,4 +1,4 @@
-"""The addresses of test traffic: those that RFC 2544 and RFC 5180 set aside for benchmarking, or the lab's own.
+"""The addresses of test traffic: the blocks that RFC 2544 and RFC 5180 reserve for benchmarking, or the lab's own.
 
 West is the side of the path's first TG port, and east is the side of its second one. Generators send from one side's
 networks to the other's; routed devices route each side's networks to its TG port.
@@ -46,13 +46,13 @@ class Side:
     ipv6: IPv6Network
     """Its IPv6 network."""
     ipv4_offset: int = 0
-    """A profile's address of number n is the one of number n + offset in the network."""
+    """Address n of a profile is address n + offset of the network."""
     ipv6_offset: int = 0
     """The same for IPv6."""
     taken: tuple[Address, ...] = ()
     """Addresses that traffic must not have, such as the gateway's."""
     wide_ipv4: IPv4Network = _WIDE
-    """Its part of the addresses that nobody has (RFC 1112, section 4), where more hosts are needed than `ipv4` has."""
+    """Its part of the unused addresses (RFC 1112, section 4), if more hosts are needed than `ipv4` has."""
 
     @property
     def wide(self) -> "Side":
@@ -73,7 +73,7 @@ EAST = Side(
 
 
 def split_sides(paths: int) -> tuple[tuple[Side, Side], ...]:
-    """Networks of parallel paths, west and east of each: equal parts of `WEST` and `EAST`.
+    """The networks west and east of each parallel path: equal parts of `WEST` and `EAST`.
 
     So a router can distinguish the paths.
     """

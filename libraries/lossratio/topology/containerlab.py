@@ -1,7 +1,7 @@
 """Reads labs of containerlab: ``*.clab.yml``, and ``topology-data.json`` of a deployed lab.
 
-Rules of names, merging, links and interfaces come from containerlab 0.79 and its published schema. A file that
-containerlab itself accepts is read, also where the schema is stricter.
+The rules for names, merging, links and interfaces come from containerlab 0.79 and its published schema. Every file that
+containerlab itself accepts is read, even if the schema is stricter.
 """
 
 import os
@@ -31,7 +31,7 @@ _LINKS_IN_WORDS: Mapping[str, str] = {
     "vxlan-stitch": "its other end is on another machine",
     "dummy": "it goes nowhere",
 }
-"""Types of links that lead no frames to another node of the lab."""
+"""Types of links that carry no frames to another node of the lab."""
 _JOINED_BY: Mapping[str, str] = {
     **dict.fromkeys(
         ("linux", "ext-container", "rare", "vyosnetworks_vyos", "juniper_crpd", "crpd"), JOINED
@@ -39,7 +39,7 @@ _JOINED_BY: Mapping[str, str] = {
     **dict.fromkeys(("nokia_srlinux", "srl"), "e1-{}"),
     **dict.fromkeys(("arista_ceos", "ceos", "sonic-vs", "fdio_vpp"), "eth{}"),
 }
-"""Kinds that take another link while they run, with the names of its interface."""
+"""Kinds that accept another link while they run, with the names of its interface."""
 _IP = r"\bip\s+(?:-\S+\s+)*"
 _ADDRESS = re.compile(
     _IP
@@ -48,13 +48,13 @@ _ADDRESS = re.compile(
 _GATEWAY = re.compile(
     _IP + r"r(?:o|oute)?\s+(?:add|replace)\s+\S+\s+via\s+(?P<gateway>[\da-fA-F.:]+)"
 )
-"""Commands of Linux nodes by which labs give them addresses and routes."""
+"""Commands with which labs give addresses and routes to Linux nodes."""
 _NO_CONTAINERS = frozenset({"bridge", "ovs-bridge", "host", "k8s-kind"})
 
 _JUNOS = r"(?:et|xe|ge)-0/0/(?P<port>\d+)$"
 _IOS = r"(?:Gi|GigabitEthernet)\s?(?P<port>\d+)$"
 _XR = r"(?:Gi|GigabitEthernet|Te|TenGigE|TenGigabitEthernet)\s?0/0/0/(?P<port>\d+)$"
-# Table: names that kinds give to ports, and the number of the first port: port 3 of offset 1 is eth3.
+# Table: the names that kinds give to ports, and the number of the first port: with offset 1, port 3 is eth3.
 _NAMES_OF_PORTS = (
     ("cisco_asav cisco_ftdv", r"(?:GigabitEthernet|Gi)\s?0/(?P<port>\d+)$", 0),
     ("cisco_vios", _IOS, 0),
@@ -126,10 +126,10 @@ class _Deployed(ForeignPart):
 
 
 def read_containerlab(path: str | Path, name: str | None = None) -> Lab:
-    """Reads a lab of containerlab, from a file that containerlab would take; each problem has its line.
+    """Reads a lab of containerlab from a file that containerlab would accept; each problem has its line.
 
-    It is ``*.clab.yml``, which may name variables of the environment, or ``topology-data.json`` of the deployed lab.
-    `name` is the lab's where the file has none, or another one than it was deployed with.
+    The file is ``*.clab.yml``, which may contain environment variables, or ``topology-data.json`` of the deployed lab.
+    `name` is the lab's name if the file has none, or if the lab was deployed under another name.
 
     Raises:
         TopologyError: If the file cannot be read, or describes no lab.
@@ -156,7 +156,7 @@ def read_containerlab(path: str | Path, name: str | None = None) -> Lab:
     try:
         loaded = load_yaml_file(path, _File, TopologyError, problems, rewrite=expanded)
     except TopologyError as error:
-        # Braces may be in a command of a node, too, and do no harm there.
+        # A command of a node may also contain braces; they do no harm there.
         if any("{{" in text for text in texts):
             raise template from error
         raise
@@ -177,7 +177,7 @@ def _value(match: re.Match[str]) -> str:
         return ""
     if is_set:
         return known or ""
-    # Most variables are parts of images and licences: one that is not set does no harm as a text.
+    # Most variables are parts of images and licences, where an unset variable does no harm as text.
     if how:
         return word.strip('"')
     return match[0]
@@ -217,7 +217,7 @@ def _problems(file: _File) -> Iterator[Problem]:
 
 
 class _Reader:
-    """A lab's file, with the rules by which its parts come together."""
+    """A lab's file, with the rules that combine its parts."""
 
     def __init__(self, file: _File) -> None:
         self._file = file
@@ -227,7 +227,7 @@ class _Reader:
         self._defaults = topology.defaults or _Settings()
 
     def kind(self, name: str) -> str | None:
-        """The kind of a node; None: nothing gives it one."""
+        """The kind of a node; None: nothing says it."""
         node = self._nodes.get(name) or _Settings()
         own_group = self._groups.get(node.group or "") or _Settings()
         common_group = self._groups.get(self._defaults.group or "") or _Settings()
@@ -254,7 +254,7 @@ class _Reader:
         return Lab(self._file.name, TOOL, nodes, links, left_out)
 
     def ends(self, link: Mapping[str, Any]) -> tuple[str, tuple[LabEnd, ...]]:
-        """Type and ends of a link, in any form of the schema."""
+        """Type and ends of a link that is written in any form of the schema."""
         type_ = link.get("type", "veth")
         endpoints = link.get(
             "endpoints", [] if link.get("endpoint") is None else [link["endpoint"]]
@@ -368,7 +368,7 @@ class _Reader:
         return {"netns": f"{before}{lab}-{name}"}
 
     def _in_its_namespace(self, end: LabEnd) -> LabEnd:
-        """The end at the node that has the namespace, where several nodes share one."""
+        """The end at the node that owns the namespace, if several nodes share it."""
         owner = self._setting(end.node, "network_mode").removeprefix("container:")
         if self.kind(end.node) in _NO_CONTAINERS or owner == end.node or owner not in self._nodes:
             return end
@@ -381,7 +381,7 @@ def _lab_node(name: str, kind: str, reach: Mapping[str, Any], image: str) -> Lab
 
 
 def linux_name(kind: str, interface: str) -> str:
-    """The name in Linux of an interface that a kind of node calls otherwise."""
+    """The Linux name of an interface that the kind of node gives another name."""
     for kinds, pattern, offset in _ALIASES:
         match = pattern.match(interface) if kind in kinds else None
         if match:

@@ -1,6 +1,6 @@
-"""Reads topology files, of our own format or of FD.io CSIT's, and checks what the fields of a file mean together.
+"""Reads topology files, in our own format or FD.io CSIT's, and checks whether the fields of a file fit together.
 
-In a file of CSIT, fields that mean the same keep their names. Fields that lossratio does not use are kept as ``other``.
+Fields of CSIT's files that mean the same keep their names. Fields that lossratio does not use are kept as ``other``.
 Secrets are left out.
 """
 
@@ -22,7 +22,7 @@ from lossratio.yaml_file import Problem, load_yaml_file
 
 
 def load_topology(path: str | Path) -> Topology:
-    """Reads and checks a topology file, or one that comes with lossratio, by its name, such as ``local``.
+    """Reads and checks a topology file, or one that comes with lossratio and is given by its name, such as ``local``.
 
     Raises:
         TopologyError: If it is missing, is not YAML, or does not describe a usable testbed. The message has file, line
@@ -217,11 +217,11 @@ _SECRETS = frozenset({"password", "passphrase", "priv_key"})
 _GENERATORS = {"TREX": {"kind": "trex"}}
 _EMBEDDED = {"kind": "afpacket"}
 _CSIT_DRIVER = "vfio-pci"
-"""The driver that CSIT binds TRex's cards to; its files do not say it."""
+"""The driver that CSIT binds TRex's cards to. CSIT's files do not name it."""
 
 
 def _from_csit(data: dict[str, Any], path: Path) -> dict[str, Any]:
-    """A testbed of CSIT as data of our own format. Parts that are not well-formed stay as they are, for the checks."""
+    """A CSIT testbed as data in our own format. Malformed parts are left for the checks to report."""
     if "format" in data or "metadata" not in data or "nodes" not in data:
         return data
 
@@ -264,7 +264,7 @@ def _node(data: Any) -> Any:
 
 
 def _known_fields(data: Mapping[str, Any], model: type[Node] | type[Interface]) -> dict[str, Any]:
-    """The fields that our own model has; the others, without secrets, in ``other``."""
+    """The fields of our own model, with all other fields, without secrets, in ``other``."""
     known = {name: value for name, value in data.items() if name in model.model_fields}
     other = {
         name: _without_secrets(value)
@@ -277,7 +277,7 @@ def _known_fields(data: Mapping[str, Any], model: type[Node] | type[Interface]) 
 
 
 def _without_dangling_links(nodes: Any) -> Any:
-    """Takes the link off ports that are wired to nothing: CSIT's files have such, and no path goes there."""
+    """Removes the link from ports whose link has no other end, as in CSIT's files: no path goes there."""
     ports = [
         port
         for node in _mappings(nodes)
@@ -288,7 +288,7 @@ def _without_dangling_links(nodes: Any) -> Any:
     for port in ports:
         if ends[str(port["link"])] == 1:
             other = port.get("other", {})
-            # Anything but a mapping stays as it is: the checks find it.
+            # Anything but a mapping is left for the checks to find.
             if isinstance(other, dict):
                 port["other"] = {**other, "link": port.pop("link")}
             else:

@@ -1,4 +1,4 @@
-"""The traffic generators that a TG may have: the settings of each in the topology file.
+"""The traffic generators that a TG may have, and the settings of each one in the topology file.
 
 Another package adds a generator by an entry point of the group ``lossratio.generator``. Its name is the generator's
 kind, and its object a class with a `settings_type` (a subclass of `lossratio.traffic.Generator`).
@@ -46,56 +46,55 @@ GENERATORS = plugin_group(
         "xdp": "own:Xdp",
     },
 )
-"""The generators of real frames that there are."""
+"""All generators of real frames."""
 _LATE_END_OF_SOFTWARE = 0.03
 _LATE_END_OF_CARDS = 0.001
 _LONGEST_SHOWN = 100
 
 
 class GeneratorSettings(FileModel):
-    """The settings that generators of all kinds have in a topology file."""
+    """The settings that all generators have in a topology file."""
 
     max_rate: FrameRate | None = None
-    """The largest number of frames per second and interface that it is known to send: the default max load of a search.
-    A simulated generator leaves frames beyond that unsent."""
+    """The highest load that the generator is known to send, in frames per second per interface: the default max load of
+    a search. A simulated generator leaves frames above it unsent."""
     self_test: str | None = None
-    """File with the result of its self-test, relative to the topology file. Its limit is also a default max load, if it
-    was measured with the same frames."""
+    """File with the result of the generator's self-test, relative to the topology file. If it was measured with the
+    same frames, its limit is also a default max load."""
     kind: str
     """Which generator it is."""
 
     load_step: ClassVar[float] = 0.0
-    """The load of each direction is a multiple of this, in frames per second; 0: it may be any."""
+    """The load of each direction is a multiple of this, in frames per second; 0: any load is possible."""
     has_two_nodes: ClassVar[bool] = False
-    """Whether it can have one end of a path on one node, and the other end on another node: its program has
-    `MeetingGenerator.join`."""
+    """Whether the ends of a path can be on two nodes: the generator's program has `MeetingGenerator.join`."""
     has_tester: ClassVar[bool] = False
-    """Whether a tester has its ports, to which its program speaks over the network. They are not interfaces of the TG
-    then, and the TG may be this machine."""
+    """Whether its ports are on a tester, which its program controls over the network. The ports are then not interfaces
+    of the TG, and the TG may be this machine."""
 
 
 class RealGenerator(GeneratorSettings):
-    """Settings of a generator of real frames. One of another package has a subclass with its own fields."""
+    """Settings of a generator of real frames. A generator of another package has a subclass with its own fields."""
 
     any_python: ClassVar[bool] = True
-    """Whether the generator's program runs with any Python from 3.8 on. On a local testbed it then runs with that of
-    lossratio."""
+    """Whether the generator's program runs with any Python from 3.8 on. On a local testbed, it then runs with
+    lossratio's Python."""
 
     python: ProgramName = "python3"
     """Python 3.8 or later on the TG node, with the modules that the generator's program needs."""
     settle: Duration | None = None
-    """Seconds for which it waits for frames in flight after each trial, unless the DUTs need longer. Frames that come
-    later count as lost."""
+    """Seconds to wait for frames in flight after each trial, unless the DUTs need longer. Frames that arrive later
+    count as lost."""
 
     @property
     def takes_cards(self) -> bool:
-        """Whether its ports are cards that a driver for user space has, and no interfaces of the kernel."""
+        """Whether its ports are cards with a user-space driver, not interfaces of the kernel."""
         return False
 
     def problems(self, ports: Mapping[str, Interface], pairs: int) -> Iterator[Problem]:
         """Finds reasons why the generator could not send, as far as the topology file shows them, with their places.
 
-        A place is in the node, such as ``("interfaces", "port0")``.
+        A place is within the node, such as ``("interfaces", "port0")``.
         """
         yield from ()
 
@@ -128,9 +127,9 @@ class XdpGenerator(RealGenerator):
     more CPUs than directions, otherwise one for all directions."""
     cpu_share: Annotated[Share, Field(ge=0.1, le=1.0)] | None = None
     """The largest share of each of these CPUs that a sender takes (default: 90 %). Other programs get the rest of each
-    millisecond. Frames for which the time is too short are unsent."""
+    millisecond. Frames that do not fit into this share are unsent."""
     card_stamps: Literal[True] | None = None
-    """``true``: a latency ends when the receiving card stamps the frame, not when a program sees it."""
+    """``true``: latency is measured until the receiving card stamps the frame, not until a program sees it."""
     device_cpus: tuple[Annotated[int, Field(ge=0)], ...] = ()
     """CPUs that belong to devices under test on the TG's own machine, if these are programs. A local testbed fills them
     in: the last CPUs of the machine."""
@@ -150,7 +149,7 @@ class XdpGenerator(RealGenerator):
 
 
 class AutoGenerator(XdpGenerator):
-    """The generator inside the kernel where it is possible, and else the embedded one."""
+    """The generator inside the kernel if possible, otherwise the embedded generator."""
 
     kind: Literal["auto"]  # type: ignore[assignment]
     python: ProgramName = "python3"
@@ -167,7 +166,7 @@ class AutoGenerator(XdpGenerator):
 
 
 TREX_HOME = "TREX_HOME"
-"""Environment variable with TRex's directory on the TG, for topology files that do not have it."""
+"""Environment variable with TRex's directory on the TG, for topology files that do not name it."""
 CORES_ARGUMENT = "-c"
 """The argument of TRex's program for its number of cores."""
 
@@ -182,7 +181,7 @@ class TrexCores(FileModel):
 
 
 class TrexGenerator(RealGenerator):
-    """TRex in its stateless mode, which is started on the TG where it does not run already."""
+    """TRex in its stateless mode. It is started on the TG if it does not already run there."""
 
     any_python = False
     kind: Literal["trex"]
@@ -192,7 +191,7 @@ class TrexGenerator(RealGenerator):
     python: ProgramName = "python3"
     """Python 3.8 to 3.12 on the TG node, for TRex's own client."""
     software: bool = False
-    """Whether it sends through packet sockets on Linux interfaces, instead of with cards that DPDK drives. Needs no
+    """Whether TRex sends through packet sockets on Linux interfaces, instead of cards that DPDK drives. This needs no
     hugepages, and is slow."""
     jumbo: bool = False
     """Whether it sends frames of more than 1518 bytes, up to 9000."""
@@ -210,7 +209,7 @@ class TrexGenerator(RealGenerator):
     """Whether the siblings of chosen cores send, too. Otherwise they are left idle."""
     limit_memory: int | None = Field(default=None, ge=64)
     """Megabytes of hugepages that TRex takes on each NUMA node of its cards. Default: 8192 as in CSIT (16384 for
-    several pairs), or less if less is free."""
+    several pairs), or what is free if that is less."""
     mbuf_factor: float | None = Field(default=None, gt=0)
     """Factor by which TRex has more packet buffers. Default: 32 with cards, as in CSIT, or less if memory is
     limited."""
@@ -229,14 +228,14 @@ class TrexGenerator(RealGenerator):
     low_end: bool | None = None
     """Whether TRex's threads share one CPU, and sleep between frames. Default: only with fewer than three CPUs."""
     scapy_server: bool = False
-    """Whether TRex starts its server of the packet library Scapy; no test needs it."""
+    """Whether TRex starts its Scapy server; no test needs it."""
     pin_cores: bool | None = None
     """Whether each core sends on only one port of its pair (TRex's core mask PIN). Default: with cards and at least two
     cores for a pair, as in CSIT."""
     promiscuous: bool = False
-    """Whether ports take frames to any MAC address."""
+    """Whether ports accept frames to any MAC address."""
     multicast: bool = False
-    """Whether ports take frames to any multicast address."""
+    """Whether ports accept frames to any multicast address."""
     force: bool = False
     """Whether traffic starts even if TRex refuses it, for example on a port whose link is down or slower than the
     load."""
@@ -244,25 +243,25 @@ class TrexGenerator(RealGenerator):
     """Whether each stream counts its own frames in trials, and some frames are numbered. The result then shows foreign
     frames, copies and reordered frames. This needs frames with an IP header, and costs TRex throughput."""
     most_connections: int = Field(default=1 << 20, ge=1000)
-    """Number of connections that TRex has memory for. It opens at most 95 % of them."""
+    """Number of connections that TRex reserves memory for. It opens at most 95 % of this number."""
     prefix: FileName | None = None
     """Name that separates several servers on one TG. They also need different ports."""
     rpc_port: int = Field(default=4501, ge=1, le=65535)
-    """TCP port of its requests."""
+    """TCP port for requests to it."""
     publisher_port: int = Field(default=4500, ge=1, le=65535)
-    """TCP port of its events."""
+    """TCP port for its events."""
     arguments: tuple[str, ...] = ()
     """Further arguments of its program, e.g. ``[--mbuf-factor, "2"]``."""
     start_timeout: Duration = 60.0
     """Seconds that TRex may take to start."""
     late_end: Duration | None = None
     """Seconds after a trial's end within which TRex must end its traffic. If it takes longer, it sent too slowly, and
-    frames that it had not sent by then are unsent. Default: 30 ms in software mode, which sends in batches, and 1 ms
+    the frames that were left by then count as unsent. Default: 30 ms in software mode, which sends in batches, and 1 ms
     with cards."""
 
     @property
     def home(self) -> str | None:
-        """The installation's directory, by the file or by TREX_HOME of the controller; None: neither names it."""
+        """The installation's directory, from the file or from TREX_HOME on the controller; None: neither names it."""
         return self.directory or os.environ.get(TREX_HOME) or None
 
     @property
@@ -281,7 +280,7 @@ class TrexGenerator(RealGenerator):
 
     @property
     def wishes_for_cores(self) -> tuple[str, ...]:
-        """What it says about its number of cores, in words of the file."""
+        """What the settings say about the number of cores, in the words of the file."""
         wishes = {
             "'cores'": bool(self.cores),
             f"'cores_per_pair: {self.cores_per_pair}'": self.cores_per_pair is not None,
@@ -291,7 +290,7 @@ class TrexGenerator(RealGenerator):
         return tuple(words for words, is_wished in wishes.items() if is_wished)
 
     def problems(self, ports: Mapping[str, Interface], pairs: int) -> Iterator[Problem]:
-        """Addresses that a server with cards of its own needs, and an entry of `cores` for each pair."""
+        """Missing addresses that a server with its own cards needs, and missing entries of `cores`."""
         for name, interface in ports.items():
             addresses = {
                 "'pci_address'": interface.pci_address,
@@ -371,11 +370,11 @@ _AnySettingsHere = Annotated[_SettingsHere, Field(discriminator="kind")]
 _SETTINGS_HERE: Mapping[str, type[GeneratorSettings]] = {
     get_args(model.model_fields["kind"].annotation)[0]: model for model in get_args(_SettingsHere)
 }
-"""Settings that editors know, and that no generator is imported for. All others are those that its class names."""
+"""Settings that editors know without importing a generator. All other settings are named by the generator's class."""
 
 
 def generator_settings() -> dict[str, type[GeneratorSettings]]:
-    """The models of the settings of all generators that come with lossratio, by kind: the reference describes them."""
+    """The models of the settings of all generators that come with lossratio, by kind, for the reference."""
     return {**_SETTINGS_HERE, **{entry.name: settings_type(entry.name) for entry in GENERATORS.own}}
 
 
@@ -404,7 +403,7 @@ def settings_type(kind: str) -> type[GeneratorSettings]:
 
 
 class _ByKind:
-    """Reads settings with the model of their kind. Editors know the models of lossratio's own generators."""
+    """Reads settings with the model for their kind. Editors know the models of lossratio's own generators."""
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -447,4 +446,4 @@ def _read(value: object) -> GeneratorSettings:
 
 
 Generator = Annotated[GeneratorSettings, _ByKind()]
-"""Settings of any generator, lossratio's own or added by another package."""
+"""Settings of any generator, from lossratio or from another package."""

@@ -1,4 +1,4 @@
-"""Hooks of a device that lossratio does not set up: how to reset, read, change and describe it."""
+"""Hooks for a device that lossratio does not set up: how to reset, read, change and describe it."""
 
 import re
 from collections.abc import Iterator
@@ -53,15 +53,15 @@ class SnmpAgent(FileModel):
     """The SNMP agent of a device."""
 
     host: HostName
-    """Its name or address."""
+    """The agent's name or address."""
     port: int = Field(default=161, ge=1, le=65535)
-    """Its UDP port."""
+    """The agent's UDP port."""
     community: str = "public"
     """The community of SNMPv2c; ``$NAME`` takes it from the environment."""
 
 
 class Hook(FileModel):
-    """Something that is done with a device: by a command, or by an HTTP request."""
+    """An action on a device, by a command or an HTTP request."""
 
     command: Command | None = None
     """A command with its arguments; no shell interprets it unless it is one (``sh -c '...'``)."""
@@ -98,7 +98,7 @@ class Hook(FileModel):
 
 
 class Question(Hook):
-    """A hook with an answer; SNMP can give it, too."""
+    """A hook with an answer, which SNMP can also give."""
 
     snmp: SnmpAgent | None = None
     """The SNMP agent that is asked; the places of values are OIDs."""
@@ -132,21 +132,21 @@ class CountersHook(Question):
     """Reads the frames that the device has counted. Without places, its answer is JSON with these four fields."""
 
     received: dict[Side, Place] = Field(default_factory=dict)
-    """Where the frames received are, by side."""
+    """Places of the received frames, by side."""
     transmitted: dict[Side, Place] = Field(default_factory=dict)
-    """Where the frames transmitted are, by side."""
+    """Places of the transmitted frames, by side."""
     dropped: dict[str, Place] = Field(default_factory=dict)
-    """Where the frames dropped are, by the name of the place where the device drops them."""
+    """Places of the dropped frames, by the name of the place where the device drops them."""
     details: dict[str, Place] = Field(default_factory=dict)
-    """Where further counters are, by name."""
+    """Places of further counters, by name."""
 
 
 class DescribeHook(Question):
     """Asks the device for its version and configuration."""
 
     values: dict[str, Place] = Field(default_factory=dict)
-    """Where values are, by name; empty: the whole answer is the description. A run is resumed only with the same
-    ``version``, if there is one."""
+    """Places of values, by name; empty: the whole answer is the description. If there is a ``version``, a run is
+    resumed only with the same one."""
 
 
 class Hooks(FileModel):

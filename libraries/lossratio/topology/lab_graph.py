@@ -1,4 +1,4 @@
-"""A lab of another tool as a graph, the path of the test traffic through it, and the topology file that this makes."""
+"""A lab of another tool as a graph, the path of the test traffic through it, and the resulting topology file."""
 
 import re
 from collections import deque
@@ -18,14 +18,14 @@ _ROUTERS = re.compile(
     r"(?<![a-z])(gw|fw|nat|r|rt|sw)(?![a-z])",
     re.IGNORECASE,
 )
-"""Images and names of `linux` nodes that forward traffic, and are not hosts."""
+"""Images and names of `linux` nodes that forward traffic and so are not hosts."""
 _HOSTS = re.compile(
     r"(?<![a-z])(pc|h|host|client|server|srv|vm|tester|tg|traffic|generator|trex|ixia|ost)(?![a-z])|server|client|host",
     re.IGNORECASE,
 )
-"""Names of `linux` nodes that are hosts also with several links, such as a server with links to two switches."""
+"""Names of `linux` nodes that are hosts even with several links, such as a server with links to two switches."""
 _MOST_SHOWN = 6
-"""Other ways that are shown."""
+"""How many other ways are shown."""
 LINUX_NAME = re.compile(r"[^-/:\s][^/:\s]{0,14}$")
 """Names that interfaces can have in Linux."""
 _PORTS = 2
@@ -43,17 +43,17 @@ class LabNode:
     kind: str
     """Its kind or device, in the words of the lab's tool."""
     reach: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of the topology file that say how commands reach it; empty: it is only a device to send through."""
+    """Fields of the topology file that say how commands reach the node; empty: traffic only passes through it."""
     is_linux: bool = False
     """Whether it is a Linux container without an operating system of a router."""
     image: str = ""
     """The image that it is made from; empty: not known."""
     joined_by: str | None = None
-    """Name of an interface that it takes while it runs, with a place for the number; None: it takes none."""
+    """Name of an interface that the node accepts while it runs, with a placeholder for the number; None: none."""
 
     @property
     def may_be_host(self) -> bool:
-        """Whether it is a Linux node that can have the generator, and neither its name nor its image is a router's."""
+        """Whether it is a Linux node that can run the generator, and its name and image are not those of a router."""
         return (
             self.is_linux and bool(self.reach) and not _ROUTERS.search(f"{self.image} {self.name}")
         )
@@ -106,12 +106,12 @@ class Lab:
 
     @property
     def hosts(self) -> list[str]:
-        """Its end systems, in the order of its file."""
+        """The lab's end systems, in the order of its file."""
         return [name for name in self.nodes if self.is_host(name)]
 
     @property
     def testers(self) -> list[str]:
-        """Nodes that may be a tester with both ports: Linux nodes that no end system hangs on."""
+        """Nodes that may be a tester with both ports: Linux nodes without an adjacent end system."""
         hosts = self.hosts
         testers = []
         for name, node in self.nodes.items():
@@ -125,7 +125,7 @@ class Lab:
     ) -> list[str] | None:
         """The nodes of the shortest way between two nodes, over others in this order; no node comes twice.
 
-        It goes through no end system but those that it is asked to go over.
+        It goes through no end systems except those that it must go over.
         """
         closed = {*closed, *self.hosts} - {first, *over, last}
         stops = [first, *(node for node in over if node not in (first, last)), last]
@@ -163,7 +163,7 @@ class _Path:
     duts: Sequence[str]
     """The nodes that it goes through, in order."""
     choices: Sequence[str] = ()
-    """Other nodes that the generator could be on."""
+    """Other nodes that the generator could run on."""
     others: Sequence[Sequence[str]] = ()
     """Ways between other ends, each from end to end."""
 
@@ -182,9 +182,9 @@ def import_lab(
 
     Args:
         lab: The lab, as `read_containerlab` and `read_netlab` read it.
-        source: The lab's file, for remarks.
-        tg: The node with the generator, which has both of its ports. None: two end systems of the lab have one each,
-            or else a host with two links into the lab has both, or else a namespace of lossratio's own.
+        source: The lab's file, which remarks name.
+        tg: The node with the generator, which has both of its ports. None: two end systems of the lab have one port
+            each, or else a host with two links into the lab has both, or else a namespace of lossratio's own has them.
         join: The nodes that this namespace is joined to: two, or one for both of its ports.
         ends: The end systems at the path's ends: both, or the first one.
         duts: Nodes that the path goes through, in this order; others may be between them.
@@ -262,9 +262,9 @@ def _through(duts: Sequence[str]) -> str:
 
 
 def _ways(lab: Lab, ends: Sequence[str], duts: Sequence[str]) -> list[list[str]]:
-    """The ways between end systems, each from end to end: those from the first one first, and of these the longest.
+    """The ways between end systems, each from end to end: first those from the first end system, longest first.
 
-    `ends` are those that are asked for: one or two, or none.
+    `ends` are the requested end systems: one, two or none.
     """
     hosts = [name for name in lab.hosts if name not in duts]
     pairs = [*combinations(hosts, 2)]
@@ -274,7 +274,7 @@ def _ways(lab: Lab, ends: Sequence[str], duts: Sequence[str]) -> list[list[str]]
     ways: list[list[str]] = []
     for first, last in pairs:
         way = lab.way(first, duts, last)
-        # Two hosts with nothing between them are no way through a device.
+        # Two hosts with nothing between them form no way through a device.
         if way is not None and len(way) > _PORTS:
             ways.append(way)
 
@@ -330,7 +330,7 @@ def _round(lab: Lab, tg: str, duts: Sequence[str]) -> list[str] | None:
 
 
 def _joinable_ends(lab: Lab, duts: Sequence[str]) -> tuple[str, ...]:
-    """Two nodes with a way between them that a namespace can be joined to, or one; none of them is an end system."""
+    """Two nodes with a way between them, or one node, that a namespace can be joined to; none is an end system."""
     hosts = lab.hosts
     joinable = [
         name for name, node in lab.nodes.items() if node.joined_by is not None and name not in hosts
@@ -342,12 +342,12 @@ def _joinable_ends(lab: Lab, duts: Sequence[str]) -> tuple[str, ...]:
 
 
 def _next_hops(own: LabEnd, other: LabEnd) -> dict[str, list[str]]:
-    """The addresses of the generator's port and of the next hop on its link, as far as the lab says them."""
+    """The addresses of the generator's port and of the next hop on its link, as far as the lab gives them."""
     hops: dict[str, list[str]] = {}
     for version in (4, 6):
         try:
             here = ip_interface(str(own.facts[f"ipv{version}"]))
-            # A node's own routes say it where the other end says nothing.
+            # If the other end does not say it, the node's own routes do.
             there = other.facts.get(f"ipv{version}", own.facts.get(f"gateway{version}"))
             gateway = ip_interface(str(there)).ip
         except (KeyError, ValueError):
@@ -361,13 +361,13 @@ def _next_hops(own: LabEnd, other: LabEnd) -> dict[str, list[str]]:
 def _topology(lab: Lab, source: Path, path: _Path, lab_addresses: bool) -> dict[str, Any]:
     own = f"lossratio-{lab.name}"
     names = _node_names(path)
-    # The generator's own namespace has no name in the lab.
+    # The generator's own namespace has no name within the lab.
     tgs = path.ends or ("",)
     stops = [tgs[0], *path.duts, tgs[-1]]
     interfaces: dict[str, dict[str, Any]] = {name: {} for name in stops}
 
     def add(link: str, end: LabEnd, other: LabEnd) -> None:
-        # A device's own name for a port, where it has none in Linux, is the port's name only.
+        # If a port has no Linux name, the device's own name for it is only the name of the port.
         is_name = LINUX_NAME.match(end.interface)
         entry: dict[str, Any] = {**({"name": end.interface} if is_name else {}), "link": link}
         if end.mac_address is not None:
@@ -379,7 +379,7 @@ def _topology(lab: Lab, source: Path, path: _Path, lab_addresses: bool) -> dict[
             entry["other"] = facts
         key = end.interface
         if end.node in path.ends and len(path.ends) == _PORTS:
-            # Directions are named after the ports' keys, and both ends may have an eth1.
+            # Directions are named after the keys of the ports, and both ends may have an eth1.
             further = len(interfaces[end.node])
             key = f"{names[end.node]}-{further + 1}" if further else names[end.node]
         interfaces[end.node][key] = entry
@@ -409,11 +409,11 @@ def _topology(lab: Lab, source: Path, path: _Path, lab_addresses: bool) -> dict[
     known: dict[str, Any] = {}
     for tg in dict.fromkeys(tgs):
         reach = lab.nodes[tg].reach if tg else {"netns": own}
-        # The first one's generator is that of both.
+        # The generator of the first one applies to both.
         generator = {} if known else {"generator": {"kind": "afpacket"}}
         known[names[tg]] = {"type": "TG", **reach, **generator, "interfaces": interfaces[tg]}
     for dut in path.duts:
-        # Commands on a node would ask for its ports by their names in Linux.
+        # Commands on a node would need the Linux names of its ports.
         has_names = all("name" in port for port in interfaces[dut].values())
         reach = lab.nodes[dut].reach if has_names else {}
         known[names[dut]] = {
@@ -444,7 +444,7 @@ def _free_name(lab: Lab, node: str, taken: Collection[str]) -> str:
 
 
 def _node_names(path: _Path) -> dict[str, str]:
-    """Names of the nodes in the topology file, which differ from each other; the only TG is called that."""
+    """Names of the nodes in the topology file, all different; a single TG is called ``TG``."""
     is_alone = len(path.ends) < _PORTS
     names = {(*path.ends, "")[0]: "TG"} if is_alone else {}
     for node in path.duts if is_alone else (*path.ends, *path.duts):
@@ -483,5 +483,5 @@ def _remarks(lab: Lab, source: Path, path: _Path) -> Iterator[str]:
 
 
 def _crossed(lab: Lab, duts: Sequence[str]) -> str:
-    """The devices on a way, each with its kind."""
+    """The devices on a way, each one with its kind."""
     return ", ".join(f"{name} ({lab.nodes[name].kind})" for name in duts)

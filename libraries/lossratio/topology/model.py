@@ -1,4 +1,4 @@
-"""A testbed as its file describes it: nodes, links between them, the way of the test traffic, and a drawing of them."""
+"""A testbed as its file describes it: nodes, the links between them, the way of the test traffic, and a drawing."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,15 +25,15 @@ class Node(FileModel):
 
     type: Literal["TG", "DUT", "reflector"]
     """TG (traffic generator), DUT (device under test), or reflector: the far end of the path, on another machine than
-    the TG, whose XDP program sends the frames back. A second TG has the path's other end: frames are sent by the one,
-    and counted by the other."""
+    the TG, whose XDP program sends the frames back. A second TG has the other end of the path: one TG sends the frames,
+    and the other counts them."""
     host: quantities.HostName | None = None
-    """Host name or address of its sshd. A TG whose generator has a tester for its ports may have none: it is this
-    machine then."""
+    """Host name or address of its sshd. It may be missing on a TG whose generator uses the ports of a tester: the TG is
+    then this machine."""
     netns: quantities.NamespaceName | None = None
     """Network namespace of this machine, instead of a host: a name in ``/run/netns``, e.g. ``clab-lab1-r1``."""
     container: quantities.NamespaceName | None = None
-    """Container of docker or podman on this machine, instead of a host: its network namespace is entered."""
+    """Container of docker or podman on this machine, instead of a host: commands run in its network namespace."""
     port: quantities.TcpPort = 22
     """TCP port of its sshd."""
     username: quantities.UserName | None = None
@@ -41,11 +41,11 @@ class Node(FileModel):
     key_file: Path | None = None
     """Private key to log in with. By default, the SSH agent and the user's default keys are tried."""
     sudo: bool = False
-    """Whether commands need ``sudo -n`` in front of them there."""
+    """Whether commands on the node need ``sudo -n`` in front of them."""
     host_key: str | None = None
     """The node's public host key, as a line ``ssh-ed25519 AAAA...``."""
     known_hosts: Path | None = None
-    """File with the node's host key, where it is not in the user's known_hosts."""
+    """File with the node's host key, if it is not in the user's known_hosts."""
     connect_timeout: quantities.Duration = 10.0
     """Seconds that a log-in may take."""
     arch: quantities.Label | None = None
@@ -53,13 +53,13 @@ class Node(FileModel):
     model: quantities.Label | None = None
     """Model of the machine."""
     uio_driver: quantities.DriverName | None = None
-    """Driver that PCI devices are bound to for a DUT that takes them from the kernel, e.g. ``vfio-pci``."""
+    """Driver that PCI devices are bound to if the DUT takes them from the kernel, e.g. ``vfio-pci``."""
     generator: Generator | None = None
-    """The traffic generator, on a TG; on the first of two TGs it is that of both."""
+    """On a TG: the traffic generator. With two TGs, the first one names the generator of both."""
     sut: dict[str, Any] | None = None
-    """The model of the SUT (``model: ...`` and its parameters), on a DUT of a simulated testbed."""
+    """On a DUT of a simulated testbed: the model of the SUT (``model: ...`` and its parameters)."""
     hooks: Hooks = Hooks()
-    """On a DUT that lossratio does not set up: how to reset it, to read its counters, to change it, to describe it."""
+    """On a DUT that lossratio does not set up: how to reset it, read its counters, change it and describe it."""
     vpp: VppStart = VppStart()
     """On a DUT: how VPP is started there."""
     interfaces: dict[quantities.Label, Interface] = Field(min_length=1)
@@ -69,7 +69,7 @@ class Node(FileModel):
 
     @property
     def place(self) -> str:
-        """How it is reached, in a few words; empty if it is not."""
+        """How the node is reached, in a few words; empty if it cannot be reached."""
         if self.host is not None:
             return f"{self.host}:{self.port}"
         named = {"namespace": self.netns, "container": self.container}
@@ -78,14 +78,14 @@ class Node(FileModel):
 
     @property
     def is_here(self) -> bool:
-        """Whether its programs run on this machine: it has no address, and a tester has its ports."""
+        """Whether its programs run on this machine: it has no address, and its ports are on a tester."""
         return self.has_tester and all(
             way is None for way in (self.host, self.netns, self.container)
         )
 
     @property
     def has_tester(self) -> bool:
-        """Whether a tester has its ports, and the node only a program that speaks to the tester."""
+        """Whether its ports are on a tester, and the node only runs the program that controls the tester."""
         return self.generator is not None and self.generator.has_tester
 
     @model_validator(mode="before")
@@ -107,7 +107,7 @@ class NicModel:
     name: str
     """The model's name, e.g. ``Intel-E810CQ``."""
     max_frame_rate: float | None
-    """Frames per second, of whatever size; None: only the bit rate limits it."""
+    """Frames per second, for any frame size; None: only the bit rate limits it."""
     max_bit_rate: float | None
     """Bits per second on the wire (layer 1); None: only the frame rate limits it."""
 
@@ -137,27 +137,27 @@ _MODELS = (
     NicModel("virtual", 14_880_952, 100e6),
 )
 NIC_MODELS: Mapping[str, NicModel] = {model.name.lower(): model for model in _MODELS}
-"""Models by their name in lower case, with the limits that FD.io CSIT measures within, so that numbers compare."""
+"""NIC models by their name in lower case, with the limits that FD.io CSIT uses, so that numbers are comparable."""
 
 
 class NicLimits(FileModel):
-    """The limits of one port of a NIC model of the lab, in each direction."""
+    """The limits of one port of one of the lab's NIC models, in each direction."""
 
     max_frame_rate: quantities.FrameRate | None = None
-    """Frames per second, of whatever size."""
+    """Frames per second, for any frame size."""
     max_bit_rate: quantities.BitRate | None = None
     """Bits per second on the wire."""
 
 
 class Reservation(FileModel):
-    """How a testbed is reserved on its TG node, so that two never measure on it at once."""
+    """How a testbed is reserved on its TG node, so that two runs never measure on it at once."""
 
     name: quantities.ReservationName = "testbed"
-    """Name of the reserved thing. Topologies that share a TG, but no interface and no DUT, have different names."""
+    """Name of the reservation. Topologies that share a TG, but no interface and no DUT, have different names."""
     lease: quantities.Duration = 60.0
-    """Seconds after which the reservation of a job that has died ends by itself; it is renewed four times as often."""
+    """Seconds after which the reservation of a dead job ends; a living job renews it four times in this period."""
     directory: quantities.NodePath | None = None
-    """Its directory on the TG, writable for everybody who reserves it. Default: ``/var/tmp/lossratio``."""
+    """Its directory on the TG, writable for all users who reserve it. Default: ``/var/tmp/lossratio``."""
 
 
 class Topology(FileModel):
@@ -170,10 +170,10 @@ class Topology(FileModel):
     description: str = ""
     """Remarks about it."""
     testbed: Literal["lab", "local", "simulated"] = "lab"
-    """lab: the nodes are there. local: network namespaces are built. simulated: nothing real at all."""
+    """lab: the nodes exist. local: network namespaces are built on this machine. simulated: nothing is real."""
     addresses: Literal["benchmark", "lab"] = "benchmark"
-    """benchmark: test traffic has addresses of 198.18.0.0/15 and 2001:2::/48 only. lab: those that the TG's interfaces
-    say, for routers that keep the lab's own addresses."""
+    """benchmark: test traffic only has addresses of 198.18.0.0/15 and 2001:2::/48. lab: it has the addresses that the
+    TG's interfaces state, for routers that keep the lab's own addresses."""
     nics: dict[quantities.Label, NicLimits] = Field(default_factory=dict)
     """NIC models of the lab's own, by the name that interfaces give as their model."""
     mtu: quantities.Mtu | None = None
@@ -181,7 +181,7 @@ class Topology(FileModel):
     nodes: dict[quantities.FileName, Node] = Field(min_length=1)
     """Nodes by name, e.g. TG, DUT1."""
     reservation: Reservation | None = Reservation()
-    """How it is reserved; null: not at all, for a testbed that has one user only."""
+    """How it is reserved; null: not at all, for a testbed that only one user has."""
 
     @property
     def tg_name(self) -> str:
@@ -190,7 +190,7 @@ class Topology(FileModel):
 
     @property
     def tg_names(self) -> tuple[str, ...]:
-        """Names of the nodes that generate the traffic: one, or those at both ends of the path."""
+        """Names of the nodes that generate the traffic: one node, or the two at the ends of the path."""
         return tuple(name for name, node in self.nodes.items() if node.type == "TG")
 
     @property
@@ -223,7 +223,7 @@ class Topology(FileModel):
         return links
 
     def path(self, *, duts: int | None = None, nic: str | None = None) -> TrafficPath:
-        """The way of the test traffic; per hop the first unused common link in the file's order. See `paths`.
+        """The way of the test traffic: at each hop, the first unused common link in the file's order. See `paths`.
 
         Raises:
             NotMeasuredHereError: If the testbed has no such way.
@@ -240,7 +240,7 @@ class Topology(FileModel):
         e.g. ``Intel-E810CQ`` (None: any).
 
         Raises:
-            NotMeasuredHereError: If the testbed has no such ways, or fewer. The message says how many it has.
+            NotMeasuredHereError: If the testbed has fewer of these ways, or none. The message says how many it has.
             TopologyError: If a number is too small, or the NIC model is misspelt.
         """
         if count < 1:
@@ -274,7 +274,7 @@ class Topology(FileModel):
         )
 
     def _check_spelling(self, nic: str) -> None:
-        """Refuses a NIC model that nobody knows and that is almost one that is known."""
+        """Refuses an unknown NIC model whose name is almost that of a known one."""
         interfaces = [
             interface for node in self.nodes.values() for interface in node.interfaces.values()
         ]
@@ -329,7 +329,7 @@ class Topology(FileModel):
         return replace(path, hops=tuple(hops), is_reflected=is_reflected)
 
     def generator_problems(self, ports: Iterable[Port], pairs: int) -> Iterator[Problem]:
-        """Finds reasons why the generator could not send that the file shows."""
+        """Finds the reasons in the file for which the generator could not send."""
         if isinstance(self.generator, RealGenerator):
             for where, text in self.generator.problems(
                 {port.name: port.interface for port in ports}, pairs
@@ -337,7 +337,7 @@ class Topology(FileModel):
                 yield ("nodes", self.tg_name, *where), text
 
     def twin_problems(self) -> Iterator[Problem]:
-        """Finds interfaces that have the same address, although each has its own."""
+        """Finds interfaces that have the same address, although each needs its own."""
         addresses: dict[tuple[str, str], Port] = {}
         for port in (port for ports in self.links().values() for port in ports):
             pci_address, mac_address = port.interface.pci_address, port.interface.mac_address

@@ -18,7 +18,7 @@ _JOINED_BY: Mapping[str, str] = {
     "srlinux": "e1-{}",
     "eos": "eth{}",
 }
-"""Devices whose ports have names of Linux. Containers take another link while they run, by this name."""
+"""Devices whose ports have Linux names. Containers accept another link of this name while they run."""
 _RUN = "Run: netlab create -o json=lab.json, and import that file."
 _WAY_OUT = "this is netlab's short form, which only netlab can resolve. Run: netlab create -o json=lab.json"
 
@@ -67,9 +67,9 @@ class _Lab(ForeignPart):
 
 
 def read_netlab(path: str | Path, name: str | None = None) -> Lab:
-    """Reads a lab of netlab, from the file that ``netlab create -o json=FILE`` wrote; each problem has its line.
+    """Reads a lab of netlab from the file that ``netlab create -o json=FILE`` wrote; each problem has its line.
 
-    `name` is the lab's where the file has none, or another one than its own.
+    `name` is the lab's name if the file has none or a different one.
 
     Raises:
         TopologyError: If the file cannot be read, or describes no lab.
@@ -153,7 +153,7 @@ def _node(lab: _Lab, name: str, node: _Node) -> LabNode:
 
 
 def _reach(lab: _Lab, node: _Node) -> dict[str, Any]:
-    """How commands reach a node: containers by their namespace, Linux machines over SSH, other devices not at all."""
+    """How commands reach a node: a container by its namespace, a Linux machine over SSH, other devices not at all."""
     provider = node.provider or lab.provider
     if provider == "clab" and node.hostname:
         return {"netns": node.hostname}

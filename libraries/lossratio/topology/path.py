@@ -28,7 +28,7 @@ class Interface(FileModel):
     """A node's interface that test traffic goes through."""
 
     link: Label | None = None
-    """Name of the link it is on; the interface with the same link is the other end. Without one it is not used."""
+    """Name of its link; the interface with the same link is the other end. Without a link, it is not used."""
     name: InterfaceName | None = None
     """Name of the Linux interface."""
     mac_address: MacAddress | None = None
@@ -42,14 +42,14 @@ class Interface(FileModel):
     speed: BitRate | None = None
     """Speed of the link, bits per second in each direction."""
     address: Addresses = ()
-    """On the TG: the port's own IP addresses with their prefix lengths, e.g. ``10.1.0.2/30``: one of each version. The
-    generator answers ARP and neighbour discovery for them, and for the addresses that traffic is sent from."""
+    """On the TG: the port's own IP addresses with their prefix lengths, e.g. ``10.1.0.2/30``, one of each IP version.
+    The generator answers ARP and neighbour discovery for them, and for the addresses that traffic is sent from."""
     gateway: Gateways = ()
-    """On the TG: next hops, one of each version. Their MAC addresses are asked for before each measurement."""
+    """On the TG: next hops, one of each IP version. Their MAC addresses are resolved before each measurement."""
     network: Networks = ()
-    """On the TG, with ``addresses: lab``: networks that are routed to this port, one of each version."""
+    """On the TG, with ``addresses: lab``: networks that are routed to this port, one of each IP version."""
     lldp: bool = False
-    """On the TG: whether the generator sends LLDP there (IEEE 802.1AB), for devices that ask for a neighbour."""
+    """On the TG: whether the generator sends LLDP there (IEEE 802.1AB), for devices that require a neighbour."""
     other: dict[str, JsonValue] = Field(default_factory=dict)
     """Further facts about it, which every result states."""
 
@@ -57,8 +57,8 @@ class Interface(FileModel):
         """The networks behind the port with the lab's own addresses.
 
         Where a network is routed to the port, traffic has the addresses 1, 2 ... of it. Otherwise the port is a host:
-        traffic has its own address, and those that follow it.
-        Networks of `unused` stand for versions of IP that the port does not have, and traffic must not have either.
+        traffic has its own address and the addresses after it. The networks of `unused` stand for IP versions that the
+        port does not have, and that traffic must not have either.
         """
         known: dict[str, Any] = {
             "ipv4": unused.ipv4,
@@ -133,11 +133,11 @@ class Hop:
     node_name: str
     """The DUT."""
     west: Port
-    """Its port that faces the TG's first port."""
+    """The DUT's port that faces the TG's first port."""
     east: Port
-    """Its port that faces the TG's second port."""
+    """The DUT's port that faces the TG's second port."""
     uio_driver: str | None = None
-    """Driver that cards are bound to for a program that takes them from the kernel; None: not said."""
+    """Driver that cards are bound to for a program that takes them from the kernel; None: not known."""
     link: int | None = None
     """Number of its path among several parallel ones, from 1; None: it is the only one."""
     hooks: Hooks = field(default_factory=Hooks)
@@ -147,7 +147,7 @@ class Hop:
 
     @property
     def label(self) -> str:
-        """Its name in reports: its node, and the number of its path where there are several."""
+        """Its name in reports: its node, and the number of its path if there are several."""
         if self.link is None:
             return self.node_name
         return f"{self.node_name} (link {self.link})"
@@ -169,8 +169,8 @@ class Hop:
 class TrafficPath:
     """The way of the test traffic: from the TG's west port through every DUT to its east port, and back.
 
-    Where the path ends at a reflector, that has the east port, and frames return to the west port. Where the TG has two
-    nodes, the second one has the east port.
+    If the path ends at a reflector, the reflector has the east port, and frames return to the west port. If the TG has
+    two nodes, the second one has the east port.
     """
 
     tg_name: str
@@ -205,7 +205,7 @@ class TrafficPath:
 def find_paths(
     links: Mapping[str, Sequence[Port]], names: Sequence[str], nic: str | None, count: int
 ) -> tuple[TrafficPath, ...]:
-    """Finds parallel ways from the TG through the DUTs to their end; per hop the first unused common link.
+    """Finds parallel ways from the TG through the DUTs to the end: at each hop, the first unused common link.
 
     The names are the TG, the DUTs from west to east, and the end, which may be the TG again.
 

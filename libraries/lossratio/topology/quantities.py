@@ -24,7 +24,7 @@ ONE_OR_SEVERAL = WithJsonSchema(
 
 
 def as_tuple(value: Any) -> Any:
-    """The value of such a field, always several."""
+    """The value of such a field as a tuple."""
     if isinstance(value, list | tuple):
         return tuple(value)
     return (value,)
@@ -56,7 +56,7 @@ Share = Annotated[float, BeforeValidator(parse_ratio), WithJsonSchema(_QUANTITY)
 
 
 def _no_truth_value(value: Any) -> Any:
-    # To Python, True is 1.
+    # In Python, True is 1.
     if isinstance(value, bool):
         raise ValueError(
             f"must be a whole number, not {value}: YAML reads on, off, yes and no as true or false"
@@ -74,7 +74,7 @@ _NOT_IN_INTERFACE_NAMES = frozenset(b"/: \t\n\v\f\r\xa0")
 
 
 def _checked_interface_name(name: str) -> str:
-    # The rules of dev_valid_name in the kernel's net/core/dev.c; a leading '-' is ours.
+    # The rules of dev_valid_name in the kernel's net/core/dev.c; the rule about a leading '-' is ours.
     encoded = name.encode()
     is_valid = 1 <= len(
         encoded
@@ -112,7 +112,7 @@ FileName = Annotated[
         100,
     ),
 ]
-"""A name that becomes a part of file names."""
+"""A name that becomes part of file names."""
 Label = Annotated[str, Like(r"^\S(.*\S)?$", "a name on one line, without blanks at its ends", 100)]
 """A name for people; one line."""
 HostName = Annotated[
@@ -144,11 +144,11 @@ ProgramName = Annotated[
         1000,
     ),
 ]
-"""A program on a node, by name or path; ``env`` takes a word with ``=`` for a variable."""
+"""A program on a node, by name or path; it has no ``=``, because ``env`` would take it for a variable."""
 DriverName = Annotated[
     str, Like(r"^[A-Za-z0-9_][A-Za-z0-9_-]*$", "the name of a kernel driver, such as vfio-pci", 100)
 ]
-"""Name of a kernel driver; it is a part of a path in ``/sys``."""
+"""Name of a kernel driver; it becomes part of a path in ``/sys``."""
 NodePath = Annotated[str, Like(r"^/[^\x00-\x1f]*$", "an absolute path, such as /var/tmp/lab", 1000)]
 """Absolute path on a node."""
 ReservationName = Annotated[
@@ -163,7 +163,7 @@ ReservationName = Annotated[
 
 
 def _as_text(value: Any) -> Any:
-    # YAML 1.1 reads digits with colons as a number of base 60.
+    # YAML 1.1 reads digits with colons as a number in base 60.
     if isinstance(value, int | float):
         raise ValueError("write it in quotes: without them YAML reads such an address as a number")
     return value

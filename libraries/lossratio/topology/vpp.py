@@ -1,4 +1,4 @@
-"""How VPP is started on a node: which driver it has cards by, its memory, and free sections of its startup.conf."""
+"""How VPP is started on a node: the driver of its cards, its memory, and further sections of its startup.conf."""
 
 from typing import Annotated, Literal
 
@@ -26,7 +26,7 @@ _OURS = {
     "statseg": ("socket-name", "default"),
     "api-segment": ("prefix",),
 }
-"""What lossratio sets itself, by section, as its own VPP must run beside any other one, and where the frames are."""
+"""What lossratio sets itself, by section, because its VPP must run beside any other VPP and where the frames are."""
 
 
 def _checked_line(line: str) -> str:
@@ -42,20 +42,20 @@ def _checked_line(line: str) -> str:
 
 SectionLine = Annotated[str, AfterValidator(_checked_line)]
 SectionLines = Annotated[tuple[SectionLine, ...], BeforeValidator(as_tuple), ONE_OR_SEVERAL]
-"""Lines of one section of startup.conf; or one line."""
+"""Lines of one section of startup.conf, or a single line."""
 
 
 class VppStart(FileModel):
     """How VPP is started on a node."""
 
     driver: Literal["dpdk", "rdma", "avf"] = "dpdk"
-    """By what it has cards: ``dpdk``, or its own drivers ``rdma`` (Mellanox cards, which the kernel keeps: mlx5_core)
-    or ``avf`` (virtual functions of Intel cards). Interfaces of the kernel have sockets instead."""
+    """How it drives cards: by ``dpdk``, or by its own drivers ``rdma`` (Mellanox cards, which the kernel keeps:
+    mlx5_core) or ``avf`` (virtual functions of Intel cards). Interfaces of the kernel have sockets instead."""
     main_heap_size: MemorySize | None = None
     """Size of its main heap, e.g. ``3G``. Default: 3G with cards or more than 200,000 routes, as in CSIT; otherwise
     VPP's."""
     main_heap_page_size: PageSize | None = None
-    """Page size of its main heap; CSIT has ``2M``. Default: VPP's, which is no hugepages."""
+    """Page size of its main heap; CSIT has ``2M``. Default: VPP's, which uses no hugepages."""
     default_hugepage_size: PageSize | None = None
     """Size of hugepages unless another size is given; CSIT has ``2M``. Default: the system's."""
     buffers_per_numa: int | None = Field(default=None, ge=1024, le=100_000_000)
@@ -66,17 +66,17 @@ class VppStart(FileModel):
     statseg_size: MemorySize | None = None
     """Size of its statistics segment. Default: 3G with cards or more than 200,000 routes, as in CSIT; otherwise 64M."""
     statseg_page_size: PageSize = "default"
-    """Pages of that segment; CSIT has ``2M``."""
+    """Page size of that segment; CSIT has ``2M``."""
     vm_kernel: (
         Annotated[
             str, Like(r"^/\S+/vmlinuz-\S+$", "the path of a kernel, such as /boot/vmlinuz-6.1", 300)
         ]
         | None
     ) = None
-    """Kernel of virtual machines beside it, with its modules in ``lib/modules`` beside its directory. Default: the
-    newest ``/boot/vmlinuz-*``."""
+    """Kernel of the virtual machines that run beside it; the modules are in ``lib/modules`` beside the kernel's
+    directory. Default: the newest ``/boot/vmlinuz-*``."""
     vm_emulated: bool = False
-    """Whether QEMU emulates the CPUs of these machines, for nodes without KVM. That is slow: measure only that frames
+    """Whether QEMU emulates the CPUs of these machines, for nodes without KVM. That is slow: only measure that frames
     pass."""
     startup: dict[
         Annotated[str, Like(r"^[a-z0-9][a-z0-9_-]*$", "the name of a section, such as dpdk", 100)],

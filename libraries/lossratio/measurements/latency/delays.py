@@ -50,7 +50,7 @@ def delays_of(result: LatencyResult) -> tuple[Delays, ...]:
 
 
 def _above_least(direction: DirectionLatency, value: float | None) -> float | None:
-    """How much a latency is above the least one of its direction, microseconds; None: not known."""
+    """How far a latency is above the smallest one of its direction, microseconds; None: not known."""
     if value is None:
         return None
     return value - (direction.least_us or 0.0)
@@ -59,7 +59,7 @@ def _above_least(direction: DirectionLatency, value: float | None) -> float | No
 def _of_all(
     values: Sequence[float | None], combine: Callable[[list[float]], float]
 ) -> float | None:
-    """What is made of all values; None: one of them is not known."""
+    """A function of all values; None: one of them is not known."""
     known = [value for value in values if value is not None]
     if known and len(known) == len(values):
         return combine(known)

@@ -48,12 +48,12 @@ if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Testbed
 
 LATENCY_DURATION = 5.0
-"""Seconds of each trial: FD.io CSIT's."""
+"""Seconds of each trial, as in FD.io CSIT."""
 LATENCY_SHARES = (1.0, 0.9, 0.5, 0.1)
-"""Shares of PDR's relevant lower bound at which latency is measured, besides the minimum load: FD.io CSIT's, and all of
-it, as RFC 2544 has it."""
+"""Shares of PDR's relevant lower bound at which latency is measured, besides the minimum load: FD.io CSIT's shares, and
+the whole bound as in RFC 2544."""
 _UNSUPPORTED = "unsupported"
-"""Kind of the error of a generator that cannot measure the latency of such traffic at any load."""
+"""Kind of the error that a generator cannot measure the latency of such traffic at any load."""
 
 OnLatency = Callable[[LatencyAtLoad], None]
 
@@ -69,11 +69,11 @@ class LatencyPoint:
     share: float | None = None
     """The share; 0: the minimum load; None: the load was given."""
     is_raised: bool = False
-    """Whether the share is less than the minimum load, and the load is that."""
+    """Whether the load is the minimum load because the share is below it."""
 
 
 def _points(loads: Iterable[LatencyPoint | str | float]) -> tuple[LatencyPoint, ...]:
-    """The points of given loads."""
+    """The points for given loads."""
     return tuple(
         load if isinstance(load, LatencyPoint) else LatencyPoint(parse_frame_rate(load))
         for load in loads
@@ -121,7 +121,7 @@ class LatencyRequest(Request):
 
 @dataclass(frozen=True)
 class LatencyProgress:
-    """The progress of a measurement of latency: what the last trial has found."""
+    """The progress of a measurement of latency: the outcome of the last trial."""
 
     at_load: LatencyAtLoad
     """The latency."""
@@ -145,7 +145,7 @@ class Latency(RequestedKind[LatencyRequest, LatencyResult]):
         place: TestPlace,
         on_progress: Callable[[LatencyProgress], None] | None = None,
     ) -> LatencyResult:
-        """Measures as `measure_latency` does; the progress is that of each trial."""
+        """Measures as `measure_latency` does, and reports the progress after each trial."""
 
         def show(at_load: LatencyAtLoad) -> None:
             if on_progress is not None:
@@ -172,11 +172,11 @@ def points_of(
 ) -> tuple[LatencyPoint, ...]:
     """The loads at which latency is measured after a search, from the highest; the last one is the minimum load.
 
-    They are shares of the relevant lower bound of a goal (its name in any case; None: PDR, or a goal that ends with
-    these letters, else the last one). A load below the minimum load is the minimum load.
+    They are shares of the relevant lower bound of a goal (its name in any case; None: PDR, or else a goal whose name
+    ends with these letters, or else the last goal). A load below the minimum load is the minimum load.
 
     Raises:
-        SearchError: If there is no such goal, it has no relevant lower bound, or a share is not within 0 and 1.
+        SearchError: If there is no such goal, it has no relevant lower bound, or a share is not between 0 and 1.
     """
     report = result.goal_to_follow(goal)
     bound, _ = report.bounds
@@ -207,8 +207,8 @@ def add_latency(
 ) -> ThroughputResult:
     """Measures latency after a search, and writes it into the search's result file.
 
-    The latency at each load is in the search's journal before the next load is tried. A run that is resumed takes from
-    there what it has, except errors.
+    The latency at each load is in the search's journal before the next load is tried. A resumed run takes everything
+    but errors from there.
 
     Raises:
         LossRatioError: If the generator cannot measure the latency of such traffic, or the result cannot be written.
@@ -280,7 +280,7 @@ def measure_latency(
 def measure_latency_once(
     testbed: Testbed, request: LatencyRequest, place: TestPlace
 ) -> LatencyResult:
-    """Measures latency, unless the run that is continued has the result: latency has no journal.
+    """Measures latency, unless the resumed run already has the result: latency has no journal.
 
     Raises:
         LossRatioError: As `measure_latency`.
@@ -352,7 +352,7 @@ def _measure_point(testbed: Testbed, request: LatencyRequest, point: LatencyPoin
     point = replace(point, load=trial.load)
 
     try:
-        # Made ready for each load, so that an agent that failed at one load is replaced for the next one.
+        # The testbed is made ready for each load, so that an agent that failed at one load is replaced for the next.
         with request.ready(testbed) as ready:
             conditions = ready.conditions
             begun = ready.source.now()
@@ -367,7 +367,7 @@ def _measure_point(testbed: Testbed, request: LatencyRequest, point: LatencyPoin
             check_integrity(output.directions, f"at {format_frame_rate(trial.load)}")
     except LossRatioError as error:
         if isinstance(error, AgentRefusalError) and error.kind == _UNSUPPORTED:
-            # No other load would do either.
+            # It would fail at every other load, too.
             raise
         return Measured(point, str(error), None, conditions)
 

@@ -33,7 +33,7 @@ _VARIATION = "99.9"
 PURPOSE = "latency"
 """The purpose of a latency trial."""
 LEAST_RECORDED = 0.999
-"""Share of the frames received that a generator's own histogram must hold, so that it has the percentiles of all."""
+"""Share of the received frames that a generator's own histogram must hold to have the percentiles of all."""
 _DIGITS = 3
 _TITLE = "latency"
 _COLUMNS = ("least", "mean", *(f"{percent:g} %" for percent in PERCENTILES), "most", "jitter")
@@ -44,13 +44,13 @@ _LEAST, _MOST = 1, 60_000_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class DirectionLatency(OneWayLatency):
-    """The one-way latency of one direction; one that was not measured has an error, and null for every latency."""
+    """The one-way latency of one direction. If it was not measured, there is an error, and every latency is null."""
 
     variation_us: Microseconds | None = None
     """99.9th percentile of the latencies minus the smallest one (PDV of RFC 5481), microseconds; null: there are too
-    few frames, or it is smaller than the intervals of the histogram, which are a share of the latency."""
+    few frames, or the value is smaller than the intervals of the histogram, which are a share of the latency."""
     percentiles_us: dict[str, float]
-    """Latency by percentile, e.g. ``99.9``, microseconds; none for which there are too few frames."""
+    """Latency by percentile, e.g. ``99.9``, microseconds; percentiles with too few frames are left out."""
     histogram: str | None
     """All latencies as an HdrHistogram, compressed and in base64; null: there are none."""
     histogram_unit_us: Annotated[float, Field(gt=0.0)] = 1.0
@@ -83,7 +83,7 @@ class LatencyAtLoad(Record):
     share_ratio: Ratio | None
     """The share; 0: the minimum load; null: the load was given."""
     is_raised: bool = False
-    """Whether the share is less than the minimum load, and the load is that; left out: it is not."""
+    """Whether the load is the minimum load because the share is below it; left out: it is not."""
     load: Rate
     """The load, latency frames included."""
     duration_s: Seconds | None = None
@@ -93,14 +93,15 @@ class LatencyAtLoad(Record):
     unsent_frames: FrameCount | None = None
     """Frames that the generator could not send; null: the trial failed."""
     generator_drop_frames: FrameCount = 0
-    """Frames that came back and that the generator itself dropped: the loss ratio counts them; left out: none."""
+    """Frames that came back but that the generator itself dropped; the loss ratio counts them as lost. Left out:
+    none."""
     late_frames: FrameCount = 0
-    """Frames that came back after the wait for frames in flight: the loss ratio counts them; left out: none."""
+    """Frames that came back after the wait for frames in flight; the loss ratio counts them as lost. Left out: none."""
     directions: tuple[DirectionLatency, ...]
     """Latency by direction; empty: the trial failed."""
     by_stream: tuple[StreamLatency, ...] = ()
     """Latency of each stream of the traffic profile, by direction; left out: it has no streams, or the generator does
-    not tell their latencies apart."""
+    not distinguish their latencies."""
     error: str | None = None
     """Why the trial failed; null if it did not."""
 
@@ -184,7 +185,7 @@ class Histogram:
 
     @classmethod
     def merged(cls, parts: "Iterable[Histogram]") -> "Histogram":
-        """All latencies of some histograms, counted in whole microseconds."""
+        """All latencies of several histograms, counted in whole microseconds."""
         return cls.of(
             (
                 (interval.most * part.unit, interval.frames)
@@ -216,7 +217,7 @@ class Histogram:
         return str(self._recorded.encode().decode("ascii"))
 
     def percentiles(self, wanted: Iterable[float]) -> dict[str, float]:
-        """Latencies by percentile, in microseconds; only those above which there is at least one frame.
+        """Latencies by percentile, in microseconds; only percentiles above which there is at least one frame.
 
         No smaller latency holds that share of the frames (RFC 2330, section 11.3).
         """
@@ -273,10 +274,10 @@ def _described(counters: LatencyCounters) -> dict[str, Any]:
 
     if counters.hdr is not None:
         decoded = Histogram.decode(counters.hdr)
-        # What it lacks may be the slowest frames, or those that seem to have arrived before they left.
+        # The frames that it lacks may be the slowest ones, or frames that seem to have arrived before they left.
         if decoded.count >= LEAST_RECORDED * counters.received_frames:
             histogram = decoded
-            # TRex's own average is one of successive seconds, of which the last ones count more.
+            # TRex's own average is over successive seconds, and gives more weight to the last ones.
             mean = max(low, min(histogram.mean, high or math.inf))
     elif counters.histogram:
         histogram = Histogram.of(counters.histogram, unit=counters.resolution_us)
@@ -326,9 +327,9 @@ def latency_result(
 
 
 def load_line(at_load: LatencyAtLoad) -> str:
-    """A load in words, with the frames of its own trial that are missing.
+    """A load in words, with the missing frames of its own trial.
 
-    Those that were not sent, that the generator dropped, or that came late are not called lost.
+    Frames that were not sent, that the generator dropped, or that came late are not called lost.
     """
     line = f"latency at {name_load(at_load)}"
     if at_load.loss_ratio is None:
@@ -377,7 +378,7 @@ def latency_lines(latency: Sequence[LatencyAtLoad]) -> Iterator[str]:
 def latency_points(latency: Iterable[LatencyAtLoad]) -> Iterator[LatencyPoint]:
     """The latencies of all directions at all loads, without those that were not measured."""
     for at_load in latency:
-        # A share keeps its name from night to night, while the rate that it is a share of does not.
+        # A share keeps its name from night to night, although the rate itself changes.
         name = name_load(at_load)
         load = name if at_load.share_ratio is None else name.partition(",")[0]
         for direction in at_load.directions:
@@ -421,7 +422,7 @@ def _columns(direction: DirectionLatency) -> dict[str, float | None]:
 
 
 def _cells(direction: DirectionLatency, columns: Sequence[str]) -> str:
-    """A direction's row; behind it the frames that came back in another order, or more than once."""
+    """A direction's row, followed by the frames that came back in another order, or more than once."""
     if direction.error is not None:
         return f"  not measured: {direction.error}"
 
@@ -441,7 +442,7 @@ def _cells(direction: DirectionLatency, columns: Sequence[str]) -> str:
 
 
 def latency_contradictions(latency: LatencyAtLoad, name: str) -> Iterator[str]:
-    """Numbers of one load that contradict each other."""
+    """Numbers at one load that contradict each other."""
     for direction in (*latency.directions, *latency.by_stream):
         place = f"{name} of {direction.name}"
         known = [

@@ -1,7 +1,7 @@
-"""The view of latency: over percentile, a line for each load and direction; and over load, a line for each percentile.
+"""The view of latency: over percentile, with a line per load and direction; over load, with a line per percentile.
 
-CSIT has latency at 90, 50 and 10 % of PDR and at the minimum load, in whole microseconds, one for each way. Where there
-are several links, CSIT's latency is the latency of all frames which went this way.
+CSIT has latency at 90, 50 and 10 % of PDR and at the minimum load, in whole microseconds, one for each way. If there
+are several links, CSIT's latency covers all frames that went this way.
 """
 
 import math
@@ -75,7 +75,7 @@ class LatencyView(View[LatencyResult]):
         yield latency_over_load_picture(result.latency, result.trials, result.test.name)
 
     def findings(self, result: LatencyResult) -> Iterator[Finding]:
-        """Only the outcome, as a latency is not a rate."""
+        """Only the outcome, because a latency is not a rate."""
         faults = [fault for at_load in result.latency for fault in at_load.faults]
         yield Finding(result, "latency", result.outcome, "; ".join(faults) or None, has_value=False)
 
@@ -218,7 +218,7 @@ def _drawn(
 
 
 def _points(direction: DirectionLatency) -> list[tuple[float, float]]:
-    """Points of the curve: one over the share of slower frames, and the latency; no more points than can be seen."""
+    """Points of the curve: 1 over the share of slower frames, and the latency; no more points than can be seen."""
     if direction.histogram is None:
         return []
 
@@ -226,7 +226,7 @@ def _points(direction: DirectionLatency) -> list[tuple[float, float]]:
     if not histogram.count:
         return []
 
-    # The slowest frame stands for the half of a frame beyond it.
+    # Half a frame is assumed to be slower than the slowest one.
     beyond = 50.0 / histogram.count
     step = math.log(100.0 / beyond) / _STEPS
     curve = histogram.curve()
@@ -243,7 +243,7 @@ def _points(direction: DirectionLatency) -> list[tuple[float, float]]:
 
 
 def csit_latencies(latency: Sequence[LatencyAtLoad], conditions: Conditions) -> dict[str, Any]:
-    """The latencies of each way at all of CSIT's loads; left out: one of them is missing, or nothing goes this way."""
+    """The latencies of each way at all of CSIT's loads; left out: ways without traffic, or without one of the loads."""
     # Each link has its directions one after the other, forward first.
     names = ("latency_forward", "latency_reverse")[
         : 1 + (conditions.traffic.pattern == "bidirectional")
