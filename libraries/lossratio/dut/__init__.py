@@ -37,6 +37,6 @@ else:
 def __getattr__(name: str) -> Any:
     if name != "OptionValues":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # Made of all kinds, so it is made for those who ask for it only.
+    # It needs all kinds to be imported, so it is made only on request.
     globals()[name] = made = TypedDict("OptionValues", types_of_options(), total=False)  # type: ignore[operator]
     return made

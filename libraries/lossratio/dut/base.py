@@ -1,7 +1,7 @@
 """The interface of a device under test: check, set up, describe, read counters, tear down.
 
-A DUT forwards frames from its west interface to its east one, and back. West and east are as seen from the path: the
-west interface faces the TG's first port. A path without a DUT has a kind, too: the cable from the TG's one port to the
+A DUT forwards frames from its west interface to its east one, and back. West and east follow the path: the west
+interface faces the TG's first port. A path without a DUT also has a kind: the cable from one port of the TG to the
 other, which shows what the generator can do by itself.
 """
 
@@ -30,7 +30,7 @@ DurationOption = Annotated[
     float,
     BeforeValidator(lambda value: 0.0 if str(value) in ("0", "0.0") else parse_duration(value)),
 ]
-"""Seconds; also read from ``2 s``, and 0 is none at all."""
+"""Seconds; also read from ``2 s``; 0 means none."""
 
 
 class DutOptions(FileModel):
@@ -39,12 +39,12 @@ class DutOptions(FileModel):
     is_router: ClassVar[bool | None] = None
     """Whether frames are routed; None: it is not known."""
     is_kernel: ClassVar[bool] = False
-    """Whether it works wherever its frames arrive, as the kernel does, and is not a program with its own processor."""
+    """Whether it runs on whichever CPU its frames arrive, as the kernel does, and not on CPUs of its own."""
     reset: bool = False
     """Whether state that trials leave behind, such as a policer's empty bucket, is reset before each trial. This costs
-    a command on each DUT. Otherwise, lossratio waits until the DUT has recovered by itself: as long as the kind of DUT
-    requires (a policer: burst / rate), or as the option ``rest`` of a ``black_box`` or the argument ``rest`` of a
-    measurement says."""
+    a command on each DUT. Otherwise, lossratio waits until the DUT has recovered by itself: for the time that the kind
+    of DUT requires (a policer: burst / rate), that the option ``rest`` of a ``black_box`` states, or that the argument
+    ``rest`` of a measurement states."""
 
     filter_option: ClassVar[str] = ""
     """The option with the number of rules that each frame passes; empty: there are none."""
@@ -58,11 +58,11 @@ class DutOptions(FileModel):
 
     @property
     def kernel_cpus(self) -> tuple[int, ...]:
-        """CPUs that the kernel is asked to forward frames on; empty: those on which they arrive."""
+        """CPUs on which the kernel has to forward frames; empty: the CPUs on which they arrive."""
         return ()
 
     def modelled_as(self) -> dict[str, Any] | None:
-        """Data of the simulation model with the same truth; None: the DUT has no truth that is known beforehand."""
+        """Data of the simulation model with the same truth; None: the DUT's truth is not known beforehand."""
         return None
 
     @property
@@ -79,7 +79,7 @@ class DutOptions(FileModel):
     def growth(self) -> tuple[int, int]:
         """Bytes by which frames are longer behind the last DUT than before the first: eastward, and westward.
 
-        Headers come between the Ethernet header and the packet; below 0: they are taken away there.
+        The headers come between the Ethernet header and the packet; below 0: they are removed.
         """
         return 0, 0
 
@@ -98,11 +98,11 @@ class Tool:
     version: str | None = "--version"
     """The option that prints its version; None: it has none, and its path is printed."""
     title: str = ""
-    """Name for people, of software that not every Linux has."""
+    """Name for people, for software that not every Linux has."""
     home: str = ""
-    """Environment variable with the directory that the program is below; empty: it is in the path."""
+    """Environment variable with a directory above the program; empty: the program is in the path."""
     how: str = ""
-    """How to get it, in a sentence, where no Debian package has it."""
+    """How to get it, in a sentence, if no Debian package has it."""
 
     @property
     def ask_version(self) -> tuple[str, ...]:
@@ -129,9 +129,9 @@ class DutCounters:
     received: Mapping[str, int]
     """Frames received, by side (``west``, ``east``)."""
     transmitted: Mapping[str, int]
-    """Frames transmitted, by side, the DUT's own frames among them."""
+    """Frames transmitted, by side, including the DUT's own frames."""
     dropped: Mapping[str, int]
-    """Frames that were dropped, by the name of the place. No frame is in two places."""
+    """Frames that were dropped, by the name of the place. No frame is counted in two places."""
     details: Mapping[str, int] = field(default_factory=dict)
     """Further counters of the DUT, by name."""
 
@@ -147,7 +147,7 @@ class DutCounters:
 
     @property
     def unaccounted(self) -> int:
-        """Frames received, neither transmitted nor dropped at a named place; below 0: the DUT sent some of its own."""
+        """Frames received but neither transmitted nor dropped at a named place; below 0: it sent frames of its own."""
         return (
             sum(self.received.values())
             - sum(self.transmitted.values())
@@ -156,7 +156,7 @@ class DutCounters:
 
 
 TcpState = Literal["syn_recv", "established", "time_wait", "close"]
-"""The state of a connection of TCP, as the kernel's table calls it."""
+"""The state of a TCP connection, as the kernel's table calls it."""
 
 
 @dataclass(frozen=True)
@@ -164,9 +164,9 @@ class Established:
     """The connections that are established before a trial."""
 
     connections: int
-    """How many there are."""
+    """Their number."""
     to_one: int
-    """The most of them that have the same destination address and port."""
+    """The largest number of them with the same destination address and port."""
     idle_s: float
     """Seconds for which a connection may be idle until the trial has ended."""
     tcp_state: TcpState | None = None
@@ -186,22 +186,22 @@ class ConnectionTable(ABC):
     is_one_way: bool
     """Whether connections are opened from the west only."""
     known_ports: int | None = None
-    """Ports of all addresses of a NAT whose connections take them in an order that is known; None: it is none."""
+    """Ports of all addresses of a NAT that assigns them in a known order; None: it is no such NAT."""
     safe_rate: float | None = None
-    """Connections per second that it is sure to take; None: no limit is known."""
+    """Connections per second that it certainly accepts; None: no limit is known."""
     most: int | None = None
-    """Connections that it is set up to have at once; None: no such limit."""
+    """The most connections that it is set up to have at once; None: no such limit."""
     node_name: str
 
     @abstractmethod
     def timeout_of(self, tcp_state: TcpState | None) -> float:
-        """Seconds after which an idle connection is forgotten: of TCP in a state, or (None) of UDP."""
+        """Seconds after which an idle connection is forgotten: a TCP connection in this state, or a UDP one (None)."""
 
     def check(self, wanted: Established) -> None:
         """Checks before any traffic that the table keeps connections until a trial ends.
 
         Raises:
-            DutError: If they are more than it keeps, or one would be forgotten while it is idle.
+            DutError: If there are more than it keeps, or one would be forgotten while it is idle.
         """
         if self.most is not None and wanted.connections > self.most:
             raise DutError(
@@ -224,15 +224,15 @@ class ConnectionTable(ABC):
 
     @abstractmethod
     def count(self) -> int:
-        """How many it has."""
+        """Number of its connections."""
 
     @abstractmethod
     def forget(self) -> float:
-        """Empties it, by a command of the device, and returns the seconds that the device took."""
+        """Empties the table by a command of the device, and returns the seconds that the device took."""
 
     @abstractmethod
     def counters(self) -> Mapping[str, int]:
-        """The device's counters of connections that failed, by their names."""
+        """The device's counters of failed connections, by name."""
 
 
 class Dut(ABC, Generic[OptionsT_co]):
@@ -247,11 +247,11 @@ class Dut(ABC, Generic[OptionsT_co]):
     options_type: ClassVar[type[DutOptions]]
     """Class of the options."""
     csit_type: ClassVar[str | None] = None
-    """FD.io CSIT's name of its type; None: the kind."""
+    """FD.io CSIT's name for its type; None: the kind."""
     software: ClassVar[Tool | None] = None
-    """The program that forwards, and that a Linux node may lack; None: there is none."""
+    """The program that forwards, which a Linux node may lack; None: no program does."""
     tools: ClassVar[tuple[Tool, ...]] = ()
-    """Programs that it needs on the node besides this one and every DUT's programs."""
+    """Programs that it needs on the node, besides this one and the programs that every DUT needs."""
     is_managed: ClassVar[bool] = True
     """Whether lossratio sets it up, by commands on its node."""
     lab_addresses: ClassVar[bool] = False
@@ -263,11 +263,11 @@ class Dut(ABC, Generic[OptionsT_co]):
         self.hop = hop
         self.options = options
         self.chain: tuple[Dut[Any], ...] = (self,)
-        """All DUTs of its path, from west to east, itself among them."""
+        """All DUTs of its path, from west to east, including itself."""
 
     @classmethod
     def all_options(cls) -> type[DutOptions]:
-        """The class of its options, with what other packages add to `options_type`."""
+        """The class of its options, with the options that other packages add to `options_type`."""
         return cls.options_type
 
     @classmethod
@@ -278,10 +278,10 @@ class Dut(ABC, Generic[OptionsT_co]):
 
     @abstractmethod
     def check(self) -> None:
-        """Checks, without a change, that it can be set up.
+        """Checks, without changing anything, that it can be set up.
 
         Raises:
-            DutError: If something is missing, in use or wrong; with what to do.
+            DutError: If something is missing, in use or wrong; the message says what to do.
             NotMeasuredHereError: If the node has too few CPUs for its options.
             NodeError: If the node cannot be reached.
         """
@@ -300,7 +300,7 @@ class Dut(ABC, Generic[OptionsT_co]):
 
     @abstractmethod
     def verify(self) -> None:
-        """Checks that it is as it was set up.
+        """Checks that it is still as it was set up.
 
         Raises:
             DutError: If it is not: the node was rebooted, an interface or configuration has gone,
@@ -326,7 +326,7 @@ class Dut(ABC, Generic[OptionsT_co]):
 
     @property
     def has_counters(self) -> bool:
-        """Whether it can be asked for counters."""
+        """Whether its counters can be read."""
         return True
 
     @abstractmethod
@@ -334,7 +334,7 @@ class Dut(ABC, Generic[OptionsT_co]):
         """Reads the DUT's counters. Read before and after a trial, they show where frames were lost.
 
         Raises:
-            DutError: If it does not answer, or its counters cannot be used.
+            DutError: If it does not answer, or its counters are unusable.
             NodeError: If the node cannot be reached.
         """
 
@@ -363,7 +363,7 @@ class Dut(ABC, Generic[OptionsT_co]):
 
     @property
     def program_files(self) -> tuple[str, ...]:
-        """Files on the node that begin with the ids of the programs which forward; none where the kernel does."""
+        """Files on the node that begin with the process ids of the programs that forward; none if the kernel does."""
         return ()
 
     @property
@@ -373,7 +373,7 @@ class Dut(ABC, Generic[OptionsT_co]):
 
     @property
     def connections(self) -> ConnectionTable | None:
-        """Its table of connections, which is empty before each trial and then filled; None: it keeps none."""
+        """Its table of connections, which is empty before each trial and then filled; None: it has no table."""
         return None
 
     @property
@@ -382,7 +382,7 @@ class Dut(ABC, Generic[OptionsT_co]):
         return self.connections is not None and self.connections.translates
 
     def check_reconfigure(self, entries: int) -> None:
-        """Checks, before anything is measured, that it has this table to change.
+        """Checks, before anything is measured, that it has such a table.
 
         Raises:
             DutError: If it has none.
@@ -401,7 +401,7 @@ class Dut(ABC, Generic[OptionsT_co]):
     def reconfigure(self, entries: int) -> None:
         """Adds entries to the DUT's forwarding table, e.g. routes, while traffic passes.
 
-        No entry concerns test traffic. The tear-down removes them.
+        No entry concerns test traffic. The tear-down removes the entries.
 
         Raises:
             DutError: If its kind has no such table, or it refuses them.
@@ -412,7 +412,7 @@ class Dut(ABC, Generic[OptionsT_co]):
         )
 
     def restart(self) -> None:
-        """Resets it by software amid traffic (RFC 6201, section 4.2), and returns when it forwards again.
+        """Resets it by software during traffic (RFC 6201, section 4.2), and returns when it forwards again.
 
         Raises:
             DutError: If its kind has nothing to restart, or it does not forward again in time.
@@ -428,25 +428,24 @@ class Dut(ABC, Generic[OptionsT_co]):
 
         They are JSON data. The topic ``statistics`` is a list of numbers, each with ``place`` (such as a thread),
         ``name``, ``value``, ``unit`` and, if it has any, ``labels``. ``workers`` is a list of the threads that forward,
-        each with ``worker`` (its name), ``frames``, and where they are known ``busy`` (a share of its time) and
-        ``queues`` (names). ``queues`` is a list of receive queues, each with ``interface``, ``queue`` (a number) and
-        ``frames``. ``cpus`` is a list of the kernel's CPUs, each with ``cpu``, ``frames`` and ``softirq`` (a share of
-        its time).
+        each with ``worker`` (its name), ``frames`` and, if known, ``busy`` (a share of its time) and ``queues``
+        (names). ``queues`` is a list of receive queues, each with ``interface``, ``queue`` (a number) and ``frames``.
+        ``cpus`` is a list of the kernel's CPUs, each with ``cpu``, ``frames`` and ``softirq`` (a share of its time).
         """
         yield {}
 
     def probes(self) -> Sequence[str]:
-        """Names of further observations, each of which needs a trial of its own, as it costs the DUT time."""
+        """Names of further observations, each of which needs its own trial because it costs the DUT time."""
         return ()
 
     @contextmanager
     def probe(self, name: str) -> Iterator[dict[str, Any]]:
-        """Makes one of the observations of `probes` while traffic passes in the ``with`` block, as `telemetry`."""
+        """Makes one of the observations of `probes` while traffic passes in the ``with`` block, as `telemetry` does."""
         yield {}
 
 
 CABLE = "none"
-"""Name of the kind; a path with it goes through no node."""
+"""Name of the kind; a path of this kind goes through no node."""
 
 
 class LeftAsItIs(Dut[OptionsT_co]):
@@ -461,11 +460,11 @@ class LeftAsItIs(Dut[OptionsT_co]):
         """Does nothing: its state is not known."""
 
     def describe(self) -> dict[str, Any]:
-        """Has the kind only."""
+        """Contains only the kind."""
         return {"kind": self.kind}
 
     def read_counters(self) -> DutCounters:
-        """Has no counters."""
+        """Returns no counters."""
         return DutCounters({}, {}, {})
 
     def tear_down(self) -> None:

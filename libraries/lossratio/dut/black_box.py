@@ -1,4 +1,4 @@
-"""A device that others set up: the kind that needs no log-in. lossratio touches it by its hooks only.
+"""A device that others set up: the kind that needs no log-in. lossratio touches it only through its hooks.
 
 Hooks are commands, HTTP requests, SNMP gets, and functions such as keywords.
 """
@@ -31,14 +31,14 @@ from lossratio.topology import CountersHook, DescribeHook, Hook, Hooks, Hop, Snm
 from lossratio.wrong_values import Like
 
 MOST_OUTPUT = 1_000_000
-"""Bytes of an answer; a longer one is none."""
+"""The most bytes of an answer; a longer answer is an error."""
 _MOST_DIGITS = 20
 _COUNTERS = ("received", "transmitted", "dropped", "details")
 Counts = dict[str, dict[str, int]]
 
 
 class HookCaller:
-    """Calls the hooks of a device. Every way in which one can fail is an error that names device and hook."""
+    """Calls the hooks of a device. Every failure is an error that names the device and the hook."""
 
     def __init__(self, name: str, hooks: Hooks, session: CommandRunner) -> None:
         self.name = name
@@ -47,11 +47,11 @@ class HookCaller:
         self._functions: dict[str, Callable[..., Any]] = {}
 
     def use(self, hook: str, function: Callable[..., Any]) -> None:
-        """Takes a function for a hook from now on; the one for ``reconfigure`` gets the number of entries.
+        """Uses a function as a hook from now on; a function for ``reconfigure`` gets the number of entries.
 
         Args:
             hook: Name of the hook, as in the topology file.
-            function: What is called from now on instead of the hook of the file.
+            function: What is called from now on instead of the file's hook.
 
         Raises:
             DutError: If there is no such hook.
@@ -71,7 +71,7 @@ class HookCaller:
         return hook in self._functions
 
     def check(self) -> None:
-        """Checks, before anything is touched, that the variables of the environment are there which hooks need.
+        """Checks, before anything is touched, that the environment variables that hooks need are set.
 
         Raises:
             DutError: If such a variable is not set, or the Python package for SNMP is missing.
@@ -105,8 +105,7 @@ class HookCaller:
         """The device's counters by field (``received``, ``transmitted``, ``dropped``, ``details``) and name.
 
         Raises:
-            DutError: If the hook fails, or its answer is something else than numbers of frames by
-                side.
+            DutError: If the hook fails, or its answer is anything but numbers of frames by side.
         """
         answer = self.call("counters")
         hook = None if self.is_function("counters") else self._hooks.counters
@@ -187,7 +186,7 @@ class HookCaller:
             )
         else:
             try:
-                # With an input nothing stands behind the command, such as '</dev/null', that an appliance may not know.
+                # If there is input, nothing follows the command, such as '</dev/null', which an appliance may not know.
                 done = self._session.run(
                     *command, timeout=hook.timeout, check=False, stdin="\n", most=MOST_OUTPUT
                 )
@@ -303,7 +302,7 @@ def _snmp_get(
 
         return answers
 
-    # In a thread of its own, as the caller may be in an event loop already: a notebook is.
+    # In a separate thread, because the caller may already be in an event loop, as notebooks are.
     with ThreadPoolExecutor(max_workers=1) as pool:
         return pool.submit(lambda: asyncio.run(get())).result()
 
@@ -327,7 +326,7 @@ def _filled(text: str, entries: int | None) -> str:
 def _json_in(text: str) -> Any:
     try:
         value = json.loads(text)
-        # What is kept of it must be JSON that any reader takes: no infinity, no half of a surrogate pair.
+        # What is kept must be JSON that every reader accepts: no infinity, no half of a surrogate pair.
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return None
@@ -335,7 +334,7 @@ def _json_in(text: str) -> Any:
 
 
 def _count(value: Any) -> int | None:
-    """A number of frames, of 64 bits at most; None: it is not one."""
+    """A number of frames of at most 64 bits; None: the value is not such a number."""
     if isinstance(value, bool):
         return None
     if not isinstance(value, int):
@@ -376,7 +375,7 @@ class BlackBoxOptions(DutOptions):
 
     @property
     def filters(self) -> int | None:
-        """It is not known."""
+        """None, because the filters are not known."""
         return None
 
     @property
@@ -406,8 +405,7 @@ class BlackBox(LeftAsItIs[BlackBoxOptions]):
         """Checks that its hooks have all that they need.
 
         Raises:
-            DutError: If a hook lacks something, or there is none for a reset that is asked for
-                before each trial.
+            DutError: If a hook lacks something, or a reset before each trial is requested without a hook for it.
         """
         self.hooks.check()
         if self.options.reset and not self.hooks.has("reset"):
@@ -417,7 +415,7 @@ class BlackBox(LeftAsItIs[BlackBoxOptions]):
             )
 
     def describe(self) -> dict[str, Any]:
-        """The options, that others have configured it, and the answer of the hook ``describe``."""
+        """The options, the remark that others have configured it, and the answer of the hook ``describe``."""
         facts = {
             "kind": self.kind,
             "configured_by": "others",
@@ -442,7 +440,7 @@ class BlackBox(LeftAsItIs[BlackBoxOptions]):
         """The answer of the hook ``counters``; empty without one.
 
         Raises:
-            DutError: If the hook fails, or a counter went back since it was read last.
+            DutError: If the hook fails, or a counter is less than when it was last read.
         """
         if not self.has_counters:
             return DutCounters({}, {}, {})
@@ -463,11 +461,11 @@ class BlackBox(LeftAsItIs[BlackBoxOptions]):
 
     @property
     def resets(self) -> bool:
-        """Whether the option ``reset`` or a keyword asks for it."""
+        """Whether the option ``reset`` or a keyword requests resets."""
         return self.options.reset or self.hooks.is_function("reset")
 
     def reset(self) -> None:
-        """Calls the hook ``reset``; the counters may begin again."""
+        """Calls the hook ``reset``; the counters may begin again at zero."""
         self.hooks.call("reset")
         self._counters = DutCounters({}, {}, {})
 

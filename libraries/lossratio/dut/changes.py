@@ -12,7 +12,7 @@ class _Step:
     command: tuple[str, ...]
     stdin: str | None = None
     is_needed: bool = True
-    """False if the change may not have been made, so that the undo may fail."""
+    """False if the change was possibly not made, so that the undo may fail."""
 
 
 class Changes:
@@ -22,7 +22,7 @@ class Changes:
         self.commands: list[str] = []
         """The command lines that made the changes, in order."""
         self.settings: dict[str, list[str]] = {}
-        """Kernel settings that were changed, by the path of their file: its text before the change, and since."""
+        """Kernel settings that were changed, by the path of their file: its text before the change, and after it."""
         self._node = node
         self._undo: list[_Step] = []
 
@@ -33,9 +33,9 @@ class Changes:
         undo: Sequence[str] = (),
         undo_stdin: str | None = None,
     ) -> None:
-        """Runs a command that succeeds or changes nothing; without an undo, the one of an earlier change undoes it."""
+        """Runs a command that succeeds or changes nothing; without an undo, an earlier change's undo covers it."""
         if undo:
-            # Recorded before the change, as this process may end right after it.
+            # Recorded before the change, because this process may end right after it.
             self._add(_Step(tuple(undo), undo_stdin))
 
         try:
@@ -45,7 +45,7 @@ class Changes:
                 self._drop_last()
             raise
         except BaseException:
-            # Interrupted, or the connection was lost: the node may have made the change nevertheless.
+            # After an interrupt or a lost connection, the node may still have made the change.
             if undo:
                 self._undo[-1] = replace(self._undo[-1], is_needed=False)
             raise
@@ -63,7 +63,7 @@ class Changes:
         )
 
     def set_link(self, name: str, *words: str, undo: Sequence[str] = ()) -> None:
-        """Changes an interface with ``ip link set``. The undo sets it to other words.
+        """Changes an interface with ``ip link set``. The undo sets it to `undo`.
 
         Raises:
             DutError: If the node refuses it.
@@ -72,7 +72,7 @@ class Changes:
         self.run(*set_link, *words, undo=(*set_link, *undo) if undo else ())
 
     def write(self, path: str, value: str, *, optional: bool = False) -> None:
-        """Gives a kernel setting (a file in /proc/sys or /sys) another value; an optional one may be missing.
+        """Gives a kernel setting (a file in /proc/sys or /sys) another value; an optional setting may be missing.
 
         Raises:
             DutError: If the kernel has no such setting and it is not optional, or refuses the
@@ -92,7 +92,7 @@ class Changes:
         self._add(_Step(("tee", path), f"{value}\n"))
 
     def put_back(self, *command: str) -> None:
-        """Records a command that puts back what later changes take away. It runs once all of them have been undone."""
+        """Records a command that puts back what later changes remove. It runs once all of them have been undone."""
         self._add(_Step(command))
 
     def clean_up(self, *command: str) -> None:
@@ -100,7 +100,7 @@ class Changes:
         self._add(_Step(command, is_needed=False))
 
     def roll_back(self) -> None:
-        """Undoes all changes, the last one first, also if an undo fails.
+        """Undoes all changes, the last one first, even if an undo fails.
 
         Raises:
             DutError: If a part of the state could not be restored; all other parts are.

@@ -1,4 +1,4 @@
-"""Programs of a DUT on its node: started in a session of their own, watched, and stopped by their id."""
+"""Programs of a DUT on its node: started in their own session, watched, and stopped by their process id."""
 
 import secrets
 import time
@@ -9,8 +9,8 @@ from lossratio.dut.changes import Changes
 from lossratio.nodes import BackgroundProgram, DutNode, before_ordinary, reason, shown
 
 READY_TIMEOUT = 120.0
-"""Seconds that a program may take until it answers. It clears hugepages, and waits for the links of its cards. One that
-dies meanwhile is an error at once."""
+"""Seconds that a program may take until it answers. It clears hugepages, and waits for the links of its cards. A
+program that dies in this time is an error at once."""
 _POLL = 0.1
 
 
@@ -27,7 +27,7 @@ class Daemon:
     command: tuple[str, ...]
     """The program and its arguments."""
     priority: int | None = None
-    """Its priority before all ordinary programs, where the kernel grants that; None: it is one of them."""
+    """Its priority over all ordinary programs, if the kernel grants it; None: it is an ordinary program."""
 
     @property
     def program(self) -> BackgroundProgram:
@@ -45,9 +45,9 @@ class Daemon:
         """Starts the program as a change, and waits until it answers.
 
         Args:
-            changes: What has been changed on the node.
+            changes: The changes to the node so far.
             is_ready: Whether it answers.
-            seconds: Most seconds until it does.
+            seconds: The most seconds until it answers.
 
         Raises:
             DutError: If it cannot be started, dies, or does not answer in time; with its last
@@ -92,7 +92,7 @@ class Daemon:
 def make_directory(changes: Changes, kind: str) -> str:
     """Makes a directory on the node for the files of a DUT's programs, and returns its path.
 
-    The path is short enough for the names of sockets, and no other program has it.
+    The path is short enough for the names of sockets, and unique.
     """
     # No other user can have made the directory before: its name is random, and mkdir refuses an existing directory.
     path = f"/tmp/lossratio-{kind}-{secrets.token_hex(6)}"  # noqa: S108

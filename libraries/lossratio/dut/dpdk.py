@@ -1,4 +1,4 @@
-"""Programs of DPDK between two ports: their environment, their telemetry and their counters."""
+"""DPDK programs between two ports: their environment, their telemetry and their counters."""
 
 import json
 import re
@@ -19,9 +19,9 @@ FRAME_BYTES = 2048
 _FRAMES = 4096
 """Size and number of the frames in a packet socket's ring."""
 RING_HEADROOM = 256
-"""Bytes of a frame's place in the ring, or of its buffer, that the frame cannot use."""
+"""Bytes of a frame's slot in the ring, or of its buffer, that the frame cannot use."""
 _LARGEST_XDP_MTU = 3400
-"""Bytes that leave room in a page for what the kernel puts around a frame."""
+"""Bytes of a page that are left for what the kernel puts around a frame."""
 
 # DPDK's telemetry: a sequenced packet socket that greets, and answers each request with one JSON message.
 _ASK = """
@@ -38,7 +38,7 @@ print(json.dumps(answers))
 
 
 class DpdkOptions(SocketOptions):
-    """The options of every program of DPDK."""
+    """The options of every DPDK program."""
 
     descriptors: int = Field(default=1024, ge=64, le=32_768)
     """Descriptors of each queue of a card. Interfaces of the kernel have none."""
@@ -50,15 +50,15 @@ OptionsT_co = TypeVar("OptionsT_co", bound=DpdkOptions, covariant=True)
 
 
 class DpdkDut(ProgramDut[OptionsT_co]):
-    """A program of DPDK, which polls both interfaces on cores of its own."""
+    """A DPDK program, which polls both interfaces on its own cores."""
 
     memory_megabytes: ClassVar[int] = 256
-    """Megabytes that it needs without hugepages."""
-    # Seconds in which the ring of a packet socket empties, also if the program shares its core.
+    """Megabytes of memory that it needs without hugepages."""
+    # Seconds in which the ring of a packet socket empties, even if the program shares its core.
     settle_time = 0.1
 
     def check_kind(self) -> None:
-        """Checks that there are enough cores, and that AF_XDP can have the interfaces.
+        """Checks that there are enough cores, and that AF_XDP can use the interfaces.
 
         Raises:
             DutError: If an MTU is too large for AF_XDP, or the DUT cannot be set up for another
@@ -86,8 +86,8 @@ class DpdkDut(ProgramDut[OptionsT_co]):
     def read_counters(self) -> DutCounters:
         """Reads the counters of both ports; received frames are counted by the kernel's interfaces, if there are any.
 
-        It does not count the frames that it received and could not hand to the other port, as that port's queue had no
-        room. They are the difference of its other counters.
+        The program does not count frames that it received and could not pass to the other port because that port's
+        queue was full. They are the difference between its other counters.
         """
         answers = self._ask("/ethdev/stats,0", "/ethdev/stats,1")
         west, east = answers["/ethdev/stats,0"], answers["/ethdev/stats,1"]
@@ -167,7 +167,7 @@ class DpdkDut(ProgramDut[OptionsT_co]):
         return (*common, "--no-huge", "-m", str(self.memory_megabytes), "--no-pci", *devices)
 
     def _ask(self, *requests: str) -> dict[str, Any]:
-        """Answers of DPDK's telemetry by request, and its greeting."""
+        """The answers of DPDK's telemetry by request, and its greeting."""
         answers = self.node.json(
             "python3", "-c", _ASK, _telemetry_socket(self.running.directory), *requests
         )
@@ -204,5 +204,5 @@ def _telemetry_socket(directory: str) -> str:
 
 
 def power_of_two(least: int) -> int:
-    """The smallest power of two that is at least a number."""
+    """The smallest power of two that is not less than a number."""
     return 1 << (least - 1).bit_length()

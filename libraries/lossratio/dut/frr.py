@@ -1,8 +1,8 @@
 """A router whose routes come from FRRouting: the kernel forwards, and BGP decides where to.
 
-FRR's zebra and bgpd run on the node, and learn every route to test traffic from one or two peers. A peer is a bgpd in a
-network namespace of its own on the same node, behind a veth pair. It announces the networks of test traffic with the
-TG's ports (or the next DUTs) as next hops, so frames go nowhere else.
+FRR's zebra and bgpd run on the node, and learn every route for test traffic from one or two peers. A peer is a bgpd in
+its own network namespace on the same node, behind a veth pair. It announces the networks of test traffic with the TG's
+ports (or the next DUTs) as next hops, so frames go nowhere else.
 """
 
 import time
@@ -26,11 +26,12 @@ _USER = "frr"
 _NUMBER = "65000"
 """Number of the autonomous system that the router and its peers are in; it is for private use."""
 _NEIGHBOURS = (-3, -4)
-"""Places in a side's network of the TG's addresses: the next hop of each peer's routes. Both are the same port."""
+"""Positions of the TG's addresses in a side's network: the next hop of each peer's routes. Both belong to the same
+port."""
 _LINKS = 16
-"""A link to a peer has the addresses that so many are left after in the network of one side."""
+"""How many addresses of one side's network come after the addresses of a link to a peer."""
 _LEARN_SECONDS = 60.0
-"""Seconds in which routes must come or go. BGP itself takes seconds, 10,000 routes less than one."""
+"""Seconds within which routes must come or go. BGP itself takes some seconds, and 10,000 routes less than one."""
 _POLL = 0.02
 
 _COUNT = """
@@ -50,7 +51,7 @@ class FrrOptions(LinuxOptions):
     There are no other routes. Default: they announce one route to each side's network."""
     peers: int = Field(default=1, ge=1, le=2)
     """BGP peers, 1 (the default) or 2, that announce all routes. The second one announces them with other next hops,
-    which lead to the same ports. They are taken when the first one withdraws its own."""
+    which lead to the same ports. These routes are used when the first peer withdraws its own."""
     reconfiguration: Literal["announce", "withdraw"] = "announce"
     """What a reconfiguration does: ``announce`` (the first peer announces further routes, which no test traffic takes;
     the default) or ``withdraw`` (it withdraws the routes of test traffic and announces them again)."""
@@ -69,11 +70,11 @@ class FrrOptions(LinuxOptions):
 @dataclass(frozen=True)
 class _Peer:
     number: int
-    """0 is the first one, whose routes are preferred."""
+    """0 is the first peer, whose routes are preferred."""
     link: str
     """The router's end of the link to it."""
     sides: tuple[RouterSide, RouterSide]
-    """Both sides; the network of the one with its number has the addresses of that link."""
+    """Both sides; the network of the side with the peer's number has the addresses of that link."""
     directory: str
 
     @property
@@ -126,7 +127,7 @@ class FrrRouter(LinuxDut[FrrOptions]):
     software = Tool(f"{_HOME}/zebra", "frr", title="FRRouting")
 
     def check_kind(self) -> None:
-        """Checks that the networks of test traffic are free here, and that programs can run as FRR's user.
+        """Checks that the node does not use the networks of test traffic, and that programs can run as FRR's user.
 
         Raises:
             DutError: If the node uses one of the networks, or nothing can run as FRR's user.
@@ -196,7 +197,7 @@ class FrrRouter(LinuxDut[FrrOptions]):
             )
 
     def reconfigure(self, entries: int) -> None:
-        """Lets the first peer announce further routes, or withdraw and announce its own; see `FrrOptions`."""
+        """Has the first peer announce further routes, or withdraw and re-announce its own; see `FrrOptions`."""
         _ = self.present
         if self.options.reconfiguration == "withdraw":
             self._withdraw()
@@ -208,7 +209,7 @@ class FrrRouter(LinuxDut[FrrOptions]):
             for side, count in zip(self._sides, halves(entries), strict=True)
             for number in range(1, count + 1)
         )
-        # Those of the second peer would be the same routes.
+        # Routes of the second peer would be the same ones.
         peer = self._peers[0]
         lines = [
             f"router bgp {_NUMBER}",
@@ -222,7 +223,7 @@ class FrrRouter(LinuxDut[FrrOptions]):
         self._wait_for_routes(peer)
 
     def restart(self) -> None:
-        """Ends bgpd and zebra, which takes its routes away, and starts both again, until all routes are back."""
+        """Ends bgpd and zebra, which removes its routes, restarts both, and waits until all routes are back."""
         changes = self.present.changes
         for daemon in reversed(self._router):
             self.node.run(*daemon.program.stop())
@@ -273,7 +274,7 @@ class FrrRouter(LinuxDut[FrrOptions]):
 
     def _make_directory(self, changes: Changes, directory: str) -> None:
         changes.run("install", "-d", "-o", _USER, "-g", _USER, "-m", "0700", directory)
-        # Without this file vtysh warns.
+        # Without this file, vtysh warns.
         write_file(changes, f"{directory}/vtysh.conf", "")
 
     def _start(
@@ -284,7 +285,7 @@ class FrrRouter(LinuxDut[FrrOptions]):
         inside: Sequence[str] = (),
         options: Sequence[str] = (),
     ) -> Daemon:
-        """Starts a program of FRR, and waits until it takes commands."""
+        """Starts a program of FRR, and waits until it accepts commands."""
         files = (
             "-f",
             f"{directory}/{name}.conf",
@@ -334,11 +335,11 @@ class FrrRouter(LinuxDut[FrrOptions]):
         return answer
 
     def _learned(self, peer: _Peer) -> int:
-        """How many routes of a peer the kernel has."""
+        """How many of a peer's routes the kernel has."""
         return sum(map(int, self.node.run("sh", "-c", _COUNT, "count", *peer.next_hops).split()))
 
     def _wait_for_routes(self, peer: _Peer, wanted: int | None = None) -> None:
-        """Waits until the kernel has so many routes of a peer; None: all."""
+        """Waits until the kernel has this many of a peer's routes; None: all of them."""
         wanted = self._expected if wanted is None else wanted
         deadline = time.monotonic() + _LEARN_SECONDS
         while (count := self._learned(peer)) != wanted:

@@ -1,7 +1,8 @@
 """grout, DPDK's graph router: routes between two ports, which DPDK drives.
 
-Its command line controls it, in batches that end at the first command which it refuses. This module follows grout's
-manual and its own tests (version 0.17); it was tried with a stand-in only.
+Its command line controls it, in batches that end at the first command that it refuses.
+
+This module follows grout's manual and its own tests (version 0.17). It has only been tried with a stand-in for grout.
 """
 
 import os
@@ -53,7 +54,7 @@ class GroutOptions(ProgramOptions):
 
 
 class Grout(ProgramDut[GroutOptions]):
-    """DPDK's graph router grout, with files of its own."""
+    """DPDK's graph router grout, with its own files."""
 
     kind = "grout"
     options_type = GroutOptions
@@ -62,7 +63,7 @@ class Grout(ProgramDut[GroutOptions]):
     )
 
     def check_kind(self) -> None:
-        """Checks that there are enough CPUs, and that its networks are free."""
+        """Checks that there are enough CPUs, and that the node does not use its networks."""
         super().check_kind()
         check_free(self.node, [side.network for side in self._sides])
 
@@ -72,7 +73,7 @@ class Grout(ProgramDut[GroutOptions]):
         """Starts grout and configures it: CPUs, ports, addresses, neighbours and routes."""
         hugepages = () if self.uses_cards else ("-t",)
         polls = ("-p",) if self.options.poll else ()
-        # Its metrics would listen on a TCP port of the node.
+        # Otherwise, its metrics would listen on a TCP port of the node.
         command = (self.program, "-s", f"{directory}/grout.sock", "-M", ":0", *hugepages, *polls)
         daemon = Daemon(self.node, directory, "grout", command)
         show = (*self._line(directory), "interface", "show")
@@ -103,7 +104,7 @@ class Grout(ProgramDut[GroutOptions]):
     def read_counters(self) -> DutCounters:
         """Reads grout's counters of its ports; with interfaces of the kernel, received frames are the kernel's.
 
-        Frames that its graph drops are in no counter of a port: they are the difference of its other counters.
+        No counter of a port has the frames that its graph drops: they are the difference between its other counters.
 
         Raises:
             DutError: If grout does not answer, or not with a table that has both ports.
@@ -169,7 +170,7 @@ class Grout(ProgramDut[GroutOptions]):
         yield f"affinity cpus set control {cores.main} datapath {cpu_list(cores.workers)}"
         queues = self.options.queues or (len(cores.workers) if self.uses_cards else 1)
         for number, name in enumerate((self.west, self.east)):
-            # A TAP interface takes the frames of the kernel's interface, and sends by it.
+            # A TAP interface receives the frames of the kernel's interface, and sends through it.
             if self.uses_cards:
                 device = name
             else:

@@ -1,4 +1,4 @@
-"""DPDK's l3fwd: the example that routes frames by the longest prefix, as most reports of DPDK's throughput do."""
+"""DPDK's l3fwd: the example program that routes by the longest prefix, which most reports of DPDK's throughput use."""
 
 import os
 from ipaddress import IPv4Network, IPv6Network
@@ -16,7 +16,7 @@ from lossratio.results import Role
 from lossratio.topology import EAST, WEST
 
 _HAS_RELAXED = 'grep -q relax-rx-offload "$(command -v "$1")"'
-"""Whether it can do without checksums by the card. That of DPDK 22.11 cannot."""
+"""Whether it can do without checksums from the card. DPDK 22.11's l3fwd cannot."""
 
 
 class L3fwdOptions(DpdkOptions):
@@ -34,7 +34,7 @@ class L3fwdOptions(DpdkOptions):
 
 
 class L3fwd(DpdkDut[L3fwdOptions]):
-    """DPDK's l3fwd, with a route to each side's network, of IPv4 and of IPv6."""
+    """DPDK's l3fwd, with an IPv4 and an IPv6 route to each side's network."""
 
     kind = "l3fwd"
     options_type = L3fwdOptions
@@ -56,7 +56,7 @@ class L3fwd(DpdkDut[L3fwdOptions]):
         """Checks the number of its queues.
 
         Raises:
-            DutError: If the option ``queues`` does not fit its threads, or another option the node.
+            DutError: If the option ``queues`` does not fit its threads, or another option does not fit the node.
             NotMeasuredHereError: If the node has too few cores.
         """
         super().check_kind()
@@ -73,7 +73,7 @@ class L3fwd(DpdkDut[L3fwdOptions]):
         """Starts l3fwd with its routes, and waits until it forwards."""
         write_file(changes, f"{directory}/ipv4", _routes(WEST.ipv4, EAST.ipv4))
         write_file(changes, f"{directory}/ipv6", _routes(WEST.ipv6, EAST.ipv6))
-        # Each of its threads has a queue to transmit, so the main thread forwards, too.
+        # Each of its threads has a transmit queue, so the main thread also forwards.
         environment = self.of_the_environment(cores.workers, len(cores.workers))
         threads = len(cores.workers)
         queues = self.options.queues or threads
@@ -95,7 +95,7 @@ class L3fwd(DpdkDut[L3fwdOptions]):
         if self.uses_cards:
             own += [f"--rx-queue-size={descriptors}", f"--tx-queue-size={descriptors}"]
         else:
-            # Sockets do not say what is in a frame.
+            # Sockets do not say what a frame contains.
             own.append("--parse-ptype")
             if relaxed:
                 own.append("--relax-rx-offload")
@@ -116,7 +116,7 @@ class L3fwd(DpdkDut[L3fwdOptions]):
 
 
 def _routes(*networks: IPv4Network | IPv6Network) -> str:
-    """A file with a route to the network behind each port; IPv6 addresses are read in full only."""
+    """A file with a route to the network behind each port; it only reads IPv6 addresses in full."""
     return "".join(
         f"R{network[0].exploded}/{network.prefixlen} {port}\n"
         for port, network in enumerate(networks)

@@ -27,11 +27,11 @@ class BridgeOptions(LinuxOptions):
 
 
 class LinuxBridge(LinuxDut[BridgeOptions]):
-    """A bridge that forwards only: no spanning tree, no snooping, no learning, no IPv6 of its own.
+    """A bridge that only forwards: no spanning tree, no snooping, no learning, no IPv6 of its own.
 
-    Its forwarding database holds the two neighbours' addresses as static entries: no address must be learned before a
-    trial, and no entry ages during a trial. Frames to other addresses are flooded, which between two ports is the same
-    as forwarding.
+    Its forwarding database holds the two neighbours' addresses as static entries: no address has to be learned before a
+    trial, and no entry ages during one. Frames to other addresses are flooded, which between two ports is the same as
+    forwarding.
     """
 
     kind = "linux_bridge"
@@ -51,14 +51,14 @@ class LinuxBridge(LinuxDut[BridgeOptions]):
         return (self.stem, *(self._ports if self.options.vxlan else ()))
 
     def check_kind(self) -> None:
-        """Checks that the addresses of the tunnels are free here."""
+        """Checks that the node does not use the addresses of the tunnels."""
         super().check_kind()
         if self.options.vxlan:
             check_free(self.node, [WEST.ipv4, EAST.ipv4])
 
     def configure(self, changes: Changes, west_mac: str, east_mac: str) -> None:
         """Makes the bridge and puts both interfaces, or the tunnels on them, into it."""
-        # Otherwise bridged frames also pass the machine's IP firewall, which may drop them.
+        # Otherwise, bridged frames also pass the machine's IP firewall, which may drop them.
         for protocol in ("iptables", "ip6tables", "arptables"):
             changes.write(f"/proc/sys/net/bridge/bridge-nf-call-{protocol}", "0", optional=True)
         bridge = self.stem
@@ -93,14 +93,14 @@ class LinuxBridge(LinuxDut[BridgeOptions]):
             self.present.changes.run("bridge", "-batch", "-", stdin="".join(lines))
 
     def restart(self) -> None:
-        """Takes the bridge down, and up again."""
+        """Takes the bridge down and brings it up again."""
         _ = self.present
         for state in ("down", "up"):
             self.node.run("ip", "link", "set", "dev", self.stem, state)
 
     @property
     def is_addressed(self) -> bool:
-        """The ends of tunnels are."""
+        """Only the ends of tunnels are."""
         return self.options.vxlan
 
     @property

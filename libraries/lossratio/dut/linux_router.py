@@ -32,8 +32,8 @@ def enable_forwarding(
 ) -> None:
     """Switches forwarding on for the interfaces, and redirects, source validation and automatic configuration off."""
     if ip_version == 4:
-        # Of these two the kernel takes the stricter of "all" and the interface's own. The global ip_forward is not
-        # changed: it would make a router of every interface, and reset their other settings.
+        # For these two, the kernel uses the stricter of "all" and the interface's own setting. The global ip_forward is
+        # not changed: it would make every interface a router, and reset their other settings.
         for scope in ("all", *interfaces):
             changes.write(f"{_IPV4}/{scope}/rp_filter", "0")
             changes.write(f"{_IPV4}/{scope}/send_redirects", "0")
@@ -51,7 +51,7 @@ def enable_forwarding(
             changes.write(f"{_IPV6}/{name}/force_forwarding", "1")
         return
 
-    # Older kernels forward only if all interfaces do. Switching that off again sets all interfaces to the same value.
+    # Older kernels only forward if all interfaces do. Switching this off again sets all interfaces to the same value.
     every = f"{_IPV6}/all/forwarding"
     for path, value in node.read_files("forwarding", under=_IPV6).items():
         if path != every:
@@ -64,7 +64,7 @@ def _forwards_by_interface(node: DutNode) -> bool:
     return bool(node.read_files(f"{_IPV6}/all/force_forwarding"))
 
 
-# Addresses of the veth pair's other end. They are link-local, so that no other route leads to them.
+# Addresses of the other end of the veth pair. They are link-local, so that no other route leads to them.
 _GATEWAYS: Mapping[int, IPv4Address | IPv6Address] = {
     4: IPv4Address("169.254.198.18"),
     6: IPv6Address("fe80::198:18"),
@@ -72,7 +72,7 @@ _GATEWAYS: Mapping[int, IPv4Address | IPv6Address] = {
 _QUEUE = 256
 """Frames that the queue in front of the second stage's thread holds."""
 _SECONDS_PER_RULE = 2e-7
-"""Seconds that a frame may take for a rule: measured 4e-8 on an idle core, five times that on a busy one."""
+"""Seconds that a rule may take per frame: 4e-8 were measured on an idle core, five times that on a busy one."""
 
 
 class RouterOptions(LinuxOptions, ConntrackOptions):
@@ -88,8 +88,8 @@ class RouterOptions(LinuxOptions, ConntrackOptions):
     number of hosts. Default: one route to each side's network."""
     rules: int = Field(default=0, ge=0, le=10_000)
     """Number of nftables rules that every frame passes in a second stage, behind a queue of 256 frames for each
-    direction, in a kernel thread of that direction. With enough rules (hundreds), the router itself loses frames: 1000
-    rules took 40 microseconds per frame where this was measured. The TTL is lowered twice. Not together with
+    direction, in a kernel thread of that direction. With enough rules (hundreds), the router itself loses frames: in a
+    measurement, 1000 rules took 40 microseconds per frame. The TTL is lowered twice. Cannot be combined with
     ``police``."""
 
     @model_validator(mode="after")
@@ -112,8 +112,8 @@ class RouterOptions(LinuxOptions, ConntrackOptions):
 class LinuxRouter(LinuxDut[RouterOptions]):
     """A router between the networks of the two sides, with static routes and neighbours and no redirects.
 
-    On each side it has the last address but one of the side's network. Its neighbour there counts as the address before
-    that. The neighbour need not answer requests, as its MAC address is a permanent entry.
+    On each side, the router has the last address but one of the side's network. Its neighbour there has the address
+    before that. The neighbour need not answer requests, because its MAC address is a permanent entry.
     """
 
     kind = "linux_router"
@@ -130,7 +130,7 @@ class LinuxRouter(LinuxDut[RouterOptions]):
 
     @property
     def queues(self) -> dict[str, str]:
-        """The ends of the second stage: each drops the frames for which the other end's queue has no room."""
+        """The ends of the second stage: each one drops frames when the other end's queue is full."""
         into, out_of = self._stage
         if self.options.rules:
             return {EASTWARD: into, WESTWARD: out_of}
@@ -149,7 +149,7 @@ class LinuxRouter(LinuxDut[RouterOptions]):
         return super().settle_time + _QUEUE * self.options.rules * _SECONDS_PER_RULE
 
     def check_kind(self) -> None:
-        """Checks that the networks of test traffic are free here, and that forwarding leaves the default route.
+        """Checks that the node does not use the networks of test traffic, and that forwarding keeps its default route.
 
         Raises:
             DutError: If the node uses one of the networks, has no IPv6, or would lose its default
@@ -197,7 +197,7 @@ class LinuxRouter(LinuxDut[RouterOptions]):
             self.depend_on_host_routes(side.interface, count)
 
     def restart(self) -> None:
-        """Ends forwarding between the interfaces, and begins it again."""
+        """Stops forwarding between the interfaces, and starts it again."""
         _ = self.present
         for value in ("0", "1"):
             for name in (self.west, self.east):
@@ -224,7 +224,7 @@ class LinuxRouter(LinuxDut[RouterOptions]):
 
     @property
     def tools_needed(self) -> tuple[Tool, ...]:
-        """Python, where connections are counted, and the programs of every DUT."""
+        """Python, if connections are counted, and the programs that every DUT needs."""
         return (*super().tools_needed, *((PYTHON,) if self.options.keeps_connections else ()))
 
     @property
@@ -240,14 +240,13 @@ class LinuxRouter(LinuxDut[RouterOptions]):
         """Adds a second stage: frames wait in a queue for a kernel thread of their direction.
 
         Without it, the kernel forwards a veth's frames inside the sender's system call, so that a slow router slows the
-        sender down instead of losing frames. A queue right behind the veth does the same, as the sender sees that it is
-        full. Behind a first routing step no sender sees the queue: it overflows, and frames are lost as in any slow
-        device.
+        sender down instead of losing frames. A queue right behind the veth has the same effect, because the sender sees
+        that it is full. Behind a first routing step no sender sees the queue: it overflows, and frames are lost as in
+        any slow device.
 
-        The stage is a veth pair. Frames from the west are routed into its west end by a rule of their own. They come
-        out of its east end in that interface's NAPI thread, and are routed on from there as usual. Frames from the east
-        go the other way through the same pair. A frame's TTL is lowered twice. No root is needed, as it would be for
-        RPS.
+        The stage is a veth pair. A separate rule routes frames from the west into its west end. They come out of its
+        east end in that interface's NAPI thread, and are routed on from there as usual. Frames from the east go the
+        other way through the same pair. A frame's TTL is lowered twice. Unlike RPS, this needs no root.
         """
         links = read_links(self.node, self.west, self.east)
         mtu = ("mtu", str(max(links[name]["mtu"] for name in (self.west, self.east))))
@@ -256,14 +255,15 @@ class LinuxRouter(LinuxDut[RouterOptions]):
         enable_forwarding(changes, self.node, self._stage, self.options.ip_version)
 
         for end in self._stage:
-            # A veth queues only if its other end does not send data that the stack has not yet cut into frames.
+            # A veth only queues if its other end does not send data that the stack has not yet cut into frames.
             changes.run("ethtool", "-K", end, "tso", "off", "gro", "on")
             changes.set_link(end, "up")
             changes.write(f"/sys/class/net/{end}/threaded", "1")
 
         macs = {end: link["address"] for end, link in read_links(self.node, *self._stage).items()}
         gateway = _GATEWAYS[self.options.ip_version]
-        # Each side's frames into the near end, addressed to the far end, by a routing table and a rule of its priority.
+        # Sends each side's frames into the near end, addressed to the far end, by a routing table and a rule with its
+        # priority.
         ways = ((west, east, into, out_of, "19818"), (east, west, out_of, into, "19819"))
 
         for source, target, near, far, table in ways:

@@ -7,23 +7,23 @@ class OptionValues(TypedDict, total=False):
     """Options by name. A kind takes its own only; an error names them. docs/reference/duts.md explains each."""
     reset: bool | str
     """All kinds: Whether state that trials leave behind, such as a policer's empty bucket, is reset before each trial.
-    This costs a command on each DUT. Otherwise, lossratio waits until the DUT has recovered by itself: as long as the
-    kind of DUT requires (a policer: burst / rate), or as the option `rest` of a `black_box` or the argument `rest` of
-    a measurement says."""
+    This costs a command on each DUT. Otherwise, lossratio waits until the DUT has recovered by itself: for the time
+    that the kind of DUT requires (a policer: burst / rate), that the option `rest` of a `black_box` states, or that
+    the argument `rest` of a measurement states."""
     acl: int | str
     """vpp: Number of rules, up to 100, of an access control list that every frame passes once: on the first DUT of the
-    path. The rules are about other flows. Two further rules permit all frames of test traffic, by their source."""
+    path. These rules match other flows. Two further rules permit all frames of test traffic by their source."""
     acl_output: bool | str
-    """vpp: Whether frames pass the list when they leave, not when they enter."""
+    """vpp: Whether frames pass the list when they leave, instead of when they enter."""
     acl_stateful: bool | str
-    """vpp: Whether these two rules begin a session, in which the other frames of the flow pass without being checked
-    against the rules."""
+    """vpp: Whether these two rules begin a session, in which the flow's other frames pass without being checked against
+    the rules."""
     allowlist: bool | str
-    """vpp: Whether the networks of test traffic are on a list of sources, and frames of all others are dropped, where
-    frames enter the path; with `ip4` or `ip6`."""
+    """vpp: Whether, where frames enter the path, the networks of test traffic are on a list of sources and frames from
+    all other sources are dropped; with `ip4` or `ip6`."""
     attach: Literal['auto', 'native', 'generic'] | str
     """xdp: `native` (in the driver), `generic` (behind it: slower, with any driver) or `auto`: native if the drivers of
-    both interfaces can currently send frames of programs and accept your program, otherwise generic. The description
+    both interfaces can currently send frames for programs and accept your program, otherwise generic. The description
     names the choice (`attached`), and why a driver refused it (`not_native_because`)."""
     bond: bool | str
     """vpp: Whether the link between the two VPPs of the path is a bond by LACP; with `l2xc` or `l2bd`."""
@@ -32,30 +32,30 @@ class OptionValues(TypedDict, total=False):
     testpmd: Number of frames that the program takes from a queue at once. Default: 32.
     vpp: Bytes that a full bucket of the policer holds. Default: 20 ms of its rate."""
     classify: bool | str
-    """vpp: Whether a table has the destination of test traffic, the first host of each network, and drops frames to all
-    others, where frames enter the path; with `ip4` or `ip6`."""
+    """vpp: Whether, where frames enter the path, a table lists the destination of test traffic (the first host of each
+    network) and frames to all other destinations are dropped; with `ip4` or `ip6`."""
     container: bool | str
-    """vpp: Whether a second VPP is in the place of testpmd, with as many cores: a cross-connect, in a container that has
-    namespaces of its own for mounts, network, IPC and host name. With `process=memif` or `srv6_proxy`."""
+    """vpp: Whether a second VPP with the same number of cores takes the place of testpmd: a cross-connect in a container
+    with its own namespaces for mounts, network, IPC and host name. With `process=memif` or `srv6_proxy`."""
     cores: int | str
     """grout, l3fwd, ovs, testpmd, vpp: Number of physical cores that forward (default: 1), each with all of its hardware
     threads, on the NUMA node of the interfaces. The system keeps the machine's first core, and the program's main
     thread gets the next one. If the cards are on two NUMA nodes, each node has half of the cores."""
     delay: float | str
-    """xdp: Seconds for which delayed frames are held (0.002). Frames that come in the meantime overtake them, so delayed
-    frames are also reordered."""
+    """xdp: Seconds for which delayed frames are held (0.002). Frames that arrive in the meantime overtake them, so
+    delayed frames are also reordered."""
     descriptors: int | str
     """l3fwd, testpmd: Descriptors of each queue of a card. Interfaces of the kernel have none."""
     det44_addresses: int | str
-    """vpp: Number of addresses of this NAT, a power of two. They are the last ones of the east's network."""
+    """vpp: Number of addresses of this NAT, a power of two: the last addresses of the network in the east."""
     det44_hosts: int | str
-    """vpp: Number of hosts in the west that have ports of a deterministic NAT, beginning with the first address of the
-    network; a power of two, with `ip4`."""
+    """vpp: Number of hosts in the west that have ports of a deterministic NAT, from the first address of the network on;
+    a power of two, with `ip4`."""
     east_mac: str
     """black_box: MAC address of frames from the east, likewise."""
     every: int | str
-    """xdp: The share of frames with faults: of each `every` frames in a direction, one has each fault, and different
-    faults are on different frames. At least 4."""
+    """xdp: The share of frames with faults: of `every` frames in a direction, each fault affects one, and different
+    faults affect different frames. At least 4."""
     faults: str
     """xdp: What happens to a known share of frames: `drop`, `duplicate`, `delay`, e.g. `drop,duplicate`."""
     firewall: Literal['conntrack', 'hash', 'lru_hash'] | str
@@ -71,8 +71,8 @@ class OptionValues(TypedDict, total=False):
     neighbours' addresses).
     vpp: `l2xc` (cross-connect; the default), `l2bd` (bridge domain, which learns), `l2patch` (a cross-connect that
     does not look at frames), `ip4` or `ip6`.
-    xdp: `redirect` (frames leave by the other interface, unchanged; the default), `mac` (they also get the leaving
-    interface's own and the neighbour's MAC address) or `filter` (rules and a table look at sources first)."""
+    xdp: `redirect` (frames leave through the other interface, unchanged; the default), `mac` (they also get the MAC
+    addresses of the outgoing interface and of the neighbour) or `filter` (rules and a table check sources first)."""
     frame_queue: int | str
     """grout: Descriptors of each queue.
     vpp: Descriptors of each queue of a card or of an AF_XDP socket (1024). Packet sockets have none."""
@@ -98,15 +98,15 @@ class OptionValues(TypedDict, total=False):
     """vpp: Number of IPsec tunnels between the two VPPs of the path, one for each of the first hosts of a side; with
     `ip4`."""
     ipsec_algorithms: str
-    """vpp: Their algorithms by CSIT's names: `aes256gcm` (the default), `aes128cbc-hmac512sha` ..."""
+    """vpp: The tunnels' algorithms, by CSIT's names: `aes256gcm` (the default), `aes128cbc-hmac512sha` ..."""
     ipsec_anti_replay: bool | str
     """vpp: Whether repeated packets are refused."""
     ipsec_async: bool | str
     """vpp: Whether the first worker forwards and the others encrypt, by VPP's software scheduler; with `ipsec`,
     `cores=2` or more and `queues=1`."""
     ipsec_lookup: Literal['interfaces', 'policy', 'policy-flow-cache', 'policy-fastpath'] | str
-    """vpp: How the tunnel of a packet is found: by routes to `interfaces` (the default), by each `policy` in turn, with
-    a cache in front (`policy-flow-cache`), or in a hash table (`policy-fastpath`)."""
+    """vpp: How the tunnel of a packet is found: by routes to `interfaces` (the default), by trying each `policy` in
+    turn, with a cache in front of these (`policy-flow-cache`), or in a hash table (`policy-fastpath`)."""
     ipsec_mtu: int | str
     """vpp: Bytes of the largest packet between the two VPPs. Larger packets are fragmented, and reassembled."""
     ipsec_udp: bool | str
@@ -119,8 +119,8 @@ class OptionValues(TypedDict, total=False):
     macs: int | str
     """vpp: Number of MAC addresses of test traffic that the bridge domain must have learned; with `l2bd`."""
     map: str
-    """xdp: Name of a map of your program that leads to interfaces (`BPF_MAP_TYPE_DEVMAP`, or an array of numbers): its
-    entry 0, and the entry of the arriving interface's number, get the number of the leaving interface."""
+    """xdp: Name of a map of your program that leads to interfaces (`BPF_MAP_TYPE_DEVMAP`, or an array of numbers): entry
+    0, and the entry with the number of the incoming interface, get the number of the outgoing interface."""
     mark: Literal['AF11', 'AF12', 'AF13', 'AF21', 'AF22', 'AF23', 'EF'] | str
     """vpp: The code point (DSCP) with which frames to the first host of each network are marked, by a policer of RFC
     2698 that all frames exceed, where they enter the path; with `ip4`."""
@@ -132,21 +132,22 @@ class OptionValues(TypedDict, total=False):
     ovs: Number of connections that the firewall keeps at once (`ct-set-maxconns`).
     xdp: Number of entries of that table."""
     nat: Literal['masquerade', 'snat', 'nat44-ed'] | str
-    """linux_router: Network address translation of what goes east: `masquerade` (to the router's own address there) or
-    `snat` (to the addresses of `nat_addresses`). Connections are made from the west only.
-    vpp: `nat44-ed`: network address translation of what goes east, with `ip4`. Connections are made from the west
+    """linux_router: Network address translation of frames to the east: `masquerade` (to the router's own address there)
+    or `snat` (to the addresses of `nat_addresses`). Connections are made from the west only.
+    vpp: `nat44-ed`: network address translation of frames to the east, with `ip4`. Connections are made from the west
     only."""
     nat_addresses: int | str
-    """linux_router: Number of addresses of `snat`. They are the last ones before the neighbour's in the east.
-    vpp: Number of addresses of the NAT. They are the last ones of the east's network."""
+    """linux_router: Number of addresses of `snat`. They are the last ones before the address of the neighbour in the
+    east.
+    vpp: Number of addresses of the NAT: the last addresses of the network in the east."""
     nat_sessions: int | str
     """vpp: Number of sessions that each worker has room for."""
     new_burst: int | str
-    """linux_router: Connections that the full bucket holds, B. Default: a hundredth of `new_connections`. N connections
-    pass if, and only if, they come at a rate of at most R N / (N - B)."""
+    """linux_router: Number B of connections that the full bucket holds. Default: a hundredth of `new_connections`. N
+    connections pass if and only if they come at a rate of at most R N / (N - B)."""
     new_connections: int | str
-    """linux_router: Rate R, in connections per second, to which the firewall limits new ones by a token bucket (`limit
-    rate over`)."""
+    """linux_router: Rate R, in connections per second, to which a token bucket of the firewall limits new connections
+    (`limit rate over`)."""
     object: PathLike[str] | str
     """xdp: Your BPF object file, on the machine that runs the suite. `ip` on the node loads it separately for each
     interface, and needs libbpf for that (as in Debian's `iproute2`)."""
@@ -154,21 +155,21 @@ class OptionValues(TypedDict, total=False):
     """frr: How long routes stay withdrawn after the kernel has removed the last of them, e.g. `1 s`. Default: 0."""
     peers: int | str
     """frr: BGP peers, 1 (the default) or 2, that announce all routes. The second one announces them with other next
-    hops, which lead to the same ports. They are taken when the first one withdraws its own."""
+    hops, which lead to the same ports. These routes are used when the first peer withdraws its own."""
     pinned: str
     """xdp: Path of a pinned program on the node, instead of a file, e.g. after `bpftool prog load`. Both interfaces
     share its maps."""
     police: float | str
-    """frr, linux_bridge, linux_router, ovs: The frame rate to which each direction is policed by a token bucket (of Open
-    vSwitch: a meter), e.g. `50 kfps`. Whole frames per second.
-    vpp: The bit rate to which the frames that enter on each interface are policed, in whole kbit/s, e.g. `50 Mbps`,
-    computed from frames without their FCS."""
+    """frr, linux_bridge, linux_router, ovs: The frame rate to which a token bucket (in Open vSwitch: a meter) polices
+    each direction, in whole frames per second, e.g. `50 kfps`.
+    vpp: The bit rate to which frames that enter on each interface are policed, in whole kbit/s, e.g. `50 Mbps`;
+    frames count without their FCS."""
     poll: bool | str
     """grout: Whether the threads poll without any sleep (the default). Otherwise they sleep for microseconds while no
     frames come."""
     process: Literal['memif', 'vhost'] | str
-    """vpp: Interfaces by which every frame goes from VPP to a process (testpmd) and back: `memif` or `vhost` (virtio at
-    the process); with `l2xc`, `l2bd` or `ip4`."""
+    """vpp: Interfaces through which every frame goes from VPP to a process (testpmd) and back: `memif` or `vhost`
+    (virtio at the process); with `l2xc`, `l2bd` or `ip4`."""
     program: str
     """l3fwd: The program on the node. Default: the value of the environment variable `L3FWD` on the machine that runs
     the suite, or `dpdk-l3fwd`, the name that DPDK's own build gives it."""
@@ -189,36 +190,37 @@ class OptionValues(TypedDict, total=False):
     network. There are no other routes, so test traffic must not go to more hosts. Profiles such as
     `ethip4-ip4scale20k` send to that number of hosts. Default: one route to each side's network.
     vpp: Number of routes to single hosts, half of them to the first hosts of each side's network. There are no other
-    routes; with `ip4` or `ip6`. More than 130,000 IPv4 routes are to hosts of 240.0.0.0/6 and 244.0.0.0/6."""
+    routes; with `ip4` or `ip6`. If there are more than 130,000 IPv4 routes, they lead to hosts of 240.0.0.0/6 and
+    244.0.0.0/6."""
     rps_cpus: str
-    """frr, linux_bridge, linux_router: CPUs to which arriving frames are handed (receive packet steering), e.g. `1` or
-    `0,2-3`. Default: the node's setting stays. This needs root on the machine, not only in a namespace."""
+    """frr, linux_bridge, linux_router: CPUs that process arriving frames (receive packet steering), e.g. `1` or `0,2-3`.
+    Default: the node's own setting. This needs root on the machine, not only in a namespace."""
     rules: int | str
     """linux_bridge: nftables rules that filter every frame: each rule examines the frame, and no rule drops it.
     linux_router: Number of nftables rules that every frame passes in a second stage, behind a queue of 256 frames for
     each direction, in a kernel thread of that direction. With enough rules (hundreds), the router itself loses
-    frames: 1000 rules took 40 microseconds per frame where this was measured. The TTL is lowered twice. Not together
+    frames: in a measurement, 1000 rules took 40 microseconds per frame. The TTL is lowered twice. Cannot be combined
     with `police`.
     ovs: Number of OpenFlow rules of each direction. A single rule matches all frames of the direction. If there are
     more, each rule matches one IPv4 destination, beginning with the first host of the other side's network.
     xdp: Rules of the filter, up to 8,000 (the kernel takes no program with more jumps in a row): each compares the
-    source address of every IPv4 frame, one after the other, and no rule drops test traffic. In addition, it looks up
-    a table of addresses, which is empty at first."""
+    source address of every IPv4 frame, one after the other, and no rule drops test traffic. The filter also looks up
+    the address in a table, which is empty at first."""
     section: str
-    """xdp: The section of the file that has the program. Default: `xdp`."""
+    """xdp: The section of the file with the program. Default: `xdp`."""
     sfdp: Literal['ip4', 'l4ip4'] | str
     """vpp: Stateful flows (SFDP), with `ip4`: `ip4` (frames are routed) or `l4ip4` (and sessions follow the states of
     UDP and TCP)."""
     sfdp_sessions: int | str
-    """vpp: Number of sessions that there is room for."""
+    """vpp: The largest number of sessions."""
     sockets: Literal['packet', 'af_xdp'] | str
     """l3fwd, ovs, testpmd, vpp: How the program gets the frames of the kernel's interfaces: `packet` (AF_PACKET; the
     default) or `af_xdp` (past the kernel's network stack). Cards have no sockets."""
     srv6: int | str
     """vpp: Number of segments (1 or 2) of the other VPP that packets visit by segment routing; with `ip6`."""
     srv6_decapsulation: bool | str
-    """vpp: Whether the second segment removes the outer header. Otherwise it is behind the path, and the TG gets packets
-    with their outer header."""
+    """vpp: Whether the second segment removes the outer header. Otherwise, the segment is beyond the path, and the TG
+    gets packets with their outer header."""
     srv6_proxy: Literal['dynamic', 'masquerading', 'static'] | str
     """vpp: How packets in segment routing go through a process (testpmd, by memif, or `container`) beside each of two
     VPPs: `dynamic` (End.AD), `masquerading` (End.AM) or `static` (End.AS); with `ip6`. The TG gets them with their
@@ -230,21 +232,21 @@ class OptionValues(TypedDict, total=False):
     """linux_router: Time after which an idle UDP connection is forgotten, in whole seconds. Default: the node's setting.
     vpp: Time after which the NAT forgets an idle UDP connection, in whole seconds. Default: 300 s."""
     vlan: int | str
-    """vpp: VLAN of the frames on both links, with an interface on each; bridges and cross-connects remove the tag."""
+    """vpp: VLAN of the frames on both links, with an interface on each link; bridges and cross-connects remove the tag."""
     vlan_between: bool | str
     """vpp: Whether only the links between two DUTs have the tag."""
     vlan_east: int | str
-    """vpp: VLAN of the frames on the east link of the path, if that is another one."""
+    """vpp: VLAN of the frames on the east link of the path, if it is a different one."""
     vm: Literal['testpmd', 'vpp'] | str
-    """vpp: What forwards in a virtual machine in the place of the process, on as many CPUs as VPP: `testpmd`, or `vpp`
-    (a cross-connect). With `process=vhost`."""
+    """vpp: What forwards in a virtual machine that takes the place of the process, on as many CPUs as VPP: `testpmd`, or
+    `vpp` (a cross-connect). With `process=vhost`."""
     vxlan: bool | str
     """linux_bridge: Whether frames come and go in VXLAN tunnels, one on each link, which the bridge connects. The
     traffic profile `ethip4vxlan-l2bdbase` has such frames: VNI 24 from the west and 25 from the east, between the
     first address of the sender's network and the second of the opposite one.
     vpp: Whether frames come and go in VXLAN tunnels, as for `linux_bridge`; with `l2bd` or `l2xc`."""
     vxlan_between: bool | str
-    """vpp: Whether frames between two DUTs are in a VXLAN tunnel, and others are not; with `l2bd` or `l2xc`."""
+    """vpp: Whether only frames between two DUTs are in a VXLAN tunnel; with `l2bd` or `l2xc`."""
     west_mac: str
     """black_box: MAC address of frames from the west: the next hop, if the device routes. Default: the address of the
     gateway of the TG's west port in the topology file, or, without a gateway, the address of the TG's east port."""

@@ -51,7 +51,7 @@ def parse_pmd_statistics(lines: Sequence[str]) -> list[dict[str, Any]]:
 def parse_pmd_workers(
     statistics: Sequence[Mapping[str, Any]], queues: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """The load of the threads that poll; of the main thread if it has the frames, as it does without such threads."""
+    """The load of the polling threads, or of the main thread if it handles the frames, as it does without them."""
     by_thread: dict[str, dict[str, float]] = {}
     for each in statistics:
         by_thread.setdefault(each["place"], {})[each["name"]] = each["value"]
@@ -90,7 +90,7 @@ class OvsControl:
     node: DutNode
     """The node that it runs on."""
     directory: str
-    """Its directory there."""
+    """Its directory on the node."""
 
     @property
     def database(self) -> Daemon:
@@ -142,7 +142,7 @@ class OvsControl:
 
 
 def parse_fields(line: str) -> dict[str, int]:
-    """Counts in a line of ovs-ofctl, which are written as ``name=12`` or ``name:12``."""
+    """The counts in a line of ovs-ofctl, written as ``name=12`` or ``name:12``."""
     return {name: int(count) for name, count in re.findall(r"(\w+)[=:](\d+)", line)}
 
 
@@ -170,7 +170,7 @@ def parse_meters(text: str) -> dict[int, int]:
 def parse_coverage(text: str) -> dict[str, int]:
     """Frames dropped inside, by the name of the place, from the output of ``ovs-appctl coverage/show``.
 
-    Frames that meters drop are not among them: each meter reports its own.
+    Frames that meters drop are not included: each meter reports its own.
     """
     places = re.findall(
         r"^((?:datapath_drop|drop_action)_\w+)\s.*total: (\d+)$", text, flags=re.MULTILINE
@@ -179,7 +179,7 @@ def parse_coverage(text: str) -> dict[str, int]:
 
 
 def parse_socket_drops(text: str, interface: str) -> int:
-    """Frames for which packet sockets on an interface had no room, from the output of ``ss -0 -m -O``."""
+    """Frames that full packet sockets on an interface dropped, from the output of ``ss -0 -m -O``."""
     sockets = re.findall(r"\*:(\S+)\s.*skmem:\(.*,d(\d+)\)", text)
     return sum(int(count) for name, count in sockets if name == interface)
 
@@ -230,7 +230,7 @@ priority=20,in_port=2,ip,ct_state=+trk+est,actions=output:1
 _TIMEOUT, _ESTABLISHED_TIMEOUT = 30.0, 86_400.0
 _MOST_CONNECTIONS = 3_000_000
 _FILL_RATE = 5_000.0
-"""The main thread of the switch reads packet sockets, in turns with all its other work."""
+"""The main thread of the switch reads packet sockets, alternating with all its other work."""
 
 
 class OvsConnections(ConnectionTable):
@@ -245,7 +245,7 @@ class OvsConnections(ConnectionTable):
         self.node_name = control.node.name
 
     def timeout_of(self, tcp_state: TcpState | None) -> float:
-        """OVS's own: the same for UDP and for a connection of TCP that is being opened or has ended."""
+        """OVS's own: the same for UDP and for TCP connections that are being opened or have ended."""
         if tcp_state == "established":
             return _ESTABLISHED_TIMEOUT
         return _TIMEOUT
@@ -255,7 +255,7 @@ class OvsConnections(ConnectionTable):
         return int(self._ask("dpctl/ct-get-nconns"))
 
     def forget(self) -> float:
-        """Flushes the table; the time is the command's, with the way there."""
+        """Flushes the table; the time is that of the command, including the way to the node."""
         began = time.monotonic()
         self._ask("dpctl/flush-conntrack")
         return time.monotonic() - began
@@ -295,7 +295,7 @@ _DATAPATH_TAP = "ovs-netdev"
 
 
 class OpenVswitch(ProgramDut[OvsOptions]):
-    """A private Open vSwitch with its userspace datapath: it reads packet sockets, or polls cards by DPDK."""
+    """A private Open vSwitch with its userspace datapath, which reads packet sockets or polls cards with DPDK."""
 
     kind = "ovs"
     options_type = OvsOptions
@@ -308,7 +308,7 @@ class OpenVswitch(ProgramDut[OvsOptions]):
     )
 
     def check_kind(self) -> None:
-        """Checks that a userspace datapath is possible: only one on a node, with TAP devices, with DPDK for cards.
+        """Checks that a userspace datapath is possible: it must be the only one, with TAP devices, with DPDK for cards.
 
         Raises:
             DutError: If another one runs there, or TAP devices or DPDK are missing.
@@ -354,7 +354,7 @@ class OpenVswitch(ProgramDut[OvsOptions]):
             polls = (f"other_config:{name}={value}" for name, value in settings.items())
             changes.run(*control.vsctl("--no-wait", "set", "Open_vSwitch", ".", *polls))
 
-        # The datapath's TAP devices stay when the switch ends.
+        # The datapath's TAP devices remain when the switch ends.
         for tap in (self.stem, _DATAPATH_TAP):
             changes.clean_up("ip", "link", "delete", "dev", tap)
         control.switch.start(changes, lambda: control.answers(control.switch))
@@ -398,7 +398,7 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         }
 
     def read_counters(self) -> DutCounters:
-        """Reads the counters of ports, meters, the datapath, and of the sockets in front of it."""
+        """Reads the counters of ports, meters, the datapath, and the sockets in front of it."""
         control = self._control
         ports = parse_ports(self.node.run(*control.ofctl("dump-ports", self.stem, "--names")))
         sockets = self.node.run("ss", "-0", "-m", "-n", "-O")
@@ -445,7 +445,7 @@ class OpenVswitch(ProgramDut[OvsOptions]):
 
     @contextmanager
     def telemetry(self) -> Iterator[dict[str, Any]]:
-        """The time that the datapath's threads spent, and on which work, besides the reports of the node."""
+        """The time that the datapath's threads spent on each kind of work, besides the reports of the node."""
         appctl = self._control.appctl
         self.node.run(*appctl("dpif-netdev/pmd-stats-clear"))
         with super().telemetry() as report:

@@ -42,7 +42,7 @@ _KINDS = plugin_group(
         "xdp": "xdp:XdpDevice",
     },
 )
-"""The kinds that there are."""
+"""All kinds."""
 
 
 def dut_kinds() -> tuple[str, ...]:
@@ -65,7 +65,7 @@ def load_kind(kind: str) -> type[Dut[DutOptions]]:
 
 
 def types_of_options() -> dict[str, Any]:
-    """The types in which options of lossratio's own kinds may be given, by their names: simple ones, and text."""
+    """The types in which options of lossratio's own kinds may be given, by option: simple types, and text."""
     parts: dict[str, list[Any]] = {}
     for kind in built_in_kinds():
         for name, field in kind.all_options().model_fields.items():
@@ -87,7 +87,7 @@ def _parts(field: FieldInfo) -> list[Any]:
         if get_origin(part) is Literal:
             parts += get_args(part)
         elif part is int and any(isinstance(item, BeforeValidator) for item in field.metadata):
-            parts.append(float)  # It is read from other quantities, too.
+            parts.append(float)  # It is also read from other quantities.
         elif part in (bool, int, float):
             parts.append(part)
         elif part is Path:
@@ -96,11 +96,10 @@ def _parts(field: FieldInfo) -> list[Any]:
 
 
 def parse_options(kind: str, options: Mapping[str, Any]) -> DutOptions:
-    """Checks options, such as ``{"police": "50 kfps"}``, by those of a kind.
+    """Checks options, such as ``{"police": "50 kfps"}``, against the options of a kind.
 
     Raises:
-        DutError: If options are unknown or wrong, all of which it names; or if there is no such
-            kind.
+        DutError: If options are unknown or wrong (the message names all of them), or there is no such kind.
     """
     model = load_kind(kind).all_options()
     try:
@@ -118,7 +117,7 @@ def parse_options(kind: str, options: Mapping[str, Any]) -> DutOptions:
 def create_dut(
     kind: str, session: CommandRunner, hop: Hop, options: Mapping[str, Any]
 ) -> Dut[DutOptions]:
-    """Makes the object of a DUT, and touches no node.
+    """Makes the object of a DUT, without touching a node.
 
     Raises:
         DutError: If its kind is unknown, or an option wrong.
@@ -128,7 +127,7 @@ def create_dut(
 
 def make_reflector(session: CommandRunner, port: Port) -> Dut[DutOptions]:
     """Makes the object of a reflector: a path's far end, which sends frames back. Its node is not touched yet."""
-    # Imported here, as kinds are: when it is needed.
+    # Imported here, because kinds are imported when they are needed.
     from lossratio.dut.xdp import Reflector
 
     return Reflector(session, port)

@@ -27,20 +27,20 @@ class TestpmdOptions(DpdkOptions):
 
 
 class Testpmd(DpdkDut[TestpmdOptions]):
-    """DPDK's testpmd, which polls both interfaces on cores of its own."""
+    """DPDK's testpmd, which polls both interfaces on its own cores."""
 
     __test__ = False
 
     kind = "testpmd"
     options_type = TestpmdOptions
     csit_type = "dpdk"
-    # It has no option for its version. Its telemetry reports it.
+    # It has no option that prints its version, but its telemetry reports it.
     software = Tool("dpdk-testpmd", "dpdk-dev", None, "testpmd of DPDK")
     tools = (PYTHON,)
     places_queues = True
 
     def check_kind(self) -> None:
-        """Checks the cores, and that there is a queue for each of them where each card has workers of its own.
+        """Checks the cores, and that each of them has a queue if each card has its own workers.
 
         Raises:
             DutError: If the option ``queues`` does not fit its threads, or another option the node.
@@ -79,7 +79,7 @@ class Testpmd(DpdkDut[TestpmdOptions]):
             own += [f"--rxd={descriptors}", f"--txd={descriptors}"]
         else:
             own.append("--no-lsc-interrupt")
-        # Without this it ends when its standard input ends.
+        # Without this, it ends when its standard input ends.
         own.append("--stats-period=86400")
 
         return [
@@ -90,5 +90,5 @@ class Testpmd(DpdkDut[TestpmdOptions]):
 
     @property
     def is_addressed(self) -> bool:
-        """Where it puts its own addresses on frames."""
+        """Frames are, if it puts its own addresses on frames."""
         return self.options.mode in ("mac", "csum")

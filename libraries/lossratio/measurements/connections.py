@@ -335,10 +335,10 @@ def tables_of(testbed: Testbed) -> dict[str, ConnectionTable]:
 class TableMeasurer:
     """Performs trials, and after the first one that loses connections, more trials: is their rate limited?
 
-    Half as many connections again as were established are opened at half of their rate: a device that limits the rate
-    loses none of them. If connections are lost, the same number is opened at the whole rate, where a device that limits
-    the rate establishes fewer. Half the number is also opened in the time of the slow trial: a device that loses some
-    of all connections, or forgets them after a while, loses the same share of these.
+    One and a half times as many connections as were established are opened at half their rate: a device that limits the
+    rate loses none of them. If connections are lost, the same number is opened at the whole rate, where a device that
+    limits the rate establishes fewer. Half the number is also opened in the time of the slow trial: a device that loses
+    some of all connections, or forgets them after a while, loses the same share of these.
 
     So only one quantity changes at a time. The remaining case is a device that loses connections because of their
     number; a trial with nearly as many as were established shows whether all parts of its table fill at once. The time

@@ -347,7 +347,7 @@ class MeasuredKind(
     def inputs(
         self, request: RequestT, loads: LoadRange, controller: ControllerT
     ) -> Mapping[str, Any]:
-        """The settings that trials depend on, besides the traffic, as JSON data: a continued journal has the same."""
+        """The settings that trials depend on, besides the traffic, as JSON data; the same in a continued journal."""
         return {"max_load_fps": loads.max_load, **request.inputs()}
 
     def progress(self, request: RequestT, controller: ControllerT, trial: TrialResult) -> ProgressT:

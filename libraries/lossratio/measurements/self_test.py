@@ -20,7 +20,7 @@ from lossratio.testbed import Testbed, TesterLimit, load_limits
 from lossratio.topology import Topology, TrafficPath
 
 TESTER = SearchGoal(0.0, 0.0, 1.0, 5.0, 0.02, 1.0, name="tester")
-"""Five trials of a second; in each of them, every frame must be sent in time and come back."""
+"""Five trials of one second, in each of which every frame must be sent in time and come back."""
 HIGHEST_LOAD = 20e6
 """The maximum load if no link and no NIC has a known limit; frames per second per interface."""
 _DIGITS = 3
@@ -60,7 +60,7 @@ def find_tester_limit(
     place: TestPlace,
     on_progress: OnProgress | None = None,
 ) -> SelfTest:
-    """Finds the largest load at which a tester sends all intended frames in time, and drops none that come back.
+    """Finds the largest load at which a tester sends all intended frames in time, and drops no frame that comes back.
 
     Raises:
         TopologyError: If there is a DUT between the TG's ports, or the testbed is simulated.
@@ -86,7 +86,7 @@ def find_tester_limit(
         )
 
     scale = 10.0 ** (math.floor(math.log10(bound.per_interface_fps)) - _DIGITS + 1)
-    # A bound of so few digits stays as it is, although its quotient may be a little less than a whole number.
+    # A bound with this few digits is kept, although its quotient may be slightly below a whole number.
     steps = math.floor(bound.per_interface_fps / scale * (1.0 + 1e-12))
     limit = TesterLimit(
         frame_size=request.profile.frame_size,

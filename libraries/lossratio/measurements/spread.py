@@ -9,11 +9,11 @@ from lossratio.results import value_line
 from lossratio.units import Unit, format_precise_time
 
 SECONDS = Unit("s", lower_is_better=True)
-"""The unit of times; the shorter time is the better one."""
+"""The unit of times; a shorter time is better."""
 
 
 def time_in_words(seconds: float, finest: float) -> str:
-    """A time, e.g. ``12.345 ms``; or ``below 0.19 ms``, where nothing shorter can be seen.
+    """A time, e.g. ``12.345 ms``; or ``below 0.19 ms`` if nothing shorter can be seen.
 
     Args:
         seconds: The time.
@@ -25,7 +25,7 @@ def time_in_words(seconds: float, finest: float) -> str:
 
 
 class Spread(Record):
-    """The average of all repetitions and their spread; all is null where a repetition has no time."""
+    """The average of all repetitions and their spread; all values are null if a repetition has no time."""
 
     average_s: Seconds | None
     """The benchmark: mean of the times of all repetitions."""
@@ -34,7 +34,7 @@ class Spread(Record):
     most_s: Seconds | None
     """The longest time."""
     stdev_s: Seconds | None
-    """Standard deviation (over N - 1; 0 if there is one repetition)."""
+    """Standard deviation (divided by N - 1; 0 if there is only one repetition)."""
 
     @staticmethod
     def of(times: Sequence[float | None]) -> dict[str, Any]:
@@ -54,7 +54,7 @@ class Spread(Record):
         }
 
     def in_words(self, finest: float = 0.0) -> str:
-        """Minimum, maximum and standard deviation; empty: there are none.
+        """Minimum, maximum and standard deviation; empty: there are no values.
 
         Args:
             finest: Seconds below which nothing can be seen.
@@ -80,7 +80,7 @@ class Spread(Record):
 
         Args:
             label: The name of the average.
-            none: The words where all times are 0.
+            none: The words to use if all times are 0.
             finest: Seconds below which nothing can be seen.
         """
         if self.average_s is not None:

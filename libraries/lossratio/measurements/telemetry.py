@@ -1,6 +1,6 @@
-"""Telemetry: one extra trial after a search, with questions to the DUTs around it; never during the search itself.
+"""Telemetry: one extra trial after a search, before and after which the DUTs are read; never during the search itself.
 
-The reports of the DUTs show where frames went, and the DUTs' own counters.
+The DUTs' reports show where frames went, and the DUTs' own counters.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from lossratio.testbed import Testbed
 
 UNEVEN = 1.5
-"""A share of this many times the even one is uneven."""
+"""A share is uneven if it is this many times the even share."""
 LEAST_FRAMES = 1000
-"""Fewer frames for each worker or queue say nothing about the shares."""
+"""Fewer frames per worker or queue say nothing about the shares."""
 
 
 class WorkerLoad(Record):
-    """A thread that forwards frames, beside others of its kind."""
+    """A thread that forwards frames, one of several."""
 
     worker: str
     """Its name, e.g. ``vpp_wk_0``."""
     frames: FrameCount
-    """Frames that it took in the trial."""
+    """Frames that it received in the trial."""
     busy: float | None = Field(default=None, ge=0.0, le=1.0)
-    """Share of its time for which it had frames; null: not known."""
+    """Share of its time in which it had frames; null: not known."""
     queues: tuple[str, ...] = ()
     """The receive queues that it reads, if known."""
 
@@ -70,8 +70,8 @@ def uneven_loads(
 ) -> Iterator[Doubt]:
     """Doubts that a SUT is one SUT: a worker or a receive queue with far more than its share of the frames.
 
-    The even share is one of as many workers, or queues of one interface, as there are. The busiest part limits the
-    throughput of a SUT with uneven shares; and which part gets which flows may change from run to run.
+    The even share is the total divided by the number of workers, or of queues of one interface. The busiest part limits
+    the throughput of a SUT with uneven shares; and which part gets which flows may change from run to run.
     """
     groups = {"workers": {load.worker: load.frames for load in workers}}
     for load in queues:
@@ -94,7 +94,7 @@ def uneven_loads(
                 DoubtKind.UNEVEN, f"{node}: of {number} {what} {name} takes {share}, {even}"
             )
             if what == "workers":
-                # Its queues are the reason, and no second doubt.
+                # Its queues are the reason, so they are no second doubt.
                 return
 
 
@@ -132,7 +132,7 @@ class DutStatistic(Record):
     unit: str
     """Its unit, e.g. ``cycles``."""
     labels: dict[str, str] = Field(default_factory=dict)
-    """The parts of its place by name, e.g. ``thread_name``, where it has several."""
+    """The parts of its place by name, e.g. ``thread_name``, if it has several."""
 
 
 class DutTelemetry(Record):
@@ -170,7 +170,7 @@ class TelemetryTrial(Record):
     load: Rate
     """The load."""
     goal: str | None
-    """Name of the goal whose relevant lower bound the load is; null: it was given."""
+    """Name of the goal whose relevant lower bound is the load; null: the load was given."""
     duration_s: Seconds = Field(gt=0.0)
     """Duration of the traffic."""
     sent_frames: FrameCount
@@ -178,9 +178,9 @@ class TelemetryTrial(Record):
     received_frames: FrameCount
     """Frames received, in all directions."""
     generator_drop_frames: FrameCount = 0
-    """Frames that came back and that the generator itself dropped; left out: none."""
+    """Frames that came back but that the generator itself dropped; left out: none."""
     late_frames: FrameCount = 0
-    """Frames that came back after the wait for frames in flight, and are not among those received; left out: none."""
+    """Frames that came back after the wait for frames in flight, not included in those received; left out: none."""
     duts: tuple[DutTelemetry, ...]
     """The DUTs, from west to east."""
 
@@ -236,7 +236,7 @@ _PER_FRAME = {
 def counts_per_frame(perf: Any, frames: int) -> Iterator[dict[str, Any]]:
     """Statistics of the CPUs' counters (PMU) per frame that the DUT received, from the JSON lines of ``perf stat``.
 
-    Counts that the machine does not have are left out, as are all if no frame came in.
+    Counts that the machine does not have are left out; if no frame came in, all are.
     """
     counts: dict[str, float] = {}
     for line in perf if isinstance(perf, list) else ():
@@ -289,7 +289,7 @@ class Observation:
     """Frames that the DUT counted."""
 
     def add(self, answers: Mapping[str, Any]) -> None:
-        """Adds the answers about another trial; their statistics have names of their own."""
+        """Adds the answers about another trial, whose statistics have their own names."""
         statistics = [*self.answers.get("statistics", ()), *answers.get("statistics", ())]
         self.answers = {**self.answers, **answers, "statistics": statistics}
 
@@ -307,7 +307,7 @@ def observed(duts: Sequence[Dut[DutOptions]]) -> Iterator[list[Observation]]:
         ]
         for dut in duts:
             if dut.resets:
-                # So that the reset before the trial does not clear these counters.
+                # Otherwise, the reset before the trial would clear these counters.
                 dut.reset()
 
         # Read last before the traffic, and first after it: the DUT's answers may have been reset in between.
@@ -318,10 +318,10 @@ def observed(duts: Sequence[Dut[DutOptions]]) -> Iterator[list[Observation]]:
 
 
 def measure_telemetry(testbed: Testbed, request: TelemetryRequest) -> TelemetryTrial:
-    """Performs a trial, and asks the DUTs before and after it; what costs them time is counted in a further trial.
+    """Performs a trial, and reads the DUTs before and after it; counts that cost them time are made in another trial.
 
     Raises:
-        TrafficError: If every attempt had to measure the trial again: the DUTs have counted all its repetitions then.
+        TrafficError: If every attempt had to repeat the trial, so that the DUTs have counted all its repetitions.
         LossRatioError: If the trial failed, or a DUT did not answer.
     """
     trial = TrialInput(request.duration, request.load).sendable(testbed.load_step(request.profile))
@@ -370,7 +370,7 @@ def _described(observation: Observation) -> DutTelemetry:
     answers = dict(observation.answers)
     statistics = list(answers.pop("statistics", ()))
     statistics += counts_per_frame(answers.get("perf"), sum(counted.received.values()))
-    # A node may print nan; a file of JSON has no such number.
+    # A node may print nan, which JSON does not have.
     finite = [statistic for statistic in statistics if math.isfinite(statistic["value"])]
 
     counts = {

@@ -1,4 +1,4 @@
-"""Trials that are no evidence: the generator did not send their frames, or sent them late."""
+"""Trials that are no evidence because the generator did not send their frames, or sent them late."""
 
 from __future__ import annotations
 
@@ -16,27 +16,28 @@ if TYPE_CHECKING:
 _WATCHED_TRIALS = 10
 _LEAST_WATCHED = 4
 _MOST_IN_A_ROW = 20
-"""Trials: if half of them are set aside by chance, so many in a row are one case in a million."""
+"""Number of trials: even if half of all trials are set aside by chance, this many in a row are one case in a
+million."""
 
 
 class OnTrustedTrials:
     """Kinds for which a trial counts only if the generator sent its frames, and in time; another one replaces it."""
 
     def why_set_aside(self, trial: TrialResult) -> str | None:
-        """Why a trial is no evidence about the SUT; None: it is."""
+        """Why a trial is no evidence about the SUT; None: it is evidence."""
         return why_set_aside(trial)
 
     def watch(self, request: Any, loads: LoadRange) -> Callable[[TrialResult], None]:
         """Ends a measurement whose trials show the generator rather than the SUT.
 
-        A generator that cannot send the load will not send it the next time either. Stalls come and go: trials after
-        them take the place of those that are set aside, within the search's time.
+        A generator that cannot send the load will not send it the next time either. Stalls come and go: later trials
+        replace the trials that are set aside, within the search's time.
 
         Returns:
-            A function that takes in each trial. It raises `TesterError` when the generator could not send enough
-            frames in most of the last ones, or when many in a row were set aside.
+            A function that takes in each trial. It raises `TesterError` if the generator could not send enough frames
+            in most of the last trials, or if many trials in a row were set aside.
         """
-        # Trials of this run only: an interrupted run may be resumed on a machine with less other work.
+        # Only trials of this run: an interrupted run may be resumed on a machine with less other work.
         unsent: deque[str | None] = deque(maxlen=_WATCHED_TRIALS)
         in_a_row: list[str] = []
 

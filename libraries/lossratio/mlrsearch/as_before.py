@@ -1,11 +1,10 @@
 """The question whether a SUT is as in earlier searches: a few trials instead of a search.
 
 Earlier searches say how many trials at a load were lossy, by goal, and which rate the SUT forwarded in overload. Each
-trial of tonight is at the load where it says most about whether the loads at which that happens have moved. The
-question ends where the answer is sure enough, or after `MOST_TRIALS`. Unless the SUT is as before, a search follows,
-for which these trials count.
+trial tonight is at the load where it says most about whether these loads have moved. The question ends when the answer
+is sure enough, or after `MOST_TRIALS`. Unless the SUT is as before, a search follows, for which these trials count.
 
-Places and moves are in ticks: steps of the logarithm of loads.
+Places and moves are in ticks, which are steps of the logarithm of loads.
 """
 
 import math
@@ -26,28 +25,28 @@ TICK = 0.00125
 """Relative size of a tick."""
 
 SAME, MOVED = 0.0075, 0.0125
-"""Relative moves up to the first are none; those from the second on are a change; either may be between them."""
+"""Relative moves up to the first value count as none, and from the second value on as a change; in between, either."""
 
 FARTHEST = 0.3
-"""The largest change that is looked for. Larger ones look as large as this."""
+"""The largest change that is looked for. Larger changes look as large as this one."""
 
 SURE, SURE_OF_CHANGE = 0.995, 0.999
 """Least probability of *as before*, and of *changed*. Before the first trial, both are as probable."""
 
 MOST_TRIALS = 30
-"""After this many trials the answer is left to a search."""
+"""After this many trials, the answer is left to a search."""
 
 LEAST_TRIALS = 8
-"""Trials that earlier searches have at the loads of tonight's trials. The first one is at maximum load."""
+"""How many trials earlier searches must have at the loads of tonight's trials. The first trial is at maximum load."""
 
 NEAR = 0.1
-"""Relative distance of tonight's loads from those of which earlier trials were lossy, some and not all."""
+"""Relative distance of tonight's loads from loads at which some but not all earlier trials were lossy."""
 
 COUNTED = 6.0
-"""Trials that all earlier ones at a load count for at most."""
+"""The most trials that all earlier trials at a load count as."""
 
 ANYTHING = 0.15
-"""The share of what other loads say about a load that is nothing: all verdicts are as probable there."""
+"""The share of other loads' information about a load that is ignored, so that all verdicts are equally probable."""
 
 OVERLOADED = 0.02
 """The loss ratio above which a trial shows the rate that the SUT forwards in overload."""
@@ -56,11 +55,11 @@ FOLLOWS = 0.9
 """Probability that this rate moves as the bounds do; otherwise it stays where it was."""
 
 FREEDOM, ELSEWHERE = 4.0, 0.05
-"""Degrees of freedom of Student's t distribution of this rate; the probability that it is anywhere instead."""
+"""Degrees of freedom of Student's t distribution for this rate, and the probability that it is anywhere instead."""
 
 _T = math.gamma((FREEDOM + 1.0) / 2.0) / math.gamma(FREEDOM / 2.0) / math.sqrt(FREEDOM * math.pi)
 _FEW = 3.0
-"""Trials that the usual spread of rates counts for, beside those at a load."""
+"""How many trials the usual spread of rates counts as, beside the trials at a load."""
 
 
 class Answer(str, Enum):
@@ -75,10 +74,10 @@ class Answer(str, Enum):
 
 
 class Usual:
-    """What earlier searches say about the trials of tonight.
+    """What earlier searches say about tonight's trials.
 
     Attributes:
-        loads: The loads that a trial of tonight may have, ascending, in frames per second.
+        loads: The loads that tonight's trials may have, ascending, in frames per second.
         chances: The probability of each outcome of a trial at each of them (rows), for each move (columns).
     """
 
@@ -89,7 +88,7 @@ class Usual:
 
         Args:
             goals: The goals of the searches; all trials for them have one duration.
-            grid: The loads of tonight.
+            grid: Tonight's loads.
             trials: The trials of the earlier searches that count for the goals.
         """
         self._loss_ratios = sorted({goal.loss_ratio for goal in goals})
@@ -105,7 +104,7 @@ class Usual:
         self.chances = np.array([self._chances_at(load) for load in self.loads])
 
     def outcome(self, trial: TrialResult) -> int:
-        """How many different loss ratios of goals a trial exceeds."""
+        """How many of the goals' different loss ratios a trial exceeds."""
         return sum(trial.loss_ratio > loss_ratio for loss_ratio in self._loss_ratios)
 
     def likelihood(self, trial: TrialResult) -> Floats:
@@ -129,11 +128,11 @@ class Usual:
 
 
 class Question:
-    """Asks whether the SUT is as before: gives a load, and takes in a trial there, until there is an answer.
+    """Asks whether the SUT is as before: proposes a load and records the trial there, until there is an answer.
 
     Attributes:
         answer: The answer; None: there is none yet.
-        trials: How many trials it took so far.
+        trials: Number of trials so far.
     """
 
     def __init__(self, usual: Usual, max_load: float) -> None:
@@ -152,7 +151,7 @@ class Question:
         self._unmoved_rates = 0.0
 
     def next_load(self) -> float:
-        """The load of the next trial, in frames per second: where it says most."""
+        """The load of the next trial, in frames per second: the one that says most."""
         if not self.trials:
             return self._max_load
         shares = self._shares()
@@ -165,7 +164,7 @@ class Question:
         return self._usual.loads[int(said.argmax())]
 
     def add(self, trial: TrialResult) -> None:
-        """Takes in a trial; after the answer it changes nothing."""
+        """Records a trial; after the answer, it changes nothing."""
         if self.answer is not None or trial.input.rest:
             return
         self.trials += 1
@@ -240,13 +239,13 @@ def _place_of_rate(trial: TrialResult) -> float:
 def _chances(places: Floats, counts: NDArray[np.int64]) -> Floats:
     """The probability of each outcome (columns) at each place (rows).
 
-    What was seen at a place counts beside one trial of what the places around it say.
+    The outcomes at a place count together with one trial's worth of what the places around it say.
     """
     outcomes = counts.shape[1]
     trials = counts.sum(axis=1, keepdims=True)
     seen = counts / trials
     certain = np.eye(outcomes)
-    # Below all places no frame is lost, and above them too many for all goals.
+    # Below all places, no frame is lost; above them, too many for all goals.
     below = np.vstack([(seen[:1] + certain[:1]) / 2.0, seen[:-1]])
     above = np.vstack([seen[1:], (seen[-1:] + certain[-1:]) / 2.0])
     gaps = np.diff(places, prepend=places[0] - 1.0, append=places[-1] + 1.0)
@@ -272,7 +271,7 @@ def _indexes(places: Floats, counts: NDArray[np.int64], grid: LoadGrid) -> list[
 
 
 def _moves() -> Floats:
-    """The moves that are told apart, in ticks: small ones each, large ones in steps of some."""
+    """The moves that are distinguished, in ticks: every small move, and large moves in coarser steps."""
     small = np.arange(0.0, 0.03 / TICK)
     middle = np.arange(0.03 / TICK, 0.1 / TICK, 4.0)
     large = np.arange(0.1 / TICK, FARTHEST / TICK + 1.0, 16.0)
@@ -283,7 +282,7 @@ def _moves() -> Floats:
 
 
 MOVES = _moves()
-"""In ticks; the SUT is slower by negative ones."""
+"""In ticks; negative moves mean that the SUT is slower."""
 
 _TINY = 1e-12
 

@@ -16,7 +16,7 @@ from lossratio.trials import TrialResult
 
 
 class Bound(Enum):
-    """The classification of a load for a goal, by the trials measured at it."""
+    """The classification of a load for a goal, from the trials measured there."""
 
     LOWER = "lower bound"
     UPPER = "upper bound"
@@ -24,13 +24,13 @@ class Bound(Enum):
 
 
 def nanoseconds(seconds: float) -> int:
-    """A duration in whole nanoseconds; a positive one counts at least one, so that no high-loss trial vanishes."""
+    """A duration in whole nanoseconds, at least 1 if it is positive, so that no high-loss trial vanishes."""
     return max(round(seconds * 1e9), 1 if seconds > 0.0 else 0)
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """The part of a goal that classifies loads, ready to be computed with."""
+    """The part of a goal that classifies loads, ready for computation."""
 
     trial_duration: float
     """Seconds; trials of at least this duration are full-length."""
@@ -48,7 +48,7 @@ class Criterion:
         Args:
             goal: Its ratios are those of the criterion.
             trial_duration: Seconds; trials of at least this duration are full-length.
-            duration_sum: Seconds; full-length trials that add up to this always classify a load.
+            duration_sum: Seconds; full-length trials that add up to this sum always classify a load.
         """
         exceed = Fraction(repr(float(goal.exceed_ratio)))
         return cls(
@@ -80,7 +80,7 @@ class Tally:
     """How many full-length trials there are (not a duration)."""
 
     def add(self, criterion: Criterion, result: TrialResult) -> None:
-        """Counts one trial; not one whose early verdict leaves open whether it is a low-loss or a high-loss trial."""
+        """Counts a trial, unless its early verdict leaves open whether it is a low-loss or a high-loss trial."""
         effective = nanoseconds(result.effective_duration)
         low = result.loss_ratio <= criterion.loss_ratio
         if low and result.is_early:

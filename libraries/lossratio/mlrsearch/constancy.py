@@ -1,10 +1,11 @@
-"""Whether trials show a SUT that does not stay the same: it remembers loss, or has a trend; or one that always loses.
+"""Whether trials show a SUT that changes (it remembers loss, or has a trend), or one that loses at any load.
 
 The loss ratio of a SUT that stays the same does not fall with load, nor with the duration of trials. So a trial that
-loses more than another one, which had no lower load and was no shorter, is a *contradiction*. Noise makes some, in
-either order. Time makes them all in one order: the trials that lose more came soon after loss, or later, or earlier.
+loses more than another one, which had no lower load and was no shorter, is a *contradiction*. Noise makes
+contradictions in either order. Time makes them all in one order: the trials that lose more came soon after loss, or
+later, or earlier.
 
-A loss that does not grow with load makes contradictions, too, and a search that goes down makes them all in one order.
+A loss that does not grow with load also makes contradictions, and a search that goes down puts them all in one order.
 So a trend needs a control: contradictions of trials at the same load. Everything here counts frames that the SUT lost.
 """
 
@@ -25,18 +26,19 @@ LEAST_DIFFERENCE = 0.002
 """Least difference of loss ratios in a contradiction; a smaller one may be a few frames by chance."""
 
 LEAST_FRAMES = 3.0
-"""Frames per interface by which losses differ at least, besides.
+"""Frames per interface by which losses must also differ.
 
-Example: of 150 frames of a slow link, one that is rounded away is a loss of 0.7 %.
+Example: on a slow link with 150 frames, one frame that is rounded away is a loss of 0.7 %.
 """
 
 LEAST_SIZE = 0.005
-"""Least difference of loss ratios, in the largest contradiction, that is worth a word."""
+"""Least difference of loss ratios, in the largest contradiction, that is worth mentioning."""
 
 LEAST_TRIALS = 5
 """Least number of trials on either side of the contradictions.
 
-Example: a noisy SUT fails three times after loss, and passes twice after a rest. That is chance in one search of ten.
+Example: a noisy SUT fails three times after loss, and passes twice after a rest. That happens by chance in one search
+of ten.
 """
 
 LEAST_AT_ONE_LOAD = 3
@@ -47,46 +49,46 @@ trial to trial. Only a load that is measured again shows that the SUT is the sam
 """
 
 MOST_UNEXPLAINED = 0.02
-"""Largest share of the contradictions, by size, that may be in the other order.
+"""Largest share of the contradictions, by size, that may be in the opposite order.
 
 For example, on a jittery SUT, half of the contradictions are in each order.
 """
 
 MOST_TRIALS = 1_000
-"""Trials of which each is compared with each; of longer searches so many are drawn, always the same ones."""
+"""The most trials that are all compared with each other; longer searches are sampled, always in the same way."""
 
 LEVEL_SPAN = 4.0
-"""Least ratio of the loads at which the same is lost.
+"""Least ratio of the highest to the lowest load at which the loss is the same.
 
 Example: a SUT that is overloaded and loses 10 % at 100 kfps loses 77 % at 400 kfps.
 """
 
 LEVEL_MANY, LEVEL_SPAN_OF_MANY = 30.0, 2.0
-"""The same ratio for a number of frames that is no chance, and the least such number.
+"""The same ratio if the loss is a number of frames and not chance, and the least such number.
 
 Example: 430 frames are lost at 9 kfps and at 28 kfps. If chance took 4.8 % of the frames, it would take 1,340 there.
 """
 
 LEVEL_TRIALS, LEVEL_FEWEST = 4, 3
-"""Least number of these loads, and the same where a search has no other load with loss."""
+"""Least number of these loads, and the same if a search has no other load with loss."""
 
 LEVEL_MOST = 0.75
-"""Least share of the loads between the lowest and the highest of these at which the same is lost."""
+"""Least share of the loads between the lowest and the highest one at which the loss must be the same."""
 
 LEVEL_TOLERANCE = 0.1
-"""How much the losses may differ, relative to that at the lowest load; a share also relative to what is not lost."""
+"""How much the losses may differ, relative to the loss at the lowest load; shares also relative to what is not lost."""
 
 LEVEL_SPREADS = 2.0
-"""Standard deviations of the lost frames by which shares may differ besides, if each frame is lost by chance.
+"""Standard deviations of the lost frames by which shares may also differ, if each frame is lost by chance.
 
-Example: of 9,000 frames 3 % are lost, which are 270 and by chance 302 or 238.
+Example: 3 % of 9,000 frames are 270 lost frames, or by chance 302 or 238.
 """
 
 OVERLOADED = 0.5
 """From this loss ratio on, a number of lost frames says nothing about smaller loads."""
 
 FARTHER = 1.1
-"""Least ratio of two loads that show whether loss falls with load."""
+"""Least ratio of two loads that can show whether loss falls with load."""
 
 
 class Change(Enum):
@@ -106,11 +108,11 @@ class Inconstancy:
     weak: int
     """Number of trials that lost more than others; for a trend, than others at the same load."""
     strong: int
-    """Number of the others, which had no lower load and were no shorter."""
+    """Number of these others, which had no lower load and were no shorter."""
     less: float
-    """How much less was forwarded in a weak trial than in a strong one, at most; a share."""
+    """How much less a weak trial forwarded than a strong one, at most, as a share."""
     after: float
-    """Seconds from the last loss to the beginning of the weak trial that was farthest from it; for other changes, from
+    """Seconds from the last loss to the beginning of the weak trial that is farthest from it; for other changes, from
     the first trial to the end of the last weak one."""
     until: float
     """Seconds from the last loss to the beginning of the strong trial that was closest to it; for other changes, from
@@ -119,7 +121,7 @@ class Inconstancy:
 
 @dataclass(frozen=True)
 class _Contradictions:
-    """Pairs of trials of which the easier one lost more; one item of each array is a pair."""
+    """Pairs of trials of which the easier one lost more; the arrays have an item for each pair."""
 
     weak: NDArray[np.intp]
     """Numbers of the trials that lost more."""
@@ -151,13 +153,13 @@ def inconstancy_in(
     rests = np.array([*(result.input.rest for result in results), 0.0])
     starts = np.array([0.0, *accumulate(result.elapsed for result in results)]) + rests
     ends = starts[:-1] + [result.traffic_duration for result in results]
-    # At most by a trial that lost more than others, and at least by one of these.
+    # The most in trials that lost more than others, and the least in these others.
     most = np.array([result.load * (1.0 - sut_loss_ratio(result)) for result in results])
     least = np.array([result.load * (1.0 - result.loss_ratio) for result in results])
     loads = np.array([result.load for result in results])
     gaps = _times_since_loss(results, starts)
     whole = found.size(np.full(len(found.sizes), True))
-    # Where two changes explain the same, trials that early verdicts ended decide, by the share that was lost so far.
+    # If two changes explain the same contradictions, trials that ended early decide, by the share lost until then.
     is_early = any(result.is_early for result in results)
     with_early = _contradictions(results, passed_over, of_sent=True) if is_early else found
     best: tuple[tuple[float, int, float], Inconstancy] | None = None
@@ -219,7 +221,7 @@ def _contradictions(
     trials = [results[number] for number in numbers]
     loads = np.array([trial.load for trial in trials])
     durations = np.array([trial.duration for trial in trials])
-    # What the SUT lost at least, and at most: frames that were not sent count for neither side.
+    # The least and the most that the SUT lost; frames that were not sent count for neither side.
     shares = [trial.duration / trial.traffic_duration if of_sent else 1.0 for trial in trials]
     losses = np.array(
         [sut_loss_ratio(trial) * share for trial, share in zip(trials, shares, strict=True)]
@@ -229,7 +231,7 @@ def _contradictions(
     )
     is_early = np.array([trial.is_early for trial in trials], dtype=bool)
     most = losses - LEAST_DIFFERENCE - LEAST_FRAMES / (loads * durations)
-    # Most trials take no part.
+    # Most trials are in no contradiction.
     rows = np.flatnonzero(most > 0.0)
     columns = np.flatnonzero((at_most < most.max(initial=0.0)) & ~is_early)
     lost_more = most[rows, None] > at_most[columns]
@@ -244,7 +246,7 @@ def _contradictions(
 
 
 def offered_load(result: TrialResult) -> float:
-    """The load of a trial less the frames that were not sent, in frames per second per interface."""
+    """The load of a trial without the frames that were not sent, in frames per second per interface."""
     missing = missing_frames(result.output)
     sent = result.output.sent_frames
     if missing is None or not sent:
@@ -290,7 +292,7 @@ def _remembered(
 
 
 class LossUnit(Enum):
-    """What is the same in all trials that lose at any load."""
+    """The quantity that is the same in all trials that lose at any load."""
 
     SHARE = "share"
     SECONDS = "seconds"
@@ -302,15 +304,15 @@ class LevelLoss:
     """A loss that does not depend on load."""
 
     unit: LossUnit
-    """What is the same at all loads. Where all trials had one length, seconds are the same as a share."""
+    """What is the same at all loads. If all trials have one length, seconds mean the same as a share."""
     lost: float
-    """This many frames per interface; this many seconds of traffic; or such a share of the frames."""
+    """Number of frames per interface, seconds of traffic, or share of the frames."""
     loads: int
     """Number of loads."""
     lowest: float
     """The lowest of the loads, in frames per second per interface."""
     highest: float
-    """The highest of them, in frames per second per interface."""
+    """The highest of the loads, in frames per second per interface."""
 
 
 def level_loss_in(results: Sequence[TrialResult]) -> LevelLoss | None:
@@ -327,9 +329,9 @@ def level_loss_in(results: Sequence[TrialResult]) -> LevelLoss | None:
 
 
 def _median_trials(results: Iterable[TrialResult]) -> list[TrialResult]:
-    """Of each load and duration, the trial of which as many others lost more as lost less; from the lowest load on.
+    """For each load and duration, the trial with the median loss, from the lowest load on.
 
-    What an early verdict leaves open is none of them.
+    Trials that an early verdict leaves open are left out.
     """
     whole = [result for result in results if not result.is_early]
     medians = []
@@ -414,7 +416,7 @@ def loss_falls_with_load(results: Iterable[TrialResult]) -> bool:
     """
     shares: dict[float, list[float]] = {}
     for result in results:
-        # Also where an early verdict ended the trial: of the frames that were sent until then.
+        # This also holds if an early verdict ended the trial: as a share of the frames that were sent until then.
         share = sut_loss_ratio(result) * result.duration / result.traffic_duration
         shares.setdefault(result.load, []).append(share)
     lowest = min(shares, default=0.0)

@@ -1,6 +1,6 @@
 """The MLRsearch controller (RFC 9971): asks for trials until every goal has its result.
 
-Each goal has a search of its own, which proposes the trial that would help most. The controller chooses among these.
+Each goal has its own search, which proposes the trial that would help it most. The controller chooses among these.
 """
 
 import math
@@ -53,7 +53,7 @@ class Purpose:
     load: float
     """The trial's load, in frames per second per interface."""
     duration_sum: float
-    """Seconds of trials at this load that the goals' current targets ask for."""
+    """Seconds of trials at this load that the goals' current targets require."""
     expected: Bound
     """What the load is expected to be for the goals."""
     lower: float | None
@@ -109,7 +109,8 @@ class MLRsearch:
         max_load: Largest load of a trial, frames per second per interface.
         elapsed: Seconds that all trials recorded so far took, by the measurer's clock.
         trials: How many trials were recorded, a warm-up included.
-        last_purpose: Why the last recorded trial was chosen; None if nobody asked for it, or nothing was recorded.
+        last_purpose: Why the last recorded trial was chosen; None if the search did not ask for it, or nothing was
+            recorded.
         hinted_loads: The relevant lower bounds that earlier searches suggest, frames per second per interface; no entry
             for goals without a hint.
     """
@@ -143,15 +144,15 @@ class MLRsearch:
             fail_fast: Whether the whole search ends when the minimum load is an upper bound for any goal. Otherwise
                 the other goals are searched to their end.
             hints: The trials of earlier searches of the same test, each in the order measured (no warm-up), oldest
-                search first. They choose where the search starts, and are no evidence.
+                search first. They determine where the search starts, and are not evidence.
             early_verdict: Whether a trial may end as soon as it is certain to be a high-loss trial for every goal. It
-                counts as a full one then, so all verdicts are those of full trials; only the order of trials differs.
-            memory_rest: Seconds of rest before a trial that shows whether the SUT passes more or less then; 0: there is
-                no such trial. It is the first one, if hints promise the bounds; otherwise the last one.
-            memory_share: The largest share of the time of the search that this rest may take; otherwise it is left out.
+                then counts as a full trial, so all verdicts are those of full trials; only the order of trials differs.
+            memory_rest: Seconds of rest before a trial that shows whether the SUT then passes more or less; 0: there is
+                no such trial. It is the first trial if hints promise the bounds, otherwise the last.
+            memory_share: The largest share of the search's time that this rest may take; a longer rest is left out.
             has_rested: Whether the SUT will have had that rest when the search begins.
-            end_at_coin: Whether a goal is given up where only a zone of chance is left to search, as another search
-                would find another bound there. RFC 9971 has no such end.
+            end_at_coin: Whether a goal is given up if only a zone of chance is left to search, where another search
+                would find another bound. RFC 9971 has no such end.
             load_step: The generator sends multiples of this load, in frames per second; 0: any load.
             question: Asks first whether the SUT is as before; there is no search if it is. All goals have trials of one
                 length. None: the search begins at once.
@@ -183,7 +184,7 @@ class MLRsearch:
         self._question = question
         self._coins: dict[SearchGoal, bool] = {}
         self._has_streams = any(goal.stream is not None for goal in self.goals)
-        # A trial that ends early says nothing of single streams.
+        # A trial that ends early says nothing about single streams.
         ends_early = early_verdict and not self._has_streams
         self._certain_above = max(goal.loss_ratio for goal in self.goals) if ends_early else None
         self._curves = {goal.stream: LossCurve() for goal in self.goals}
@@ -196,7 +197,7 @@ class MLRsearch:
         self.hinted_loads = {goal: self._grid.load(lower) for goal, lower in promised.items()}
         last = earlier[-1] if earlier else ()
         if self._has_streams:
-            # What a device remembers is asked by the loss of all frames.
+            # The question what a device remembers uses the loss of all frames.
             memory_rest = 0.0
         is_free = has_rested or memory_rest <= memory_share * sum(trial.elapsed for trial in last)
         is_first = warm_up_duration is None and question is None
@@ -233,14 +234,14 @@ class MLRsearch:
 
     @property
     def evidence(self) -> tuple[TrialResult, ...]:
-        """All trials that count, grouped by load: everything recorded but the warm-up."""
+        """All trials that count, grouped by load: everything recorded except the warm-up."""
         return tuple(result for results in self._results.values() for result in results)
 
     @property
     def bounds(self) -> tuple[GoalBounds, ...]:
         """The bounds of each goal so far, in the order of the goals; none before the first trial that counts.
 
-        No trial is counted again for them.
+        Reading them does not count any trial again.
         """
         if self._results:
             return tuple(view.bounds() for view in self._views)
@@ -258,7 +259,7 @@ class MLRsearch:
     def record(self, result: TrialResult) -> None:
         """Takes in the result of any trial, even if the search did not ask for it.
 
-        If its load differs from that of an earlier trial, or of the grid, only by rounding, it counts as that load.
+        If its load differs only by rounding from an earlier trial's load or a load of the grid, it counts as that load.
         """
         chosen = self._next if self._decided else None
         self.last_purpose = chosen[1] if chosen is not None and chosen[0] == result.input else None
@@ -376,7 +377,7 @@ class MLRsearch:
     def _purpose(
         self, trial: TrialInput, expected: Bound, rule: str, *, hinted: bool = False
     ) -> Purpose:
-        """Why a trial is chosen that asks something besides the goals' bounds."""
+        """Why a trial is chosen that does not serve the goals' bounds."""
         lower, upper = self._views[0].relevant_bounds()
         return Purpose(
             self.goals,
@@ -423,7 +424,7 @@ class MLRsearch:
         )
 
     def _is_left_to_a_coin(self, view: GoalView) -> bool:
-        """Whether the search for a goal ends, as only a zone of chance is left."""
+        """Whether the search for a goal ends because only a zone of chance is left."""
         is_contested = view.plan is not None and view.plan.contested > 1
         if not (self._end_at_coin and is_contested and view.intervals[-1].open):
             return False
@@ -434,7 +435,7 @@ class MLRsearch:
         return self._coins[view.goal]
 
     def _is_failed(self) -> bool:
-        """Whether fail fast ends the search."""
+        """Whether `fail_fast` ends the search."""
         return self._fail_fast and any(view.is_failed() for view in self._views)
 
     def _is_out_of_time(self) -> bool:

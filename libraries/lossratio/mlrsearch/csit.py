@@ -1,7 +1,7 @@
 """The five names of the package MLRsearch 1.2.1 over this library's controller, for programs written for that package.
 
-FD.io CSIT's call works with another import only. Which trials are measured, and a few rules, are this library's: see
-``docs/how-to/come-from-mlrsearch.md``. Loads are per interface, in frames (transactions) per second.
+FD.io CSIT's call works after changing only the import. The choice of trials, and a few rules, are this library's own:
+see ``docs/how-to/come-from-mlrsearch.md``. Loads are per interface, in frames (transactions) per second.
 """
 
 import logging
@@ -17,7 +17,7 @@ from lossratio.trials import TrialInput, TrialOutput, run_search
 
 @dataclass
 class MeasurementResult:
-    """What a trial gave; of offered, lost and forwarded frames, two are enough. Other attributes may be set on it."""
+    """The outcome of a trial; of offered, lost and forwarded frames, two are enough. It accepts other attributes."""
 
     intended_duration: float
     """Seconds."""
@@ -30,15 +30,15 @@ class MeasurementResult:
     forwarding_count: int | None = None
     """Frames that came back."""
     offered_duration: float | None = None
-    """Seconds for which they were sent; None: the intended ones."""
+    """Seconds for which frames were sent; None: the intended time."""
     duration_with_overheads: float | None = None
-    """Seconds that the trial took in all, all of which count; None: those for which frames were sent."""
+    """Seconds that the whole trial took, all of which count; None: the seconds for which frames were sent."""
     intended_count: int | None = None
-    """Frames that were to be sent; None: those that were."""
+    """Frames that were to be sent; None: the frames that were sent."""
 
     @property
     def loss_ratio(self) -> float:
-        """Frames that were lost or not sent, of those that were to be sent; 1 without any."""
+        """The share of the frames to be sent that were lost or not sent; 1 if none were to be sent."""
         offered = self.offered_count
         lost = self.loss_count
         forwarded = self.forwarding_count
@@ -54,7 +54,7 @@ class MeasurementResult:
 
 
 class AbstractMeasurer(Protocol):
-    """What measures; a class need not inherit from it."""
+    """The measurer; a class need not inherit from it."""
 
     def measure(self, intended_duration: float, intended_load: float) -> MeasurementResult:
         """Performs a trial of this many seconds at a load."""
@@ -104,7 +104,7 @@ class MultipleLossRatioSearch:
     """A search.
 
     Args:
-        config: Its settings; changes until the search begins count.
+        config: Its settings, which can be changed until the search begins.
     """
 
     def __init__(self, config: Config) -> None:
@@ -117,13 +117,13 @@ class MultipleLossRatioSearch:
 
         Args:
             measurer: Performs trials.
-            debug: Takes a line for each trial; None: Python's logging.
+            debug: Called with a line for each trial; None: Python's logging.
 
         Returns:
             The result for each goal: its bounds and its conditional throughput are numbers, or None.
 
         Raises:
-            RuntimeError: If time is over, or the minimum load is an upper bound for a goal with ``fail_fast``.
+            RuntimeError: If the time is over, or the minimum load is an upper bound for a goal with ``fail_fast``.
             SearchError: If settings make no sense.
         """
         config = self.config
@@ -178,7 +178,7 @@ class MultipleLossRatioSearch:
 
 @dataclass(frozen=True)
 class _Measurer:
-    """A measurer of MLRsearch as one of this library."""
+    """Makes a measurer of MLRsearch one of this library."""
 
     theirs: AbstractMeasurer
 

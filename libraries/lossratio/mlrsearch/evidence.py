@@ -1,4 +1,4 @@
-"""What the trials so far say about loads: running sums per load, bounds in order, and the relevant ones.
+"""What the trials so far say about loads: running sums per load, bounds in order, and the relevant bounds.
 
 Nothing is ever scanned again, so a trial costs the same after a thousand trials as after ten.
 """
@@ -41,12 +41,12 @@ class Evidence:
         self.short_trials_refute = criterion.exceed[0] == 0
 
     def add(self, result: TrialResult) -> bool:
-        """Counts a trial; says whether that changed what its load is."""
+        """Counts a trial; returns whether that changed the classification of its load."""
         self._tallies.setdefault(result.load, Tally()).add(self._criterion, result)
         return self._judge(result)
 
     def _judge(self, result: TrialResult) -> bool:
-        """Classifies the load of a trial that is in the tally; says whether that changed what the load is."""
+        """Classifies the load of a trial that is in the tally; returns whether the classification changed."""
         load = result.load
         old, new = self.bound(load), self._classified(result)
         if new is old:
@@ -59,7 +59,7 @@ class Evidence:
         return True
 
     def bound(self, load: float) -> Bound:
-        """What a load is; undecided if nothing was measured there.
+        """The classification of a load; undecided if nothing was measured there.
 
         Args:
             load: Frames per second per interface.
@@ -79,7 +79,7 @@ class Evidence:
 
         Args:
             load: Frames per second per interface.
-            bound: What the load is to become.
+            bound: The bound that the load is to become.
         """
         p, q = self._criterion.exceed
         tally = self.tally(load)
@@ -112,12 +112,12 @@ class Evidence:
         return lowers[index - 1] if index > 0 else None
 
     def relevant_bounds(self) -> RelevantBounds:
-        """The relevant lower and upper bound; None where there is none."""
+        """The relevant lower and upper bound; None for a bound that is missing."""
         upper = self.upper_above(0.0)
         return RelevantBounds(self.lower_below(float("inf") if upper is None else upper), upper)
 
     def _classified(self, result: TrialResult) -> Bound:
-        """What a trial's load is, now that the trial is in the tally."""
+        """The classification of a trial's load, now that the trial is in the tally."""
         return self._tallies[result.load].classify(self._criterion)
 
 
@@ -133,10 +133,10 @@ class _Test:
 class SequentialEvidence(Evidence):
     """The tests of all loads for one sequential goal.
 
-    Where no shorter trials come first, the first trial at a load is not part of its test: a trial that chooses what is
+    Unless shorter trials come first, the first trial at a load is not part of its test: a trial that selects what is
     tested is no fair evidence. A verdict stands. Trials at loads that can no longer change the result, because they are
-    not between the relevant bounds, do not count. Where successive trials turn out to be alike, so many of them count
-    as one: then all trials are judged again, and a verdict may fall.
+    not between the relevant bounds, do not count. If successive trials turn out to be alike, several of them count as
+    one: all trials are then judged again, and a verdict may fall.
     """
 
     def __init__(self, goal: SequentialGoal) -> None:
@@ -151,7 +151,7 @@ class SequentialEvidence(Evidence):
         self._block = 1
 
     def add(self, result: TrialResult) -> bool:
-        """Counts a trial; says whether that changed what any load is."""
+        """Counts a trial; returns whether that changed the classification of any load."""
         self._tallies.setdefault(result.load, Tally()).add(self._criterion, result)
         is_low = result.loss_ratio <= self._goal.loss_ratio
         if result.duration != self._goal.final_trial_duration or (is_low and result.is_early):
@@ -216,7 +216,7 @@ class SequentialEvidence(Evidence):
 
 
 def evidence_of(goal: SearchGoal) -> Evidence:
-    """The evidence for a goal, as yet without trials: by RFC 9971, or by sequential tests for a sequential goal."""
+    """The evidence for a goal, still without trials: by RFC 9971, or by sequential tests for a sequential goal."""
     if isinstance(goal, SequentialGoal):
         return SequentialEvidence(goal)
     return Evidence(Criterion.of(goal))
@@ -227,7 +227,7 @@ def classify(goal: SearchGoal, results: Iterable[TrialResult]) -> Bound:
 
     Args:
         goal: The search goal.
-        results: All trials measured at one load; for a sequential goal, in the order measured. Without any, the load
+        results: All trials measured at one load; for a sequential goal, in the order measured. Without trials, the load
         is undecided.
 
     Raises:

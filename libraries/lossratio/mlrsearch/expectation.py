@@ -1,6 +1,6 @@
 """The expected bound of a goal: a model of the SUT under overload, drawn from the trials so far.
 
-The model is as small as can be: an overloaded SUT forwards at a rate that changes linearly with load. One overloaded
+The model is as simple as possible: an overloaded SUT forwards at a rate that changes linearly with load. One overloaded
 load gives the constant (RFC 2285's forwarding rate at maximum offered load), two give the slope as well.
 """
 
@@ -12,7 +12,7 @@ from lossratio.mlrsearch.stages import Interval
 from lossratio.trials import TrialResult
 
 APART = 1.5
-"""Ratio of the times after which early verdicts ended two trials that show how large a burst the SUT takes.
+"""Ratio of the times at which early verdicts must end two trials for these to show how large a burst the SUT takes.
 
 Example: 54 frames came through in 50 ms, and 103 in 100 ms: 98 in each 100 ms, after a burst of 5.
 """
@@ -43,7 +43,7 @@ class LossCurve:
             self._lost_at_verdict[result.load] = max(frames, self.lost_at_verdict(result.load))
             point = result.traffic_duration, result.load * result.traffic_duration - frames
             if self._forwarded and (self._soonest is None or point[0] < self._soonest[0]):
-                # Not the first one of a search: the SUT had rested before.
+                # Not the first trial of a search, because the SUT had rested before it.
                 self._soonest = point
             self._forwarded[result.load] = point
 
@@ -59,8 +59,8 @@ class LossCurve:
     def behind_bucket(self, upper: float, duration: float) -> float | None:
         """Frames per second that a SUT forwards in a whole trial; None if the trials show no burst.
 
-        By two trials that early verdicts ended at different times, one of them at the smallest overloaded load: a SUT
-        that takes a burst first has forwarded more per second the sooner the trial ended.
+        It follows from two trials that early verdicts ended at different times, one of them at the smallest overloaded
+        load: a SUT that first takes a burst has forwarded more per second the sooner the trial ended.
         """
         if upper not in self._forwarded or self._soonest is None:
             return None
@@ -99,15 +99,15 @@ class Expectation:
 
     Attributes:
         position: Where on the grid the bound is expected; None if that is not known.
-        overload: Where trials in overload show it to be, whatever a hint says; None if they do not.
+        overload: Where trials in overload show the bound to be, whatever a hint says; None if they do not show it.
         faded: Where on the grid the loss ratio would have fallen to the goal's, if it went on falling by the same
             factor per step as between the smallest two upper bounds; None if that is not known.
         surprises: How many times in a row a load above the expected bound proved to be a lower bound. Negative: how
             many times in a row a load below it proved to be an upper bound.
         recessions: How many times in a row a load above the expected bound was an upper bound, as expected, but lost
             so much that the bound is now expected lower than before.
-        missed_hint: What the load that has just proved the hinted bound wrong turned out to be: a lower bound above it,
-            or an upper one below. None if there is no hint, or it is longer ago.
+        missed_hint: How the load that has just proved the hinted bound wrong was classified: a lower bound above it, or
+            an upper bound below it. None if there is no hint, or that was earlier.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class Expectation:
 
     @property
     def is_hinted(self) -> bool:
-        """Whether the bound is expected where a hint says, as nothing has spoken against it yet."""
+        """Whether the bound is expected where a hint says because nothing has spoken against the hint yet."""
         return self._hinted is not None
 
     def move_hint(self, hinted: int) -> None:

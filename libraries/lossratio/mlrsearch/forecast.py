@@ -1,4 +1,4 @@
-"""The time that a search will still take, from the trials so far: cheap enough to be asked for after every trial.
+"""The time that a search will still take, from the trials so far; cheap enough to compute after every trial.
 
 The least time left is that of the proof: the trials that the expected bounds need if each turns out as expected. Real
 searches need more, because loads near a bound are lossy only sometimes and expected bounds are moved. How much more
@@ -27,15 +27,16 @@ BANDS: Mapping[tuple[bool, bool, bool], tuple[float, float, float]] = MappingPro
         (True, True, False): (0.90, 1.3, 1.6),
     }
 )
-"""Time really left, as a multiple of the least time left: its 10th percentile, mean and 90th percentile. By whether
-short trials come first, which long ones disappoint; whether trials that fail end early; and whether single short trials
-still look for a bound, as before the first trial. Otherwise all that is left is the proof."""
+"""Time really left, as a multiple of the least time left: its 10th percentile, mean and 90th percentile. The figures
+depend on whether short trials come first, which long trials may contradict; on whether failing trials end early; and on
+whether single short trials still look for a bound, as before the first trial. Otherwise, only the proof is left."""
 
 FAILS_AFTER = 0.1
 """Share of its duration after which an early verdict ends a trial that fails."""
 
 MOST_SEARCH_TRIALS = 4.0
-"""Trials beside the proof that finding the bounds takes, however large the interval: overload shows where to look."""
+"""Trials, in addition to the proof, that finding the bounds takes in any interval, because overload shows where to
+look."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,9 @@ class Forecast:
     seconds: float
     """The expected time left, in seconds."""
     low: float
-    """Seconds; it will hardly take less (one search in ten)."""
+    """Seconds; only one search in ten takes less."""
     high: float
-    """Seconds; it will hardly take more (one search in ten)."""
+    """Seconds; only one search in ten takes more."""
 
 
 class Pace:
@@ -61,7 +62,7 @@ class Pace:
     def add(self, result: TrialResult) -> None:
         """Counts a trial."""
         self._trials += 1
-        # Of a rest, only what was missing has passed in the trial.
+        # Only the missing part of a rest was spent in the trial.
         self._elapsed += max(0.0, result.elapsed - result.traffic_duration - result.input.rest)
         self._effective += result.effective_duration - result.duration
 
@@ -75,12 +76,12 @@ class Pace:
 
 
 def forecast(views: Iterable[GoalView], pace: Pace, sure: float = 0.0) -> Forecast:
-    """The time that goals still need. A trial serves all goals, so each load is paid for once.
+    """The time that goals still need. A trial serves all goals, so each load counts once.
 
     Args:
         views: What is known for each goal.
-        pace: What trials take.
-        sure: Seconds that the search takes besides, for certain.
+        pace: The time that trials take.
+        sure: Further seconds that the search certainly takes.
     """
     search = 0.0
     proof = dict[int, float]()
@@ -111,28 +112,28 @@ def forecast(views: Iterable[GoalView], pace: Pace, sure: float = 0.0) -> Foreca
 
 
 def _pair(view: GoalView) -> tuple[int, int]:
-    """Grid indexes of the expected bounds; just outside the grid where there will be none."""
+    """Grid indexes of the expected bounds; just outside the grid for a bound that is not expected."""
     first = view.intervals[0].first
     last = view.intervals[0].last
     expected = view.expectation.position
     if not view.intervals[0].open:
         return first - 1, last + 1
     if expected is None:
-        # Nothing is known: goals that allow more loss have their bounds higher by just that.
+        # Nothing is known: the bounds of goals that allow more loss are assumed to be higher by exactly that loss.
         expected = (first + last) / 2.0 + view.grid.steps_of_loss(view.goal.loss_ratio)
     lower = min(max(math.floor(expected), first - 1), last)
     return lower, min(lower + view.width, last + 1)
 
 
 def _time_to_prove(view: GoalView, load: float, bound: Bound, pace: Pace) -> float:
-    """Seconds of trials until a load is what it is expected to be for the goal; 0 if it is already."""
+    """Seconds of trials until a load is the expected bound for the goal; 0 if it already is."""
     evidence = view.stages[-1].evidence
     duration = view.stages[-1].target.trial_duration
     share = FAILS_AFTER if bound is Bound.UPPER and view.fails_soon else 1.0
     if evidence.bound(load) is bound:
         return 0.0
     if bound is Bound.UPPER and evidence.short_trials_refute:
-        # Where no loss may be exceeded, one lossy trial of any duration is enough.
+        # If no trial may exceed the loss ratio, one lossy trial of any duration is enough.
         return pace.elapsed(share * view.stages[0].target.trial_duration)
 
     trials = max(1, math.ceil(evidence.missing(load, bound) / pace.effective(duration)))

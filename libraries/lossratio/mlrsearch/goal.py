@@ -1,4 +1,4 @@
-"""Search goals: what a search is to find, checked when they are made."""
+"""Search goals, which define what a search is to find; they are checked when they are made."""
 
 import math
 import warnings
@@ -9,7 +9,8 @@ from lossratio.errors import SearchError
 from lossratio.trials import TrialResult
 
 DEFAULT_INITIAL_TRIAL_DURATION = 1.0
-"""Seconds; the initial trial duration of a goal that names none (or its final trial duration, if that is shorter)."""
+"""Seconds; the initial trial duration of a goal that does not set it (or the final trial duration, if that is
+shorter)."""
 
 SMALLEST_WIDTH = 1e-9
 """A smaller relative width would be lost in the rounding of loads."""
@@ -86,7 +87,7 @@ class SearchGoal:
         return self.initial_trial_duration
 
     def seen(self, result: TrialResult) -> TrialResult:
-        """A trial as it counts for the goal: with the loss of the goal's stream.
+        """A trial as it counts for the goal, with the loss of the goal's stream.
 
         Raises:
             SearchError: If it is not known what the stream lost.
@@ -108,7 +109,7 @@ class SearchGoal:
             )
 
     def _warn(self, text: str) -> None:
-        # Three frames up is who made the goal: this method, __post_init__, the generated __init__.
+        # The code that made the goal is three frames up: this method, __post_init__, the generated __init__.
         warnings.warn(f"Search goal {self}: {text}", SearchGoalWarning, stacklevel=4)
 
 

@@ -1,6 +1,6 @@
 """The loads that a search measures: one geometric grid from the maximum load down to the minimum load.
 
-Neighbours on the grid are within the smallest goal width, so any load can serve as either bound, and for every goal.
+Neighbours on the grid are within the smallest goal width, so any load can be either bound of every goal.
 """
 
 import math
@@ -17,8 +17,8 @@ _ROUNDING = 1e-6
 class LoadGrid:
     """A geometric grid of loads; index 0 is the minimum load, index `top` the maximum load.
 
-    Where a generator sends only multiples of a step, each load is the nearest of them, and neighbours are as much
-    closer as they need to be to stay within the width.
+    If a generator only sends multiples of a step, each load is the nearest multiple, and the grid is as much finer as
+    the width requires.
 
     Attributes:
         min_load: Smallest load, frames per second.
@@ -54,9 +54,9 @@ class LoadGrid:
         self._load_step = load_step
         self.min_load = sendable(float(min_load), load_step)
         self.max_load = sendable(float(max_load), load_step)
-        # Rounding moves two loads apart by one step at most, which is most at the smallest loads.
+        # Rounding moves two loads apart by at most one step, which matters most at the smallest loads.
         self._slack = load_step / self.min_load if self.min_load < self.max_load else 0.0
-        # A little more than exact, so that rounding never makes neighbours wider than the width.
+        # A few more than needed, so that rounding never moves neighbours farther apart than the width.
         ratio = math.log(self.max_load / self.min_load)
         self.top = math.ceil(ratio / -math.log1p(self._slack - width) * (1.0 + _ROUNDING))
         self._step = ratio / self.top if self.top else 1.0
@@ -91,7 +91,7 @@ class LoadGrid:
         return position
 
     def same_load(self, load: float, others: Iterable[float]) -> float:
-        """The load of the grid, or else of some others, that a load is but for rounding; if there is none, itself.
+        """The load of the grid, or else of `others`, that equals a load except for rounding; otherwise the load itself.
 
         Args:
             load: Frames per second.
@@ -115,5 +115,5 @@ class LoadGrid:
         )
 
     def steps_of_loss(self, loss_ratio: float) -> float:
-        """How many steps above its capacity a load is of which a SUT loses this share and forwards the rest."""
+        """How many steps above its capacity a SUT is loaded if it loses this share and forwards the rest."""
         return -math.log1p(-loss_ratio) / self._step

@@ -1,7 +1,7 @@
 """The loads where a search starts, from earlier searches of the same test: a hint, never evidence.
 
 A hint only chooses loads. What it says is measured like anything else. Where all trials have one length, earlier trials
-are a prior, which tonight's trials outweigh. Otherwise the first trial that speaks against the hint ends it.
+are a prior, which tonight's trials outweigh. Otherwise, the first trial that contradicts the hint ends it.
 """
 
 from __future__ import annotations
@@ -29,50 +29,50 @@ from lossratio.mlrsearch.stages import Stages
 from lossratio.trials import TrialResult
 
 EARLIER_SEARCHES = 5
-"""So many of the last searches are looked at: one alone may have been unlucky, old ones are out of date."""
+"""How many of the last searches are used: a single search may have been unlucky, and old ones are out of date."""
 
 NEAR_OVERLOAD = 10.0
-"""Grid steps that the forwarding rate at maximum load may be away from the bound to be a measure of it."""
+"""How many grid steps the forwarding rate at maximum load may be away from the bound and still be a measure of it."""
 
 LEAST_SHIFT = 1
 """Least grid steps by which that rate must have moved."""
 
 SPREADS = 2.0
-"""The same as a multiple of how far apart the rates of earlier searches were, in addition.
+"""The same as a multiple of the range of earlier searches' rates; both conditions must hold.
 
 Example: in five nights it was between 99.9 and 100.2 kfps, and tonight it is 102 kfps. The pair moves up by 2 %.
 """
 
 MOST = 4.0
-"""Trials of tonight that all trials of earlier searches at one load count for at most.
+"""How many of tonight's trials all trials of earlier searches at one load count as, at most.
 
 Example: in five nights 55 trials at 100 kfps passed, and count as 3.7. Three that passed would count as 1.7.
 """
 
 STEADY = 0.3
-"""Steps around an expected move within which half of all curves are."""
+"""Steps around an expected move that contain half of all curves."""
 
 MOVED_ANYWHERE = 0.1
 """Probability that a curve has moved by any distance instead."""
 
 SURE = 0.5
-"""Earlier trials count if it is as probable as this that one knows how far the curve has moved, to a step."""
+"""Earlier trials count if the move of the curve is known to a step with at least this probability."""
 
 EDGE = 10.0
-"""Steps around the loads where earlier trials passed and failed, from which on a curve hardly changes."""
+"""How many steps from the loads where earlier trials passed and failed a curve hardly changes any more."""
 
 
 @dataclass(frozen=True)
 class Hint:
-    """The bounds of a goal in earlier searches; whole steps on the grid of loads."""
+    """The bounds of a goal in earlier searches, in whole steps on the grid of loads."""
 
     lower: int
-    """The relevant lower bound that is expected: the second largest one (the only one, if there is one)."""
+    """The expected relevant lower bound: the second largest one, or the only one."""
     start: int
-    """Where the search by single short trials is to start: at the same, if all trials are of one length; otherwise
-    where it usually stopped."""
+    """Where the search by single short trials is to start: at the same load if all trials have one length, otherwise
+    where these trials usually stopped."""
     stops: tuple[int, int]
-    """The smallest and the largest load at which it stopped."""
+    """The smallest and the largest load at which they stopped."""
     overloads: tuple[float, ...] = ()
     """Where the forwarding rates of the earlier searches' first trials, at maximum load, are on the grid."""
     trials: tuple[TrialResult, ...] = ()
@@ -81,8 +81,8 @@ class Hint:
     def shifts(self, overload: float) -> tuple[int, ...]:
         """By how many steps of the grid the SUT may have moved since, according to its forwarding rate at maximum load.
 
-        By as much as that rate has; or not at all, where that rate was no measure of the bound: some SUTs forward far
-        less in overload.
+        By as much as that rate has moved; or not at all, if that rate was no measure of the bound, because some SUTs
+        forward far less in overload.
         """
         if not self.overloads:
             return (0,)
@@ -107,7 +107,8 @@ class Hint:
     def expected(self, stopped: int) -> int | None:
         """The expected relevant lower bound when short trials stopped at a load of this search.
 
-        None where they never stopped so far: the SUT has changed, and with it how much less long trials allow.
+        None if they have never stopped there before: the SUT has changed, and so may the difference between short and
+        long trials.
         """
         smallest, largest = self.stops
         return min(stopped, self.lower) if smallest <= stopped <= largest else None
@@ -181,7 +182,7 @@ class EarlierCurve:
         self._logs: dict[tuple[int, int], Floats] = {}
 
     def tonight(self, posterior: Posterior) -> Counts:
-        """What the earlier trials count for where the curve is now; nothing if that is not known."""
+        """How much the earlier trials count at the present position of the curve; nothing if that is not known."""
         moves = np.arange(-self._top, self._top + 1)
         near = (1.0 / (1.0 + (np.subtract.outer(self.shifts, moves) / STEADY) ** 2)).sum(axis=0)
         logs = np.log((1.0 - MOVED_ANYWHERE) * near / near.sum() + MOVED_ANYWHERE / len(moves))
@@ -204,7 +205,7 @@ class EarlierCurve:
         }
 
     def _log_likely(self, counts: tuple[int, int]) -> Floats:
-        """The logarithm of the probability of so many low-loss and high-loss trials at a load, by its place."""
+        """The logarithm of the probability of these numbers of low-loss and high-loss trials at a load, by place."""
         if counts not in self._logs:
             self._logs[counts] = np.log(self._chances @ likely(*counts))
         return self._logs[counts]
@@ -217,7 +218,7 @@ def overload_of(grid: LoadGrid, trial: TrialResult) -> float | None:
 
 
 def _first_overload(grid: LoadGrid, trials: Sequence[TrialResult]) -> float | None:
-    """The place of the forwarding rate in the first trial at maximum load; only one after a rest may come before it."""
+    """The place of the forwarding rate in the first trial at maximum load; only a trial after a rest may precede it."""
     first = next((trial for trial in trials if not trial.input.rest), None)
     return None if first is None else overload_of(grid, first)
 

@@ -1,16 +1,16 @@
 """The question whether a SUT remembers loss, asked by a few short trials when a search is over.
 
-A SUT that forwards less after a loss is searched in its weak state from the second trial on, and its trials agree. What
-gives it away is the first trial: it was in overload, and yet it forwarded more than any later one. Long trials without
-loss leave the SUT rested. If it then forwards at several loads what it lost before, and loses frames again right after
-the next loss, it remembers. `lossratio.mlrsearch.constancy` sees that in these trials, with its size.
+A SUT that forwards less after a loss is searched in its weak state from the second trial on, and these trials agree.
+Only the first trial reveals it: it was in overload, and still forwarded more than any later trial. Long trials without
+loss leave the SUT rested. If it then passes several loads at which it lost frames before, and loses frames again right
+after the next loss, it remembers loss. `lossratio.mlrsearch.constancy` sees that in these trials, with its size.
 
-A memory that is longer than trials rest needs a rest of its own, and a control: the same load right after a loss.
-Before the first trial of a search a SUT has rested anyway. So where earlier searches promise the bounds, this trial is
-just above them; the next time it is at a lower bound, and shows whether the SUT passes less after a rest.
+A memory that lasts longer than the rests between trials needs an extra rest, and a control: the same load right after a
+loss. Before the first trial of a search, a SUT has rested anyway. So if earlier searches promise the bounds, this trial
+is just above them; in the next search it is at a lower bound, and shows whether the SUT passes less after a rest.
 
-Only frames that the SUT lost count in these questions. Where frames that were not sent leave a trial open, it is
-repeated.
+Only frames that the SUT lost count in these questions. If frames that were not sent leave the outcome open, the trial
+is repeated.
 """
 
 import math
@@ -42,26 +42,26 @@ LONG_REST = 15.0
 """Seconds without traffic before a trial that asks whether the SUT passes more after a rest."""
 
 ENOUGH = LEAST_TRIALS
-"""Loads that pass after a rest and fail right after a loss before there is a doubt.
+"""How many loads must pass after a rest and fail right after a loss before there is a doubt.
 
-Example: a SUT that loses a frame in every second trial passes one and fails the other at every fourth load.
+Example: a SUT that loses a frame in every second trial passes the one and fails the other at every fourth load.
 """
 
 CONFIRMATIONS = 2
-"""This many of these loads are asked again before there is a doubt.
+"""How many of these loads are tried again before there is a doubt.
 
-Example: with a loss in every second trial, halving gaps comes upon five such loads in one search of ten. Each of them
-answers the same again by chance in one of four cases.
+Example: with a loss in every second trial, halving gaps meets five such loads in one search of ten. Each of them gives
+the same answer again by chance in one of four cases.
 """
 
 MOST_ATTEMPTS = 3
-"""So often a trial is measured that frames which were not sent leave open; in all."""
+"""How often a trial is measured in all if frames that were not sent leave its outcome open."""
 
 TRIALS_OF_CONTROL = 2
-"""Trials of a control: one at maximum load, which is to lose frames, and then the load itself."""
+"""Trials of a control: one at maximum load, which must lose frames, and then one at the load itself."""
 
 LARGEST_SHARE = 0.25
-"""The largest share of the time of a search that such a rest takes, unless it is asked for.
+"""The largest share of a search's time that such a rest may take, unless it is requested.
 
 Example: a search for NDR and PDR takes 44 s without overhead, so it ends without a rest of 15 s. One that takes 70 s
 has it.
@@ -71,10 +71,10 @@ ABOVE = 2
 """Goal widths above the lower bounds of earlier searches, where the first trial of a search shows a memory of loss."""
 
 FEWER_AGAIN = 2
-"""So often a load must fail after a rest and pass right after that before there is a doubt: one time may be chance."""
+"""How often a load must fail after a rest and pass right after that before there is a doubt: once may be chance."""
 
 NEAR = 3
-"""Grid steps above the load that would be asked first after a rest, within which another trial answers as well."""
+"""Grid steps above the first load to try after a rest within which another trial answers the question just as well."""
 
 CLIMB = 4
 """Factor of the grid steps above the bounds from one such trial to the next: 1, 4, 16, 64, 256."""
@@ -87,14 +87,14 @@ Example: the first trial of 100 kfps forwarded 50 kfps, and the second one, of 5
 """
 
 REST = 5.0
-"""Least seconds since the last loss before the question is asked. SUTs that remember do so for 5 s to a minute."""
+"""Least seconds since the last loss before the question is asked. SUTs that remember a loss do so for 5 s to 1 min."""
 
 MARGIN = 1
-"""Grid steps that loads stay away from the two forwarding rates."""
+"""How many grid steps loads stay away from the two forwarding rates."""
 
 
 class Memory:
-    """The trials that answer the question. No load is asked for twice, and none that a trial of the duration had.
+    """The trials that answer the question. Each load is tried once, and only if it has no trial of this duration yet.
 
     Args:
         grid: The loads of the search.
@@ -116,7 +116,7 @@ class Memory:
         offered = offered_load(result)
         forwarded = offered * (1.0 - lost)
         if self._first is None and not result.input.rest:
-            # The first trial that is offered enough: one after a rest of its own is just above the bounds, or below.
+            # The first trial with enough offered load: a trial after an extra rest is just above the bounds, or below.
             self._first = forwarded
         elif (
             self._first is not None
@@ -131,11 +131,11 @@ class Memory:
                 and offered <= self._weak < result.load
                 and self._attempts < MOST_ATTEMPTS
             ):
-                # The weak SUT forwards as much as was sent, so this is no answer.
+                # The weak SUT would also forward as much as was sent, so this is no answer.
                 self._attempts += 1
             else:
                 (_, expected), *left = self._plan
-                # One trial that comes out otherwise is an answer, too: it does not remember.
+                # A single trial with the other outcome is also an answer: the SUT does not remember loss.
                 self._plan = left if (lost > 0.0) is (expected is Bound.UPPER) else []
                 self._attempts = 1
 
@@ -147,7 +147,7 @@ class Memory:
         """The next trial once the search is over, and what its load is expected to be; None: there is no question."""
         if self._plan is None:
             self._plan = self._planned()
-        # How much a weak SUT forwards is known from a whole trial only.
+        # Only a whole trial shows how much a weak SUT forwards.
         return next(
             ((TrialInput(self._duration, load), expected) for load, expected in self._plan), None
         )
@@ -181,9 +181,9 @@ class RestAnswer(Enum):
     HARD = "fails after a rest"
     """No control is needed."""
     PASSED = "passes after a rest"
-    """There is no control; earlier versions had none."""
+    """There is no control, as in earlier versions."""
     OPEN = "no answer"
-    """The generator sent too little for one."""
+    """The generator sent too little for an answer."""
 
 
 _AFTER_REST = {True: RestAnswer.PASSED, False: RestAnswer.HARD, None: RestAnswer.OPEN}
@@ -199,7 +199,7 @@ def rest_answers(
 
     Args:
         results: The trials of a search that count, in the order measured.
-        upper: The relevant upper bound, frames per second: what passes must have been offered more.
+        upper: The relevant upper bound, frames per second: a load that passes must have been higher.
         allowed: The loss ratio of a trial that passes.
     """
     answers = _each_answer(results, upper, allowed)
@@ -233,12 +233,12 @@ def _each_answer(
 
 
 def _is_control(result: TrialResult, last: TrialResult) -> bool:
-    """Whether a trial repeats the one after the last rest."""
+    """Whether a trial repeats the trial after the last rest."""
     return (result.load, result.duration) == (last.load, last.duration)
 
 
 def _passes(result: TrialResult, upper: float, allowed: float) -> bool | None:
-    """Whether the SUT lost no more than is allowed; None: frames that were not sent leave it open."""
+    """Whether the SUT lost no more than allowed; None: frames that were not sent leave this open."""
     if sut_loss_ratio(result) > allowed:
         return False
     if result.is_early:
@@ -267,12 +267,13 @@ def fewer_after_rest(results: Sequence[TrialResult], allowed: float) -> tuple[Tr
 
 @dataclass(frozen=True)
 class FirstQuestion:
-    """What the first trial of a search asks, as the SUT has rested before it."""
+    """The question of the first trial of a search, before which the SUT has rested."""
 
     load: float
-    """Its load, in frames per second."""
+    """The trial's load, in frames per second."""
     bound: float
-    """The upper bound that earlier searches promise, in frames per second; below the load in the first case here."""
+    """The upper bound that earlier searches promise, in frames per second; it is below the load if the question is
+    whether the SUT passes more."""
     allowed: float
     """The loss ratio of a trial that passes."""
 
@@ -292,7 +293,7 @@ def first_question(
     Args:
         promised: The lower bounds that earlier searches promise, as indices on the grid.
         grid: The loads of the search.
-        last: The trials of the last one of them, in the order measured.
+        last: The trials of the last earlier search, in the order measured.
     """
     if not promised:
         return None
@@ -311,23 +312,23 @@ def first_question(
 
 
 class Rested:
-    """Short and whole trials after a rest: one before the search or after it, and what follows from its answer.
+    """Short, whole trials after a rest: one before or after the search, and the trials that follow from its answer.
 
-    One at the end is above all upper bounds. Most SUTs lose frames in it, and that was all. A load that passes has a
-    control: right after a loss, in a trial at maximum load, it is measured again, as in the search. A SUT that
-    remembers a loss for longer than trials rest fails there, and so does one that is slow only at the beginning of a
-    trial, where early verdicts end trials. As their loads are above the bounds, these trials change no bound; unless
-    the maximum load is one, which is asked itself.
+    A trial at the end is above all upper bounds. Most SUTs lose frames in it, which ends the question. A load that
+    passes has a control: right after a loss in a trial at maximum load, it is measured again as in the search. A SUT
+    that remembers a loss for longer than trials rest fails this control, and so does a SUT that is only slow at the
+    beginning of a trial, if early verdicts end trials. Their loads are above the bounds, so these trials change no
+    bound, unless the maximum load is a bound and is tried itself.
 
     The first trial of a search asks the same just above the bounds that earlier searches promise; or, at a lower bound,
-    whether the SUT passes less after a rest. Then the control is the same load, at once. What follows from such an
-    answer waits until the search is over, and has no place in a search that is short beside a rest.
+    whether the SUT passes less after a rest. The control is then the same load, at once. The trials that follow from
+    such an answer wait until the search is over, and are left out if the search is short compared with a rest.
 
     Args:
         grid: The loads of the search.
         duration: Seconds of the trials.
         rest: Seconds of the rest; 0: nothing is asked.
-        certain_above: The loss ratio above which the search ends a trial early; None: it does not.
+        certain_above: The loss ratio above which the search ends a trial early; None: it ends no trial early.
         share: The largest share of the time of the search that a rest at its end may take.
         first: What the first trial asks; None: nothing.
     """
@@ -352,7 +353,7 @@ class Rested:
         self._since_loss = SinceLoss(rest)
 
     def time_left(self, pace: Pace, search: float) -> float:
-        """Seconds of the one trial that most SUTs are asked at the end, if it is still to come.
+        """Seconds of the one trial that most SUTs need at the end, if it is still to come.
 
         Args:
             pace: What trials take.
@@ -371,9 +372,10 @@ class Rested:
             self._first = None
 
     def first_trial(self) -> tuple[TrialInput, Bound, str] | None:
-        """The next of the trials before the search, what its load is expected to be, and its rule; None: there is none.
+        """The next trial before the search, what its load is expected to be, and its rule; None: there is none.
 
-        The last of them is at maximum load: what is forwarded there shows where the bounds are, if they have moved.
+        The last of these trials is at maximum load: the rate forwarded there shows where the bounds are, if they have
+        moved.
         """
         question = self._first
         if question is None:
@@ -411,8 +413,8 @@ class Rested:
         Args:
             bound: The smallest load that short trials showed to be too much for each goal, frames per second.
             upper: The relevant upper bound, frames per second.
-            loss_ratio: What a trial may lose to pass.
-            strictest: The least that a goal allows to lose.
+            loss_ratio: The largest loss ratio of a trial that passes.
+            strictest: The smallest loss ratio that a goal allows.
             elapsed: Seconds that the search took so far.
         """
         if not self._rest:
@@ -423,7 +425,7 @@ class Rested:
 
         asked = [result for result in self._trials if result.input.rest and result.load >= bound]
         if not asked and self._share < math.inf:
-            # A rest that nobody asked for is spared where long trials without loss do instead.
+            # A rest that was not requested is left out if long trials without loss can replace it.
             first = self._first_index(bound)
             if self._since_loss.failed(bound, self._grid.load(first + NEAR)) is not None:
                 return None
@@ -436,18 +438,18 @@ class Rested:
         rests = 1 if is_remembered else len(asked) + 1
         is_worth_it = self._are_short_for(elapsed, rests)
         if not asked and self._trials and self._share < math.inf:
-            # The first trial of the search has asked the opposite.
+            # The first trial of the search has asked the opposite question.
             return None
         if trial is None or (trial.rest and not is_worth_it):
             return None
         return trial, Bound.UPPER, RESTED if trial.rest else CONTROL
 
     def _are_short_for(self, search: float, rests: int = 1) -> bool:
-        """Whether so many rests are no more than their share of the time of a search, in seconds."""
+        """Whether this many rests take no more than their share of the search's time (seconds)."""
         return self._rest > 0.0 and rests * self._rest <= self._share * search
 
     def _fewer(self, strictest: float) -> TrialInput | None:
-        """Once a load failed after a rest and passed right after that: the same again."""
+        """Once a load has failed after a rest and passed right after that, both trials are repeated."""
         found = {result.load for result in fewer_after_rest(self._trials, strictest)}
         for load in sorted(found):
             rested = [
@@ -465,7 +467,7 @@ class Rested:
     def _answers(
         self, bound: float, upper: float, loss_ratio: float
     ) -> list[tuple[float, RestAnswer]]:
-        """The answers at loads that are too much."""
+        """The answers at loads that are too high."""
         found = _each_answer(self._trials, upper, loss_ratio)
         return [(load, answer) for load, answer in found if load >= bound]
 
@@ -479,7 +481,7 @@ class Rested:
         last = asked[-1].load
         without_control = {load for load, answer in answers.items() if answer is RestAnswer.PASSED}
         if without_control - {last}:
-            # An earlier version asked for no controls.
+            # Earlier versions had no controls.
             return None
         if without_control:
             place = max(number for number, result in enumerate(self._trials) if result is asked[-1])
@@ -495,7 +497,7 @@ class Rested:
     def _next_question(
         self, bound: float, found: Sequence[tuple[float, RestAnswer]]
     ) -> TrialInput | None:
-        """The next load to ask after a rest: a new one, or again one of enough loads that are remembered."""
+        """The next load to try after a rest: a new one, or one of the remembered loads again, once there are enough."""
         answers = dict(found)
         answered = [load for load, answer in found if answer is not RestAnswer.OPEN]
         again = {load for load in answers if answered.count(load) > 1}
@@ -510,7 +512,7 @@ class Rested:
         if len(again) >= CONFIRMATIONS:
             return None
 
-        # The lowest and the highest may be near an end of what is remembered.
+        # The lowest and the highest load may be near an end of the remembered range.
         load = next(load for load in remembered[1:-1] if load not in again)
         return TrialInput(self._duration, load, rest=self._rest)
 
@@ -520,7 +522,7 @@ class Rested:
         return TrialInput(self._duration, self._grid.load(index), rest=self._rest)
 
     def _control(self, load: float, since: Sequence[TrialResult]) -> TrialInput | None:
-        """The control of a load, or the overload before it, after the trials since that after the rest."""
+        """The control of a load, or the overload before it, from the trials since the one after the rest."""
         if len(since) >= TRIALS_OF_CONTROL * MOST_ATTEMPTS:
             return None
         if since and sut_loss_ratio(since[-1]) > 0.0:
@@ -539,8 +541,8 @@ class Rested:
     def _next_index(self, bound: float, answers: dict[float, RestAnswer]) -> int | None:
         """The next load to ask after a rest, as its index on the grid.
 
-        Loads climb until one fails. Then the widest gap between those that pass both trials and those that fail is
-        halved, as all loads in there may be remembered.
+        Loads climb until one fails. Then the widest gap between loads that pass both trials and loads that fail is
+        halved, because all loads in it may be remembered.
         """
         base = math.ceil(self._grid.position(bound))
         top = self._grid.top
@@ -576,11 +578,11 @@ class Rested:
         return None
 
     def _shown_index(self, base: int, after: int) -> int | None:
-        """The largest load that passes after a rest, as a trial that failed there shows by the rate that it forwarded.
+        """The largest load that passes after a rest, which the forwarding rate of a trial that failed there shows.
 
         Example: after a rest 1,089 kfps lost 5.5 %, so 1,029 kfps were forwarded, and 1,057 kfps need not be asked.
-        Some SUTs forward less than they could in overload, and some more. So the rate shows nothing unless the SUT
-        forwards at maximum load what it forwards at its bounds, or up to that rate.
+        Some SUTs forward less than they could in overload, and some more. So the rate shows nothing unless the rate at
+        maximum load is between the rate at the bounds and this rate.
 
         Args:
             base: The load just above the bounds, as its index on the grid.
@@ -604,7 +606,7 @@ class Rested:
 
 
 def _by_chance(easy: Sequence[int], remembered: Sequence[int], hard: Sequence[int]) -> bool:
-    """Whether more than one load answers otherwise than loads around it that are remembered, as chance has it."""
+    """Whether, by chance, more than one load answers differently from the remembered loads around it."""
     if not remembered:
         return False
     too_high = [index for index in easy if index > remembered[0]]

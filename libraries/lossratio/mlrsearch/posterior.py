@@ -1,9 +1,9 @@
 """What trials of one length say about all loads at once.
 
 The answer is a posterior over curves of the probability of a lossy trial, by load. A curve is a Markov chain from load
-to load: it begins on a *floor*, leaves it where loss begins, and goes on from level to level, mostly up, after a few
-steps or many. So a cliff, a smooth knee and a plateau of chance are all curves. All positions and distances are in
-steps of the grid of loads.
+to load: it begins on a *floor*, leaves it where loss begins, and moves from level to level, mostly up, after few or
+many steps. So a cliff, a smooth knee and a plateau of chance are all curves. All positions and distances are in steps
+of the grid of loads.
 """
 
 import math
@@ -28,22 +28,23 @@ LEVELS = (0.004, 0.03, 0.1, 0.22, 0.36, 0.5, 0.64, 0.78, 0.9, 0.97, 0.996)
 
 LENGTHS = {0.5: 0.5, 4.0: 0.25, 30.0: 0.25}
 """Mean lengths of a level, in steps, and how probable each is for the first level. Half a step is a cliff; on real
-routers every load of 60 steps may be lossy in one half of its trials."""
+routers, every load over 60 steps may be lossy in half of its trials."""
 
 FLOORS = {0.003: 0.75, 0.06: 0.12, 0.2: 0.08, 0.35: 0.05}
 """Levels before the loss begins, and how probable each is."""
 
 TO_TOP, TO_NEXT = 0.35, 0.3
-"""Probability that loss begins with the top level; and with the next one. Else all higher ones are as probable."""
+"""Probability that loss begins at the top level, and at the next one. Otherwise, all higher levels are equally
+probable."""
 
 
 class Rise(NamedTuple):
-    """How a curve goes on after it left its floor."""
+    """How a curve continues after it has left its floor."""
 
     to_top: float
-    """Probability that the top level is the next one."""
+    """Probability that the next level is the top level."""
     to_next: float
-    """Probability that the level just above is. Else all higher ones are as probable."""
+    """Probability that it is the level just above. Otherwise, all higher levels are equally probable."""
     same_length: float
     """Probability that the next level has the same mean length."""
     down: float
@@ -51,31 +52,31 @@ class Rise(NamedTuple):
 
 
 JUMPS, GROWS = Rise(TO_TOP, TO_NEXT, 0.6, 0.04), Rise(0.0, 1.0, 0.9, 0.15)
-"""For goals that allow no loss; and for others: their loss has begun already, and grows."""
+"""For goals that allow no loss, and for others, whose loss has already begun and grows."""
 
 EXACT, NEAR = 0.45, 0.25
-"""Probability that loss begins where the overload shows it to begin; and that it begins about there."""
+"""Probability that loss begins exactly where the overload shows it to begin, and that it begins near there."""
 
 EXACT_SCALE, NEAR_SCALE = 0.5, 0.1
-"""Distance to the bound in the one case, in steps; in the other, as a share of the distance of the overload."""
+"""Distance to the bound: in the first case in steps, in the second as a share of the distance to the overload."""
 
 FADED = 0.6
 """Otherwise, the probability that it begins where the loss of lossy trials fades away."""
 
 FADING = 0.03
-"""The largest loss ratio that shows it."""
+"""The largest loss ratio that shows this."""
 
 LEAST_FADING = 3
-"""Loads that must show it."""
+"""The number of loads that must show this."""
 
 PASSED = 2.0
-"""Steps above the expected bound where a load passed, from which on the expectation is given up."""
+"""How many steps above the expected bound a load must pass before the expectation is given up."""
 
 ONE_WAY = 4
-"""This many trials must contradict earlier ones in one direction, and none in the other."""
+"""How many trials must contradict earlier ones in one direction, with none in the other direction."""
 
 _LONGEST = 400.0
-"""Steps from which on two loads say nothing about each other."""
+"""Steps beyond which two loads say nothing about each other."""
 
 _MANY = len(LEVELS) * len(LENGTHS)
 LOSSY = np.array([*np.repeat(LEVELS, len(LENGTHS)), *FLOORS])
@@ -88,9 +89,9 @@ class Expected(NamedTuple):
     overload: tuple[float, float] | None
     """Where trials in overload show it to begin, and how far below the overload that is."""
     misses: int
-    """How often a load there or below was lossy although it was expected not to be."""
+    """How often a load there or below was unexpectedly lossy."""
     faded: tuple[float, float] | None
-    """Where the loss of lossy trials fades away, and how sure that is, in steps."""
+    """Where the loss of lossy trials fades away, and how uncertain that is, in steps."""
 
     def begins_below(self, positions: Floats, top: int) -> Floats:
         """The probability that loss begins below each position."""
@@ -110,7 +111,7 @@ class Expected(NamedTuple):
             below += share * _cauchy((positions - centre) / scale)
             left -= share
 
-        # Otherwise all loads up to the highest of these places have the same probability.
+        # Otherwise, all loads up to the highest of these places have the same probability.
         places = (place[0] for place in (self.overload, self.faded) if place is not None)
         highest = max(0.0, max(places, default=float(top)))
         return below + left * np.clip((positions + 2.0) / (highest + 4.0), 0.0, 1.0)
@@ -185,11 +186,11 @@ class Curves:
         chances: The probability of each state at each of them.
 
     Args:
-        counts: Low-loss and high-loss trials by position, of this search and of earlier ones. Those at other positions
-            take no part.
+        counts: Low-loss and high-loss trials by position, of this search and of earlier ones. Trials at other positions
+            are ignored.
         positions: The positions, ascending.
         later: The probability that loss begins above each of them.
-        rise: How they go on then.
+        rise: How curves continue from there.
     """
 
     def __init__(
@@ -208,7 +209,7 @@ class Curves:
         self.chances = chances / chances.sum(axis=1, keepdims=True)
 
     def _passed_up(self, later: float, rise: Rise) -> Floats:
-        """The probability of each state at each load, by the trials there and at smaller loads.
+        """The probability of each state at each load, from the trials there and at smaller loads.
 
         Args:
             later: The probability that loss begins above the smallest load.
@@ -236,7 +237,7 @@ class Curves:
         return backward
 
     def joint(self, low: int, high: int) -> Floats:
-        """The probability of each state at one of the loads (rows) and at a higher one, by their numbers."""
+        """The probability of each state at one of the loads (rows) and at a higher one (columns), by their indices."""
         move = self._moves[low]
         for row in range(low + 1, high):
             move = (move * self._likely[row]) @ self._moves[row]
@@ -246,12 +247,12 @@ class Curves:
 
 @lru_cache(maxsize=4096)
 def likely(low: float, high: float) -> Floats:
-    """The probability of so many low-loss trials and high-loss ones, in one order, by the state of their load."""
+    """The probability of these numbers of low-loss and high-loss trials, in one order, by the state of their load."""
     return np.asarray((1.0 - LOSSY) ** low * LOSSY**high)
 
 
 def _moves(gaps: Floats, stays: Floats, rise: Rise) -> Floats:
-    """The probability of each state after each gap, by the state before it, if a floor is left in it or not."""
+    """The probability of each state after each gap, by the state before it, with or without leaving a floor."""
     if not len(gaps):
         return np.empty((0, len(LOSSY), len(LOSSY)))
     halves = np.maximum(0.5, np.round(np.minimum(gaps, _LONGEST) * 2.0) / 2.0)
@@ -265,7 +266,7 @@ def _moves(gaps: Floats, stays: Floats, rise: Rise) -> Floats:
 
 @lru_cache(maxsize=1024)
 def _over(gap: float, rise: Rise) -> Floats:
-    """The probability of each level after this many steps: by the level before, and by the floor left half-way."""
+    """The probability of each level after this many steps: by the level before, and by a floor left half-way."""
     half = np.linalg.matrix_power(_over_a_quarter(rise), round(2.0 * gap))
     over = np.zeros((len(LOSSY), len(LOSSY)))
     over[:_MANY, :_MANY] = half @ half
@@ -284,7 +285,7 @@ def _after_floors() -> Floats:
 
 @lru_cache
 def _over_a_quarter(rise: Rise) -> Floats:
-    """The probability of each level (columns) a quarter of a step after each other one (rows)."""
+    """The probability of each level (columns) a quarter of a step after each level (rows)."""
     lengths = np.array([*LENGTHS])
     stays = rise.same_length * np.eye(len(LENGTHS))
     next_length = stays + (1.0 - rise.same_length) / (len(LENGTHS) - 1) * (
@@ -292,10 +293,10 @@ def _over_a_quarter(rise: Rise) -> Floats:
     )
     next_level = np.array([_next_levels(level, rise.to_top, rise.to_next) for level in LEVELS])
     next_level += rise.down * np.eye(len(LEVELS), k=-1)
-    # The top level stays longer than others.
+    # The top level lasts longer than others.
     next_level[-1] /= 4.0
     rates = np.kron(next_level, next_length / lengths[:, None])
-    # Many small steps are the matrix's exponential; SciPy's takes an import of 0.15 s, in the midst of a search.
+    # Many small steps give the matrix exponential; importing SciPy's would take 0.15 s in the midst of a search.
     small = np.eye(_MANY) + (rates - np.diag(rates.sum(axis=1))) / 4.0 / 2**16
     return np.linalg.matrix_power(small, 2**16)
 
@@ -312,7 +313,7 @@ def _next_levels(level: float, to_top: float, to_next: float) -> Floats:
 
 @dataclass
 class Plan:
-    """The knowledge about one goal that plans are made of."""
+    """The knowledge about one goal on which plans are based."""
 
     goal: SearchGoal
     grid: LoadGrid
@@ -330,7 +331,7 @@ class Plan:
     faster: int = 0
     """Lossless trials at or above a load that had been lossy."""
     begun: bool = False
-    """Whether plans are made already."""
+    """Whether plans are already made."""
     losses: list[tuple[float, float]] = field(default_factory=list)
     """Position and loss ratio of the trials that lost few frames."""
 
@@ -356,7 +357,7 @@ class Plan:
 
     @property
     def may_drift(self) -> bool:
-        """Whether loads only fail that had passed, or only pass that had failed: the SUT may change with time."""
+        """Whether loads only change from passing to failing, or only the reverse: the SUT may change with time."""
         return max(self.slower, self.faster) >= ONE_WAY and not min(self.slower, self.faster)
 
     @property
@@ -381,7 +382,7 @@ class Plan:
         self.expected = Expected(overload, self.misses, faded)
 
     def _faded(self, upper: float) -> tuple[float, float] | None:
-        """Where a line through the logarithms of losses, by load, falls to the goal's loss ratio, or to one frame."""
+        """Where a line through the logarithms of losses, over load, falls to the goal's loss ratio, or to one frame."""
         wanted = max(self.goal.loss_ratio, 1.0 / (upper * self.goal.final_trial_duration))
         near = [
             (position, math.log(loss / wanted))
@@ -409,7 +410,7 @@ class Plan:
 
 
 class Race(NamedTuple):
-    """The race of a load's trials: whether it becomes a lower bound or an upper one, and after how long.
+    """The race of a load's trials: whether the load becomes a lower or an upper bound, and after how long.
 
     Each array has an item for each number of low-loss trials that a lower bound still needs, for each number of
     high-loss trials that an upper bound needs, and for each state of the chain (see `LOSSY`).
@@ -422,8 +423,8 @@ class Race(NamedTuple):
 
 
 def race(lows: int, highs: int) -> Race:
-    """The race for up to so many low-loss and high-loss trials, or more."""
-    # A few sizes serve all, as a smaller race is a part of a larger one.
+    """The race for up to this many low-loss and high-loss trials, or more."""
+    # A few sizes are enough, because a smaller race is a part of a larger one.
     return _race(1 << (max(lows, highs) - 1).bit_length())
 
 
@@ -432,7 +433,7 @@ def _race(most: int) -> Race:
     lower, time = np.zeros((2, most + 1, most + 1, len(LOSSY)))
     lower[0] = 1.0
     for trials in range(2, 2 * most + 1):
-        # All that need as many trials together follow from those that need one less.
+        # All items that need the same total of trials follow from the items that need one trial less.
         low = np.arange(max(1, trials - most), min(most, trials - 1) + 1)
         high = trials - low
         lower[low, high] = (1.0 - LOSSY) * lower[low - 1, high] + LOSSY * lower[low, high - 1]

@@ -48,8 +48,8 @@ class GoalResult:
     """The largest lower bound below the relevant upper bound, in frames per second per interface; None if there is
     none."""
     relevant_upper_bound: float | None
-    """The smallest upper bound, in frames per second per interface; None if there is none. Where the maximum load is a
-    lower bound it is the maximum load too: a result of zero width, which `reason` marks as irregular."""
+    """The smallest upper bound, in frames per second per interface; None if there is none. If the maximum load is a
+    lower bound, the upper bound is also the maximum load: a result of zero width, which `reason` marks as irregular."""
     conditional_throughput: float | None
     """The typical forwarding rate at the relevant lower bound, in frames per second per interface; None without one."""
     reason: IrregularReason | None = None
@@ -103,8 +103,8 @@ def goal_result(
 
     Args:
         goal: The search goal.
-        results: All trials that count, at any loads; so without a warm-up. In any order; for a sequential goal, in the
-            order measured, or by loads in the order in which these were first measured.
+        results: All trials that count, at any loads, so without a warm-up. They may be in any order; for a sequential
+            goal, in the order measured, or by loads in the order in which these were first measured.
         min_load: Smallest load of the search, frames per second.
         max_load: Largest load of the search, frames per second.
         unfinished: The reason to give if the bounds are not there yet.
@@ -126,7 +126,7 @@ def result_of(
 ) -> GoalResult:
     """Puts a goal's result together from what all trials say, see `goal_result`.
 
-    `by_load` has the trials of each load, `limits` are the smallest and the largest load of the search.
+    `by_load` has the trials of each load; `limits` are the smallest and the largest load of the search.
     """
     (lower, upper), (min_load, max_load), unsure = (
         evidence.relevant_bounds(),

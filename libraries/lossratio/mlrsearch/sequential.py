@@ -30,16 +30,17 @@ import numpy as np
 from lossratio.mlrsearch.goal import SearchGoal
 
 FIRST_SHARE = 0.3
-"""Share of the error for each of the first two loads that are tested: in most searches these are the bounds."""
+"""Share of the error for each of the first two tested loads: in most searches, these are the bounds."""
 
 LIMIT = 50
-"""A load is decided by what its trials show so far after this many times the trials that a lossless load needs.
+"""After this many times the trials that a lossless load needs, a load is decided by what its trials show so far.
 
 Example: a load is lossy in exactly half of its trials. It needs no verdict, and a mixture would never reach one.
 """
 
 ALIKE = 2.5
-"""Standard deviations by which outcomes change less often than independent ones, from where on trials are alike."""
+"""By how many standard deviations outcomes must change less often than independent ones for trials to count as
+alike."""
 
 _ROUNDING = 1e-9
 
@@ -98,7 +99,7 @@ class SequentialGoal(SearchGoal):
 
     @property
     def least_trials(self) -> int:
-        """Trials after which a load without lossy ones is a lower bound, if it is the first load to be tested."""
+        """Number of trials after which a load without lossy trials is a lower bound, if it is the first one tested."""
         needed = self.support_needed(1)
         trials = 1
         while self.support(trials, 0).lower < needed:
@@ -107,7 +108,7 @@ class SequentialGoal(SearchGoal):
 
     @property
     def most_trials(self) -> int:
-        """Trials after which a load is decided by what they show so far."""
+        """Number of trials after which a load is decided by what they show so far."""
         return LIMIT * self.least_trials
 
     def support(self, low: int, high: int) -> Support:
@@ -141,7 +142,7 @@ class Order:
     high: int = 0
     """Number of lossy trials."""
     changes: int = 0
-    """How often a trial's outcome was another one than the trial's before."""
+    """How often the outcome of a trial differed from the previous one."""
     _was_low: bool | None = None
 
     def add(self, is_low: bool) -> None:
@@ -155,8 +156,8 @@ class Order:
 def trials_alike(orders: Iterable[Order]) -> int:
     """How many successive trials show as much as one; 1 if nothing speaks against independent trials.
 
-    By the test of runs (A. Wald, J. Wolfowitz, 1940), over the loads together: if trials are independent, all orders of
-    the outcomes at a load are equally likely.
+    This uses the runs test (A. Wald, J. Wolfowitz, 1940) over all loads together: if trials are independent, all orders
+    of the outcomes at a load are equally likely.
     """
     expected = variance = 0.0
     changes = 0
@@ -174,7 +175,7 @@ def trials_alike(orders: Iterable[Order]) -> int:
 
 @lru_cache(maxsize=4096)
 def _likelihood_ratio(exceed_ratio: float, indifference: float, low: int, high: int) -> Support:
-    """The support where there is a zone of indifference (Wald's sequential probability ratio test)."""
+    """The support if there is a zone of indifference (Wald's sequential probability ratio test)."""
     good = max(0.0, exceed_ratio - indifference)
     bad = exceed_ratio + indifference
     if good == 0.0 and high > 0:
@@ -187,7 +188,7 @@ def _likelihood_ratio(exceed_ratio: float, indifference: float, low: int, high: 
 
 @lru_cache(maxsize=4096)
 def _mixture(exceed_ratio: float, low: int, high: int) -> Support:
-    """The support where there is none: the mean likelihood ratio over all probabilities on the verdict's side.
+    """The support without such a zone: the mean likelihood ratio over all probabilities on the verdict's side.
 
     The integral of q**high * (1 - q)**low from 0 to the exceed ratio is that from 0 to 1 times the probability that of
     `low + high + 1` trials more than `high` are lossy.

@@ -9,7 +9,7 @@ from lossratio.trials import TrialResult, sut_loss_ratio
 def failed_since_loss(
     results: Iterable[TrialResult], upper: float, seconds: float
 ) -> TrialResult | None:
-    """The first trial from a load on that lost frames of the SUT after so long without loss; None: there is none.
+    """The first trial at or above a load in which the SUT lost frames after so long without loss; None: there is none.
 
     Args:
         results: The trials of a search that count, in the order measured.
@@ -52,11 +52,11 @@ class SinceLoss:
         self._seconds = 0.0 if sut_loss_ratio(result) > 0.0 else self._seconds + result.elapsed
 
     def has_asked(self, bound: float) -> bool:
-        """Whether one of them was at a bound or above."""
+        """Whether one of these trials was at a bound or above it."""
         return any(result.load >= bound for result in self.trials)
 
     def failed(self, bound: float, most: float = math.inf) -> TrialResult | None:
-        """The first of them, from a bound to this load at most, that lost frames of the SUT; None: there is none."""
+        """The first of these trials between a bound and this load in which the SUT lost frames; None: there is none."""
         return next(
             (
                 result

@@ -1,9 +1,9 @@
-"""A goal's targets, and what the trials say about each: running sums per load, bounds, and the interval between these.
+"""A goal's targets, and what the trials say about each: running sums per load, bounds, and the interval between them.
 
 A goal is approached through coarser targets, which need less time per load. All have its loss ratio and exceed ratio;
-the coarser ones have shorter trials and smaller duration sums. Their widths are the final one already: on a common grid
-of loads a pair of neighbours found by single short trials is the very pair that the final target has to prove, and no
-trial is left behind. Intervals narrow from the goal to its coarsest target.
+the coarser ones have shorter trials and smaller duration sums. All of them already have the final width: on a common
+grid of loads, the pair of neighbours that single short trials find is the pair that the final target has to prove, and
+no trial is wasted. Intervals narrow from the goal to its coarsest target.
 
 Nothing is ever scanned again, so a decision costs the same after a thousand trials as after ten.
 """
@@ -21,25 +21,25 @@ from lossratio.mlrsearch.sequential import SequentialGoal
 from lossratio.trials import TrialResult
 
 STEPS_OF_SUMS = 3
-"""Coarser duration sums before the final one, where trials have one length: 1, 2.8, 7.6 s before 21 s."""
+"""Number of coarser duration sums before the final one, if trials have one length: 1, 2.8, 7.6 s before 21 s."""
 
 SMALLEST_GROWTH = 2.7
-"""Where shorter trials come first, coarser duration sums must grow by this factor to be worth their while."""
+"""If shorter trials come first, coarser duration sums must grow by this factor to be worth the time."""
 
 PATIENCE = 16
-"""Loads whose proof has begun without a result, after which coarser targets are passed over.
+"""How many proofs must have begun without a result before coarser targets are skipped.
 
-Example: a SUT gets slower with each trial. 100, 99.5 and 99 kfps failed, and thirteen loads below. A search on a SUT
-that stays the same begins proofs at two or three loads, and hardly ever at ten.
+Example: a SUT gets slower with each trial. 100, 99.5 and 99 kfps failed, and so did thirteen lower loads. A search on a
+SUT that stays the same begins proofs at two or three loads, and hardly ever at ten.
 """
 
 
 @dataclass(frozen=True)
 class Target:
-    """A step on the way to a goal, or (the last one) the goal itself."""
+    """A step on the way to a goal; the last step is the goal itself."""
 
     trial_duration: float
-    """Seconds; trials for this target take so long."""
+    """Seconds of each trial for this target."""
     duration_sum: float
     """Seconds of full-length trials that always classify a load."""
     criterion: Criterion
@@ -56,7 +56,7 @@ def targets_of(goal: SearchGoal, *, early_verdict: bool = False) -> tuple[Target
 
     Shorter trials come first, if the goal allows any: one of the initial duration, one of the geometric mean of
     initial and final duration (1, 7.7 s before 60 s). With early verdicts, the final trial fails as soon as the middle
-    one, which is left out then. Then the duration sum grows by a constant factor.
+    one would, so that is left out. After that, the duration sum grows by a constant factor.
 
     Args:
         goal: The goal.
@@ -64,7 +64,7 @@ def targets_of(goal: SearchGoal, *, early_verdict: bool = False) -> tuple[Target
     """
     first, final = goal.first_duration, goal.final_trial_duration
     if isinstance(goal, SequentialGoal):
-        # A test ends as soon as it can, so none with less evidence comes before it.
+        # A test ends as soon as it can, so no target with less evidence comes before it.
         durations = (first, math.sqrt(first * final)) if first < final else (final,)
         coarser = (
             Target(duration, duration, Criterion.make(goal, duration, duration))
@@ -93,7 +93,7 @@ def targets_of(goal: SearchGoal, *, early_verdict: bool = False) -> tuple[Target
 
 
 def _effort(target: Target) -> tuple[float, int, int]:
-    """Trial duration, and how many such trials prove a lower and an upper bound."""
+    """Trial duration, and how many of these trials prove a lower and an upper bound."""
     p, q = target.criterion.exceed
     trials = target.duration_sum / target.trial_duration
     return target.trial_duration, math.ceil(trials * (q - p) / q), math.floor(trials * p / q) + 1
@@ -113,7 +113,7 @@ class GoalBounds:
 
     @property
     def shown(self) -> RelevantBounds:
-        """The proved bounds, or those that the trials so far point at while one is not proved."""
+        """The proved bounds, or the bounds that the trials so far point at while one of them is not proved."""
         if None in self.proved:
             return self.leaning
         return self.proved
@@ -136,7 +136,7 @@ class Interval:
 
     @property
     def steps(self) -> int:
-        """How many grid steps the bounds are apart; a missing bound is one step outside the grid."""
+        """How many grid steps apart the bounds are; a missing bound is one step outside the grid."""
         return self.last - self.first + 2
 
 
@@ -147,15 +147,15 @@ class Stage:
     target: Target
     """The target."""
     evidence: Evidence
-    """The trials, in the target's eyes."""
+    """The trials as they count for the target."""
     passed: set[float] = field(default_factory=set)
-    """Loads that have been lower bounds, if only for a while."""
+    """Loads that have been lower bounds, even temporarily."""
     failed: set[float] = field(default_factory=set)
     """Loads that were upper bounds although they had passed the next coarser target."""
     refused: set[float] = field(default_factory=set)
-    """Loads that have been upper bounds, if only for a while."""
+    """Loads that have been upper bounds, even temporarily."""
     lifted: set[float] = field(default_factory=set)
-    """Loads that were lower bounds although the next coarser target had refused them."""
+    """Loads that were lower bounds although they had failed the next coarser target."""
 
 
 class Stages:
@@ -165,8 +165,8 @@ class Stages:
         goal: The goal.
         grid: The loads that the search measures.
         stages: The stages.
-        intervals: The interval of each stage; a coarser one lies within the finer ones, because single short trials
-            know sooner, if less surely.
+        intervals: The interval of each stage; a coarser interval lies within the finer ones, because single short
+            trials show more sooner, if less surely.
         begun: Loads whose proof for the goal itself has begun, in this order: they have a full-length trial, where all
             trials are full-length a second one, when they were within the bounds of the coarsest target; after
             `PATIENCE` of them, within those of the goal.
@@ -187,7 +187,7 @@ class Stages:
         self.intervals = self._intervals()
 
     def add(self, result: TrialResult) -> None:
-        """Counts a trial: for the goal always, for coarser targets if the controller could have asked for it."""
+        """Counts a trial: always for the goal, and for coarser targets if the controller could have requested it."""
         could_be_asked_for = self.grid.min_load <= result.load <= self.grid.max_load
         counting = self.stages if could_be_asked_for else self.stages[-1:]
         changes = [stage.evidence.add(result) for stage in counting]
@@ -203,7 +203,7 @@ class Stages:
         return self.stages[-1].evidence.relevant_bounds()
 
     def bounds(self) -> GoalBounds:
-        """The goal's bounds so far: the proved ones, and those that the coarsest target sees."""
+        """The goal's bounds so far: the proved bounds, and those of the coarsest target."""
         return GoalBounds(
             self.goal, self.relevant_bounds(), self.stages[0].evidence.relevant_bounds()
         )
@@ -217,7 +217,7 @@ class Stages:
         return round(self.grid.position(max(stage.failed)) - self.grid.position(upper))
 
     def rise(self, number: int) -> int:
-        """How many grid steps a target has gone up, from one load that was refused too soon to the next."""
+        """How many grid steps a target has gone up, from one load that had failed too soon to the next."""
         stage = self.stages[number]
         lower = self.intervals[number].lower
         if lower is None or lower not in stage.lifted:
@@ -225,7 +225,7 @@ class Stages:
         return round(self.grid.position(lower) - self.grid.position(min(stage.lifted)))
 
     def _is_of_proof(self, load: float) -> bool:
-        """Whether a load just measured was within its bounds, and has more trials than a search gives it."""
+        """Whether a load just measured was within the bounds, and has more trials than a search would give it."""
         interval = self.intervals[-1 if len(self.begun) >= PATIENCE else 0]
         is_within = (
             (interval.lower or 0.0)
@@ -235,7 +235,7 @@ class Stages:
         return is_within and self.stages[-1].evidence.tally(load).full_trials > self._search_trials
 
     def _follow(self, load: float) -> None:
-        """Notes what a load has passed and where it failed."""
+        """Notes which targets a load has passed or failed."""
         has_passed = was_refused = False
         for stage in self.stages:
             bound = stage.evidence.bound(load)

@@ -1,6 +1,6 @@
-"""The zone of loads in which the verdict on a load is a coin.
+"""The zone of loads in which the verdict on a load is a coin toss.
 
-Where 30 to 70 % of trials lose too many frames, another search may find any load of the zone. So the zone is part of a
+If 30 to 70 % of trials lose too many frames, another search may find any load of the zone. So the zone is part of a
 result: repeatability is promised only outside of it.
 """
 
@@ -17,46 +17,46 @@ from lossratio.mlrsearch.result import within_width
 from lossratio.trials import TrialResult, sut_loss_ratio
 
 COIN = (0.3, 0.7)
-"""Shares of lossy trials between which a verdict is a coin."""
+"""Shares of lossy trials between which a verdict is a coin toss."""
 
 SURE = 0.5
-"""Least probability, by all trials, that a load's share of lossy trials is between these."""
+"""Least probability, from all trials, that a load's share of lossy trials is between these shares."""
 
 LEAST_TRIALS, LEAST_SHARE = 2, 0.2
-"""Trials at the loads that are the ends of a zone, and the least share of them that was lossy, or was not."""
+"""Trials at the loads at the ends of a zone, and the least share of them that was lossy, or was not."""
 
 
 @dataclass(frozen=True)
 class LoadShare:
-    """The full-length trials at one load, in the eyes of one goal."""
+    """The full-length trials at one load, as they count for one goal."""
 
     load: float
     """Frames per second per interface."""
     trials: int
-    """Their number."""
+    """Number of these trials."""
     lossy: int
-    """In how many of them the SUT lost more than the goal allows."""
+    """Number of trials in which the SUT lost more than the goal allows."""
     longest_run: int
-    """The most of these in a row."""
+    """The largest number of these lossy trials in a row."""
 
 
 @dataclass(frozen=True)
 class Zone:
-    """Loads at which the verdict is a coin, and which are more than a goal's width apart."""
+    """Loads at which the verdict is a coin toss, and which span more than a goal's width."""
 
     shares: tuple[LoadShare, ...]
     """The measured loads of the zone, ascending; the first and the last one are its ends."""
 
     @property
     def loads(self) -> tuple[float, float]:
-        """Its ends, in frames per second per interface."""
+        """The ends of the zone, in frames per second per interface."""
         return self.shares[0].load, self.shares[-1].load
 
 
 def zone_in(
     goal: SearchGoal, results: Sequence[TrialResult], min_load: float, max_load: float
 ) -> Zone | None:
-    """The zone around the bounds of a goal; None: there is none, or a coin does not decide about the goal's loads.
+    """The zone around the bounds of a goal; None: there is none, or chance does not decide about the goal's loads.
 
     Args:
         goal: The goal.
@@ -74,7 +74,7 @@ def zone_in(
     for result in map(goal.seen, results):
         is_low = result.loss_ratio <= goal.loss_ratio
         if not is_low and sut_loss_ratio(result) <= goal.loss_ratio:
-            # Frames that the SUT did not lose decide, so it is not known whether the trial is lossy.
+            # Frames that the SUT did not lose would decide, so it is not known whether the trial is lossy.
             continue
         if result.duration >= goal.final_trial_duration and not (is_low and result.is_early):
             posterior.add(grid.position(result.load), is_low)
@@ -106,7 +106,8 @@ def is_left_to_a_coin(
 ) -> bool:
     """Whether a search for a goal has nothing left to find but the loads of a zone of chance.
 
-    As many trials in the zone as prove a bound show it, and loads around it that were lossy above it, and not below.
+    This takes as many trials in the zone as prove a bound, and around it, loads above that were lossy and loads below
+    that were not.
 
     Args:
         goal: The goal.
@@ -131,7 +132,7 @@ def is_left_to_a_coin(
 
 
 def _ends(run: Sequence[LoadShare]) -> Iterator[tuple[int, int]]:
-    """The first and the last load of a run that enough trials show to be a coin; none if there are none."""
+    """The first and the last load of a run that enough trials show to be a coin toss; none if there is no such run."""
     shown = [
         number
         for number, share in enumerate(run)

@@ -110,7 +110,7 @@ def test_the_front_is_short():
         ("suites", "linux_bridge", "Linux bridge, policed to 50 kfps each way"),
         ("topologies", "local", "network namespaces on this machine"),
         ("profiles", "ethip4-udp", "Ethernet, IPv4, UDP; 254 source addresses"),
-        ("devices", "linux_bridge", "A bridge that forwards only"),
+        ("devices", "linux_bridge", "A bridge that only forwards"),
     ],
 )
 def test_what_has_a_name_is_listed_with_what_it_is(lossratio, what, name, text):

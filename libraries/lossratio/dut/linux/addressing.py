@@ -39,7 +39,7 @@ def add(changes: Changes, version: int, what: str, *arguments: str) -> None:
 def add_host_routes(
     changes: Changes, addresses: Iterable[IpAddress], via: IpAddress, interface: str
 ) -> None:
-    """Adds a route to each of these hosts, in one batch. A protocol number marks the routes."""
+    """Adds a route to each of these hosts, in one batch. A protocol number marks these routes."""
     family = f"-{via.version}"
     # A batch that fails half-way has added some routes.
     changes.clean_up(
@@ -52,7 +52,7 @@ def add_host_routes(
 
 
 def count_host_routes(node: DutNode) -> Mapping[str, int]:
-    """The number of such routes, by interface."""
+    """The number of these routes, by interface."""
     lines = node.run("sh", "-c", _COUNT, "count", _PROTOCOL).splitlines()
     counts = {}
     for line in lines:
@@ -92,7 +92,7 @@ class RouterSide:
     def configure(self, changes: Changes, neighbour_mac: str, host_routes: int = 0) -> None:
         """Adds the address, the neighbour, and the route to the network or to a number of its hosts."""
         on_link = f"{self.address}/{self.network.max_prefixlen - 2}"
-        # Without duplicate address detection the address can be used at once. IPv4 has no such detection.
+        # Without duplicate address detection, the address can be used at once. IPv4 has no such detection.
         nodad = ("nodad",) if self.network.version == 6 else ()
         self.add(changes, "address", on_link, "dev", self.interface, *nodad)
         self.add_neighbour(changes, self.interface, self.neighbour, neighbour_mac)
@@ -113,7 +113,7 @@ class RouterSide:
     def add_neighbour(
         self, changes: Changes, interface: str, address: IpAddress, mac_address: str
     ) -> None:
-        """Adds a permanent entry for a neighbour that leads to this side's network."""
+        """Adds a permanent entry for the neighbour that leads to this side's network."""
         self.add(
             changes,
             "neighbour",
@@ -146,12 +146,12 @@ def halves(count: int) -> tuple[int, int]:
 
 
 def check_hosts(where: str, entries: int, routes: int | None) -> None:
-    """Checks that further routes lead to other hosts than those that there are.
+    """Checks that further routes lead to hosts that have no route yet.
 
     Args:
         where: Name of the node, for the error.
-        entries: Number of routes to add, of both sides together.
-        routes: Number of routes that there are, of both sides together; None: none.
+        entries: Number of routes to add, both sides together.
+        routes: Number of existing routes, both sides together; None: there are none.
 
     Raises:
         DutError: If a side has too few hosts.
@@ -166,7 +166,7 @@ def unused_macs(count: int) -> list[str]:
 
 
 WEST_VNI, EAST_VNI = 24, 25
-"""VXLAN network identifiers of the tunnels. Linux distinguishes tunnels of one port by nothing else."""
+"""VXLAN network identifiers of the tunnels. Linux has no other means to distinguish tunnels with the same port."""
 PORT = 4789
 """UDP port of VXLAN (RFC 7348)."""
 

@@ -1,4 +1,4 @@
-"""The kernel's table of connections on a DUT's node (netfilter's conntrack): options, rules, counts, emptying it."""
+"""The kernel's table of connections on a DUT's node (netfilter's conntrack): options, rules, counting, emptying."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,27 +44,27 @@ while True:
         count += 1
         place += length + 3 & ~3
 """
-"""Deletes or counts the connections with a mark, by netlink (ctnetlink); a package with a program for it is rare."""
+"""Deletes or counts the connections with a mark, by netlink (ctnetlink), because few nodes have a program for it."""
 
 
 class ConntrackOptions(FileModel):
     """The options of a device that keeps state of each connection."""
 
     nat: Literal["masquerade", "snat"] | None = None
-    """Network address translation of what goes east: ``masquerade`` (to the router's own address there) or ``snat`` (to
-    the addresses of ``nat_addresses``). Connections are made from the west only."""
+    """Network address translation of frames to the east: ``masquerade`` (to the router's own address there) or ``snat``
+    (to the addresses of ``nat_addresses``). Connections are made from the west only."""
     nat_addresses: int = Field(default=1, ge=1, le=1024)
-    """Number of addresses of ``snat``. They are the last ones before the neighbour's in the east."""
+    """Number of addresses of ``snat``. They are the last ones before the address of the neighbour in the east."""
     firewall: Literal["conntrack"] | None = None
     """``conntrack``: a firewall with state, which keeps an entry for each connection and drops invalid frames."""
     most_connections: int | None = Field(default=None, ge=1)
     """Number of connections that the firewall allows at once (``ct count over``)."""
     new_connections: int | None = Field(default=None, ge=1, le=1_000_000_000)
-    """Rate R, in connections per second, to which the firewall limits new ones by a token bucket (``limit rate
+    """Rate R, in connections per second, to which a token bucket of the firewall limits new connections (``limit rate
     over``)."""
     new_burst: int | None = Field(default=None, ge=1, le=2**32 - 1)
-    """Connections that the full bucket holds, B. Default: a hundredth of ``new_connections``. N connections pass if,
-    and only if, they come at a rate of at most R N / (N - B)."""
+    """Number B of connections that the full bucket holds. Default: a hundredth of ``new_connections``. N connections
+    pass if and only if they come at a rate of at most R N / (N - B)."""
     udp_timeout: DurationOption | None = Field(default=None, ge=1.0)
     """Time after which an idle UDP connection is forgotten, in whole seconds. Default: the node's setting."""
 
@@ -106,7 +106,7 @@ class ConntrackOptions(FileModel):
             return
 
         entrance = match({"meta": {"key": "iifname"}}, {"set": list(interfaces)})
-        # Not "ct state new", which is all frames of a connection that nobody has answered yet.
+        # Not "ct state new", which matches all frames of a connection that nobody has answered yet.
         first = (entrance, match({"ct": {"key": "mark"}}, _MARK, "!="))
         drop = {"drop": None}
         if self.firewall is not None:
@@ -192,13 +192,13 @@ class Conntrack(ConnectionTable):
 
     def count(self) -> int:
         """Connections of test traffic in the table."""
-        # The kernel's own count is quick, and no connection of test traffic is missing in it.
+        # The kernel's own count is quick, and includes every connection of test traffic.
         if int(self._setting("count")) == 0:
             return 0
         return int(self._ask("count"))
 
     def forget(self) -> float:
-        """Deletes them, and fills the bucket of new connections; see `ConnectionTable.forget`."""
+        """Deletes the connections, and fills the bucket of new ones; see `ConnectionTable.forget`."""
         seconds = float(self._ask("delete"))
         self._renew()
         return seconds
@@ -224,7 +224,7 @@ class Conntrack(ConnectionTable):
 
 
 def read_conntrack(node: DutNode) -> dict[str, int]:
-    """Connections that failed, from the kernel's counters of all CPUs; empty if it keeps no connections."""
+    """Failed connections, from the kernel's counters of all CPUs; empty if it keeps no connections."""
     header, *lines = node.read_files(_STATISTICS).get(_STATISTICS, "").splitlines() or [""]
     sums = Counter[str]()
     for line in lines:

@@ -20,22 +20,22 @@ class CoreChoice:
     workers: tuple[int, ...]
     """CPUs of its workers: all siblings of each of their cores."""
     numa_node: int
-    """The NUMA node of the workers; of the west card's workers where each card has its own."""
+    """The NUMA node of the workers; if each card has its own workers, that of the west card's."""
     shared: bool
-    """Whether the main thread shares the operating system's core, as there are too few cores."""
+    """Whether the main thread shares the operating system's core because there are too few cores."""
     has_siblings: bool = False
     """Whether both hardware threads of each core are workers."""
     far: tuple[str, ...] = ()
-    """Interfaces that are on another NUMA node, so that each frame of theirs crosses from one to the other."""
+    """Interfaces on another NUMA node, so that each of their frames crosses from one node to the other."""
     of_east: tuple[int, ...] = ()
-    """Those of the workers that poll the east card, as it is on another NUMA node than the west one. The other half
-    polls the west card. Empty: all workers poll both."""
+    """The workers that poll the east card, if that is on a different NUMA node from the west card. The other half polls
+    the west card. Empty: all workers poll both cards."""
     beside: tuple[str, ...] = ()
-    """DUTs of the same path that have the same CPUs, as there are too few of them."""
+    """DUTs of the same path that have the same CPUs because there are too few CPUs."""
 
     @property
     def by_side(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The workers that poll the west card, and those that poll the east one."""
+        """The workers that poll the west card, and the workers that poll the east card."""
         of_west = tuple(cpu for cpu in self.workers if cpu not in self.of_east)
         return of_west, self.of_east or of_west
 
@@ -51,7 +51,7 @@ def choose_cores(cores: Sequence[Core], count: int, numa_node: int, *, where: st
     """Chooses the cores of a DUT's workers on one NUMA node.
 
     The operating system keeps the machine's first core, and the main thread gets the next one on the NUMA node, as in
-    CSIT. If too few cores are left then, the main thread shares the operating system's core.
+    CSIT. If that leaves too few cores, the main thread shares the operating system's core.
     """
     rest = _cores_on(cores, count, numa_node, where)
     shared = len(rest) == count
@@ -104,7 +104,7 @@ def choose_cores_of_both(
 
 
 def _cores_on(cores: Sequence[Core], count: int, numa_node: int, where: str) -> list[Core]:
-    """The cores of a NUMA node, which are as many as are asked for or more, without the operating system's."""
+    """The cores of a NUMA node without the operating system's core; at least as many as requested."""
     rest = [core for core in cores[1:] if core.numa_node == numa_node]
     if len(rest) < count:
         raise NotMeasuredHereError(
@@ -130,7 +130,7 @@ def cores_of_path(
         # A virtio card's interface belongs to a virtio device, whose parent has the file. A virtual interface has none.
         own, of_parent = f"{place}/numa_node", f"{place}/../numa_node"
         texts = node.read_files(own, of_parent)
-        # The file of a device without a NUMA node holds -1.
+        # The file of a device without a NUMA node contains -1.
         return max(0, int(texts.get(own, texts.get(of_parent, "0"))))
 
     west, east = map(numa_node_of, hop.ports)
@@ -151,11 +151,11 @@ def cores_of_path(
 
 
 _COUNTS = (1, 2, 4)
-"""Numbers of cores that suites ask for, as FD.io CSIT's."""
+"""Numbers of cores that suites request, as FD.io CSIT's do."""
 
 
 def core_choices(node: DutNode, hop: Hop) -> Iterator[str]:
-    """The CPUs that programs on a DUT's cards would get, and why; nothing where the kernel keeps the interfaces."""
+    """The CPUs that programs on a DUT's cards would get, and why; nothing if the kernel keeps the interfaces."""
     if not all(map(hop.is_card, hop.ports)):
         return
     for count in _COUNTS:

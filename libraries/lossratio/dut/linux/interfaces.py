@@ -10,7 +10,7 @@ from lossratio.errors import DutError
 from lossratio.nodes import DutNode
 
 Link = Mapping[str, Any]
-"""One interface in the output of ``ip -json -details -statistics address``."""
+"""An interface in the output of ``ip -json -details -statistics address``."""
 MADE = "lr-"
 """Prefix of the names of interfaces that a DUT makes."""
 
@@ -21,7 +21,7 @@ while [ "${p:-0}" -gt 1 ]; do
     p=$(sed -n 's/^PPid:[^0-9]*//p' "/proc/$p/status")
 done
 """
-"""Prints the addresses of the SSH session. sudo clears the variable, so the processes above this one count, too."""
+"""Prints the addresses of the SSH session. sudo clears the variable, so it also looks at the parent processes."""
 
 
 def read_links(node: DutNode, *names: str) -> dict[str, Link]:
@@ -42,13 +42,13 @@ def read_links(node: DutNode, *names: str) -> dict[str, Link]:
 
 
 def is_up(link: Link) -> bool:
-    """Whether an interface was set up, with or without a link."""
+    """Whether an interface was brought up, with or without a link."""
     return "UP" in link["flags"]
 
 
 def has_link(link: Link) -> bool:
-    """Whether an interface and the other end of its link are up, so that the kernel forwards from then on."""
-    # NO-CARRIER is set back once in a second only.
+    """Whether an interface and the other end of its link are up, so that the kernel forwards."""
+    # NO-CARRIER is cleared only once a second.
     return "LOWER_UP" in link["flags"]
 
 
@@ -60,13 +60,13 @@ done
 
 
 def read_routes(node: DutNode, *protocols: str) -> list[dict[str, Any]]:
-    """Routes of the node that have one of these protocols (all if missing), of IPv4 and IPv6, from every table."""
+    """Routes of the node with one of these protocols (None: any), for IPv4 and IPv6, from every table."""
     text = node.run("sh", "-c", _ROUTES, "routes", *(protocols or ("all",)))
     return [route for routes in node.parse_json_lines(text) for route in routes]
 
 
 def check_interfaces(node: DutNode, interfaces: Sequence[str]) -> None:
-    """Checks that the node has these interfaces, and uses none, e.g. for SSH.
+    """Checks that the node has these interfaces, and does not use them, e.g. for SSH.
 
     Raises:
         DutError: If one is missing, busy, or carries the connection to the node.
@@ -102,10 +102,10 @@ def lifelines_among(node: DutNode, interfaces: Sequence[str]) -> Iterator[str]:
 
 
 def check_free(node: DutNode, networks: Sequence[IPv4Network | IPv6Network]) -> None:
-    """Checks that the node has neither an address in these networks nor a route to a part of them.
+    """Checks that the node has neither an address in these networks nor a route to any part of them.
 
     Raises:
-        DutError: If it has one; with the network and the route.
+        DutError: If it has one; the message names the network and the route.
     """
     for route in read_routes(node):
         destination = route["dst"]
@@ -141,9 +141,9 @@ def _above(name: str, links: Mapping[str, Link]) -> list[str]:
 
 
 def _is_on_top(name: str, below: str, links: Mapping[str, Link]) -> bool:
-    # The two ends of a veth have each other as link.
+    # The two ends of a veth name each other as their link.
     is_stacked = links[name].get("link") == below and links[below].get("link") != name
-    # Tunnels have their link in another field.
+    # Tunnels name their link in another field.
     is_tunnel = links[name].get("linkinfo", {}).get("info_data", {}).get("link") == below
     return is_stacked or is_tunnel or links[below].get("master") == name
 

@@ -18,10 +18,10 @@ from lossratio.errors import DutError, NotMeasuredHereError
 from lossratio.units import parse_frame_rate
 
 BURST_SECONDS = 0.02
-"""Seconds of its rate that a policer's bucket holds by default: with less, a sender's stalls lose frames."""
+"""Seconds of its rate that a policer's bucket holds by default: with less, stalls of the sender would cause loss."""
 _NANOSECONDS = 1_000_000_000
 _MOST_CPUS = 8192
-"""The most CPUs that Linux can be built for on any architecture."""
+"""The largest number of CPUs that Linux supports on any architecture."""
 _CPUS = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
 
 
@@ -37,7 +37,7 @@ def _whole_frame_rate(value: Any) -> int | None:
 
 
 def parse_cpus(value: Any) -> tuple[int, ...]:
-    """Reads a list of CPU numbers in Linux's form, such as ``1`` or ``0,2-3``; a tuple stays as it is.
+    """Reads a list of CPU numbers in Linux's form, such as ``1`` or ``0,2-3``; a tuple is returned unchanged.
 
     Raises:
         ValueError: If it is not such a list, or a number is too large.
@@ -58,8 +58,8 @@ class PolicedOptions(DutOptions):
     """The options of a DUT with a policer of frames: a token bucket for each direction."""
 
     police: Annotated[int | None, BeforeValidator(_whole_frame_rate)] = None
-    """The frame rate to which each direction is policed by a token bucket (of Open vSwitch: a meter), e.g. ``50 kfps``.
-    Whole frames per second."""
+    """The frame rate to which a token bucket (in Open vSwitch: a meter) polices each direction, in whole frames per
+    second, e.g. ``50 kfps``."""
     burst: int | None = Field(default=None, ge=1, le=2**32 - 1)
     """Frames that a full bucket of the policer holds. Default: 20 ms of its rate."""
 
@@ -103,8 +103,8 @@ class LinuxOptions(PolicedOptions):
     is_kernel = True
 
     rps_cpus: Annotated[tuple[int, ...], BeforeValidator(parse_cpus)] = ()
-    """CPUs to which arriving frames are handed (receive packet steering), e.g. ``1`` or ``0,2-3``. Default: the node's
-    setting stays. This needs root on the machine, not only in a namespace."""
+    """CPUs that process arriving frames (receive packet steering), e.g. ``1`` or ``0,2-3``. Default: the node's own
+    setting. This needs root on the machine, not only in a namespace."""
 
     @property
     def kernel_cpus(self) -> tuple[int, ...]:
@@ -142,7 +142,7 @@ class LinuxDut(NodeDut[OptionsT_co]):
     """
 
     family: ClassVar[Literal["bridge", "inet"]]
-    """Family of nftables whose forward hook its frames pass."""
+    """The nftables family whose forward hook its frames pass."""
 
     @abstractmethod
     def configure(self, changes: Changes, west_mac: str, east_mac: str) -> None:
@@ -155,7 +155,7 @@ class LinuxDut(NodeDut[OptionsT_co]):
 
     @property
     def queues(self) -> dict[str, str]:
-        """By direction, the interface that drops the frames for which a queue inside the DUT has no room."""
+        """By direction, the interface that drops frames when a queue inside the DUT is full."""
         return {}
 
     @property
@@ -170,7 +170,7 @@ class LinuxDut(NodeDut[OptionsT_co]):
         """Checks that the CPUs of the option ``rps_cpus`` exist.
 
         Raises:
-            NotMeasuredHereError: If the node has not all of them online.
+            NotMeasuredHereError: If not all of them are online on the node.
         """
         online = self.node.read_files(_ONLINE).get(_ONLINE, "0")
         missing = ", ".join(map(str, sorted(set(self.options.rps_cpus) - set(parse_cpus(online)))))
@@ -192,7 +192,7 @@ class LinuxDut(NodeDut[OptionsT_co]):
                 changes.run(*NFT, stdin=portion)
 
     def _steer(self, changes: Changes, interface: str) -> None:
-        """Hands the frames that arrive on an interface to other CPUs (receive packet steering, RPS)."""
+        """Passes the frames that arrive on an interface to other CPUs (receive packet steering, RPS)."""
         files = self.node.read_files("rps_cpus", under=f"/sys/class/net/{interface}/queues")
         where = self.node.name
         if not files:

@@ -1,7 +1,7 @@
 """The nftables tables of a DUT, as JSON for ``nft -j``: policers, rules that only take time, and claims on interfaces.
 
 A claim is a mark in the node's kernel, so that two runs never share an interface: an empty table for each interface.
-The kernel makes it or refuses it in one step, it costs no frame any time, and it exists exactly as long as the set-up.
+The kernel makes it or refuses it in one step, it does not delay frames, and it exists exactly as long as the set-up.
 The interface's alias shows the owner to users.
 """
 
@@ -21,7 +21,7 @@ from lossratio.nodes import DutNode
 
 Command = dict[str, Any]
 NFT = ("nft", "-j", "-f", "-")
-"""The command that takes commands of nftables as its input."""
+"""The command that reads nftables commands from its input."""
 _FORWARD = "forward"
 _TRANSLATE = "translate"
 WALK = "walk"
@@ -41,9 +41,9 @@ class Ruleset:
     entrances: Mapping[str, str]
     """By direction, the interface through which its frames enter the forward hook."""
     policer: tuple[int, int] | None = None
-    """The policer of each direction: frames per second, and those that its full bucket holds."""
+    """The policer of each direction: frames per second, and the frames that its full bucket holds."""
     walked_rules: int = 0
-    """Number of rules that each frame passes, and that match no frame."""
+    """Number of rules that each frame passes and that match no frame."""
     connection_rules: Sequence[tuple[str, Sequence[Command]]] = ()
     """Rules of connections: name of a counter (empty: none) and expressions."""
     translation: Sequence[Command] = ()
@@ -66,15 +66,15 @@ class Ruleset:
         return document([table("create", self.family, self.table), *content, *self._rules()])
 
     def additions(self) -> Iterable[str]:
-        """Inputs that then add the walked rules, in portions that the kernel accepts."""
+        """Inputs that then add the rules that only take time, in portions that the kernel accepts."""
         for first in range(1, self.walked_rules + 1, _PORTION):
             last = min(self.walked_rules, first + _PORTION - 1)
-            # Test traffic has no marks. A mark would have no effect either, as the rules have no verdict.
+            # Test traffic has no marks. Even a mark would have no effect, because the rules have no verdict.
             marks = (match({"meta": {"key": "mark"}}, mark) for mark in range(first, last + 1))
             yield document(self._rule(WALK, mark) for mark in marks)
 
     def renewal(self) -> str:
-        """Input that replaces policers and limits in one step: buckets are full then, and counters zero."""
+        """Input that replaces policers and limits in one step, with full buckets and counters at zero."""
         flush: Command = {"flush": self._named("chain", name=_FORWARD)}
         counters: list[Command] = [
             {"delete": self._named("counter", name=name)} for name in self.counters.values()
@@ -133,7 +133,7 @@ def table(verb: str, family: str, name: str) -> Command:
 
 
 def document(commands: Iterable[Command]) -> str:
-    """Input for ``nft -j -f -``. Either all of its commands take effect, or none does."""
+    """Input for ``nft -j -f -``. Either all its commands take effect, or none does."""
     return json.dumps({"nftables": list(commands)})
 
 
@@ -170,7 +170,7 @@ def take_claim(
     for interface in interfaces:
         if interface in links:
             before = links[interface].get("ifalias", "")
-            # The kernel takes no more characters.
+            # The kernel accepts no more characters.
             changes.set_link(interface, "alias", owner[:255], undo=("alias", before))
 
 
@@ -178,7 +178,7 @@ def check_unclaimed(node: DutNode, interfaces: Sequence[str]) -> None:
     """Checks that no run has set up any of the interfaces.
 
     Raises:
-        DutError: If one has. The message names it, and says how to remove what a dead run left.
+        DutError: If one has. The message names the run, and says how to remove what a dead run left behind.
     """
     taken = claimed(node)
     for interface in interfaces:

@@ -35,10 +35,10 @@ PYTHON = Tool("python3", "python3")
 
 
 def check_tools(node: DutNode, tools: Sequence[Tool]) -> dict[str, str]:
-    """Checks that programs are installed, and returns by program what each says about its version.
+    """Checks that programs are installed, and returns what each one says about its version, by program.
 
     Raises:
-        DutError: If some are missing; with the packages to install.
+        DutError: If some are missing; the message names the packages to install.
     """
     answers = {tool: node.attempt(*tool.ask_version) for tool in tools}
     missing = [tool for tool, answer in answers.items() if answer.exit_status == NOT_FOUND]
@@ -55,10 +55,10 @@ def check_tools(node: DutNode, tools: Sequence[Tool]) -> dict[str, str]:
 
 
 def check_privileges(node: DutNode) -> None:
-    """Checks that the session may change the node's network (CAP_NET_ADMIN), and that the kernel has nftables.
+    """Checks that the session can change the node's network (CAP_NET_ADMIN), and that the kernel has nftables.
 
     Raises:
-        DutError: If it may not, or the kernel has no nftables.
+        DutError: If it cannot, or the kernel has no nftables.
     """
     result = node.attempt("nft", "-j", "list", "tables")
     if result.exit_status != 0:
@@ -70,11 +70,11 @@ def check_privileges(node: DutNode) -> None:
 
 
 LINK_TIMEOUT = 10.0
-"""Seconds in which an interface must have its link after it was brought up."""
+"""Seconds within which an interface must have a link after it was brought up."""
 _POLL = 0.05
 _LOG = logging.getLogger(__name__)
 _PROTOCOLS = ("kernel", "boot")
-"""Protocols of the routes that a DUT depends on: routes of addresses, and of commands."""
+"""Protocols of the routes that a DUT depends on: routes that come with addresses, and routes that commands add."""
 
 # Without counters, and without the elements of named sets, which daemons change all the time.
 _TABLES = """
@@ -90,7 +90,7 @@ for name; do echo "$name $(tc qdisc show dev "$name" | tr '\\n' ';')"; done
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 State = Mapping[str, Mapping[str, Any]]
-"""The state of a node that a DUT depends on: by what it is of (see `_CHANGES`), values by name."""
+"""The state of a node that a DUT depends on: by subject (see `_CHANGES`), values by name."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class NodeDut(Dut[OptionsT_co]):
     """
 
     reflects: ClassVar[bool] = False
-    """Whether it has one interface, and frames leave by the one that they came through."""
+    """Whether it has only one interface, through which frames arrive and leave."""
 
     def __init__(self, session: CommandRunner, hop: Hop, options: OptionsT_co) -> None:
         super().__init__(session, hop, options)
@@ -136,11 +136,11 @@ class NodeDut(Dut[OptionsT_co]):
 
     @property
     def is_addressed(self) -> bool:
-        """Whether frames must be addressed to its own interfaces; otherwise to the opposite neighbours'."""
+        """Whether frames must be addressed to its own interfaces; otherwise, to those of the opposite neighbours."""
         return bool(self.options.is_router)
 
     def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
-        """Its own addresses where frames are addressed to it, otherwise the opposite neighbours' addresses."""
+        """Its own addresses if frames are addressed to it, otherwise those of the opposite neighbours."""
         if self.is_addressed:
             return self.own_macs()
         return DestinationMacs(from_west=east_mac, from_east=west_mac)
@@ -153,7 +153,7 @@ class NodeDut(Dut[OptionsT_co]):
         )
 
     def packets_of_kernel(self) -> dict[str, Any]:
-        """By side, the kernel's counters of its interface as ``ip`` shows them (``rx``, ``tx``)."""
+        """The kernel's counters of its interfaces by side, as ``ip`` shows them (``rx``, ``tx``)."""
         links = read_links(self.node, self.west, self.east)
         return {
             side: links[name]["stats64"]
@@ -162,7 +162,7 @@ class NodeDut(Dut[OptionsT_co]):
 
     @abstractmethod
     def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
-        """Makes the path between the two interfaces, which are up already."""
+        """Makes the path between the two interfaces, which are already up."""
 
     def port_name(self, port: Port) -> str:
         """Name of the Linux interface of a port.
@@ -209,7 +209,7 @@ class NodeDut(Dut[OptionsT_co]):
         check_interfaces(self.node, (self.west, self.east))
 
     def check_kind(self) -> None:
-        """Checks the further needs of this kind."""
+        """Checks what else this kind needs."""
         return
 
     def check_running(self) -> None:
@@ -218,15 +218,15 @@ class NodeDut(Dut[OptionsT_co]):
             daemon.check_alive()
 
     def facts(self) -> dict[str, Any]:
-        """The further facts of this kind for its description."""
+        """Further facts of this kind, for its description."""
         return {}
 
     def check(self) -> None:
-        """Checks programs, privileges and interfaces. If this DUT is set up already, it is verified instead.
+        """Checks programs, privileges and interfaces. If this DUT is already set up, it is verified instead.
 
         Raises:
             DutError: If it cannot be set up, or is not as it was set up.
-            NotMeasuredHereError: If the node lacks CPUs or cores that the options ask for.
+            NotMeasuredHereError: If the node lacks CPUs or cores that the options request.
             NodeError: If the node cannot be reached.
         """
         if self._present is not None:
@@ -247,8 +247,8 @@ class NodeDut(Dut[OptionsT_co]):
         """Sets up the path; see `Dut.set_up`.
 
         Raises:
-            DutError: If it cannot be set up, or is set up for other neighbours. Changes until then
-                are undone; the message says if one could not be.
+            DutError: If it cannot be set up, or is set up for other neighbours. Changes until then are undone; the
+                message says if that failed.
             LinkError: If a link does not come up, because of its other end or the cable.
             NodeError: If the node cannot be reached.
         """
@@ -282,7 +282,7 @@ class NodeDut(Dut[OptionsT_co]):
             state = _read_state(self.node, names, changes.settings)
             self._present = SetUp(changes, neighbours, names, boot_id(self.node), state)
         except BaseException as cause:
-            # A test's timeout or an interrupt must not leave half a set-up behind.
+            # The timeout of a test or an interrupt must not leave half a set-up behind.
             try:
                 self.tear_down()
             except LossRatioError as left:
@@ -294,24 +294,24 @@ class NodeDut(Dut[OptionsT_co]):
             raise
 
     def depend_on_host_routes(self, interface: str, count: int) -> None:
-        """Adds routes to single hosts to the state that must not change. They were added since the set-up."""
+        """Makes the routes to single hosts that were added after the set-up part of the state that must not change."""
         state = self.present.state
         counts = {**state["host routes"], interface: state["host routes"].get(interface, 0) + count}
         self._present = replace(self.present, state={**state, "host routes": counts})
 
     def take_state(self) -> None:
-        """Makes the present state of the node the one that must not change; call it after a restart."""
+        """Makes the node's present state the state that must not change; call it after a restart."""
         state = _read_state(self.node, self.present.interfaces, self.present.changes.settings)
         self._present = replace(self.present, state=state)
 
     def quieten(self, changes: Changes) -> None:
-        """Keeps the kernel from sending frames of its own, and lets the interfaces take frames to any address."""
+        """Keeps the kernel from sending its own frames, and has the interfaces accept frames to any address."""
         links = read_links(self.node, *self.kernel_interfaces)
         for name in self.kernel_interfaces:
-            # With IPv6 the kernel would send frames of its own during a trial.
+            # With IPv6, the kernel would send its own frames during a trial.
             changes.write(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6", "1", optional=True)
             if "PROMISC" not in links[name]["flags"]:
-                # Programs switch it on, and some do not switch it off again.
+                # Programs switch it on, and some of them do not switch it off again.
                 changes.set_link(name, "promisc", "on", undo=("promisc", "off"))
 
     def verify(self) -> None:
@@ -348,8 +348,8 @@ class NodeDut(Dut[OptionsT_co]):
         """Restores the earlier state; see `Dut.tear_down`.
 
         Raises:
-            DutError: If a part of the state could not be restored. Of a node that was rebooted
-                meanwhile, nothing is left to restore.
+            DutError: If a part of the state could not be restored. After a reboot of the node, there is nothing left to
+                restore.
             NodeError: If the node cannot be reached. The next call continues where this one
                 stopped.
         """
@@ -377,7 +377,7 @@ class NodeDut(Dut[OptionsT_co]):
 
     @property
     def interfaces(self) -> tuple[str, ...]:
-        """All of its interfaces that the kernel has."""
+        """All its interfaces that the kernel has."""
         return (*self.kernel_interfaces, *self.made_interfaces)
 
     @property
@@ -409,14 +409,14 @@ class NodeDut(Dut[OptionsT_co]):
 
 
 class _Sentences(NamedTuple):
-    """What is said of a value: of its name, the value before, and the value now. Empty: it may be so."""
+    """The sentences about a value, from its name, its earlier value and its present one. Empty: this is allowed."""
 
     gone: str
     added: str
     changed: str
 
     def about(self, name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-        """What is said of a value with this name; empty: nothing."""
+        """The sentence about a value with this name; empty: there is none."""
         if name not in now:
             sentence = self.gone
         elif name not in before:
@@ -430,7 +430,7 @@ class _Sentences(NamedTuple):
 
 
 _HOST_ROUTES = "interface {0} had {1} routes to single hosts, and has {2}"
-# Table: what is said of a value that has gone, was added, or has changed. Empty: it may.
+# Table: the sentences for values that have gone, were added, or have changed. Empty: this is allowed.
 _CHANGES: Mapping[str, _Sentences] = {
     "interfaces": _Sentences(
         "interface {0} no longer exists, or was set down", "", "interface {0} is no longer in {1}"
@@ -449,7 +449,7 @@ _CHANGES: Mapping[str, _Sentences] = {
 
 
 def _read_state(node: DutNode, interfaces: Sequence[str], settings: Iterable[str]) -> State:
-    # Only these protocols: there may be very many host routes, which are counted instead.
+    # Only these protocols, because there may be very many host routes; these are counted instead.
     routes = read_routes(node, *_PROTOCOLS)
     queues = dict(
         line.split(" ", 1)
@@ -460,7 +460,7 @@ def _read_state(node: DutNode, interfaces: Sequence[str], settings: Iterable[str
     paths = tuple(settings)
     texts = node.read_files(*paths) if paths else {}
 
-    # Last of all: an interface that goes away meanwhile is one that does not exist, not one that has changed.
+    # This comes last, so that an interface that disappears in the meantime counts as missing, not as changed.
     links = read_links(node)
     up = [name for name in interfaces if name in links and is_up(links[name])]
     bridged = [name for name, link in links.items() if link.get("master") in interfaces]
@@ -478,7 +478,7 @@ def _read_state(node: DutNode, interfaces: Sequence[str], settings: Iterable[str
 
 
 def _ways(links: Mapping[str, Link], queues: Mapping[str, str]) -> dict[str, str]:
-    """What decides on the way of frames through each interface."""
+    """What determines the way of frames through each interface."""
     ways = {}
     for name, link in links.items():
         program = link.get("xdp", {}).get("prog", {})
@@ -497,7 +497,7 @@ def _in_words(route: Mapping[str, Any]) -> str:
 
 
 def _nftables(node: DutNode, own: Container[str]) -> dict[str, str]:
-    """Digests of the nftables tables: all that lossratio did not make, and its own ones of this DUT."""
+    """Digests of the nftables tables: all tables that lossratio did not make, and its own tables for this DUT."""
     digests = {}
     for line in node.run("sh", "-c", _TABLES).splitlines():
         family, name, digest = line.split()[:3]
@@ -512,9 +512,10 @@ def boot_id(node: DutNode) -> str:
 
 
 def _differences(before: State, now: State) -> list[str]:
-    """What is said of the differences of two states, in the order of the table; not what follows from another one."""
+    """The sentences about the differences of two states, in the order of the table, without mere consequences."""
     gone = before["interfaces"].keys() - now["interfaces"].keys()
-    # A bridge without an address of its own has that of a port. Another port's follows when this one leaves.
+    # A bridge without its own address has the address of a port, and takes another port's address when that port
+    # leaves.
     left = {
         master
         for name, master in before["interfaces"].items()
@@ -528,7 +529,7 @@ def _differences(before: State, now: State) -> list[str]:
         if what == "ways":
             names = [name for name in names if name not in addresses]
         elif what == "settings":
-            # The settings of an interface go with it.
+            # The settings of an interface disappear with it.
             names = [name for name in names if gone.isdisjoint(name.split("/"))]
         said += [sentences.about(name, before[what], now[what]) for name in names]
 

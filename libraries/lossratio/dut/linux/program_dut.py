@@ -20,7 +20,7 @@ from lossratio.topology import Port
 
 _DEVICES = "/sys/bus/pci/devices"
 BIFURCATED = ("mlx4_core", "mlx5_core")
-"""Drivers whose cards are used by programs and by the kernel together."""
+"""Drivers whose cards a program and the kernel can use at the same time."""
 _MEBI = 1024
 
 
@@ -61,9 +61,9 @@ class ProgramDut(NodeDut[OptionsT_co]):
     """
 
     socket_settle_time: ClassVar[float] = 0.1
-    """Seconds that frames may wait in front of it on interfaces of the kernel."""
+    """Seconds that frames may wait in front of it on kernel interfaces."""
     places_queues: ClassVar[bool] = False
-    """Whether it can have the receive queues of each card on workers of that card's NUMA node."""
+    """Whether workers on each card's NUMA node can have that card's receive queues."""
 
     @abstractmethod
     def launch(
@@ -71,7 +71,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
     ) -> list[Daemon]:
         """Starts and configures the program, with all its files in a directory on the node.
 
-        It returns the programs that must run until the tear-down. The MAC addresses are the neighbours'.
+        It returns the programs that must run until the tear-down. The MAC addresses are those of the neighbours.
         """
 
     @property
@@ -91,7 +91,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
 
     @property
     def running(self) -> Daemon:
-        """Its first program, which runs."""
+        """The first of its programs, which must be running."""
         _ = self.present
         self.check_running()
         return self.daemons[0]
@@ -105,7 +105,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
 
     @property
     def program_files(self) -> tuple[str, ...]:
-        """The files with the ids of its programs."""
+        """The files with the process ids of its programs."""
         return tuple(daemon.program.pid for daemon in self.daemons)
 
     @property
@@ -120,7 +120,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
 
     @property
     def kernel_interfaces(self) -> tuple[str, ...]:
-        """Both interfaces, or none where cards are taken from the kernel."""
+        """Both interfaces, or none if cards are taken from the kernel."""
         if self.uses_cards:
             return ()
         return (self.west, self.east)
@@ -151,7 +151,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
         self._choose_cores()
 
     def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
-        """Takes the cards, keeps the kernel quiet on its interfaces, and starts the program."""
+        """Takes the cards, silences the kernel on its interfaces, and starts the program."""
         self.daemons = []
         self.quieten(changes)
         cores = self._choose_cores()
@@ -226,11 +226,11 @@ class ProgramDut(NodeDut[OptionsT_co]):
 
     @property
     def polls(self) -> bool:
-        """Whether its workers keep their CPUs busy without end, so that no other DUT can have these."""
+        """Whether its workers always keep their CPUs busy, so that no other DUT can use these CPUs."""
         return True
 
     def _choose_cores(self) -> CoreChoice:
-        """Chooses cores that no DUT before it in the chain has, on the same machine."""
+        """Chooses cores that no earlier DUT of the chain has on the same machine."""
         before = self.chain[: self.chain.index(self)]
         same = [
             dut
@@ -266,9 +266,9 @@ class ProgramDut(NodeDut[OptionsT_co]):
 
 
 def detach_afterwards(changes: Changes, node: DutNode, interfaces: Sequence[str]) -> None:
-    """Records that interfaces have no XDP program once all changes after this call have been undone.
+    """Has the undo detach XDP programs from interfaces, once all changes after this call have been undone.
 
-    Libraries for AF_XDP attach one, which a program that is killed may leave behind.
+    AF_XDP libraries attach an XDP program, which a killed program may leave behind.
 
     Raises:
         DutError: If there are no interfaces, or one has an XDP program already.
@@ -292,9 +292,9 @@ def detach_afterwards(changes: Changes, node: DutNode, interfaces: Sequence[str]
 
 
 def card_driver(driver: str | None, uio_driver: str | None) -> str:
-    """The driver that a card is bound to for a program, by the interface's driver in the topology file and the node's.
+    """The driver that a card is bound to for a program, from the drivers of interface and node in the topology file.
 
-    The interface's may also be the kernel's own driver.
+    The interface's driver may also be the kernel's own.
     """
     if driver is not None and driver in BIFURCATED:
         return driver
@@ -327,7 +327,7 @@ def check_hugepages(node: DutNode, megabytes: int) -> None:
     """Checks that enough memory in hugepages is free; a megabyte has 2^20 bytes.
 
     Raises:
-        DutError: If less is free; with the command that reserves it.
+        DutError: If less is free; the message has the command that reserves it.
     """
     fields = dict(re.findall(r"^(\w+):\s*(\d+)", node.run("cat", "/proc/meminfo"), re.MULTILINE))
     size = int(fields.get("Hugepagesize", "0"))
@@ -370,7 +370,7 @@ def pci_facts(node: DutNode, address: str) -> dict[str, Any]:
     return {"driver": bound_driver(node, address), **values}
 
 
-# A driver makes its interface anew: down, and with another name until udev has renamed it.
+# A driver makes its interface anew: it is down, and has another name until udev has renamed it.
 _PUT_BACK = (
     INTERFACES_OF_CARD
     + r"""
@@ -388,12 +388,12 @@ fi
 ip link set dev "$name" mtu "$mtu" "$state"
 """
 )
-"""Gives the interface of a card its name, MTU and state again, once the card's driver has it."""
+"""Restores name, MTU and state of a card's interface, once the card is back at its driver."""
 _IFF_UP = 0x1
 
 
 def _put_interfaces_back(changes: Changes, node: DutNode, address: str) -> None:
-    """Has the undo give the interfaces of a card what they have now and lose with their driver."""
+    """Has the undo restore what the interfaces of a card lose with their driver."""
     for name in pci_interfaces(node, address):
         directory = f"/sys/class/net/{name}"
         texts = node.read_files(f"{directory}/flags", f"{directory}/mtu")
@@ -407,8 +407,8 @@ def _put_interfaces_back(changes: Changes, node: DutNode, address: str) -> None:
 def bind(changes: Changes, node: DutNode, address: str, driver: str) -> None:
     """Binds a card to a driver. The undo binds it to its present driver again.
 
-    Its interface gets its name, MTU and state back. Settings of the driver, such as sizes of rings, do not come back.
-    The address is the card's PCI address, e.g. ``0000:3b:00.0``.
+    Its interface then gets its name, MTU and state back. Settings of the driver, such as sizes of rings, do not come
+    back. The address is the card's PCI address, e.g. ``0000:3b:00.0``.
 
     Raises:
         DutError: If the card did not go to the driver.

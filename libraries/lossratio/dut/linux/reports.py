@@ -68,7 +68,7 @@ def describe_node(
     }
 
 
-# Of all interfaces in one way to the node.
+# For all interfaces in one round trip to the node.
 _ASK_ETHTOOL = (
     'for name; do ethtool -i "$name"; echo =; done; echo "["; '
     'for name; do ethtool --json -k "$name" || exit; echo ,; done; echo "[]]"'
@@ -76,7 +76,7 @@ _ASK_ETHTOOL = (
 
 
 def interface_facts(node: DutNode, links: Sequence[Link]) -> dict[str, dict[str, Any]]:
-    """Addresses, size, driver, queues, offloads, steering and location of interfaces, by their names."""
+    """Addresses, MTU, driver, queues, offloads, steering and location of interfaces, by their names."""
     names = [link["ifname"] for link in links]
     *drivers, features = node.run("sh", "-c", _ASK_ETHTOOL, "ethtool", *names).split("=\n")
     queues = range(max((link.get("num_rx_queues", 1) for link in links), default=0))
@@ -138,7 +138,7 @@ def read_softnet(node: DutNode) -> dict[str, dict[str, int]]:
     """The kernel's counters of arriving frames: counts by name, by the name of the CPU, such as ``cpu0``.
 
     They are for all interfaces of the machine, in all namespaces. CPUs that are offline have no line. Kernels before
-    5.10 do not write the CPU's number; then it is the number of the line.
+    5.10 do not write the number of the CPU; the number of the line is used instead.
     """
     counts: dict[str, dict[str, int]] = {}
     for index, line in enumerate(node.read_files(_FILE).get(_FILE, "").splitlines()):
@@ -153,11 +153,12 @@ def read_softnet(node: DutNode) -> dict[str, dict[str, int]]:
 _STAT = "/proc/stat"
 _SOFTIRQ = 6
 _TIMES = 8
-"""Columns of a CPU's times: user, nice, system, idle, iowait, irq, softirq, steal. Later ones are in user already."""
+"""Columns of a CPU's times: user, nice, system, idle, iowait, irq, softirq, steal. Later columns are already included
+in user."""
 
 
 def read_cpu_times(node: DutNode) -> dict[str, dict[str, int]]:
-    """The time of each CPU so far, by its name, in the kernel's ticks: all of it, and that in soft interrupts."""
+    """The time of each CPU so far, by its name, in the kernel's ticks: total, and in soft interrupts."""
     times = {}
     for line in node.read_files(_STAT).get(_STAT, "").splitlines():
         name, *columns = line.split()
@@ -168,18 +169,18 @@ def read_cpu_times(node: DutNode) -> dict[str, dict[str, int]]:
 
 
 _DRIVER_QUEUE = re.compile(r"rx(?:_queue_|-|_)?(\d+)[._](?:packets|xdp_packets)")
-"""Names of receive queues' frames among the counters of drivers: of veth and ice, i40e, and mlx5."""
+"""How drivers name the counters of frames by receive queue: veth and ice, i40e, and mlx5."""
 
 
 def _queues(interfaces: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The frames of each receive queue, of the interfaces whose drivers count them."""
+    """The frames of each receive queue, for interfaces whose drivers count them."""
     for interface, counts in interfaces.items():
         frames: dict[int, int] = {}
         for name, count in counts["driver"].items():
             if queue := _DRIVER_QUEUE.fullmatch(name):
                 number = int(queue[1])
                 frames[number] = max(frames.get(number, 0), count)
-        # A veth counts the frames of XDP programs only, and has zeros without one.
+        # A veth only counts the frames of XDP programs; without such a program, it counts zeros.
         if any(frames.values()):
             yield from (
                 {"interface": interface, "queue": number, "frames": count}
@@ -202,13 +203,12 @@ cd / && rm -rf -- "$1"
 
 @contextmanager
 def linux_telemetry(node: DutNode, interfaces: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Counts on a node inside the ``with`` block, after which the report that it gives has the counts.
+    """Counts on a node inside the ``with`` block; after the block, the yielded report has the counts.
 
     These are ``interfaces`` (by name, the counters of ``ip -statistics`` and ``ethtool -S``), ``softnet`` (by CPU, for
-    the whole machine), ``cpu_times`` (likewise, ticks), ``conntrack`` (connections
-    that failed), ``perf`` (all CPUs; the reason where perf is missing or not
-    allowed), ``statistics`` (the numbers of ``softnet`` with their units), ``cpus`` and ``queues`` (see
-    `lossratio.dut.Dut.telemetry`).
+    the whole machine), ``cpu_times`` (likewise, ticks), ``conntrack`` (connections that failed), ``perf`` (all CPUs; or
+    why perf is missing or not allowed), ``statistics`` (the numbers of ``softnet`` with their units), ``cpus`` and
+    ``queues`` (see `lossratio.dut.Dut.telemetry`).
     """
     report: dict[str, Any] = {}
     perf = _start_perf(node)
@@ -288,7 +288,7 @@ def _start_perf(node: DutNode) -> BackgroundProgram | None:
     if made.exit_status != 0:
         return None
     directory = made.stdout.strip()
-    # Without a program of its own to watch, it counts until a signal or its timeout (milliseconds) ends it.
+    # Without a program to watch, it counts until a signal or its timeout (milliseconds) ends it.
     options = ("--all-cpus", "--json", "--output", "perf.json", "--event", _PERF_EVENTS)
     command = ("perf", "stat", *options, "--timeout", str(1000 * _LONGEST))
     perf = BackgroundProgram(f"{directory}/perf.", directory, command)

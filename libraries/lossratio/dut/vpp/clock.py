@@ -1,9 +1,8 @@
-"""The clock of VPP's policers, and the CPU's own, which it must agree with.
+"""The clock of VPP's policers, and the CPU's own clock, which it must agree with.
 
-A policer counts the CPU's time stamps, and VPP measures how many of them there are in a second only once: for a
-millisecond, when it starts. Where another program gets the CPU in that millisecond, the policers' rate is wrong as
-long as that VPP runs: by up to 9 % in 3 of 18 starts beside programs on the same CPU. VPP corrects its other clocks,
-not this one.
+A policer counts the CPU's time stamps, and VPP measures only once how many of them make a second: for a millisecond,
+when it starts. If another program gets the CPU in that millisecond, the policers' rate is wrong as long as this VPP
+runs: by up to 9 % in 3 of 18 starts beside programs on the same CPU. VPP corrects its other clocks, not this one.
 """
 
 import re
@@ -46,7 +45,7 @@ def parse_clock(text: str) -> list[ClockReading]:
 
 
 def stamps_per_second(before: Sequence[ClockReading], after: Sequence[ClockReading]) -> float:
-    """Time stamps of the CPU in a second, by readings and others a while later: those whose stamps came least late."""
+    """The CPU's time stamps per second, from the least delayed reading of each of two groups."""
     rough = (after[-1].stamp - before[0].stamp) / (after[-1].seconds - before[0].seconds)
     first, last = (
         min(readings, key=lambda one: one.stamp - rough * one.seconds)
@@ -56,7 +55,7 @@ def stamps_per_second(before: Sequence[ClockReading], after: Sequence[ClockReadi
 
 
 def policers_stamps_per_second(text: str, kilobits: int) -> float | None:
-    """Time stamps in a second as a policer has them, from the output of ``show policer name``; None: not printed."""
+    """A policer's value for time stamps per second, from the output of ``show policer name``; None: not printed."""
     found = _TOKENS.search(text)
     if found is None or not int(found["tokens"]):
         return None
@@ -66,20 +65,20 @@ def policers_stamps_per_second(text: str, kilobits: int) -> float | None:
 
 @dataclass(frozen=True)
 class PolicerClock:
-    """The clock of VPP's policers beside the CPU's own."""
+    """The clock of VPP's policers, compared with the CPU's own."""
 
     policers_hz: float
-    """Time stamps in a second, as the policers have it."""
+    """Time stamps per second that the policers assume."""
     measured_hz: float
-    """Time stamps in a second, as measured."""
+    """Time stamps per second, as measured."""
 
     @property
     def excess(self) -> float:
-        """How much more the policers pass than they are asked to, as a share."""
+        """How much more the policers pass than they should, as a share."""
         return self.measured_hz / self.policers_hz - 1.0
 
     def check(self, where: str, cpu: int) -> None:
-        """Checks that policers pass what they are asked to.
+        """Checks that policers pass what they should.
 
         Args:
             where: Name of the node, for the error.

@@ -33,7 +33,7 @@ class VppOptions(Feature):
     own_options: ClassVar[frozenset[str]] = frozenset()
     """The options of VPP, and of lossratio's own features."""
     unusable: ClassVar[tuple[str, ...]] = ()
-    """What is wrong with features of other packages, which cannot be used therefore."""
+    """What is wrong with features of other packages that cannot be used."""
 
     home: Annotated[str, Role.TESTED] = Field(
         default_factory=lambda: os.environ.get(HOME_VARIABLE, "/usr")
@@ -57,7 +57,7 @@ class VppOptions(Feature):
 
     @model_serializer(mode="wrap")
     def _without_what_others_added(self, serialize: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
-        """Leaves out added options that are as by default: results do not depend on what else is installed."""
+        """Leaves out added options with default values, so that results do not depend on what else is installed."""
         written: dict[str, Any] = serialize(self)
         given = {option for feature in self.features for option in feature.model_fields}
         return {
@@ -89,12 +89,12 @@ class VppOptions(Feature):
         return any(True for kind in self.features for _ in kind.programs(self, ""))
 
     def inner_ports(self, *links: VppPort) -> Ports:
-        """The ports that forward: those of the links, or of what features make upon them."""
+        """The ports that forward: those of the links, or interfaces that features make on them."""
         west, east = (self._made_upon(link)[0] for link in links)
         return west, east
 
     def forwarding_pairs(self, ports: Ports) -> tuple[Ports, ...]:
-        """The pairs of ports that forward to each other: one, or one before and one behind a process."""
+        """The pairs of ports that forward to each other: one pair, or one in front of a process and one behind it."""
         return next(
             (pairs for kind in self.features if (pairs := kind.pairs(self, ports)) is not None),
             (ports,),
@@ -113,7 +113,7 @@ class VppOptions(Feature):
             yield from feature.commands(self, ports)
 
     def entries_command(self, ports: Ports, count: int) -> Command | None:
-        """The command that adds routes or entries which do not concern test traffic; None: there is not a table."""
+        """The command that adds routes or entries that do not concern test traffic; None: there is no table."""
         lines = []
         if self.forwarding == "l2bd":
             interface = self.inner_ports(*ports)[0].interface
@@ -179,9 +179,9 @@ class VppOptions(Feature):
 
 
 def with_features(options: type[VppOptions]) -> type[VppOptions]:
-    """The options of VPP with those of all features: lossratio's own, and those that other packages add.
+    """The options of VPP with those of all features, both lossratio's own and those of other packages.
 
-    A feature that cannot be used is left out; who gives an option of it learns why.
+    A feature that cannot be used is left out; whoever gives one of its options gets the reason.
     """
     return _with_features(options, FEATURES.added())
 
@@ -216,7 +216,7 @@ def _with_features(options: type[VppOptions], added: tuple[EntryPoint, ...]) -> 
 
 
 def _usable_feature(name: str, owners: Mapping[str, str]) -> type[Feature]:
-    """A feature of another package. DutError says what makes it unfit; `owners` are those of options so far."""
+    """A feature of another package. DutError says what makes it unfit; `owners` are the options' owners so far."""
     kind = FEATURES.load_class(name, Feature)
     entry = FEATURES.find(name)
     options = kind.own_fields()
@@ -238,7 +238,7 @@ def _usable_feature(name: str, owners: Mapping[str, str]) -> type[Feature]:
 
 
 def vpp_problem(hop: Hop) -> str | None:
-    """The reason why VPP would not have a DUT's cards by the driver of the topology file; None: it would."""
+    """Why VPP could not use a DUT's cards with the driver of the topology file; None: it could."""
     driver = hop.vpp.driver
     kernels = [port for port in hop.ports if not hop.is_card(port)]
     if driver == "dpdk" or not kernels:
@@ -251,7 +251,7 @@ def vpp_problem(hop: Hop) -> str | None:
 
 
 def card_commands(driver: str, card: Card, kernels_name: str, mac: str) -> Iterator[Command]:
-    """The commands that give VPP a card that startup.conf does not give it."""
+    """The commands that give VPP a card that is not in startup.conf."""
     if driver == "rdma":
         queues = f"num-rx-queues {card.queues} rx-queue-size {card.descriptors} tx-queue-size {card.descriptors}"
         yield Command(
@@ -260,7 +260,7 @@ def card_commands(driver: str, card: Card, kernels_name: str, mac: str) -> Itera
         # It would have an address of its own otherwise.
         yield Command(f"set interface mac address {card.name} {mac}")
     elif driver == "avf":
-        # One pair of queues more, as in CSIT: the main thread may send, too.
+        # One more pair of queues, as in CSIT, because the main thread may also send.
         yield Command(
             f"device attach pci/{card.address} driver iavf args request_qpairs={card.queues + 1}"
         )
@@ -271,7 +271,7 @@ def card_commands(driver: str, card: Card, kernels_name: str, mac: str) -> Itera
 
 
 def socket_commands(name: str, mac: str, options: VppOptions) -> Iterator[Command]:
-    """The commands that make an interface of VPP on one of the kernel, by sockets."""
+    """The commands that make a VPP interface on a kernel interface, through sockets."""
     if options.uses_af_xdp:
         queues = f"num-rx-queues {options.queues or 'all'}"
         sizes = f"rx-queue-size {options.frame_queue} tx-queue-size {options.frame_queue}"
@@ -285,15 +285,15 @@ def socket_commands(name: str, mac: str, options: VppOptions) -> Iterator[Comman
     else:
         queues = ""
 
-    # Without hw-addr VPP would choose an address that no neighbour knows.
-    # On an interface without offloads, VPP would announce a header before each frame, but send none, and no
-    # frame would pass. Test frames have their checksums, so they need no offloads.
+    # Without hw-addr, VPP would choose an address that no neighbour knows. On an interface without offloads, VPP would
+    # announce a header before each frame, but send none, and no frame would pass. Test frames have their checksums, so
+    # they need no offloads.
     command = f"create host-interface name {name} hw-addr {mac}{queues} cksum-gso-disable"
     yield Command(command, answer=f"host-{name}")
 
 
 def placement_commands(cards: Iterable[Card]) -> Iterator[Command]:
-    """The commands that have cards polled by the workers that they name."""
+    """The commands that assign cards to the workers that poll them."""
     for card in cards:
         for queue in range(card.queues if card.workers else 0):
             worker = card.workers[queue % len(card.workers)]

@@ -1,4 +1,4 @@
-"""The command line of a running VPP, whose answers alone show success or failure, and what a node has of VPP."""
+"""The command line of a running VPP, whose answers alone show success or failure; and what VPP a node has."""
 
 import re
 import time
@@ -28,7 +28,7 @@ class VppControl:
         return self.node.run(*self._line(command), timeout=seconds).replace("\r", "")
 
     def lines(self, command: str) -> list[str]:
-        """VPP's answer for a result: its first lines, as a tunnel may be an interface, and there may be thousands."""
+        """VPP's answer for a result: only its first lines, because each of thousands of tunnels may be an interface."""
         lines = self.ask(command).splitlines()
         left = len(lines) - _MOST_LINES
         if left <= 0:
@@ -45,7 +45,7 @@ class VppControl:
         Raises:
             DutError: If VPP refuses the command, or does not answer in time.
         """
-        # VPP waits for its workers at many lines, and they may share their CPUs with others.
+        # VPP waits for its workers at many lines, and these may share their CPUs with other programs.
         seconds = max(command.seconds, _LINE_SECONDS * command.text.count("\n"))
         text = command.text
         if command.is_secret:
@@ -86,7 +86,7 @@ class VppControl:
         return re.search(shown.pattern, self.ask(shown.command)) is not None
 
     def check(self, shown: Collection[Shown]) -> dict[str, str]:
-        """Checks what VPP shows, and returns by command what it showed, in words.
+        """Checks what VPP shows, and returns it in words, by command.
 
         Raises:
             DutError: If VPP does not show something in time; with its last answer.
@@ -112,8 +112,8 @@ _LINE_SECONDS = 0.1
 _POLL = 0.2
 _KEY = re.compile(r"[0-9A-Fa-f]{16,}|[A-Za-z0-9+/]{40,}=?")
 _LONGEST_ANSWER = 500
-# The node removes the file by itself: nobody else may be left to do it. A controller that was killed may have sent a
-# part of it, and nobody reads what is written then.
+# The node removes the file by itself, because the controller may be gone by then. A killed controller may have sent a
+# part of the file, and nobody reads that part.
 _SECRETLY = """
 umask 077
 file=$1 size=$2
@@ -133,10 +133,10 @@ _PLUGINS = (
 def check_installed(
     node: DutNode, program: str, options: VppOptions, drivers: dict[str, Needs]
 ) -> None:
-    """Checks that the VPP of a node has what features need, and what drives its interfaces, by what asks for it.
+    """Checks that a node's VPP has what its features and the drivers of its interfaces need.
 
     Raises:
-        DutError: If VPP is too old, or a plugin is missing; with what needs it.
+        DutError: If VPP is too old, or a plugin is missing; the message says what needs it.
     """
     needed = {feature.given(options)[0]: feature.needs for feature in options.features} | drivers
     if not any(needs.plugins or needs.version for needs in needed.values()):

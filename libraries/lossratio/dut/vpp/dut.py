@@ -1,4 +1,4 @@
-"""FD.io VPP, by its command line, between two interfaces: a cross-connect, bridge or router, or the end of tunnels."""
+"""FD.io VPP between two interfaces, controlled by its command line: a cross-connect, bridge, router or tunnel end."""
 
 import secrets
 import time
@@ -44,24 +44,24 @@ from lossratio.nodes import CommandRunner
 from lossratio.topology import Hop
 
 PROCESS = Tool("dpdk-testpmd", "dpdk-dev", None, "testpmd of DPDK")
-"""The program that frames go through in the place of a container or a virtual machine."""
+"""The program that frames go through in place of a container or a virtual machine."""
 _UNSHARE = Tool("unshare", "util-linux")
 _CONTAINER = ("unshare", "--mount", "--net", "--ipc", "--uts")
-"""Runs a program in namespaces of its own, which end with it."""
+"""Runs a program in its own namespaces, which end with it."""
 _REPORTS_SECONDS = 3.0
-"""Seconds in which VPP has reported its multicast groups. It checks for new interfaces each second."""
+"""Seconds after which VPP has reported its multicast groups. It checks for new interfaces every second."""
 _POLL = 0.1
 _STARTS = 5
-"""How often VPP is started until the clock of its policers is right."""
+"""The most starts of VPP until the clock of its policers is right."""
 _PRIORITY = 5
-"""Its priority where it sleeps: before ordinary programs, and behind senders, which may share its CPUs."""
+"""Its priority if it sleeps: above ordinary programs, and below senders, which may share its CPUs."""
 _PLUGINS = {"driver: dpdk": "dpdk", "driver: rdma": "rdma", "sockets=af_xdp": "af_xdp"}
-"""The plugins that drive interfaces, by what asks for them."""
+"""The plugins that drive interfaces, by what needs them."""
 _SHOWN_ON_TRIALS = ("show runtime", "show errors", "show interface", "show hardware-interfaces")
 
 
 class Vpp(ProgramDut[VppOptions]):
-    """FD.io VPP, with files of its own."""
+    """FD.io VPP, with its own files."""
 
     kind = "vpp"
     options_type = VppOptions
@@ -114,14 +114,14 @@ class Vpp(ProgramDut[VppOptions]):
 
     @property
     def polls(self) -> bool:
-        """Whether its workers poll without end; by packet sockets they sleep until frames come."""
+        """Whether its workers poll continuously; with packet sockets, they sleep until frames come."""
         return self.uses_cards or self.options.uses_af_xdp
 
     def check_ports(self) -> None:
-        """Checks the interfaces; with cards, also that they go with VPP's driver.
+        """Checks the interfaces; with cards, also that they work with VPP's driver.
 
         Raises:
-            DutError: If a card does not go with the driver, or an interface cannot be used.
+            DutError: If a card does not work with the driver, or an interface cannot be used.
         """
         problem = vpp_problem(self.hop)
         if problem is not None:
@@ -184,7 +184,7 @@ class Vpp(ProgramDut[VppOptions]):
             check_free(self.node, [port.routed(self.options.ip_version).network for port in ports])
 
     def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
-        """Starts VPP, again where the clock of its policers is wrong: another start may be luckier."""
+        """Starts VPP, and restarts it if the clock of its policers is wrong: another start may be luckier."""
         super().build(changes, west_mac, east_mac)
         self._starts = 1
         while True:
@@ -228,7 +228,7 @@ class Vpp(ProgramDut[VppOptions]):
         )
         write_file(changes, configuration, text)
         program = (self.program, "-c", configuration)
-        # A process polls, and may have to share a CPU with it.
+        # A process polls, and may have to share a CPU with VPP.
         goes_first = not self.polls and not options.has_programs
         daemon = Daemon(self.node, directory, "vpp", program, _PRIORITY if goes_first else None)
         control = VppControl(self.node, self.options.home, directory)
@@ -260,7 +260,7 @@ class Vpp(ProgramDut[VppOptions]):
     def _start_programs(
         self, changes: Changes, directory: str, cores: CoreChoice
     ) -> Iterator[Daemon]:
-        """Starts programs that belong to features, on CPUs of their own where there are enough."""
+        """Starts programs that belong to features, on their own CPUs if there are enough."""
         for arguments in (
             line
             for kind in self.options.features
@@ -331,7 +331,7 @@ class Vpp(ProgramDut[VppOptions]):
         )
 
     def _cores_beside(self, cores: CoreChoice, count: int) -> CoreChoice:
-        """CPUs for another program, which are not VPP's where there are enough."""
+        """CPUs for another program; if there are enough, they are not VPP's."""
         try:
             taken = frozenset((cores.main, *cores.workers))
             return cores_of_path(self.node, self.hop, count, halves=False, taken=taken)
@@ -356,7 +356,7 @@ class Vpp(ProgramDut[VppOptions]):
             time.sleep(_POLL)
 
     def _check_clock(self) -> None:
-        """Checks the clock of the policers, if there are any; of a VPP that does not print it, nothing is known."""
+        """Checks the clock of the policers, if there are any, and if this VPP prints it."""
         if self.options.police_kilobits is None:
             return
         control = VppControl(self.node, self.options.home, self.daemons[0].directory)
@@ -368,7 +368,7 @@ class Vpp(ProgramDut[VppOptions]):
 
     @property
     def is_addressed(self) -> bool:
-        """Routers and the ends of tunnels are."""
+        """Only routers and the ends of tunnels are."""
         return self.options.is_addressed
 
     def facts(self) -> dict[str, Any]:
@@ -393,7 +393,7 @@ class Vpp(ProgramDut[VppOptions]):
     def read_counters(self) -> DutCounters:
         """Reads VPP's counters of its interfaces, and the kernel's counters of interfaces of the kernel.
 
-        The difference of both is the number of frames for which the rings between them had no room. VPP counts the
+        The difference between them is the number of frames for which the rings in between had no room. VPP counts the
         reasons of its drops for all interfaces together; these counts are in the details.
         """
         control = self._control
@@ -432,7 +432,7 @@ class Vpp(ProgramDut[VppOptions]):
 
     @property
     def connections(self) -> Sessions | None:
-        """The sessions of its NAT, or of SFDP."""
+        """The sessions of its NAT or of SFDP."""
         table = self.options.table
         if table is None:
             return None
@@ -451,7 +451,7 @@ class Vpp(ProgramDut[VppOptions]):
             super().reconfigure(entries)
 
     def reconfigure(self, entries: int) -> None:
-        """Adds routes, or entries of the bridge domain, by a file of commands."""
+        """Adds routes, or entries of the bridge domain, through a file of commands."""
         control = self._control
         command = self.options.entries_command(self._links, entries)
         if command is None:
@@ -461,7 +461,7 @@ class Vpp(ProgramDut[VppOptions]):
 
     @contextmanager
     def telemetry(self) -> Iterator[dict[str, Any]]:
-        """The counters of VPP's graph nodes, besides the reports of the node, and what its features prove then."""
+        """The counters of VPP's graph nodes, besides the reports of the node, and the proofs of its features."""
         control = self._control
         for command in (
             "clear runtime",
@@ -490,7 +490,7 @@ class Vpp(ProgramDut[VppOptions]):
         )
 
     def probes(self) -> Sequence[str]:
-        """Bundles of VPP's performance monitor, as far as it has them here."""
+        """The bundles of VPP's performance monitor that are available here."""
         answer = self._control.ask("show perfmon bundle")
         return [f"perfmon {bundle}" for bundle in reports.parse_bundles(answer)]
 

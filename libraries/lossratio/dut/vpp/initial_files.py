@@ -1,4 +1,4 @@
-"""Runs on a node: writes the initial file system of a virtual machine, of the node's own programs and kernel modules.
+"""Runs on a node: writes the initial file system of a virtual machine from the node's own programs and kernel modules.
 
 It needs bare Python 3.8 or later. Its arguments are the path of the archive and that of the kernel. Its standard input
 is JSON::
@@ -11,8 +11,8 @@ is JSON::
         "texts": {"init": "..."}
     }
 
-Programs are found in the path. They are copied with the libraries that they load, and so are files, which are patterns.
-Only those of ``if_any`` may fit no file. Texts are files by name.
+Programs are found in the path. Programs and files, which are patterns, are copied with the libraries that they load.
+Only the patterns of ``if_any`` may match no file. Texts are files by name.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Archive:
         self._names: set[str] = set()
 
     def add(self, name: str, mode: int, content: bytes = b"") -> None:
-        """Adds an entry, and the directories that it is in, once."""
+        """Adds an entry and the directories that contain it, each of them once."""
         if name in self._names:
             return
         self._names.add(name)
@@ -88,7 +88,7 @@ def found(program: str) -> str:
 
 
 def matching(pattern: str) -> list[str]:
-    """The files of a pattern, of which there must be one."""
+    """The files that match a pattern; there must be at least one."""
     paths = sorted(glob.glob(pattern))
     if not paths:
         sys.exit(f"the virtual machine needs {pattern}, which is missing")
@@ -110,7 +110,7 @@ def libraries(path: str) -> Iterator[str]:
 
 
 def module_files(kernel: str, module: str) -> Iterator[str]:
-    """The files of a kernel module and of those that it needs, in the order of loading."""
+    """The files of a kernel module and the modules that it needs, in the order of loading."""
     root = os.path.dirname(os.path.dirname(kernel))
     version = os.path.basename(kernel).partition("-")[2]
     place = ("--dirname", root, "--set-version", version)

@@ -14,7 +14,7 @@ _NOT_DROPPED = ("info",)
 
 
 def parse_interfaces(text: str) -> dict[str, dict[str, int]]:
-    """Counts of each interface by name, e.g. ``rx packets``, from the output of ``show interface``; not the zeros."""
+    """Counts of each interface by name, e.g. ``rx packets``, from the output of ``show interface``, without zeros."""
     interfaces: dict[str, dict[str, int]] = {}
     # The first line is the columns' headings.
     counts: dict[str, int] = {}
@@ -23,7 +23,7 @@ def parse_interfaces(text: str) -> dict[str, dict[str, int]]:
             counts = interfaces.setdefault(line.split()[0], {})
         counter = re.search(r"(?P<name>[a-z][a-z0-9 -]*[a-z0-9])\s+(?P<count>\d+)\s*$", line)
         if counter:
-            # The first line has the state and the MTU in front of the first counter.
+            # In the first line, the state and the MTU come before the first counter.
             name = re.sub(r"^.*\b(up|down)\b", "", counter["name"]).strip()
             counts[name] = int(counter["count"])
     return interfaces
@@ -32,7 +32,7 @@ def parse_interfaces(text: str) -> dict[str, dict[str, int]]:
 def dropped_around_process(
     counts: Mapping[str, Mapping[str, int]], ends: Mapping[str, str]
 ) -> dict[str, int]:
-    """Frames that VPP gave to a process and did not get back, and those that it dropped then.
+    """Frames that VPP gave to a process and did not get back, and frames that it dropped there.
 
     Args:
         counts: VPP's counters by interface.
@@ -50,7 +50,7 @@ def dropped_around_process(
 
 
 def parse_errors(text: str) -> dict[str, int]:
-    """Counts by place and reason, from the output of ``show errors``; counts that are not of errors are left out."""
+    """Counts by place and reason, from the output of ``show errors``, without counts that are not errors."""
     return {
         f"{counter['node']}: {counter['reason']}": int(counter["count"])
         for counter in map(_COUNTER.match, text.splitlines())
@@ -103,7 +103,7 @@ _NODE_STATISTICS = (
 def parse_workers(runtime: str, placement: str) -> list[dict[str, Any]]:
     """The load of VPP's workers, or of its main thread if it has no workers.
 
-    A worker's frames are the vectors of its input nodes: those that poll a device, or wait for its interrupts.
+    A worker's frames are the vectors of its input nodes, which poll a device or wait for its interrupts.
     """
     frames: dict[str, int] = {}
     thread = _MAIN_THREAD
@@ -162,7 +162,7 @@ The first two need counters of the CPU, which virtual machines often lack."""
 
 
 def parse_bundles(text: str) -> list[str]:
-    """Names of the bundles that this VPP has, from the output of ``show perfmon bundle``: those of `BUNDLES`."""
+    """Names of the bundles of `BUNDLES` that this VPP has, from the output of ``show perfmon bundle``."""
     names = {line.split()[0] for line in _COLOURS.sub("", text).splitlines()[1:] if line.split()}
     return [name for name in BUNDLES if name in names]
 

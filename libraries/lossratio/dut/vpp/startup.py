@@ -1,4 +1,4 @@
-"""VPP's startup.conf: its CPUs, memory, plugins and cards, and the free lines of the topology file."""
+"""VPP's startup.conf: its CPUs, memory, plugins and cards, and further lines from the topology file."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ _BUFFERS_OF_SOCKETS = 16_384
 _BUFFERS_OF_CARDS = 107_520
 _BUFFER_SIZE = 2048
 _BUFFER_HEADERS = 448
-"""Bytes of a buffer besides its data: VPP's headers, and at most DPDK's."""
+"""The most bytes of a buffer besides its data: VPP's headers, and DPDK's."""
 _MANY_ENTRIES, _MOST_ENTRIES = 200_000, 5_000_000
 _LARGE, _LARGEST = "3G", "8G"
 _SMALL_STATISTICS = "64M"
@@ -30,13 +30,13 @@ class Card:
     descriptors: int
     """Descriptors of each queue."""
     workers: tuple[int, ...] = ()
-    """VPP's numbers of the workers that poll it; empty: VPP spreads its queues over all workers."""
+    """VPP's numbers for the workers that poll it; empty: VPP spreads its queues over all workers."""
 
 
 def both_cards(
     addresses: tuple[str, str], cores: CoreChoice, *, queues: int | None, descriptors: int
 ) -> tuple[Card, Card]:
-    """The cards west and east, with their queues and the workers that poll them."""
+    """The west and the east card, with their queues and the workers that poll them."""
     # VPP numbers its workers in the order of their CPUs.
     numbers = {cpu: number for number, cpu in enumerate(sorted(cores.workers))}
 
@@ -61,8 +61,8 @@ def startup_configuration(
 ) -> str:
     """The file's text.
 
-    Without cards, VPP uses hugepages only if it is told to: by default, it would reserve more of them on the machine.
-    Its largest table will have this many entries. The `lines` are additional ones, each with its section.
+    Without cards, VPP uses hugepages only if the options say so: by default, it would reserve more of them on the
+    machine. Its largest table will have this many entries. The `lines` are additional ones, each with its section.
     """
     start = start or VppStart()
     has_hugepages = has_hugepages or bool(cards)
@@ -108,7 +108,7 @@ def startup_configuration(
 
 
 def hugepage_megabytes(start: VppStart, cores: CoreChoice, numa_nodes: int) -> int:
-    """Megabytes of hugepages that VPP needs for the buffers of cards, and its heaps where they are in hugepages."""
+    """Megabytes of hugepages that VPP needs for the buffers of cards, and for heaps that are in hugepages."""
     size = (start.buffer_size or _BUFFER_SIZE) + _BUFFER_HEADERS
     needed = numa_nodes * _buffer_count(start, cores) * size
     heaps = (
@@ -126,7 +126,7 @@ def _size(text: str) -> int:
 
 
 def _buffer_count(start: VppStart, cores: CoreChoice) -> int:
-    # As in CSIT: twice as many where both threads of a core have queues.
+    # As in CSIT, twice as many if both threads of a core have queues.
     return start.buffers_per_numa or _BUFFERS_OF_CARDS * (2 if cores.has_siblings else 1)
 
 

@@ -1,7 +1,7 @@
 """A virtual machine behind VPP's vhost-user interfaces: QEMU, a kernel of the node, and programs of the node.
 
-As in FD.io CSIT's suites, the machine has no disk. It starts a kernel of the node, whose initial file system has the
-node's own testpmd or VPP, and ends with that program.
+As in FD.io CSIT's suites, the machine has no disk. It starts a kernel of the node, with the node's own testpmd or VPP
+in its initial file system, and ends with that program.
 """
 
 import json
@@ -21,7 +21,7 @@ QEMU = Tool("qemu-system-x86_64", "qemu-system-x86", title="QEMU")
 Guest = Literal["testpmd", "vpp"]
 """What forwards in the machine."""
 STARTING_SECONDS = 300.0
-"""Seconds that an emulated machine may take to start on a busy node; one with KVM takes a few."""
+"""Seconds that an emulated machine may take to start on a busy node; a machine with KVM takes a few."""
 MEGABYTES = 4096
 """Its memory, as in CSIT."""
 _HUGEPAGES = 512
@@ -52,7 +52,7 @@ echo "the program in the virtual machine has ended"
 echo b > /proc/sysrq-trigger
 """
 _HAS_PLUGIN = 'ls "$1"/lib*/vpp_plugins/dpdk_plugin.so "$1"/lib*/*/vpp_plugins/dpdk_plugin.so 2>/dev/null | grep -q .'
-# Gives each virtual CPU, which is a thread of QEMU of this name, a CPU of the node.
+# Gives each virtual CPU, which is a QEMU thread of this name, a CPU of the node.
 _PLACE = """
 read -r pid start < "$1"; shift
 number=0
@@ -79,19 +79,19 @@ class VirtualMachine:
     directory: str
     """Directory of VPP's sockets, and of its own files."""
     workers: int
-    """Virtual CPUs that forward; one more has the rest. Each card has as many queues."""
+    """Number of virtual CPUs that forward; one more does everything else. Each card has this many queues."""
     kernel: str | None = None
-    """Path of its kernel; None: the newest of the node."""
+    """Path of its kernel; None: the node's newest one."""
     is_emulated: bool = False
-    """Whether QEMU emulates its CPUs; otherwise they are the node's, by KVM."""
+    """Whether QEMU emulates its CPUs; otherwise, they are the node's own, through KVM."""
     has_hugepages: bool = False
-    """Whether its memory is in hugepages of the node."""
+    """Whether its memory is in the node's hugepages."""
 
     def check(self) -> None:
         """Checks that the node can run it.
 
         Raises:
-            DutError: If the node has no KVM, another architecture, or no kernel or plugin for it.
+            DutError: If the node has no KVM, an unsuitable architecture, or no kernel or plugin for it.
         """
         architecture = self.node.run("uname", "-m").strip()
         if architecture != "x86_64":
@@ -138,7 +138,7 @@ class VirtualMachine:
     def start(
         self, changes: Changes, cores: CoreChoice, is_connected: Callable[[], bool]
     ) -> Daemon:
-        """Starts it, and waits until what forwards in it has its cards.
+        """Starts it, and waits until the program in it has its cards.
 
         Args:
             changes: What has been changed on the node.
@@ -206,13 +206,13 @@ class VirtualMachine:
 
     @property
     def _memory(self) -> tuple[str, ...]:
-        """Its memory, which VPP shares."""
+        """The arguments for its memory, which VPP shares."""
         pages = ",hugetlb=on,hugetlbsize=2M" if self.has_hugepages else ""
         shared = f"memory-backend-memfd,id=memory,size={MEGABYTES}M,share=on{pages}"
         return ("-m", str(MEGABYTES), "-object", shared, "-numa", "node,memdev=memory")
 
     def _card(self, number: int) -> tuple[str, ...]:
-        """A card's arguments, as in CSIT; without a program by which the machine could start from it."""
+        """The arguments for a card, as in CSIT, without a boot ROM."""
         off = "csum=off,gso=off,guest_tso4=off,guest_tso6=off,guest_ecn=off"
         queues = f"mq=on,vectors={2 * self.workers + 2},rx_queue_size={_RING},tx_queue_size={_RING}"
         own = f"mac=52:54:00:00:01:{number + 1:02x},addr={number + 6}.0,romfile="
@@ -246,7 +246,7 @@ class VirtualMachine:
 
     @property
     def _startup(self) -> str:
-        """The startup.conf of a VPP in it, as in CSIT."""
+        """The startup.conf of a VPP in the machine, as in CSIT."""
         workers = f"corelist-workers 1-{self.workers}"
         devices = "".join(
             f"dev {card} {{ name {name} num-rx-queues {self.workers} }} "
@@ -264,7 +264,7 @@ class VirtualMachine:
 
     @property
     def _forward(self) -> str:
-        """The commands to a VPP in it: a cross-connect."""
+        """The commands to a VPP in the machine: a cross-connect."""
         west, east = _NAMES
         lines = [f"set interface state {name} up" for name in _NAMES]
         lines += [

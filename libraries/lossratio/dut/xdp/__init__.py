@@ -1,4 +1,4 @@
-"""Devices made of XDP: programs in the kernel in front of its network stack, ours or a user's own."""
+"""Devices made of XDP: programs in the kernel, in front of its network stack; ours, or a user's own."""
 
 import base64
 import hashlib
@@ -32,9 +32,9 @@ from lossratio.topology import Hop, Port
 
 _OWN_PROGRAM = "lossratio-xdp"
 _FEWEST = 4
-"""The least value of ``every``: three faults have a frame each, and one frame passes."""
+"""The least value of ``every``: each of three faults needs a frame, and one frame passes."""
 
-# Where ip finds no file system for BPF objects it mounts one, and leaves it; and it gives up where one lies hidden.
+# If ip finds no file system for BPF objects, it mounts one and leaves it there; and it fails if one is hidden.
 _LOAD = (
     'test "$(stat -f -c %T /sys/fs/bpf)" = bpf_fs && exec "$0" "$@"; exec unshare --mount '
     'sh -c \'mount -t bpf bpf /sys/fs/bpf && exec "$0" "$@"\' "$0" "$@"'
@@ -53,12 +53,12 @@ class XdpOptions(DutOptions):
     is_kernel = True
     filter_option = "rules"
     forwarding: Literal["redirect", "mac", "filter"] = "redirect"
-    """``redirect`` (frames leave by the other interface, unchanged; the default), ``mac`` (they also get the leaving
-    interface's own and the neighbour's MAC address) or ``filter`` (rules and a table look at sources first)."""
+    """``redirect`` (frames leave through the other interface, unchanged; the default), ``mac`` (they also get the MAC
+    addresses of the outgoing interface and of the neighbour) or ``filter`` (rules and a table check sources first)."""
     rules: int | None = Field(default=None, ge=0, le=8_000)
     """Rules of the filter, up to 8,000 (the kernel takes no program with more jumps in a row): each compares the source
-    address of every IPv4 frame, one after the other, and no rule drops test traffic. In addition, it looks up a table
-    of addresses, which is empty at first."""
+    address of every IPv4 frame, one after the other, and no rule drops test traffic. The filter also looks up the
+    address in a table, which is empty at first."""
     firewall: Literal["hash", "lru_hash"] | None = None
     """A table of connections, without a time-out: frames of UDP and TCP over IPv4 from the west open connections, and
     only answers pass from the east. When the table is full, ``hash`` accepts no more connections, and ``lru_hash``
@@ -70,37 +70,37 @@ class XdpOptions(DutOptions):
     ] = ()
     """What happens to a known share of frames: ``drop``, ``duplicate``, ``delay``, e.g. ``drop,duplicate``."""
     every: int | None = Field(default=None, ge=_FEWEST, le=1_000_000_000)
-    """The share of frames with faults: of each ``every`` frames in a direction, one has each fault, and different
-    faults are on different frames. At least 4."""
+    """The share of frames with faults: of ``every`` frames in a direction, each fault affects one, and different faults
+    affect different frames. At least 4."""
     delay: float = Field(default=0.002, gt=0.0, le=10.0)
-    """Seconds for which delayed frames are held (0.002). Frames that come in the meantime overtake them, so delayed
+    """Seconds for which delayed frames are held (0.002). Frames that arrive in the meantime overtake them, so delayed
     frames are also reordered."""
     attach: Literal["auto", "native", "generic"] = "auto"
     """``native`` (in the driver), ``generic`` (behind it: slower, with any driver) or ``auto``: native if the drivers
-    of both interfaces can currently send frames of programs and accept your program, otherwise generic. The description
-    names the choice (``attached``), and why a driver refused it (``not_native_because``)."""
+    of both interfaces can currently send frames for programs and accept your program, otherwise generic. The
+    description names the choice (``attached``), and why a driver refused it (``not_native_because``)."""
     object: Annotated[Path | None, Role.TESTED] = None
     """Your BPF object file, on the machine that runs the suite. ``ip`` on the node loads it separately for each
     interface, and needs libbpf for that (as in Debian's ``iproute2``)."""
     section: str = "xdp"
-    """The section of the file that has the program. Default: ``xdp``."""
+    """The section of the file with the program. Default: ``xdp``."""
     pinned: Annotated[str | None, Role.TESTED] = None
     """Path of a pinned program on the node, instead of a file, e.g. after ``bpftool prog load``. Both interfaces share
     its maps."""
     map: str | None = None
-    """Name of a map of your program that leads to interfaces (``BPF_MAP_TYPE_DEVMAP``, or an array of numbers): its
-    entry 0, and the entry of the arriving interface's number, get the number of the leaving interface."""
+    """Name of a map of your program that leads to interfaces (``BPF_MAP_TYPE_DEVMAP``, or an array of numbers): entry
+    0, and the entry with the number of the incoming interface, get the number of the outgoing interface."""
 
     @property
     def is_router(self) -> bool | None:  # type: ignore[override]
-        """Programs of lossratio do not route; of a user's it is not known."""
+        """Programs of lossratio do not route; whether a user's program does is not known."""
         if self.is_own:
             return False
         return None
 
     @property
     def is_own(self) -> bool:
-        """Whether the program is one of lossratio's."""
+        """Whether the program is one of lossratio's own."""
         return self.object is None and self.pinned is None
 
     @model_validator(mode="after")
@@ -150,7 +150,7 @@ class XdpConnections(ConnectionTable):
         self.node_name = device.node.name
 
     def timeout_of(self, tcp_state: TcpState | None) -> float:
-        """Nothing times out."""
+        """Infinite, because nothing times out."""
         return math.inf
 
     def count(self) -> int:
@@ -162,7 +162,7 @@ class XdpConnections(ConnectionTable):
         return float(self._device.ask("forget")["seconds"])
 
     def counters(self) -> Mapping[str, int]:
-        """Frames that neither were of a connection nor could open one."""
+        """Frames that neither belonged to a connection nor could open one."""
         dropped = self._device.read_counters().dropped
         return {name: count for name, count in dropped.items() if name.startswith("filtered")}
 
@@ -170,8 +170,8 @@ class XdpConnections(ConnectionTable):
 class XdpDevice(NodeDut[XdpOptions]):
     """An XDP program on both interfaces.
 
-    Programs of lossratio are assembled and attached by a process on the node, and end with that process. A user's
-    program is attached by ``ip``, and detached by the tear-down.
+    A process on the node assembles and attaches lossratio's programs, which end with that process. ``ip`` attaches a
+    user's program, and the tear-down detaches it.
     """
 
     kind = "xdp"
@@ -200,7 +200,7 @@ class XdpDevice(NodeDut[XdpOptions]):
         """Checks the interfaces, the right to load programs, and that nobody else has a program on an interface.
 
         Raises:
-            DutError: If one cannot be used, or has a program already.
+            DutError: If an interface cannot be used, or already has a program.
         """
         check_interfaces(self.node, (self.west, self.east))
         answer = self.ask("check")
@@ -216,8 +216,7 @@ class XdpDevice(NodeDut[XdpOptions]):
         """Checks that the object file is one, and that ``ip`` can load it.
 
         Raises:
-            DutError: If the file is not an object of BPF, or the node's ``ip`` was built without
-                libbpf.
+            DutError: If the file is not a BPF object, or the node's ``ip`` was built without libbpf.
         """
         if self.options.object is None:
             return
@@ -265,7 +264,7 @@ class XdpDevice(NodeDut[XdpOptions]):
         return self.options.forwarding == "mac"
 
     def facts(self) -> dict[str, Any]:
-        """How the programs are attached, their names and digests; of an object file its digest."""
+        """How the programs are attached, their names and digests, and the digest of an object file."""
         programs = {
             name: {key: account[key] for key in ("id", "name", "tag")}
             for name, account in self.ask("report").items()
@@ -321,7 +320,7 @@ class XdpDevice(NodeDut[XdpOptions]):
     def telemetry(self) -> Iterator[dict[str, Any]]:
         """The programs' run time and run count, and the contents of their maps, besides the reports of the node.
 
-        Run time and run count are None where the node does not count them (``kernel.bpf_stats_enabled``).
+        Run time and run count are None if the node does not count them (``kernel.bpf_stats_enabled``).
         """
         before = self.ask("report")
         with super().telemetry() as report:
@@ -354,7 +353,7 @@ class XdpDevice(NodeDut[XdpOptions]):
             "mode": self._mode,
             "reflects": self.reflects,
         }
-        # A program in the background has no other input, and its command is shown if it dies.
+        # A program in the background has no other input, and errors show its command if it dies.
         write_file(changes, f"{directory}/request", self._input(program, "serve", request))
         write_file(
             changes,
@@ -427,7 +426,7 @@ class XdpDevice(NodeDut[XdpOptions]):
         """The answer of lossratio's program on the node.
 
         Raises:
-            DutError: If the program failed there; with its last line.
+            DutError: If the program failed there; the message has its last line.
         """
         program = pack_device()
         result = self.node.attempt(
@@ -447,7 +446,7 @@ class XdpDevice(NodeDut[XdpOptions]):
 class Reflector(XdpDevice):
     """The far end of a path: IP packets go back where they came from, with their addresses swapped.
 
-    So the TG has both times of a frame, by one clock, although the path's other end is on another machine.
+    So the TG has both times of a frame by one clock, although the other end of the path is on another machine.
     """
 
     reflects = True
@@ -463,7 +462,7 @@ def pack_device() -> NodeProgram:
 
 def _since(account: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
     """A program's account, with the times and counts since an earlier one."""
-    # A program that has not run is one that the node does not count.
+    # If a program has not run, the node does not count its runs.
     times = {name: account[name] - before[name] or None for name in ("runs", "run_nanoseconds")}
     counts = {name: count - before["counts"][name] for name, count in account["counts"].items()}
     return {

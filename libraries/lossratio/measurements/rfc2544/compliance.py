@@ -1,4 +1,4 @@
-"""Every MUST and SHOULD of RFC 2544, and of the RFCs that update it: what a run made of it, by its facts."""
+"""Every MUST and SHOULD of RFC 2544 and of the RFCs that update it, and how a run met it, judged by its facts."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -26,30 +26,30 @@ Level = Literal["MUST", "SHOULD"]
 
 
 class Status(str, Enum):
-    """What a run made of a requirement."""
+    """How a run met a requirement."""
 
     DONE = "done"
-    """As the RFC has it."""
+    """As the RFC requires."""
     DIFFERENT = "different"
     """In another way, or not at all."""
     NOT_APPLICABLE = "not applicable"
     """The requirement does not concern this run."""
     NOT_SEEN = "not seen"
-    """Nothing in the results shows it: it is for the reader to know."""
+    """The results do not show it: only the reader can know."""
 
 
 Verdict = tuple[Status, str]
-"""What a run made of a requirement, and how it was done, or why it is different."""
+"""How a run met a requirement, and how this was done, or why it is different."""
 
 _DONE = Status.DONE
 _DIFFERENT: Final = Status.DIFFERENT
 _NO_CASE = Status.NOT_APPLICABLE
 _NOT_SEEN: Final = Status.NOT_SEEN
 _WithoutFacts = Literal[Status.DIFFERENT, Status.NOT_SEEN]
-"""What a requirement can be without a look at the results: nothing is done because somebody says so."""
+"""The statuses that need no look at the results: nothing counts as done just because the code says so."""
 
 Judge = Callable[["_Facts"], Verdict]
-"""Finds from the facts of a run what became of a requirement."""
+"""Finds from the facts of a run how a requirement was met."""
 
 
 @dataclass(frozen=True)
@@ -57,19 +57,19 @@ class Requirement:
     """One requirement."""
 
     section: str
-    """RFC and section; a number alone is one of RFC 2544."""
+    """RFC and section; a number alone is a section of RFC 2544."""
     level: Level
-    """How much it is required."""
+    """The level of the requirement."""
     text: str
-    """The requirement in short."""
+    """A summary of the requirement."""
     status: Status
-    """What the run made of it."""
+    """How the run met it."""
     why: str
     """How it was done, or why it is different."""
 
 
 def requirements_of(run: Rfc2544Run) -> tuple[Requirement, ...]:
-    """All requirements, in the order of the sections. Those of a test without a result are one that says so."""
+    """All requirements, in the order of the sections. For a test without a result, a single one says so."""
     facts = _Facts(run)
     rows = list(_GENERAL)
     for number, (test, of_test) in enumerate(_OF_TESTS.items(), start=1):
@@ -135,7 +135,7 @@ class _Facts:
 
 
 def _met(is_met: object, why: str, otherwise: str | None = None) -> Verdict:
-    """Done or different, with the reason of each; without another reason it is the same."""
+    """Done or different, each with its reason; without a second reason, both have the same one."""
     if is_met:
         return (_DONE, why)
     return (_DIFFERENT, why if otherwise is None else otherwise)
@@ -146,7 +146,7 @@ def _in_any_run(status: _WithoutFacts, why: str) -> Judge:
 
 
 def _shown_in(facts: Callable[[_Facts], object], why: str = "") -> Judge:
-    """Done where the facts that it is about are there."""
+    """Done if the facts that it is about are known."""
     return lambda f: _met(facts(f), why, _NOTHING_FOUND)
 
 
@@ -334,7 +334,7 @@ def _overload(f: _Facts) -> Verdict:
     for one in f.recoveries:
         load, most = one.overload.per_interface_fps, one.max_load.theoretical_maximum
         share = load / one.throughput.per_interface_fps
-        # The RFC has 110 %, or the medium's maximum rate if that is less.
+        # The RFC requires 110 %, or the medium's maximum rate if that is less.
         if share < 1.1 - _SAME and not (most and load >= most.per_interface_fps * (1 - _SAME)):
             limited.append(share)
     short = f"{min(limited):.1%} at the maximum load, " if limited else ""
@@ -374,7 +374,7 @@ def _from_the_top(f: _Facts) -> Verdict:
 
 
 def _at_the_throughput(test: Rfc2544Test, loads_of: Callable[[Any], Iterable[Rate]]) -> Judge:
-    """Whether a test was made at the throughputs of the run; the rates of one of its results are given."""
+    """Whether a test was made at the throughputs of the run, given the rates of one of its results."""
 
     def judge(f: _Facts) -> Verdict:
         found = {size: one.goals[0].throughput for size, one in _by_size(f, Rfc2544Test.THROUGHPUT)}
@@ -464,7 +464,7 @@ _M: Level = "MUST"
 _S: Level = "SHOULD"
 
 _Row = tuple[str, Level, str, Judge]
-# Table: what the RFC asks of all tests.
+# Table: what the RFC requires of all tests.
 _GENERAL: tuple[_Row, ...] = (
     (
         "6",
@@ -548,7 +548,7 @@ _GENERAL: tuple[_Row, ...] = (
     ("24", _S, "trials of 60 s; searches may use shorter ones", _durations),
     ("25", _S, "address resolution is answered where needed", _neighbours),
 )
-# Table: what the RFC asks of each test.
+# Table: what the RFC requires of each test.
 _OF_TESTS: dict[Rfc2544Test, tuple[_Row, ...]] = {
     Rfc2544Test.THROUGHPUT: (
         ("26.1", _M, "throughput: the highest rate at which no frame is lost", _no_loss),

@@ -21,26 +21,27 @@ BROADCAST_SHARE = 0.01
 COMMAND_TIMEOUT = 10.0
 """Seconds that a command of a modifier may take."""
 _RANDOM_HOSTS = 0xFF00
-"""Destination addresses of the modifier: the hosts of 255 networks of /24, and nearly all of the last one."""
+"""Destination addresses of the modifier: the hosts of 255 /24 networks, and nearly all hosts of the last one."""
 
 
 class Modifier(str, Enum):
-    """Changes of the traffic or the DUT by RFC 2544, sections 11 and 12: all tests once more, with each one alone."""
+    """Changes of the traffic or the DUT (RFC 2544, sections 11 and 12): all tests are repeated with each one alone."""
 
     ADDRESSES = "addresses"
-    """Section 12: random destination addresses, all of the opposite side's network, which is 256 networks of /24."""
+    """Section 12: random destination addresses, all in the opposite side's network, which consists of 256 /24
+    networks."""
     BROADCAST = "broadcast"
     """Section 11.1: 1 % of the frames go to the broadcast address, and are not counted."""
     MANAGEMENT = "management"
     """Section 11.2: a query in each second, by a command."""
     ROUTING_UPDATES = "routing updates"
-    """Section 11.3: two alternating updates, each by a command; one in 30 s."""
+    """Section 11.3: two alternating updates, each by a command, every 30 s."""
     FILTERS = "filters"
     """Section 11.4: filters on the DUT, which its options set up."""
 
 
 class _Commands(NamedTuple):
-    """The commands that a modifier needs: their number, seconds from one to the next, and an example."""
+    """The commands that a modifier needs: their number, the seconds between them, and an example."""
 
     number: int
     interval: float
@@ -68,7 +69,7 @@ class ModifierReport:
 
 
 def modified(profile: TrafficProfile, modifier: Modifier | None) -> TrafficProfile:
-    """The traffic with a modifier; None, or a modifier that is not one of the traffic: as it is.
+    """The traffic with a modifier; unchanged if there is none, or it does not concern the traffic.
 
     Raises:
         SearchError: If the traffic cannot have the modifier.
@@ -139,7 +140,7 @@ class ActiveModifier:
         self._thread = threading.Thread(target=self._repeat, name="modifier", daemon=True)
 
     def __enter__(self) -> ActiveModifier:
-        """Runs each command once, and goes on.
+        """Runs each command once, and starts the thread.
 
         Raises:
             DutError: If a command fails; nothing has been measured then.
@@ -157,7 +158,7 @@ class ActiveModifier:
             self._thread.join()
 
     def report(self) -> ModifierReport | None:
-        """What it did so far; None: there is no modifier."""
+        """What the modifier has done so far; None: there is no modifier."""
         if self._modifier is None:
             return None
 
@@ -187,7 +188,7 @@ class ActiveModifier:
             try:
                 self._actions[self._done % len(self._actions)]()
             except DutError as error:
-                # The tests go on: the device may be too busy to answer, and the report counts that.
+                # The tests continue: the device may be too busy to answer, and the report counts that.
                 self._failures.append(str(error))
             self._done += 1
 

@@ -1,4 +1,4 @@
-"""The report that RFC 2544 asks for: a table or a graph for each test, the conditions, and what was done of the RFC."""
+"""The report that RFC 2544 asks for: a table or graph for each test, the conditions, and how the RFC was followed."""
 
 import csv
 import io
@@ -47,15 +47,16 @@ class Chapter:
     test: Rfc2544Test
     """The test."""
     cells: Mapping[str, Callable[[Any], str]]
-    """What fills the cell of each column, by the column's head. The first column, before these, has the frame size."""
+    """How the cell of each column is filled, by the column's heading. Before these, a first column has the frame
+    size."""
     parts: Callable[[Any], Iterable[Any]] = lambda result: (result,)
-    """The parts of a result that have a row each; none: there is no result."""
+    """The parts of a result, each of which has a row; none: there is no result."""
     graph: Callable[[Rfc2544Run], str] = lambda run: ""
     """The graph as one ``<svg>`` element; empty: there is none."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The heads of all columns."""
+        """The headings of all columns."""
         return ("frame size", *self.cells)
 
     def rows(self, run: Rfc2544Run) -> Iterator[tuple[str, ...]]:
@@ -119,7 +120,7 @@ def rfc2544_report(run: Rfc2544Run) -> Rfc2544Report:
 
 
 def write_rfc2544_report(run: Rfc2544Run, directory: Path) -> tuple[Path, ...]:
-    """Writes the report into a directory, in three files: ``rfc2544``, or ``rfc2544-2`` where another test has these.
+    """Writes the report into a directory, in three files: ``rfc2544``, or ``rfc2544-2`` if another test has these.
 
     Raises:
         StorageError: If a file cannot be written.
@@ -136,13 +137,13 @@ def write_rfc2544_report(run: Rfc2544Run, directory: Path) -> tuple[Path, ...]:
 
 
 def _is_free(path: Path, test_name: str) -> bool:
-    """Whether a report's file is missing, or is of the same test, whose run was continued."""
+    """Whether a report's file is missing, or belongs to the same test, whose run was resumed."""
     try:
         return bool(parse_json(path.read_bytes()).get("test") == test_name)
     except OSError:
         return True
     except (ValueError, AttributeError):
-        # Somebody else's file of that name.
+        # The file of this name is somebody else's.
         return False
 
 
@@ -154,7 +155,7 @@ _BOTTOM = 280.0
 
 
 def theoretical_rate(load: MaxLoad) -> float:
-    """The most frames per second per interface that the links carry; the maximum load where that is not known."""
+    """The most frames per second per interface that the links carry; the maximum load if that is not known."""
     return (load.theoretical_maximum or load.rate).per_interface_fps
 
 
@@ -303,7 +304,7 @@ def _times(values: Spread | None) -> str:
 def _burst(
     value: Callable[[BackToBackValues], str], is_least: bool = False
 ) -> Callable[[BackToBackResult], str]:
-    """The cell for a value; empty where no buffer fills."""
+    """The cell for a value; empty if no buffer fills."""
 
     def cell(result: BackToBackResult) -> str:
         values = result.back_to_back
@@ -479,7 +480,7 @@ def values_of(part: Rfc2544Part) -> Iterator[dict[str, Any]]:
             "reason": finding.reason,
         }
 
-    # Of results that have no single value.
+    # For results that have no single value.
     for row in view_of(part.result).rfc2544_rows(part.result):
         yield {
             "quantity": row.quantity,

@@ -1,4 +1,4 @@
-"""The six tests of RFC 2544 over frame sizes: what is measured with which settings, the forecast, and the run."""
+"""The six tests of RFC 2544 over frame sizes: what is measured, with which settings, the forecast, and the run."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ ALL_TESTS = tuple(Rfc2544Test)
 
 
 Rfc2544Settings = Mapping[Rfc2544Test, Mapping[str, Any]]
-"""Changes of the requests of tests, by the names of their fields; everything else is the request's default."""
+"""Changes to the requests of tests, by the names of their fields; everything else has the request's default."""
 
 FULL: Rfc2544Settings = {
     Rfc2544Test.THROUGHPUT: {"goals": (RFC2544,), "timeout": None},
     Rfc2544Test.LATENCY: {"repeats": 20, "duration": 120.0},
 }
-"""The settings of a report that is handed in: the defaults of all requests, and what RFC 2544 asks for besides."""
+"""The settings for an official report: the defaults of all requests, and what else RFC 2544 asks for."""
 
 # Table: the changes of each test.
 QUICK: Rfc2544Settings = {
@@ -75,7 +75,7 @@ QUICK: Rfc2544Settings = {
     Rfc2544Test.RECOVERY: {"repeats": 2, "duration": 1.0, "limit": 1.0},
     Rfc2544Test.RESET: {"repeats": 2, "lead": 0.5, "limit": 2.0},
 }
-"""The settings for trying things out: a hundredth of the time. The report names each difference."""
+"""The settings for trying things out, which take a hundredth of the time. The report names each difference."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Rfc2544Request:
     profiles: Sequence[TrafficProfile]
     """The test traffic of each frame size."""
     tests: Sequence[Rfc2544Test] = ALL_TESTS
-    """The tests; throughput is always among them, as the others need it."""
+    """The tests; throughput is always included, because the others need it."""
     settings: Rfc2544Settings = field(default_factory=lambda: FULL)
     """The settings of the tests."""
     max_load: float | None = None
@@ -95,10 +95,10 @@ class Rfc2544Request:
     reset_name: str = DEVICES
     """The reset, in words."""
     modifier: Modifier | None = None
-    """The modifier; the profiles have it if it is one of the traffic, see `modified`. None: there is none."""
+    """The modifier; if it concerns the traffic, the profiles already have it, see `modified`. None: there is none."""
     modifier_commands: Sequence[str] = ()
-    """Commands of the modifier on this machine: a query of the device for ``management``, two alternating ones for
-    ``routing updates``."""
+    """Commands of the modifier on this machine: for ``management`` a query of the device, for ``routing updates`` two
+    alternating updates."""
     integrity: Integrity = Integrity.DOUBT
     """What happens if frames do not come back as they were sent."""
 
@@ -122,7 +122,7 @@ class Rfc2544Request:
         return kind(**shared, **self.settings.get(test, {}))
 
     def planned(self) -> Iterator[tuple[TrafficProfile, Rfc2544Test]]:
-        """The measurements, in their order. Resets are at the first, which is the smallest, frame size."""
+        """The measurements, in their order. Resets are measured only at the first and smallest frame size."""
         for index, profile in enumerate(self.profiles):
             for test in ALL_TESTS:
                 is_wanted = test in self.tests or test is Rfc2544Test.THROUGHPUT
@@ -153,7 +153,7 @@ class Rfc2544Run:
     requests: Mapping[Rfc2544Test, Request]
     """The request of each test at the smallest frame size."""
     started: datetime
-    """When the run began, UTC; a run that was continued, when it was continued."""
+    """When the run began, UTC; for a resumed run, when it was resumed."""
     ended: datetime
     """When it ended."""
     forecast: Forecast
@@ -193,11 +193,11 @@ def run_rfc2544(
     on_progress: Callable[[InWords], None] | None = None,
     on_part: Callable[[Rfc2544Part], None] | None = None,
 ) -> Rfc2544Run:
-    """Performs all tests. A test that fails does not end the others; its reason is in the answer.
+    """Performs all tests. A test that fails does not end the others; the answer has the reason.
 
-    Each test of each frame size has files of its own, with both after the name of the place's test. So a run that was
-    interrupted continues in the middle. The functions are called before the first test, with the number of measurements
-    and the time that they will take; after each trial; and after each test of each frame size.
+    Each test of each frame size has its own files, whose names add both to the name of the place's test. So an
+    interrupted run continues in the middle. The functions are called before the first test, with the number of
+    measurements and the time that they will take; after each trial; and after each test of each frame size.
 
     Raises:
         LossRatioError: If the request cannot be measured here; nothing was measured then.
@@ -236,7 +236,7 @@ def run_rfc2544(
                 _, measure = _KINDS[test]
                 result = measure(testbed, wanted, replace(place, test=identity), on_progress)
             except LossRatioError as error:
-                # The other tests go on: hours of measurements must not be lost for one of them.
+                # The other tests continue: hours of measurements must not be lost because of one test.
                 problem = str(error)
 
             parts.append(Rfc2544Part(name, test, result, problem))
@@ -270,7 +270,7 @@ def throughput_of(result: ThroughputResult) -> float | None:
 
 
 def forecast_of(testbed: Testbed, request: Rfc2544Request) -> Forecast:
-    """The time of all tests, from their settings alone: each device may need more trials or fewer.
+    """The time of all tests, from their settings alone; a device may need more or fewer trials.
 
     Raises:
         SearchError: If the maximum load is not known.
@@ -352,7 +352,7 @@ def _latency(
     return measure_latency_once(testbed, request, place)
 
 
-# Table: how each test is asked for and measured.
+# Table: how each test is requested and measured.
 _KINDS: Mapping[
     Rfc2544Test, tuple[type[Any], Callable[[Testbed, Any, TestPlace, Any], TestResult]]
 ] = {
@@ -363,4 +363,4 @@ _KINDS: Mapping[
     Rfc2544Test.RECOVERY: (RecoveryRequest, measure_recovery),
     Rfc2544Test.RESET: (ResetRequest, measure_reset),
 }
-"""The class of a test's requests, and what measures it and writes the result file."""
+"""The class of a test's requests, and the function that measures it and writes the result file."""

@@ -14,7 +14,7 @@ _KNEE_POINTS = 41
 _KNEE = 3.0
 """How far above the forwarding rate the knee reaches, in widths of the knee and standard deviations of the capacity."""
 _ABOVE_TARGET = 1000.0
-"""Largest loss ratio of a line that is drawn with many points, in targets."""
+"""Largest loss ratio up to which a line is drawn with many points, in targets."""
 _BELOW_TARGET = 0.01
 """Smallest loss ratio that curves show, as a share of the target loss ratio."""
 
@@ -90,7 +90,7 @@ def _fitted(
 
 
 def timed(guard: GuardStatement, conditions: Conditions) -> GuardStatement:
-    """The statement with the time that its missing frames take."""
+    """The statement, with the time that its missing frames would take."""
     if guard.missing_frames is None:
         return guard
     seconds = guard.missing_frames / conditions.rate(guard.load_per_interface_fps).aggregate_fps

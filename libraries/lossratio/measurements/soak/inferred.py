@@ -10,9 +10,9 @@ from lossratio.plrsearch import LONG, TIME_FOR_RARE, GuardStatement, Verdict
 from lossratio.units import format_frame_rate
 
 _RARE = 300.0
-"""Seconds between losses that a soak test should be long enough for: jobs that run each five minutes are usual."""
+"""Seconds between losses that a soak test should be long enough to see: jobs often run every five minutes."""
 _AS_LONG = 0.95
-"""A search that took that share of the time took as long as it was to take."""
+"""A search that took this share of its time took the whole time that it was given."""
 # Table: words, unit and format of each field.
 _OF_FUNCTIONS: Mapping[str, tuple[str, str, str]] = {
     "weight": ("weight by evidence or as chosen", "", ".4g"),
@@ -46,7 +46,7 @@ _OF_FIT: Mapping[str, tuple[str, str, str]] = {
 
 
 def scope_in_words(critical_load: CriticalLoad) -> str:
-    """What the stated load holds for, in a few words: they go beside the number."""
+    """The scope of the stated load, in a few words to put beside the number."""
     guard = critical_load.guard
     if guard is None:
         return ""
@@ -66,7 +66,7 @@ def _protocol(guard: GuardStatement, usual: float | None) -> str:
 
 
 def _rare(critical_load: CriticalLoad) -> str:
-    """How rare losses may be that were not seen, and how long a soak takes to see rarer ones."""
+    """How rare unseen losses may be, and how long a soak test takes to see rarer ones."""
     rarest = critical_load.rarest_s or 0.0
     words = (
         f"losses rarer than one in {rarest:,.0f} s may not have been seen (rarest={rarest:.0f} s)"
@@ -79,7 +79,7 @@ def _rare(critical_load: CriticalLoad) -> str:
 
 
 def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[str, str]]:
-    """What is said in words, and of what: on the console, and in the table."""
+    """What is said in words, with its subject, on the console and in the table."""
     if critical_load.guard is not None:
         yield "without a model", str(critical_load.guard)
         long_run = _long_run(result, critical_load, critical_load.guard)
@@ -108,7 +108,7 @@ def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[
 
 
 def _long_run(result: SoakResult, critical_load: CriticalLoad, guard: GuardStatement) -> str | None:
-    """Why nothing is known of longer trials than most; None: long trials say something, or most are not known."""
+    """Why nothing is known about trials longer than most; None: long trials say something, or most are not known."""
     usual = critical_load.trial_s
     if usual is None or guard.protocol_s is not None or guard.verdict is Verdict.CONTRADICTED:
         return None

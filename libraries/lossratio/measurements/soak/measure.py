@@ -53,7 +53,7 @@ TARGET_LOSS_RATIO = 1e-7
 
 
 class SoakPreset(str, Enum):
-    """Settings of a soak test by one name."""
+    """Named settings of a soak test."""
 
     CSIT = "csit"
     """Everything as in FD.io CSIT's soak tests, to compare number by number."""
@@ -65,7 +65,7 @@ _OF_CSIT: Mapping[str, Any] = {
     "selection": SelectionName.CSIT,
 }
 _USUAL = ("precision", "stop_on_misfit", "trial_duration", "warm_start")
-"""Settings that presets leave as they are by default."""
+"""Settings that presets leave at their defaults."""
 
 
 class SoakRequest(Request):
@@ -102,7 +102,7 @@ class SoakRequest(Request):
     """How loads are chosen: ``posterior`` or ``csit``."""
     trial_duration: Duration | None = None
     """Seconds of the first trial; None: 2 s, or 5.1 s with ``selection=csit``, where each trial is 0.1 s longer than
-    the one before."""
+    the previous one."""
     warm_start: Annotated[tuple[FrameRate, ...], Audience.SCRIPTS] = ()
     """Loads of the first trials, frames per second per interface: they should be near the knee."""
 
@@ -141,7 +141,7 @@ class SoakProgress:
     """The progress of a soak test after a trial."""
 
     number: int
-    """Number of trials so far, with those of an interrupted run."""
+    """Number of trials so far, including trials of an interrupted run."""
     trial: TrialResult
     """The last trial."""
     latest: IntervalPoint | None
@@ -159,7 +159,8 @@ class SoakProgress:
         if self.latest is not None:
             _, low, high = self.latest.interval
             shown = (f"{load:,.{_digits(high - low)}f}" for load in self.latest.interval)
-            # Choices rest on it: it is coarser than the estimate at the end, and of few trials by another likelihood.
+            # Choices are based on it: it is coarser than the final estimate, and with few trials it uses another
+            # likelihood.
             found = "critical load about {} {unit} (roughly {} to {})".format(
                 *shown, unit=self.unit.name
             )
@@ -240,7 +241,7 @@ class SoakSearch(OnTrustedTrials, MeasuredKind[SoakRequestT, PLRsearch, SoakProg
         )
 
     def contradictions(self, result: SoakResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Compares only parts of the result: the critical load would take too long to compute again."""
+        """Compares only parts of the result, because computing the critical load again would take too long."""
         if result.critical_load is not None:
             yield from critical_load_contradictions(result.critical_load)
 
@@ -278,10 +279,10 @@ find_critical_load = partial(measure, Soak())
 
 
 def warm_start_from(result: TestResult, profile: TrafficProfile) -> tuple[float, ...]:
-    """Relevant bounds of an earlier search on the same SUT, to begin a soak test at; frames per second per interface.
+    """Relevant bounds of an earlier search on the same SUT, where a soak test begins; frames per second per interface.
 
     Raises:
-        SearchError: If the earlier result is of another kind or of other traffic, or has no bounds.
+        SearchError: If the earlier result is of another kind or for other traffic, or has no bounds.
     """
     bounds = kind_of(result.kind).bounds(result)
     if bounds is None:
@@ -306,14 +307,14 @@ def warm_start_from(result: TestResult, profile: TrafficProfile) -> tuple[float,
 
 
 def _digits(width: float) -> int:
-    """Digits behind the point that loads need so that an interval of this width shows two significant digits."""
+    """Decimal places that loads need so that an interval of this width shows two significant digits."""
     if width >= 10.0:
         return 0
     return min(3, 1 - math.floor(math.log10(max(width, 1e-3))))
 
 
 def batch_seen(result: TestResult) -> float | None:
-    """Frames that are lost at a time, as a soak test saw; None: the result is of another kind, or shows none."""
+    """Frames that are lost at once, as a soak test found; None: the result is of another kind, or does not show it."""
     if not isinstance(result, SoakResult) or result.critical_load is None:
         return None
     return result.critical_load.fit.batch_frames

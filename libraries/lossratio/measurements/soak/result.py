@@ -16,7 +16,7 @@ from lossratio.results import MaxLoad, Outcome, TestResult
 from lossratio.trials import Observed, Seconds
 
 _MIXED_ROUNDING = 1e-6
-"""Relative difference of a mixture that counts as rounding: its standard deviation may be a millionth of its mean."""
+"""Relative difference of a mixture that counts as rounding: a standard deviation may be a millionth of the mean."""
 
 
 class SoakLimit(str, Enum):
@@ -32,33 +32,34 @@ class SoakLimit(str, Enum):
 
 @dataclass(frozen=True)
 class CapacityVariation(Observed):
-    """What the order of the trials showed, by an earlier version."""
+    """What the order of the trials showed, in results of earlier versions."""
 
     correlation: float
     """Correlation of the capacities of successive trials; 0: none is seen."""
     independent_trials: float
-    """Number of independent trials that show as much as these."""
+    """Number of independent trials that would show as much as these."""
     drift_ratio: float
-    """Change of the capacity from the beginning to the end, as a share of that at the beginning; 0: none is seen."""
+    """Change of the capacity from the beginning to the end, as a share of its initial value; 0: none is seen."""
     drift_stdev_ratio: float
     """Standard deviation of the drift."""
     drift_per_hour_ratio: float
     """The drift in an hour."""
     swing_ratio: float = 0.0
-    """Amplitude of a sine that the capacity follows, as a share; 0: it follows none."""
+    """Amplitude of a sine that the capacity follows, as a share; 0: it does not follow a sine."""
     swing_cycles: float = 0.0
-    """How many of its periods the trials took."""
+    """How many periods of the sine the trials took."""
     after_overload: str | None = None
-    """That trials right after one in overload lose more, or less, than others at their loads; null: it is not seen."""
+    """Whether trials right after a trial in overload lose more or less than others at their loads; null: neither is
+    seen."""
 
 
 class DensityPoint(Record):
-    """A point of a distribution of the critical load, by an earlier version."""
+    """A point of a distribution of the critical load, in results of earlier versions."""
 
     load_per_interface_fps: float = Field(gt=0.0)
     """Critical load."""
     density_per_fps: float = Field(ge=0.0)
-    """Its probability density, per frame per second."""
+    """Probability density of this load, per frame per second."""
 
 
 class CurvePoint(Record):
@@ -86,8 +87,8 @@ class FittedFunction(Record):
     posterior: tuple[DensityPoint, ...] = ()
     """The distribution of the critical load by load; empty but in files of earlier versions."""
     log_evidence: float | None = None
-    """Natural logarithm of the probability of all counts under this function; null: by an earlier version, here and
-    below, or of the line near the target (``local``), which has no such figure."""
+    """Natural logarithm of the probability of all counts under this function. Here and below, null: in results of
+    earlier versions, or for the line near the target (``local``), which has no such figure."""
     mrr_per_interface_fps: float | None = None
     """The likeliest limiting forwarding rate."""
     spread_per_interface_fps: float | None = None
@@ -106,7 +107,8 @@ class CriticalLoad(Record):
     mean: Rate
     """Its mean."""
     median: Rate | None = None
-    """Its median: the mean may be between two clusters. Null: by an earlier version, which stated the mean."""
+    """Its median, because the mean may be between two clusters. Null: in results of earlier versions, which stated the
+    mean."""
     stdev: Rate
     """Its standard deviation."""
     least_95: Rate
@@ -122,40 +124,41 @@ class CriticalLoad(Record):
     ended_by: str | None
     """The cause of the search's end, e.g. ``timeout`` or ``precision``; null: it was interrupted."""
     limit: SoakLimit | None
-    """On which side of the range of loads the critical load may be; null: it is inside."""
+    """On which side of the range of loads the critical load may lie; null: it is inside."""
     misfit: tuple[str, ...]
-    """Why nobody should rely on the estimate: the model does not fit; empty: it fits."""
+    """Why the estimate is not reliable: the model does not fit; empty: it fits."""
 
     fit: FitCheck
     """How well the model fits."""
     guard: GuardStatement | None = None
-    """By which frames a load is verified; if none is, what those at and just below the median say. Null: by an earlier
-    version."""
+    """The frames that verify a load; if no load is verified, what the frames at and just below the median say. Null: in
+    results of earlier versions."""
     csit: CsitEstimate | None = None
     """What FD.io CSIT's code reports; null: the loads were not chosen as in CSIT."""
     stopping_factor: float = Field(default=1.0, ge=1.0)
-    """How much wider the interval is because the search could end when it was narrow; 1 without a precision."""
+    """Factor by which the interval is wider because the search could end when it was narrow; 1 without a precision."""
     variation: CapacityVariation | None = None
-    """What the order of the trials showed, by an earlier version; else null."""
+    """What the order of the trials showed, in results of earlier versions; otherwise null."""
     verified: Rate | None = None
-    """The highest load that is verified without any model: the first answer. Null: no load is, or by an earlier
-    version."""
+    """The highest load that is verified without any model: the first answer. Null: no load is verified, or in results
+    of earlier versions."""
     supported: Rate | None = None
-    """The load that is stated because none is verified: the highest that no trials speak against. Null: one is
-    verified, or by an earlier version, which stated the median."""
+    """The load that is stated because none is verified: the highest load that no trials speak against. Null: a load is
+    verified, or in results of earlier versions, which stated the median."""
     trial_s: Seconds | None = None
-    """Seconds of most trials; null: by an earlier version."""
+    """Seconds of most trials; null: in results of earlier versions."""
     rarest_s: Seconds | None = None
-    """Losses that come once in this many seconds, at random, are surely (95 %) among the trials near the stated load;
-    rarer ones may not have been seen. Null: by an earlier version."""
+    """Random losses that come once in this many seconds were almost certainly (95 %) seen in the trials near the stated
+    load; rarer ones may not have been seen. Null: in results of earlier versions."""
     doubt: str | None = None
-    """Why no load is verified, unless frames without loss are too few; null: nothing speaks against the number."""
+    """Why no load is verified, if the reason is not too few frames without loss; null: nothing speaks against the
+    number."""
     process: tuple[str, ...] = ()
     """How frames are lost, in sentences."""
 
     @property
     def stated(self) -> Rate:
-        """The load that is stated: that which is verified, or one that nothing speaks against.
+        """The load that is stated: the verified load, or one that nothing speaks against.
 
         In results of earlier versions, it is the median or the mean.
         """
@@ -223,7 +226,7 @@ class SoakResult(TestResult):
 
 
 def critical_load_contradictions(said: CriticalLoad) -> Iterator[str]:
-    """Means and standard deviations that differ from those of the functions, mixed by their weights."""
+    """Means and standard deviations that differ from the weighted mixture of the functions' values."""
     parts = [
         (part.weight, part.mean.per_interface_fps, part.stdev.per_interface_fps)
         for part in said.functions
@@ -235,7 +238,7 @@ def critical_load_contradictions(said: CriticalLoad) -> Iterator[str]:
         checked = (("mean", said.mean, mean), ("stdev", said.stdev, math.sqrt(variance)))
 
     for name, rate, made in checked:
-        # Each weight is at most 1, so the digits that were cut off are no more than a rounding error of the sum.
+        # Each weight is at most 1, so the omitted digits are no more than a rounding error of the sum.
         if not math.isclose(
             rate.per_interface_fps, made, rel_tol=_MIXED_ROUNDING, abs_tol=_MIXED_ROUNDING * mean
         ):

@@ -104,7 +104,7 @@ class SoakView(View[SoakResult]):
             yield f"irregular: {result.critical_load.reason}"
 
     def caveats(self, result: SoakResult) -> Iterator[str]:
-        """What the stated load holds for; an older result says what overload had left behind."""
+        """The scope of the stated load; an older result says what overload had left behind."""
         critical_load = result.critical_load
         if critical_load is None:
             return
@@ -115,7 +115,7 @@ class SoakView(View[SoakResult]):
             yield scope_in_words(critical_load)
 
     def findings(self, result: SoakResult) -> Iterator[Finding]:
-        """The load that is verified, or the critical load; its bounds are the ends of the interval and of that load."""
+        """The verified load or the critical load; the bounds are the ends of the interval, including that load."""
         found = result.critical_load
         if found is None:
             yield Finding(result, CRITICAL_LOAD, Outcome.FAILED, result.error)
@@ -134,7 +134,7 @@ class SoakView(View[SoakResult]):
         return {"goal": {"target_loss_ratio": result.target_loss_ratio}}
 
     def stalls(self, result: SoakResult, trials: Sequence[Trial]) -> Doubt | None:
-        """Stalls that were too short for their trials to be set aside, but may have moved the critical load."""
+        """Stalls that were too short to set their trials aside, but may have moved the critical load."""
         critical_load = result.critical_load
         stalled = [
             trial for trial in trials if trial.lateness_s > STALL and trial.missing.without_tester
@@ -154,11 +154,10 @@ class SoakView(View[SoakResult]):
         )
 
     def csit(self, result: SoakResult) -> dict[str, Any]:
-        """The critical load, less and plus a standard deviation; if loads were chosen as in CSIT, what CSIT reports.
+        """The critical load, minus and plus a standard deviation; if loads were chosen as in CSIT, what CSIT reports.
 
         Raises:
-            CsitExportError: If the target loss ratio is another than CSIT's, or the critical load
-                is missing or irregular.
+            CsitExportError: If the target loss ratio is not CSIT's, or the critical load is missing or irregular.
         """
         critical_load = result.critical_load
         if critical_load is None or result.target_loss_ratio != _SOAK_LOSS_RATIO:
@@ -228,7 +227,7 @@ def _knee_axis(result: SoakResult, critical_load: CriticalLoad) -> Axis:
 
 
 def _precise(x: Axis, scale: float) -> Callable[[float], str]:
-    """Writes loads with so many digits that ticks of a narrow axis differ."""
+    """Writes loads with enough digits for the ticks of a narrow axis to differ."""
     digits = max(0, 1 - math.floor(math.log10(max((x.high - x.low) / scale / 6.0, 1e-9))))
     return lambda load: f"{load / scale:.{digits}f}"
 
@@ -282,7 +281,7 @@ def _draw_curves(
 
 
 def _draw_counts(plot: Plot, trials: Sequence[Trial]) -> None:
-    """Draws the loss ratio of each load, and its 95 % interval where several trials show how their counts scatter."""
+    """Draws the loss ratio of each load, and its 95 % interval if several trials show how their counts scatter."""
     counts: dict[float, list[tuple[float, float]]] = {}
     for trial in trials:
         if trial.is_evidence and trial.sent_frames and plot.x.holds(trial.load_per_interface_fps):

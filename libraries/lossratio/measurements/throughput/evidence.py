@@ -70,17 +70,17 @@ from lossratio.wrong_values import in_words
 ALGORITHM = "MLRsearch"
 """The search algorithm whose bounds follow from the trials alone, as RFC 9971 defines them."""
 GENERATOR_LIMIT = "the generator's limit, not the SUT's"
-"""The reason of a result that frames which the generator could not send, or dropped itself, bounded from above."""
+"""The reason for a result whose upper bound is due to frames that the generator could not send, or dropped itself."""
 LATE_LIMIT = "late frames, not lost ones, made the upper bound; a longer wait (settle of the generator) would tell"
-"""The reason of a result that frames which came back after the wait bounded from above."""
+"""The reason for a result whose upper bound is due to frames that came back after the wait."""
 EARLY_VERDICT = "early_verdict"
 """The setting of searches whose trials end as soon as their verdict is certain; other searches do not have it."""
 MEMORY_REST = "memory_rest_s"
-"""The setting of the rest before the trial at the end of a search, which asks whether the SUT passes more then."""
+"""The setting of the rest before the trial at the end of a search that asks whether the SUT then passes more."""
 MEMORY_SHARE = "memory_share"
-"""The setting of the largest share of the search's time that this rest may take; None: any."""
+"""The setting of the largest share of the search's time that this rest may take; None: any share."""
 END_AT_COIN = "end_at_coin"
-"""The setting of searches that give up a goal where only a coin would decide; other searches do not have it."""
+"""The setting of searches that give up a goal if only chance would decide; other searches do not have it."""
 NIGHTLY = "nightly"
 """The setting of searches that ask first whether the SUT is as before; other searches do not have it."""
 _RATES = ("relevant_lower_bound", "relevant_upper_bound", "conditional_throughput")
@@ -126,7 +126,7 @@ def bounds_history(result: GoalsResult) -> dict[int, tuple[GoalBounds, ...]]:
 
 
 def warm_ups_in(settings: Mapping[str, Any]) -> int:
-    """Number of first trials that are a warm-up, by the settings in a journal or a result."""
+    """Number of warm-up trials at the beginning, by the settings in a journal or a result."""
     if settings.get("warm_up_duration_s") is None:
         return 0
     return 1
@@ -141,8 +141,8 @@ def search_fields(
 ) -> dict[str, Any]:
     """The fields of the result of a search, in which the generator's limits are marked as such.
 
-    The search is the header of its journal, with ``settings`` and ``min_load_fps``. The results of the goals are
-    ignored if the run has an error.
+    The search is described by the header of its journal, with ``settings`` and ``min_load_fps``. The results of the
+    goals are ignored if the run has an error.
     """
     settings = search["settings"]
     warm_ups = warm_ups_in(settings)
@@ -198,7 +198,7 @@ def search_fields(
 def rest_answers_in(
     evidence: Sequence[TrialResult], bounds: Iterable[tuple[float | None, float]]
 ) -> dict[float, RestAnswer]:
-    """What the trials after a rest say, by each goal's upper bound (None: it has none) and loss ratio."""
+    """What the trials after a rest say for each goal, by its upper bound (None: there is none) and loss ratio."""
     upper, allowed = max(
         ((upper, allowed) for upper, allowed in bounds if upper is not None), default=(None, 0.0)
     )
@@ -208,18 +208,18 @@ def rest_answers_in(
 
 
 _ABOUT_REST = ("after a rest", "remembers a loss", "passes less")
-"""Words of which each remark on trials after a rest has some."""
+"""Words, at least one of which is in each remark on trials after a rest."""
 
 
 def is_about_rest(remark: str) -> bool:
-    """Whether a remark is about trials after a rest, or about what only they would show."""
+    """Whether a remark is about trials after a rest, or about something that only such trials would show."""
     return any(words in remark for words in _ABOUT_REST)
 
 
 def _remark_on_rest(
     evidence: Sequence[TrialResult], bounds: Sequence[tuple[float | None, float]]
 ) -> Iterator[str]:
-    """What the trials after a rest looked for, unless they make a doubt."""
+    """What the trials after a rest looked for, unless they cause a doubt."""
     yield from _remark_on_less(evidence, min((allowed for _, allowed in bounds), default=0.0))
     upper = max((upper for upper, _ in bounds if upper is not None), default=0.0)
     asked = [trial for trial in evidence if trial.input.rest and trial.load >= upper]
@@ -265,7 +265,7 @@ def _remark_on_rest(
 
 
 def _remark_without_rest(evidence: Sequence[TrialResult], upper: float) -> Iterator[str]:
-    """What is known of a memory of loss without a trial after a rest above the bounds; of a quick search nothing."""
+    """What is known of a memory of loss without a trial after a rest above the bounds; nothing for a quick search."""
     failed = failed_since_loss(evidence, upper, LONG_REST)
     if failed is None:
         if LARGEST_SHARE * sum(trial.elapsed for trial in evidence) >= LONG_REST:
@@ -303,7 +303,7 @@ def _remark_on_less(evidence: Sequence[TrialResult], allowed: float) -> Iterator
 
 
 def level_in_words(level: LevelLoss) -> str:
-    """A loss that is the same at any load, as a sentence without its full stop."""
+    """A loss that is the same at any load, as a sentence without a full stop."""
     what, lost = {
         LossUnit.SHARE: ("share of the frames", format_ratio(level.lost)),
         LossUnit.SECONDS: ("loss in time", f"the frames of {level.lost * 1e3:.3g} ms"),
@@ -344,7 +344,7 @@ def replayed(journal: JournalContents, name: str = "The journal") -> MLRsearch:
             f"{name} does not say {lacking}: {in_words(error.errors()[0])}."
         ) from error
 
-    # Record: the search as the header of its journal has it.
+    # Record: the search as described by the header of its journal.
     controller = MLRsearch(
         [search_goal(goal) for goal in searched.goals],
         searched.min_load_fps,
@@ -377,9 +377,9 @@ def judge(
     """Decides why a goal result is irregular; None: it is regular.
 
     A goal result is the generator's limit in two cases. Either its relevant upper bound is an upper bound only because
-    of frames that the generator did not send, or dropped when they came back. Or even the maximum load is a lower
-    bound, and the generator cannot send more. If the upper bound rests on late frames only, nobody knows whether the
-    SUT forwards more: a search counts them as lost, and they were not.
+    of frames that the generator did not send, or dropped when they came back; or even the maximum load is a lower
+    bound, and the generator cannot send more. If only late frames make the upper bound, it is not known whether the SUT
+    forwards more: a search counts them as lost, but they were not.
     """
     limit = _limit_of_others(result, trials, max_load_origin)
     if limit is None:
@@ -400,7 +400,7 @@ def is_least(reason: str | None) -> bool:
 
 
 def is_bound_of_others(trials: Iterable[results.Trial], bound: Rate | None, goal: Goal) -> bool:
-    """Whether most trials at an upper bound that lost too much did so by frames that the SUT did not lose.
+    """Whether most trials that lost too much at an upper bound did so through frames that the SUT did not lose.
 
     Args:
         trials: The trials of the search.
@@ -447,7 +447,7 @@ def _is_upper_bound(load: float, goal: SearchGoal, trials: Iterable[TrialResult]
 
 
 def _without_generators_faults(trial: TrialResult) -> TrialResult:
-    """The trial as if its load had been the sent one, and the generator had counted all frames that came back."""
+    """The trial as if its load had been what was sent, and the generator had counted all frames that came back."""
     missing = missing_frames(trial.output)
     if missing is None or not missing.by_tester:
         return trial
@@ -455,7 +455,7 @@ def _without_generators_faults(trial: TrialResult) -> TrialResult:
 
 
 def _of_sut(trial: TrialResult) -> TrialResult:
-    """The trial as if, besides, the late frames had come back in time."""
+    """The trial as if, in addition, the late frames had come back in time."""
     missing = missing_frames(trial.output)
     if missing is None or not missing.late:
         return _without_generators_faults(trial)
@@ -463,7 +463,7 @@ def _of_sut(trial: TrialResult) -> TrialResult:
 
 
 def _without_late_frames(trial: TrialResult) -> TrialResult:
-    """The trial as if nobody had looked for late frames."""
+    """The trial as if late frames had not been looked for."""
     return replace(trial, output=replace(trial.output, late_frames=None))
 
 
@@ -512,10 +512,10 @@ def check_generator(
 
 
 class SearchKind(results.Kind[ResultT]):
-    """What searches with goals share as far as their journals and results show it."""
+    """What all searches with goals share, as far as their journals and results show it."""
 
     def warm_ups(self, settings: Mapping[str, Any]) -> int:
-        """One, if the settings have a warm-up."""
+        """1 if the settings have a warm-up, otherwise 0."""
         return warm_ups_in(settings)
 
     def contradictions(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
@@ -542,7 +542,7 @@ class SearchKind(results.Kind[ResultT]):
             if said is None:
                 continue
             if report.is_as_before:
-                # What it follows from is in earlier results.
+                # It follows from earlier results.
                 found = [field for field in _RATES if getattr(said, field) is not None]
                 yield from (f"goal {name}: has {field}, and there was no search" for field in found)
                 continue
@@ -554,7 +554,7 @@ class SearchKind(results.Kind[ResultT]):
                 if not results.same_value(given, load):
                     yield f"goal {name}: {field}.per_interface_fps is {given!r}, and the trials make {load!r}"
 
-            # Earlier versions called a trial lossy that lacked frames which were not sent.
+            # Earlier versions called a trial lossy if it lacked frames that were not sent.
             ways = [evidence]
             if searched.stream is None:
                 ways.append(uncounted)
@@ -568,7 +568,7 @@ class SearchKind(results.Kind[ResultT]):
             )
             if said.zone is not None and counts not in made_counts:
                 yield f"goal {name}: its zone of chance does not follow from the trials"
-            # Earlier versions called a result regular where late frames made the upper bound.
+            # Earlier versions called a result regular if late frames made the upper bound.
             ways = [evidence, [_without_late_frames(trial) for trial in evidence]]
             reasons = [judge(made, way, max_load_origin=result.max_load.origin) for way in ways]
             reason = reasons[0]
@@ -592,15 +592,15 @@ class SearchKind(results.Kind[ResultT]):
             yield from latency_contradictions(at_load, f"latency[{place}]")
 
     def follows_from_trials(self, result: ResultT) -> bool:
-        """Whether the result needs no other searches, latency and telemetry apart."""
+        """Whether the result, apart from latency and telemetry, follows from this search alone."""
         asks = NIGHTLY in result.settings
         return result.algorithm == ALGORITHM and not (result.spread or asks)
 
     def with_additions(self, result: ResultT, additions: Sequence[Addition]) -> ResultT | None:
-        """A result with the latency and the telemetry in its journal; None: it has some that is not in the journal.
+        """A result with the latency and telemetry from its journal; None: it has parts that are not in the journal.
 
-        A later measurement of latency takes the place of an earlier one, and each telemetry stays. Where the result has
-        more than the journal, as that is of an earlier version, it has something that nothing proves.
+        A later measurement of latency replaces an earlier one, while every telemetry is kept. If the result has more
+        than the journal, because an earlier version wrote that, nothing proves the additional parts.
         """
         latency: dict[int, dict[Any, LatencyAtLoad]] = {}
         telemetry: dict[int, TelemetryTrial] = {}
@@ -638,7 +638,7 @@ class SearchKind(results.Kind[ResultT]):
         """
         try:
             about = _About.model_validate_json(json.dumps(journal.about), strict=True)
-            # Python 3.10 does not read the letter.
+            # Python 3.10 cannot read the letter Z.
             created = datetime.fromisoformat(journal.created.replace("Z", "+00:00"))
             controller = replayed(journal)
         except (ValueError, SearchError):
@@ -647,7 +647,7 @@ class SearchKind(results.Kind[ResultT]):
         if NIGHTLY in (journal.search.get("settings") or {}):
             # Whether there was a search follows from earlier results, too.
             return None
-        # With this setting a last trial may have ended the measurement, which is not seen from its counts alone.
+        # With this setting, the last trial may have ended the measurement, which its counts alone do not show.
         is_checked = journal.search.get("integrity") == Integrity.FAIL.value
         if is_checked or not journal.entries or controller.next_trial() is not None:
             return None

@@ -1,7 +1,7 @@
 """Experiments after a search in which no load passed: what has to change for the smallest load to pass.
 
-One thing is changed at a time. What seems to help is repeated, in turns with trials without the change: without that
-control, a device that loses frames now and then would seem to be healed by anything.
+Only one thing is changed at a time. A change that seems to help is repeated, alternating with trials without it:
+without this control, any change would seem to help a device that loses frames now and then.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ if TYPE_CHECKING:
 SECONDS = 30.0
 """Time after which no further experiment begins."""
 _REPEATS = 5
-"""Trials with a change that must pass, and without it that must not, in turns."""
+"""How many trials with a change must pass, and without it must fail, alternating."""
 _DURATION = 0.5
-"""Longest trials, in seconds: shorter than those of most searches, as they only ask whether frames are lost."""
+"""Longest trials, in seconds: shorter than in most searches, because they only ask whether frames are lost."""
 _PART_OF_LOAD = 0.1
-"""A smaller load that is tried, as a part of the smallest load of the search."""
+"""A smaller load to try, as a share of the smallest load of the search."""
 _LONGEST_AT_SMALLER_LOAD = 10.0
-"""Longest trial at it, in seconds: as long as those of most goals, as buckets and queues hide losses in short ones."""
+"""Longest trial at that load, in seconds: as long as for most goals, because buckets and queues hide losses in short
+trials."""
 _REST = 3.0
 _RAMP = 1.0
 _SMALLEST_FRAME = 64
@@ -43,7 +44,7 @@ class Experiment(Record):
     """Trials with one change."""
 
     change: str
-    """The change in words, as in "with ... the load passes"."""
+    """The change, in words that follow "with", as in "with ... the load passes"."""
     passed: int = Field(ge=0)
     """Trials that met the goal."""
     trials: int = Field(ge=1)
@@ -58,7 +59,7 @@ class Experiments(Record):
     load_per_interface_fps: float = Field(gt=0.0)
     """Load of the trials."""
     loss_ratio: float = Field(ge=0.0)
-    """Largest loss ratio of a trial that passes: that of the goal."""
+    """Largest loss ratio of a trial that passes, which is the goal's."""
     unchanged_passed: int = Field(ge=0)
     """Trials without any change that passed."""
     unchanged_trials: int = Field(ge=0)
@@ -68,7 +69,7 @@ class Experiments(Record):
 
     @property
     def helpful(self) -> tuple[Experiment, ...]:
-        """The changes with which every trial passed, where none passed without them."""
+        """The changes with which every trial passed, if no trial passed without them."""
         if self.unchanged_passed or self.unchanged_trials < _REPEATS:
             return ()
         return tuple(one for one in self.tried if one.passed == one.trials >= _REPEATS)
@@ -104,7 +105,7 @@ class SmallerLoad(Record):
     duration_s: float = Field(gt=0.0)
     """Duration of the trial."""
     loss_ratio: Ratio
-    """What the SUT lost of the frames that count for the goal."""
+    """The share of the goal's frames that the SUT lost."""
     other_ratio: Ratio = 0.0
     """Share of these frames that is missing for other reasons: unsent, late, or dropped by the generator."""
     passed: bool
@@ -133,16 +134,16 @@ class SmallerLoad(Record):
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that is changed."""
+    """A single change."""
 
     in_words: str
     """What is changed, as in "with ... the load passes"."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of `lossratio.testbed.Testbed.ready_for` that are otherwise."""
+    """Arguments of `lossratio.testbed.Testbed.ready_for` to change."""
     profile: TrafficProfile | None = None
     """Other traffic; None: the same."""
     remedy: str | None = None
-    """The argument that makes it; None: it is no remedy, but shows where to look."""
+    """The argument that makes the change; None: it is no remedy, but shows where to look."""
 
 
 NO_CHANGE = Change("without a change")
@@ -155,14 +156,14 @@ def run_experiments(
     loss_ratio: float,
     is_over: Callable[[], bool],
 ) -> Experiments:
-    """Tries changes, and repeats one that seems to help in turns with trials without it.
+    """Tries changes, and repeats a change that seems to help, alternating with trials without it.
 
     Args:
         passes: Whether a trial with a change meets the goal.
         changes: The changes.
         load: Load of the trials, in frames per second per interface.
         loss_ratio: Largest loss ratio of a trial that passes.
-        is_over: Whether no further trial is to begin.
+        is_over: Whether no further trial may begin.
 
     Raises:
         LossRatioError: If a trial without a change cannot be measured.
@@ -193,7 +194,7 @@ def run_experiments(
             )
         )
 
-    # Record: what was tried.
+    # Record: the experiments.
     return Experiments(
         load_per_interface_fps=load,
         loss_ratio=loss_ratio,
@@ -204,7 +205,7 @@ def run_experiments(
 
 
 class AfterSearch:
-    """What is tried after a search in which no load met a goal."""
+    """The experiments after a search in which no load met a goal."""
 
     def __init__(
         self, testbed: Testbed, request: Request, goal: SearchGoal, min_load: float
@@ -223,7 +224,7 @@ class AfterSearch:
         self._min_load = min_load
 
     def experiments(self) -> Experiments:
-        """Tries at the smallest load what lets trials pass; about `SECONDS` at most.
+        """Tries at the smallest load what makes trials pass, for at most about `SECONDS`.
 
         Raises:
             LossRatioError: If a trial without a change cannot be measured.
@@ -296,7 +297,7 @@ def changes_of(profile: TrafficProfile) -> Iterator[Change]:
 
 
 def _with(profile: TrafficProfile, **changes: Any) -> TrafficProfile:
-    """The same traffic but for some fields."""
+    """The same traffic with some fields changed."""
     return type(profile).model_validate({**_fields(profile), **changes})
 
 
@@ -306,7 +307,7 @@ def _with_one_flow(profile: TrafficProfile) -> TrafficProfile:
 
 
 def _fields(profile: TrafficProfile) -> dict[str, Any]:
-    """What a profile is made of, without what follows from that."""
+    """The fields of a profile, without those that follow from others."""
     return profile.model_dump(include=set(type(profile).model_fields))
 
 

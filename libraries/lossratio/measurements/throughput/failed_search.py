@@ -1,4 +1,4 @@
-"""After a search in which no load met a goal: what is tried, and what its error says of the losses."""
+"""After a search in which no load met a goal: what is tried, and what the error says about the losses."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from lossratio.testbed import Testbed
 
 _EXPLAINED = 0.9
-"""Share of lost frames with a pattern in common from which on nothing is tried."""
+"""If at least this share of the lost frames has a pattern in common, nothing is tried."""
 
 
 def tried_after(
     result: ThroughputResult, testbed: Testbed, request: Request, goals: Sequence[SearchGoal]
 ) -> dict[str, Any]:
-    """Tries what lets frames through after a search in which no load met a goal.
+    """Tries what makes frames pass after a search in which no load met a goal.
 
     Args:
         result: The result of the search.
@@ -54,7 +54,7 @@ def tried_after(
 
     search = AfterSearch(testbed, request, goal, result.min_load.per_interface_fps)
     tried: dict[str, Any] = {}
-    # The search has its result; what is wrong now is the next measurement's to say.
+    # The search has its result; the next measurement will report what is wrong now.
     with suppress(LossRatioError):
         if _may_pass_less(result):
             tried["smaller_load"] = search.smaller_load()
@@ -79,10 +79,10 @@ def _easiest_without_load(
 
 
 def _is_unexplained(result: ThroughputResult) -> bool:
-    """Whether it is to be tried why no load passed.
+    """Whether to find out by experiments why no load passed.
 
-    Generators that do not locate losses would leave experiments without what they are to explain. And nothing is tried
-    where most losses have a flow or a size in common.
+    If the generator does not locate losses, experiments would have nothing to explain. And nothing is tried if most
+    losses have a flow or a size in common.
     """
     places = result.loss_places
     if places is None:
@@ -96,7 +96,7 @@ def _is_unexplained(result: ThroughputResult) -> bool:
 
 
 def _may_pass_less(result: ThroughputResult) -> bool:
-    """Whether a load below the smallest one may pass, by how the loss changes with load."""
+    """Whether a load below the smallest one may pass, judging by how the loss changes with load."""
     evidence = [trial.as_result() for trial in result.trials if trial.is_evidence]
     is_explained = any(pattern.kind != "direction" for pattern in _explanations(result))
     return not is_explained and level_loss_in(evidence) is None and loss_falls_with_load(evidence)
@@ -107,7 +107,7 @@ def require_lower_bounds(result: GoalsResult) -> None:
 
     Raises:
         AssertionError: If a goal has none; the message has the way out.
-        TesterError: If a goal has none by the generator's limit: nothing is known about the SUT then.
+        TesterError: If a goal has none because of the generator's limit: nothing is then known about the SUT.
     """
     missing = [
         report
@@ -128,7 +128,7 @@ def require_lower_bounds(result: GoalsResult) -> None:
 
 
 def _about_losses(result: GoalsResult) -> str:
-    """What lost frames have in common and what was tried, or else whether a smaller load would help."""
+    """What lost frames have in common and what was tried, or otherwise, whether a smaller load would help."""
     found = _explanations(result)
     sentences = [pattern.sentence for pattern in found[:1]]
     if result.experiments is not None and result.experiments.helpful:
@@ -148,7 +148,7 @@ def _explanations(result: GoalsResult) -> list[LossPattern]:
 
 
 def _about_smaller_loads(result: GoalsResult) -> str:
-    """What is known of smaller loads, by a trial or by how the loss changes with load; empty: nothing is."""
+    """What is known about smaller loads, from a trial or from how the loss changes with load; empty: nothing."""
     if result.smaller_load is not None:
         words = result.smaller_load.sentence
         return f"{words[0].upper()}{words[1:]}. "
@@ -171,10 +171,10 @@ def _about_smaller_loads(result: GoalsResult) -> str:
 
 
 def refuse_generators_limit(reports: Iterable[GoalReport]) -> None:
-    """Makes sure that no goal has its result by the generator's limit.
+    """Makes sure that no goal's result is the generator's limit.
 
     Raises:
-        TesterError: If one has: nothing is known about the SUT then.
+        TesterError: If one is: nothing is then known about the SUT.
     """
     limited = [
         report

@@ -1,4 +1,4 @@
-"""Search goals as users write them: a preset by its name, a goal of their own by its fields, or a file of goals."""
+"""Search goals as users write them: the name of a preset, the fields of a goal of their own, or a file of goals."""
 
 import warnings
 from ast import literal_eval
@@ -33,15 +33,15 @@ Duration = Annotated[float, BeforeValidator(parse_duration), WithJsonSchema(_QUA
 
 _SHARE_AFTER_SEARCH = 0.5
 QUICK_NDR = SearchGoal(0.0, 0.5, 0.5, 2.0, 0.01, 0.5, name="QUICK_NDR")
-"""Ten times less evidence than NDR: for trying things out, not for numbers that are compared with others."""
+"""A tenth of NDR's evidence: for trying things out, not for numbers that are compared with others."""
 QUICK_PDR = SearchGoal(0.005, 0.5, 0.5, 2.0, 0.01, 0.5, name="QUICK_PDR")
-"""Ten times less evidence than PDR: for trying things out, not for numbers that are compared with others."""
+"""A tenth of PDR's evidence: for trying things out, not for numbers that are compared with others."""
 HALF_NDR = replace(NDR, duration_sum=11.0, name="HALF_NDR")
-"""As NDR, with half of the evidence, in about half of the time. Not comparable with FD.io CSIT's numbers."""
+"""As NDR, with half the evidence, in about half the time. Not comparable with FD.io CSIT's numbers."""
 HALF_PDR = replace(PDR, duration_sum=11.0, name="HALF_PDR")
 """As PDR, likewise."""
 SEQUENTIAL_NDR = SequentialGoal(0.0, 0.5, name="SEQUENTIAL_NDR")
-"""As NDR, but a load is tested until its verdict is sure enough. Not comparable with FD.io CSIT's numbers."""
+"""As NDR, but each load is tested until its verdict is certain enough. Not comparable with FD.io CSIT's numbers."""
 SEQUENTIAL_PDR = SequentialGoal(0.005, 0.5, name="SEQUENTIAL_PDR")
 """As PDR, likewise."""
 
@@ -64,7 +64,7 @@ PRESETS: Mapping[str, SearchGoal] = {
 
 
 class NdrPdrGoals(Enum):
-    """The pairs of goals for a search for NDR and PDR. Users write a hyphen where a name has an underscore."""
+    """The pairs of goals for a search for NDR and PDR. Users write hyphens instead of the underscores in names."""
 
     csit = (NDR, PDR)
     csit_half = (HALF_NDR, HALF_PDR)
@@ -73,12 +73,12 @@ class NdrPdrGoals(Enum):
 
     @property
     def title(self) -> str:
-        """Its name as users write it."""
+        """The name as users write it."""
         return self.name.replace("_", "-")
 
     @classmethod
     def titled(cls, title: str) -> "NdrPdrGoals | None":
-        """The pair that users call so; None: there is none."""
+        """The pair that has this name for users; None: there is none."""
         return next((pair for pair in cls if pair.title == title), None)
 
 
@@ -98,9 +98,9 @@ class GoalFields(FileModel):
     initial_trial_duration: Duration | None = None
     """Duration of the first trials; left out: MLRsearch's default."""
     error: Ratio | None = None
-    """Promised probability that a bound is wrong; this or the next field makes the goal a sequential one (0.05)."""
+    """Promised probability that a bound is wrong (0.05); this field or the next one makes the goal sequential."""
     indifference: Ratio | None = None
-    """How far from the exceed ratio a load's share of lossy trials must be for a verdict to be wrong (0.2)."""
+    """How far a load's share of lossy trials must be from the exceed ratio for a verdict to be wrong (0.2)."""
     stream: str | None = None
     """The stream of the traffic profile whose frames count; left out: all frames."""
 
@@ -141,7 +141,7 @@ class GoalFile(FileModel):
 
 @dataclass(frozen=True)
 class GoalSet:
-    """Search goals that are searched for at once."""
+    """The goals of one search."""
 
     goals: tuple[SearchGoal, ...]
     """The goals."""
@@ -150,12 +150,12 @@ class GoalSet:
 
 
 def duration_after_search(goals: Iterable[SearchGoal], usual: float) -> float:
-    """Seconds of a trial for latency or telemetry: the usual ones, or half of the goals' duration sum if less."""
+    """Seconds of a trial for latency or telemetry: the usual time, or half of the goals' duration sum if less."""
     return min(usual, _SHARE_AFTER_SEARCH * max(goal.duration_sum for goal in goals))
 
 
 def goal_from(description: str | Mapping[str, Any] | SearchGoal) -> SearchGoal:
-    """Makes a search goal from a preset's name in any case, e.g. ``NDR``; or from a goal's fields (`GoalFields`).
+    """Makes a search goal from the name of a preset in any case, e.g. ``NDR``, or from a goal's fields (`GoalFields`).
 
     The fields are a mapping, or text such as ``{"loss_ratio": "0.1 %", "duration_sum": "5 s"}``.
 
@@ -224,10 +224,10 @@ def load_goals(path: str | Path) -> GoalSet:
     """Reads a file of search goals.
 
     Raises:
-        SearchError: If the file cannot be used; with file, line and field of each problem.
+        SearchError: If the file cannot be used; the message has file, line and field of each problem.
     """
     with warnings.catch_warnings():
-        # The result's remarks have the warnings about a goal, where the goal is used.
+        # If a goal is used, the result's remarks have the warnings about it.
         warnings.simplefilter("ignore", SearchGoalWarning)
         file = load_yaml_file(path, GoalFile, SearchError, _problems)
         return GoalSet(

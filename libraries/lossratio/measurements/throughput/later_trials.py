@@ -1,4 +1,4 @@
-"""Trials after a search, of latency and telemetry, that contradict it, or whose load was not offered."""
+"""Trials of latency and telemetry after a search that contradict it, or whose load was not offered."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -12,20 +12,20 @@ from lossratio.trials import MissingFrames
 from lossratio.units import format_frame_rate, format_ratio
 
 LEAST_CHANGE = 0.01
-"""The least relative change that a comparison or a trend calls one."""
+"""The least relative change that a comparison or a trend reports."""
 LEAST_EXCESS = LEAST_CHANGE
-"""Loss ratio beyond the one that a goal allows, at a load that meets the goal, which contradicts the search. Less may
-be a stall, or one of the trials that a goal with an exceed ratio allows to lose more."""
+"""How far a loss ratio at a load that meets a goal must exceed the goal's to contradict the search. Less may be a
+stall, or one of the trials that a goal with an exceed ratio allows to lose more."""
 USUAL_BUCKET = 0.05
-"""Seconds of a policer's rate that its bucket may hold. The shorter trials of the search passed it, and a longer one
-loses it: that contradicts nothing."""
+"""Seconds of a policer's rate that its bucket may hold. The shorter trials of the search passed these frames, and a
+longer trial loses them: that contradicts nothing."""
 LEAST_LOST = 10
-"""Fewer lost frames contradict nothing: at the minimum load they are chance."""
+"""Fewer lost frames contradict nothing: at the minimum load, they may be chance."""
 
 
 @dataclass(frozen=True)
 class _LaterTrial:
-    """A trial after the search: in words, with its traffic, frames that are missing, and its duration in seconds."""
+    """A trial after the search: its name, its traffic, its missing frames, and its duration in seconds."""
 
     what: str
     offered: Offered
@@ -41,7 +41,7 @@ class _LaterTrial:
 
 
 def doubts_of_later_trials(result: GoalsResult) -> Iterator[Doubt]:
-    """Doubts about a search by the trials of latency and telemetry that follow it."""
+    """Doubts about a search from the trials of latency and telemetry that follow it."""
     trials = [*_of_latency(result), *_of_telemetry(result)]
     late = [trial.missing.late for trial in trials]
     only = only_late(late, sum(trial.missing.total for trial in trials), " after the search")
@@ -108,7 +108,7 @@ def _excesses(
         if goal is None or trial.missing.lost_by_sut < LEAST_LOST:
             continue
 
-        # The most that a bucket adds to the loss ratio of a trial that is longer than the goal's.
+        # The most that a bucket can add to the loss ratio of a trial that is longer than the goal's trials.
         longer = max(0.0, trial.duration - goal.final_trial_duration_s)
         bucket = USUAL_BUCKET * longer / (trial.duration * goal.final_trial_duration_s)
         excess = trial.loss_ratio - goal.loss_ratio - bucket

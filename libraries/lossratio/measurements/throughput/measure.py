@@ -112,8 +112,8 @@ class SearchRequest(Request):
     this zone instead of bounds.
     """
     nightly: Annotated[Choice[Nightly], Field(exclude=True)] = Nightly.SEARCH
-    """What happens if `hints` has earlier searches: ``search`` searches, and ``as_before`` only searches if the SUT is
-    not as before."""
+    """What happens if `hints` has earlier searches: ``search`` always searches, and ``as_before`` only searches if the
+    SUT is not as before."""
     search_every: Annotated[int, Field(ge=1, exclude=True)] = SEARCH_EVERY
     """With ``as_before``: the number of nights after which there is a search in any case."""
 
@@ -130,7 +130,7 @@ class SearchRequest(Request):
 
     @property
     def rest_before_question(self) -> float:
-        """Seconds of rest before the trial that asks whether the SUT passes more after it; 0: there is none."""
+        """Seconds of rest before the trial that asks whether the SUT then passes more; 0: there is no such trial."""
         return LONG_REST if self.memory_rest is None else self.memory_rest
 
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:
@@ -149,7 +149,7 @@ class SearchRequest(Request):
 
 
 HOW_TO_SEARCH = frozenset(SearchRequest.model_fields) - {*Request.model_fields, "goals", "timeout"}
-"""The fields of how throughput is searched: searches for something else have goals and a time limit, and not these."""
+"""The fields that control the search for throughput; searches for something else only have goals and a time limit."""
 
 ResultT = TypeVar("ResultT", bound=GoalsResult)
 RequestT = TypeVar("RequestT", bound=SearchRequest)
@@ -215,7 +215,7 @@ class GoalSearch(
         self._ask(request, loads)
         # Record: the search as the request asks for it.
         controller = MLRsearch(
-            # Goals warn when they are made, and that may have been long before anybody could see the warning.
+            # Goals warn when they are made, which may have been long before anybody could see the warning.
             [replace(goal) for goal in request.goals],
             loads.min_load,
             loads.max_load,
@@ -242,11 +242,11 @@ class GoalSearch(
         return controller
 
     def _ask(self, request: RequestT, loads: LoadRange) -> None:
-        """Prepares the question before the search, if the test asks one."""
+        """Prepares the question before the search, if the test asks it."""
         if request.nightly is Nightly.SEARCH:
             return
         results = [search.result for search in self._earlier if search.result is not None]
-        # Record: what must be as in the earlier searches.
+        # Record: what must be the same as in the earlier searches.
         tonight = Tonight(
             request.goals, loads, self._topology, request.early_verdict, request.search_every
         )
@@ -343,7 +343,7 @@ class Throughput(GoalSearch[SearchRequest, ThroughputResult]):
         place: TestPlace,
         on_progress: Callable[[Any], None] | None = None,
     ) -> ThroughputResult:
-        """Measures; if no load passes, it also tries what lets the smallest one pass."""
+        """Measures; if no load passes, it also tries what makes the smallest one pass."""
         result = measure(self, testbed, request, place, on_progress)
         span = Span()
         tried = tried_after(result, testbed, request, request.goals)
@@ -395,7 +395,7 @@ def repeat_search(
     on_progress: OnProgress | None = None,
     on_result: Callable[[ThroughputResult, TestPlace], None] | None = None,
 ) -> ThroughputResult:
-    """Repeats a search and returns the last result. Each search has its own files; from the second on, also the spread.
+    """Repeats a search and returns the last result. Each search has its own files, from the second on with the spread.
 
     Raises:
         SearchError: If the number of searches is 0.
@@ -433,8 +433,9 @@ def require_throughput(result: TestResult, least: float, goal: str | None = None
 
     Raises:
         AssertionError: If the conditional throughput is less, or there is none.
-        TesterError: If it is less, or there is none, by the generator's limit: nothing is known about the SUT then.
-        SearchError: If the result is not of a search, or has no such goal.
+        TesterError: If it is less, or there is none, because of the generator's limit: nothing is then known about the
+            SUT.
+        SearchError: If the result does not come from a search, or has no such goal.
     """
     if not isinstance(result, GoalsResult):
         raise SearchError(
@@ -468,10 +469,10 @@ def require_throughput(result: TestResult, least: float, goal: str | None = None
 
 
 def _require_earlier(earlier: OfEarlierSearch, least: float) -> None:
-    """Checks that a SUT that is as before forwards enough, even if it moved by less than what counts as a change.
+    """Checks that a SUT that is as before forwards enough, even if it moved by less than counts as a change.
 
     Raises:
-        AssertionError: If it does not, or it may not.
+        AssertionError: If it does not, or possibly does not.
     """
     sure = (1.0 - MOVED) * earlier.relevant_lower_bound.per_interface_fps
     if sure < least:
@@ -498,7 +499,7 @@ class EarlierSearch:
 
     @property
     def is_as_before(self) -> bool:
-        """Whether there was no search, as the SUT was as before."""
+        """Whether there was no search because the SUT was as before."""
         return self.result is not None and self.result.is_as_before
 
 
@@ -510,10 +511,10 @@ def earlier_searches(
     *,
     besides: Iterable[Path] = (),
 ) -> tuple[EarlierSearch, ...]:
-    """Finds earlier searches of a test with the same traffic, oldest first, besides those in some runs' directories.
+    """Finds earlier searches of a test with the same traffic, oldest first, without those in some runs' directories.
 
-    Those of another device are left out; earlier versions did not say the device. A journal that is named itself may be
-    of any. The path is the directory of a run, a folder of such directories, or a journal.
+    Searches on another device are left out; earlier versions did not name the device. A journal that is named itself
+    may be of any device. The path is the directory of a run, a folder of such directories, or a journal.
 
     Raises:
         SearchError: If there is nothing, or a journal cannot be read.
@@ -535,13 +536,13 @@ def earlier_searches(
 
 
 _WITH_REST = re.compile(rb'"rest_s":\s*[1-9]')
-"""A result file with a trial after a rest; the others need not be parsed."""
+"""How a result file with a trial after a rest can be recognized; the others need not be parsed."""
 
 
 def memory_share(place: TestPlace, device: Device | None) -> float:
-    """The largest share of a search's time that a rest may take: nothing if this run has asked the device already.
+    """The largest share of a search's time that a rest may take: nothing if this run has already asked the device.
 
-    A search that is continued goes on as it began.
+    A resumed search goes on as it began.
 
     Raises:
         ReportError: If a result file of the run cannot be read.
@@ -603,7 +604,7 @@ def add_telemetry(
 ) -> ThroughputResult:
     """Measures telemetry of the DUTs, and writes it into the search's result file.
 
-    The telemetry is in the search's journal as soon as it is known, and a run that is resumed takes it from there.
+    The telemetry is in the search's journal as soon as it is known, and a resumed run takes it from there.
 
     Raises:
         DutError: If there is no DUT that can answer.

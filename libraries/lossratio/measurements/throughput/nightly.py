@@ -1,7 +1,7 @@
 """A night that asks one question: is the SUT as it was in the last searches of the test?
 
-When it is asked, from which searches, and how often such questions are answered wrongly: by replays, in which trials of
-one of these nights, moved by a change, are asked what the other nights are like.
+This module decides when to ask it, which searches to use, and how often the answer is wrong. That is found by replays,
+in which one of these nights, with its trials moved by a change, is compared with the others.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
 
 LEAST_SEARCHES = 5
-"""This many whole searches are needed, all since the last change that was found."""
+"""How many whole searches are needed, all since the last change that was found."""
 
 SEARCH_EVERY = 7
 """One of this many nights is a search in any case."""
 
 REPLAYS = 8
-"""Questions in the replays of each night, for each change."""
+"""Number of questions in the replays of each night, for each change."""
 
 ALLOWED = {0.05: 0.05, 0.02: 0.3}
-"""The share of changes that replays may miss, by their size. Where they miss more, the question is not asked."""
+"""The share of changes that replays may miss, by their size. If they miss more, the question is not asked."""
 
 REPLAYED_CHANGES = tuple(ALLOWED)
 """The sizes of the changes that are replayed."""
@@ -54,17 +54,17 @@ MOST_FALSE = 0.025
 
 
 class Nightly(str, Enum):
-    """What a search does where earlier ones are known."""
+    """What a search does if earlier ones are known."""
 
     SEARCH = "search"
     """It searches, each time."""
     AS_BEFORE = "as_before"
-    """It asks whether the SUT is as before, and searches where it is not, or where that cannot be said."""
+    """It asks whether the SUT is as before, and searches if it is not, or if the answer is open."""
 
 
 @dataclass(frozen=True)
 class Tonight:
-    """What must be as in the earlier searches."""
+    """What must be the same as in the earlier searches."""
 
     goals: tuple[SearchGoal, ...]
     """The goals."""
@@ -79,7 +79,7 @@ class Tonight:
 
     @property
     def described(self) -> tuple[Goal, ...]:
-        """The goals as results have them."""
+        """The goals in the form of results."""
         return tuple(describe_goal(goal) for goal in self.goals)
 
     @property
@@ -92,11 +92,11 @@ class Tonight:
 def ask(
     earlier: Sequence[ThroughputResult], tonight: Tonight
 ) -> tuple[Question | None, QuestionAsked]:
-    """The question of tonight (None: it is not asked), and what is known of it before its first trial.
+    """Tonight's question (None: it is not asked), and what is known about it before its first trial.
 
     Args:
         earlier: The results of earlier nights with the same test, traffic and device, from the oldest.
-        tonight: What must be as then.
+        tonight: What must be the same as then.
     """
     goals = tonight.goals
     if any(goal.stream is not None for goal in goals):
@@ -142,7 +142,7 @@ def _not_asked(why: str) -> tuple[None, QuestionAsked]:
 
 
 def _since_last_change(nights: Sequence[ThroughputResult]) -> Sequence[ThroughputResult]:
-    """The nights from the last one on which the SUT had changed."""
+    """The nights since the last change of the SUT, beginning with the night of that change."""
     changed = [
         place
         for place, night in enumerate(nights)
@@ -152,7 +152,7 @@ def _since_last_change(nights: Sequence[ThroughputResult]) -> Sequence[Throughpu
 
 
 def _is_alike(night: ThroughputResult, tonight: Tonight) -> bool:
-    """Whether the result is of a whole search like that of tonight."""
+    """Whether the result comes from a whole search like tonight's."""
     conditions = night.conditions
     if night.outcome is not Outcome.MEASURED or conditions.testbed.topology != tonight.topology:
         return False
@@ -169,7 +169,7 @@ def _found(searches: Sequence[ThroughputResult]) -> Iterator[OfEarlierSearch]:
         lower, upper = last.bounds
         throughputs = [report.throughput for report in reports]
         if lower is not None and upper is not None:
-            # Record: what the last search found for a goal, and the values of all.
+            # Record: what the last search found for a goal, and the values of all searches.
             yield OfEarlierSearch(
                 goal=last.goal.name,
                 relevant_lower_bound=lower,
@@ -194,7 +194,7 @@ def _usual(nights: Iterable[Sequence[TrialResult]], tonight: Tonight) -> Usual:
 def replayed_changes(
     nights: Sequence[Sequence[TrialResult]], tonight: Tonight
 ) -> Iterator[ReplayedChange]:
-    """Asks each night as if it were tonight, and the others were known, unchanged and after each of `ALLOWED`.
+    """Asks about each night as if it were tonight and the others were known: unchanged, and after each of `ALLOWED`.
 
     Args:
         nights: The trials of searches, from the oldest.
@@ -228,14 +228,14 @@ def _answer(usual: Usual, replay: Replay, factor: float, tonight: Tonight) -> An
         loss_ratio = replay.loss_ratio(load / factor)
         is_early = tonight.early_verdict and loss_ratio > certain_above
         trial = TrialInput(tonight.goals[0].final_trial_duration, load)
-        # A trial that fails may end at any time; when does not matter here.
+        # A trial that fails may end at any time, which does not matter here.
         output = TrialOutput(loss_ratio, decided_after=trial.duration if is_early else None)
         question.add(TrialResult(trial, output))
     return question.answer
 
 
 def why_too_often_wrong(replays: Sequence[ReplayedChange]) -> str | None:
-    """Why the question is not asked: what replays show, the unchanged nights first; None: it is asked."""
+    """Why the question is not asked, from the replays, unchanged nights first; None: it is asked."""
     unchanged, *changes = replays
     if unchanged.changed > MOST_FALSE * unchanged.questions:
         return (

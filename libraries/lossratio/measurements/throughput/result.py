@@ -54,9 +54,9 @@ class Goal(Record):
     width_relative_to: Literal["relevant upper bound"] = "relevant upper bound"
     """The load that the goal width is relative to."""
     sequential: SequentialRule | None = None
-    """The test of a sequential goal; left out: loads are classified as RFC 9971 has it."""
+    """The test of a sequential goal; left out: loads are classified as in RFC 9971."""
     stream: str | None = None
-    """The stream of the traffic profile whose loss counts; left out: the loss of all frames does."""
+    """The stream of the traffic profile whose loss counts; left out: the loss of all frames counts."""
 
     _leave_out = left_out_if_empty("sequential", "stream")
 
@@ -71,11 +71,11 @@ class LossyShare(Record):
     lossy: int = Field(ge=0)
     """How many of them lost more than the goal loss ratio."""
     longest_run: int = Field(ge=0)
-    """The most of these in a row."""
+    """The largest number of these trials in a row."""
 
 
 class ZoneOfChance(Record):
-    """Loads, farther apart than the goal width, at which a verdict is a coin: 30 to 70 % of trials are lossy."""
+    """Loads, farther apart than the goal width, at which a verdict is a coin toss: 30 to 70 % of trials are lossy."""
 
     shares: tuple[LossyShare, ...] = Field(min_length=2)
     """The measured loads of the zone, ascending; the first and the last one are its ends."""
@@ -87,7 +87,7 @@ class ZoneOfChance(Record):
 
     @property
     def width(self) -> float:
-        """How far its ends are apart, relative to the larger one."""
+        """Distance between its ends, relative to the larger one."""
         least, most = (end.per_interface_fps for end in self.ends)
         return 1.0 - least / most
 
@@ -102,8 +102,7 @@ class GoalOutcome(Record):
     relevant_lower_bound: Rate | None
     """The largest load below the relevant upper bound that meets the goal; null: there is none."""
     relevant_upper_bound: Rate | None
-    """The smallest load that does not meet the goal; where even the maximum load meets it, that load; null: there is
-    none."""
+    """The smallest load that does not meet the goal, or the maximum load if even that meets it; null: there is none."""
     conditional_throughput: Rate | None
     """The typical forwarding rate at the relevant lower bound; null without one."""
     zone: ZoneOfChance | None = None
@@ -154,7 +153,7 @@ class GoalReport(Record):
 
     @property
     def is_left_to_a_coin(self) -> bool:
-        """Whether the search gave the goal up, as only a coin would decide."""
+        """Whether the search gave the goal up because only chance would decide."""
         return self.result is not None and self.result.reason == str(IrregularReason.COIN)
 
 
@@ -169,20 +168,20 @@ class OfEarlierSearch(Record):
     """Its relevant upper bound."""
     values_fps: tuple[float, ...] = ()
     """The conditional throughput per interface of each search that the question compares with, from the oldest. The
-    last one is that of this search."""
+    last value is that of this search."""
 
 
 class ReplayedChange(Record):
     """Questions in replays of this test's own nights, after a change of the SUT's speed."""
 
     change_ratio: Ratio
-    """Size of the change; 0: none. One half of the questions is after a gain, and the other one after a loss."""
+    """Size of the change; 0: none. Half of the questions follow a gain, and the other half a loss."""
     questions: int = Field(ge=1)
     """Number of questions."""
     as_before: int = Field(ge=0)
-    """How many were answered by *as before*."""
+    """How many were answered *as before*."""
     changed: int = Field(ge=0)
-    """How many were answered by *changed*. The others were left to a search."""
+    """How many were answered *changed*. The others were left to a search."""
 
 
 class QuestionAsked(Record):
@@ -191,11 +190,11 @@ class QuestionAsked(Record):
     answer: Literal["as before", "changed", "unsure", "not asked"]
     """The answer. There was a search, unless it is *as before*."""
     reason: str | None = None
-    """Why it was not asked; null: it was."""
+    """Why the question was not asked; null: it was asked."""
     trials: int = Field(default=0, ge=0)
-    """Number of its trials, the first ones of the result."""
+    """Number of its trials, which are the first trials of the result."""
     since: UtcTime | None = None
-    """When the last search began, which found the SUT as it was; null: it is not known."""
+    """When the last search before the question began; null: not known."""
     earlier: tuple[OfEarlierSearch, ...] = ()
     """What this search found."""
     replays: tuple[ReplayedChange, ...] = ()
@@ -219,7 +218,7 @@ class GoalSpread(Record):
 
     @property
     def mean(self) -> float | None:
-        """Mean of the values, in frames per second per interface; None: there are none."""
+        """Mean of the values, in frames per second per interface; None: there are no values."""
         if self.known_values:
             return statistics.fmean(self.known_values)
         return None
@@ -233,7 +232,7 @@ class GoalSpread(Record):
 
     @property
     def relative_range(self) -> float | None:
-        """Difference of the largest and the smallest value, over the mean; None: there are none."""
+        """Difference between the largest and the smallest value, divided by the mean; None: there are no values."""
         if self.mean:
             return (max(self.known_values) - min(self.known_values)) / self.mean
         return None
@@ -263,13 +262,13 @@ class GoalsResult(TestResult):
     telemetry: tuple[TelemetryTrial, ...] = ()
     """Trials after the search, with the DUTs' counters before and after them; empty: there were none."""
     spread: tuple[GoalSpread, ...] = ()
-    """Spread of this result and those before it; empty: the search was not repeated, or this result is the first."""
+    """Spread of this result and the ones before it; empty: the search was not repeated, or this result is the first."""
     experiments: Experiments | None = None
     """The experiments after a search in which no load passed; null: there were none."""
     smaller_load: SmallerLoad | None = None
     """A trial below the smallest load of the search, made because no load passed; left out: there was none."""
     question: QuestionAsked | None = None
-    """The question that was asked before the search; left out: there was none."""
+    """The question that was asked before the search; left out: there was no question."""
 
     _leave_out = left_out_if_empty("question", "smaller_load")
 
@@ -308,7 +307,7 @@ class GoalsResult(TestResult):
         """A goal of the search, by its name in any case.
 
         Raises:
-            SearchError: If the search had no such goal; with those that it had.
+            SearchError: If the search had no such goal; the message names the goals that it had.
         """
         for report in self.goals:
             if report.goal.name.casefold() == name.casefold():
@@ -333,7 +332,7 @@ class GoalsResult(TestResult):
         return outcome.conditional_throughput.per_interface_fps
 
     def goal_to_follow(self, name: str | None) -> GoalReport:
-        """The goal whose load is the base of a later measurement; None: PDR (or what ends so), else the last one.
+        """The goal whose load a later measurement uses; None: PDR (or a name that ends so), or else the last goal.
 
         Raises:
             SearchError: If there is no goal of that name.
@@ -379,7 +378,7 @@ def outcome_of(results: list[GoalOutcome | None]) -> Outcome:
 
 
 def describe_goal(goal: SearchGoal) -> Goal:
-    """A search goal with every attribute, also those with default values."""
+    """A search goal with every attribute, including those with default values."""
     rule = None
     if isinstance(goal, SequentialGoal):
         rule = SequentialRule(indifference_ratio=goal.indifference, error_ratio=goal.error)
@@ -397,7 +396,7 @@ def describe_goal(goal: SearchGoal) -> Goal:
 
 
 def search_goal(goal: Goal) -> SearchGoal:
-    """The search goal that a result file describes, without warnings: the search has given them."""
+    """The search goal that a result file describes, without warnings: the search has already given them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SearchGoalWarning)
         stated: Mapping[str, Any] = {

@@ -1,7 +1,7 @@
 """The pictures of a search: load over trials, loss over load, and performance spectra (RFC 9971).
 
 Over the trials, each goal's bounds close as a band: a light one between the bounds that the trials so far point at, a
-dark one between those that are proved. Over load, trials without loss are on a line of their own below the axis.
+dark one between those that are proved. Over load, trials without loss are on a separate line below the axis.
 
 A load's spectrum shows for each forwarding rate the share of the trials' time with this rate. The conditional
 throughput is one of its quantiles, so the spectrum shows how much that number hides. A search stops measuring at a load
@@ -62,7 +62,7 @@ class Window:
     high: float
     """Largest load."""
     goals: tuple[int, ...]
-    """The goals whose last bounds are in the middle of the window, by their place among the goals."""
+    """The goals whose last bounds are in the middle of the window, by their index."""
     is_logarithmic: bool = False
     """Whether the range is so wide that it needs a logarithmic axis."""
 
@@ -130,8 +130,8 @@ def draw_search(result: GoalsResult, history: History) -> str:
 def search_chart(result: GoalsResult, history: History | None = None) -> dict[str, JsonValue]:
     """The trials of a search in columns, from which a script draws the search's pictures.
 
-    Loads are rounded to seven digits, loss ratios to four. Trials, and bounds in the history, have the place of their
-    load among all loads; -1: no bound.
+    Loads are rounded to seven digits, loss ratios to four. Trials, and bounds in the history, refer to their load by
+    its index among all loads; -1: no bound.
     """
     trials = result.trials
     loads: dict[float, int] = {}
@@ -198,7 +198,7 @@ def _goal_of_chart(report: GoalReport) -> dict[str, JsonValue]:
 
 
 def _digits(value: float, digits: int) -> float | int:
-    """A number with so many digits, in the shortest form."""
+    """A number with this many digits, in the shortest form."""
     rounded = float(f"{value:.{digits}g}")
     if rounded.is_integer():
         return int(rounded)
@@ -237,7 +237,7 @@ def _filled(
 
 
 def _steps(history: Mapping[int, GoalBounds]) -> Iterator[tuple[float, float, GoalBounds]]:
-    """Ranges of trials with the same bounds: number of the first trial, the range's end, and the bounds."""
+    """Ranges of trials with the same bounds: number of the first trial, end of the range, and the bounds."""
     numbers = list(history)
     changes = [
         number
@@ -294,8 +294,8 @@ def _description(result: GoalsResult) -> str:
 def windows_of(result: GoalsResult, history: History) -> list[Window]:
     """The windows of a picture, from top to bottom.
 
-    Goals whose close-ups would overlap share one. The whole search comes first, unless one close-up shows it anyway.
-    A goal without any bounds belongs to the last window.
+    Goals whose close-ups would overlap share one close-up. The whole search comes first, unless a close-up shows it
+    anyway. A goal without any bounds belongs to the last window.
     """
     close_ups = _close_ups(result, history[max(history)] if history else ())
     loads = [trial.load_per_interface_fps for trial in result.trials]
@@ -389,7 +389,7 @@ def draw_loss(result: GoalsResult, history: History) -> str:
 
 
 def _draw_losses(plot: drawing.Plot, marked: Mapping[drawing.Mark, Sequence[Trial]]) -> None:
-    """Draws the loss of each trial; several trials at one place have one mark and one hint."""
+    """Draws the loss of each trial; several trials at one place share a mark and a hint."""
     for mark, trials in marked.items():
         hints: dict[tuple[float, float], list[str]] = {}
         for trial in trials:
@@ -436,7 +436,7 @@ class Level:
     forwarding_rate: float
     """Frames per second per interface."""
     share: float
-    """The share of time with this rate: of the goal's duration sum, or of all trials if they took longer."""
+    """The share of time with this rate: of the goal's duration sum, or of the time of all trials if that was longer."""
     trials: int
     """Number of trials."""
 
@@ -446,7 +446,7 @@ class Spectrum:
     """The performance spectrum at a relevant bound."""
 
     goal: int
-    """Place of the goal among the goals."""
+    """Index of the goal."""
     report: GoalReport
     """The goal."""
     bound: str
@@ -458,7 +458,7 @@ class Spectrum:
 
 
 def spectrum_at(trials: Sequence[Trial], load: float, goal: Goal) -> tuple[Level, ...]:
-    """The performance spectrum at a load per interface, of the trials of full length there."""
+    """The performance spectrum at a load per interface, from the full-length trials there."""
     chosen = sorted(
         (-trial.forwarding_rate_per_interface_fps, trial.effective_duration_s)
         for trial in trials
@@ -475,7 +475,7 @@ def spectrum_at(trials: Sequence[Trial], load: float, goal: Goal) -> tuple[Level
 
 
 def spectra_of(result: GoalsResult) -> list[Spectrum]:
-    """The spectra at all relevant bounds of a result where full-length trials were measured."""
+    """The spectra at all relevant bounds of a result that have full-length trials."""
     spectra = []
     for index, report in enumerate(result.goals):
         for name, load in zip(("lower bound", "upper bound"), report.bounds, strict=True):
@@ -520,7 +520,7 @@ def draw_spectra(result: GoalsResult) -> str:
             plot.steps([(start, end, level.forwarding_rate)], colour)
             start += level.share
 
-        # Each on a line of its own: side by side they would reach into the next panel.
+        # Each on its own line, because side by side they would reach into the next panel.
         name = spectrum.report.goal.name
         if len(name) <= _LONGEST_NAME:
             short = name

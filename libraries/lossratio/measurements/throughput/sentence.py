@@ -1,4 +1,4 @@
-"""What a search found, in one sentence for each goal: for those who read nothing else."""
+"""What a search found, in one sentence for each goal, for people who read nothing else."""
 
 from collections.abc import Iterator, Sequence
 
@@ -41,7 +41,7 @@ def sentences(result: GoalsResult) -> Iterator[str]:
 
 
 def _about_question(question: QuestionAsked) -> str:
-    """What the question whether the SUT is as before has shown, or why it was not asked."""
+    """The outcome of the question whether the SUT is as before, or why it was not asked."""
     if question.answer == "not asked":
         return f"Searched, without asking whether the SUT is as before: {question.reason}."
     trials = f"{question.trials} trials"
@@ -96,7 +96,7 @@ def _found(report: GoalReport, lower: Rate, trials: Sequence[Trial], frames: str
 
 
 def _without_loss(load: Rate, trials: Sequence[Trial]) -> str:
-    """The words "without loss", or in how many trials of a load that is true: a goal may allow some with loss."""
+    """The words "without loss", or in how many trials at a load that is true: a goal may allow some lossy trials."""
     here = [
         trial
         for trial in trials

@@ -1,4 +1,4 @@
-"""Throughput over frame size (RFC 2544, section 26.1) and over cores: tests that differ in this alone, as graphs."""
+"""Throughput over frame size (RFC 2544, section 26.1) and over cores: tests that differ only in this, as graphs."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -41,7 +41,7 @@ class Sweep:
     """Results of tests that differ only in their frame size, or in the number of cores of the DUT."""
 
     name: str
-    """The tests' name, with ``*`` instead of the part that differs."""
+    """The tests' name, with ``*`` in place of the part that differs."""
     goal: str
     """Name of the goal."""
     protocol: str
@@ -83,10 +83,10 @@ def _sweeps(
     pattern: re.Pattern[str],
     value: Callable[[GoalsResult, str], float],
 ) -> list[list[Sweep]]:
-    """The sweeps with at least two values; sweeps of the same tests together, one for each goal.
+    """The sweeps with at least two values; sweeps of the same tests come together, one for each goal.
 
-    Tests belong together if suite, testbed and protocols are the same, too. A value that was measured several times
-    has its newest result.
+    Tests belong together if suite, testbed and protocols are also the same. If a value was measured several times, the
+    newest result counts.
     """
     groups: dict[tuple[str, str, str, str], dict[str, dict[float, SweepRow]]] = {}
     for result in results:
@@ -135,7 +135,7 @@ def draw_frame_sizes(sweeps: Sequence[Sweep]) -> str:
         speeds = [rate * (size + L1_OVERHEAD) for size, rate in limits.items()]
         line = sorted(limits.items())
         if max(speeds) <= 1.001 * min(speeds):
-            # All links have the same speed, so that it is a hyperbola.
+            # All links have the same speed, so the maximum is a hyperbola.
             low, high = min(limits), max(limits)
             points = [low + (high - low) * step / _STEPS for step in range(_STEPS + 1)]
             line = [(size, speeds[0] / (size + L1_OVERHEAD)) for size in points]
@@ -146,7 +146,7 @@ def draw_frame_sizes(sweeps: Sequence[Sweep]) -> str:
 
 
 def draw_cores(sweeps: Sequence[Sweep]) -> str:
-    """Draws rate over cores for the goals of the same tests; a dashed line each has the rate of the fewest cores."""
+    """Draws rate over cores for the goals of the same tests; dashed lines continue the rate of the fewest cores."""
     cores = sorted({row.at for sweep in sweeps for row in sweep.rows})
     highest = max(_rates(sweeps), default=1.0) or 1.0
     plot = _framed(Axis(0.0, 1.05 * cores[-1], _LEFT, _RIGHT), cores, "cores", highest, 1.15)

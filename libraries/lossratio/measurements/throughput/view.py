@@ -101,11 +101,11 @@ _TERMS = {
     "NDR": "NDR is the non-drop rate: the most that is forwarded without loss.",
     "PDR": "PDR is the partial drop rate: the most that is forwarded while a small share may be lost.",
 }
-"""What goals mean whose names end like this."""
+"""What goals mean, by how their names end."""
 
 
 class Compliance(str, Enum):
-    """How far a search goal complies with RFC 2544 throughput, by RFC 9971's conditions and other departures."""
+    """How far a search goal complies with RFC 2544 throughput, by RFC 9971's conditions and further departures."""
 
     UNCONDITIONAL = "unconditionally compliant with RFC 2544"
     """No loss in any trial of 60 s."""
@@ -136,18 +136,18 @@ class ThroughputView(View[GoalsResult]):
     value_name = "conditional throughput"
 
     def terms(self, result: GoalsResult) -> Iterator[str]:
-        """NDR and PDR, as far as the names of its goals have them."""
+        """NDR and PDR, if the names of its goals contain them."""
         names = [report.goal.name for report in result.goals]
         for end, term in _TERMS.items():
             if any(name.endswith(end) for name in names):
                 yield term
 
     def is_provenance(self, remark: str) -> bool:
-        """A remark on trials after a rest is: one that matters is a doubt."""
+        """Remarks on trials after a rest are: if they matter, there is a doubt."""
         return is_about_rest(remark)
 
     def sentences(self, result: GoalsResult) -> Iterator[str]:
-        """One for each goal."""
+        """One sentence for each goal."""
         return sentences(result)
 
     def lines(self, result: GoalsResult) -> Iterator[str]:
@@ -284,7 +284,7 @@ class ThroughputView(View[GoalsResult]):
         return {"goal": {**goal.model_dump(mode="json", exclude={"name"}), **early}}
 
     def offered(self, result: GoalsResult, finding: Finding) -> Sequence[Offered]:
-        """The trials at the upper bound if the generator made it one; the search judges other unsent frames itself."""
+        """The trials at the upper bound if the generator caused it; the search itself judges other unsent frames."""
         bound = finding.upper_bound
         if not (isinstance(bound, Rate) and is_generators_limit(finding.reason)):
             return ()
@@ -298,7 +298,7 @@ class ThroughputView(View[GoalsResult]):
         return generator_stalls(trials, [report.goal.loss_ratio for report in result.goals])
 
     def doubts(self, result: GoalsResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
-        """The doubts that the SUT stayed the same, that the load is the cause of loss, and that it is one SUT."""
+        """Doubts whether the SUT stayed the same, whether the load causes the loss, and whether it is one SUT."""
         rested = _rested(result)
         yield from (
             doubt
@@ -328,15 +328,15 @@ class ThroughputView(View[GoalsResult]):
         return result.telemetry
 
     def latencies(self, result: GoalsResult) -> Iterator[LatencyPoint]:
-        """Those that were added to the throughput."""
+        """The latencies that were added to the throughput."""
         return latency_points(result.latency)
 
     def csit(self, result: GoalsResult) -> dict[str, Any]:
         """NDR and PDR, with latency if it was added.
 
         Raises:
-            CsitExportError: If the search made early verdicts, or lacks NDR or PDR, or one is
-                irregular for another reason than the maximum load.
+            CsitExportError: If the search made early verdicts or lacks NDR or PDR, or if one of these is irregular for
+                a reason other than the maximum load.
         """
         if result.settings.get(EARLY_VERDICT):
             raise CsitExportError(
@@ -389,7 +389,7 @@ def _rested(result: GoalsResult) -> Doubt | None:
         if (upper := report.bounds[1]) is not None
     ]
     answers = rest_answers_in(evidence, bounds)
-    # Earlier versions asked for no controls.
+    # Earlier versions had no controls.
     has_control = bool(
         {mlrsearch.RestAnswer.EASY, mlrsearch.RestAnswer.REMEMBERED} & {*answers.values()}
     )
@@ -421,7 +421,7 @@ def _rested(result: GoalsResult) -> Doubt | None:
 
 
 def _tried_in(result: GoalsResult) -> Iterator[str]:
-    """What was tried after a search in which no load passed, a sentence each, without its capital."""
+    """What was tried after a search in which no load passed: sentences that begin in lower case."""
     if result.smaller_load is not None:
         yield result.smaller_load.sentence
     if result.experiments is not None:
@@ -434,7 +434,7 @@ def _question(result: GoalsResult, goal: str) -> QuestionBefore | None:
     if asked is None:
         return None
     values = next((found.values_fps for found in asked.earlier if found.goal == goal), ())
-    # Record: the question, as all kinds show it.
+    # Record: the question, in the form that all kinds show.
     return QuestionBefore(
         asked.reason,
         values,
@@ -443,7 +443,7 @@ def _question(result: GoalsResult, goal: str) -> QuestionBefore | None:
 
 
 def _coin(zone: ZoneOfChance | None) -> str:
-    """What the line of a value says of its zone of chance, if there is one."""
+    """What the line of a value says about its zone of chance, if there is one."""
     if zone is None:
         return ""
     return f"; a coin from {format_interval(*zone.ends)} per interface ({format_ratio(zone.width)})"
@@ -558,7 +558,7 @@ def _bound_line(label: str, bound: Rate | None, result: GoalsResult) -> str:
 
 
 def _latency_at(load: Rate | None, trials: Sequence[Trial]) -> Iterator[str]:
-    """The latency of the trials at a bound, of the slower direction of each, if every frame's is known."""
+    """The latency of the trials at a bound, in the slower direction of each, if the latency of every frame is known."""
     if load is None:
         return
 
@@ -606,7 +606,7 @@ def spread_lines(spread: Sequence[GoalSpread]) -> Iterator[str]:
 
 
 def _csit_bounds(result: GoalsResult, wanted: mlrsearch.SearchGoal) -> dict[str, Any]:
-    """The result of the goal that is the same as one of CSIT's; lower is the conditional throughput."""
+    """The result of the goal that equals one of CSIT's; the lower value is the conditional throughput."""
     names = ("loss_ratio", "exceed_ratio", "final_trial_duration", "duration_sum", "width")
     goals = (
         (report, search_goal(report.goal))
@@ -625,8 +625,8 @@ def _csit_bounds(result: GoalsResult, wanted: mlrsearch.SearchGoal) -> dict[str,
         )
 
     outcome = report.result
-    # CSIT publishes the maximum load of links and cards all the same. The generator's limit says nothing about the SUT,
-    # and CSIT's files have no field that would mark it.
+    # CSIT also publishes the maximum load of links and cards. The generator's limit says nothing about the SUT, and
+    # CSIT's files have no field to mark it.
     is_of_sut = (
         outcome.regular or outcome.reason == mlrsearch.IrregularReason.MAX_LOAD_IS_LOWER_BOUND
     )

@@ -1,9 +1,9 @@
 """Rule `fading`: go where a long trial should lose one frame, if loss fades from load to load.
 
-Where frames are lost one by one, by chance, a trial that is sixty times as long loses sixty times as many, so short
-trials promise too much. If the rate of their loss falls by the same factor from load to load, a few lossy trials of any
-length show where a long one loses one frame in the mean; where none shows the factor, a short one is added. The search
-then goes there at once: shorter trials would lose nothing on the way, and so would show nothing.
+If frames are lost one by one, by chance, a trial that is sixty times as long loses sixty times as many, so short trials
+promise too much. If the rate of their loss falls by the same factor from load to load, a few lossy trials of any length
+show where a long trial loses one frame on average; if none shows the factor, a short trial is added. The search then
+goes there at once: shorter trials would lose nothing on the way, and so would show nothing.
 """
 
 import math
@@ -25,14 +25,16 @@ below its capacity have another cause, and another slope.
 """
 
 LOSSLESS = 5.0
-"""Mean number of lost frames, of which a trial may have lost none by chance; with more, loss does not fade so.
+"""The largest mean number of lost frames at which a trial may still lose none by chance; beyond it, loss does not fade
+in this way.
 
 For example, if the slope predicts 5 lost frames in a trial, one trial of 150 loses none. If it predicts 10, a trial
 without loss shows that the slope is wrong.
 """
 
 ONE_BY_ONE = 2.0
-"""Most frames per interface that are lost when an early verdict ends a trial, if they are lost one by one.
+"""The most frames per interface that a trial may have lost when an early verdict ends it, if frames are lost one by
+one.
 
 For example, a bucket is empty after 1.1 s, and 5 frames are missing when the trial is checked next. If a frame were
 lost by chance every second, the trial would have ended with the first one.
@@ -47,13 +49,13 @@ without the slope: trials of 1 s and 8 s bring it back to 222 kfps. Climbing the
 """
 
 CLOSE = 8
-"""Where one lossy trial decides, long trials search a gap of fewer goal widths all the same: three trials close it."""
+"""If one lossy trial decides, long trials still search a gap of fewer goal widths than this: three trials close it."""
 
 
 def fading(view: GoalView) -> Choice | None:
     """The next trial for a goal that allows no loss, once a long trial has failed where a shorter one had passed.
 
-    None if loss does not fade, or no load was promised in vain yet.
+    None if loss does not fade, or no promise of short trials has failed yet.
     """
     stages = view.stages
     curve = view.curve
@@ -100,7 +102,7 @@ def fading(view: GoalView) -> Choice | None:
 
 
 def _pair_to_compare(view: GoalView, upper: float) -> tuple[float, float | None]:
-    """The smallest load that loses so much more than an upper bound, None if there is none, and the one just below."""
+    """The smallest load that loses so much more than an upper bound (None: there is none), and the load just below."""
     evidence = view.stages[0].evidence
     curve = view.curve
     near = upper
@@ -123,7 +125,7 @@ def _long_trial(view: GoalView, expected: int) -> Choice:
             Bound.LOWER,
         )
 
-    # Loss may fade faster than it did above: steps up double, and are no larger than to the middle.
+    # Loss may fade faster than it did above: steps up double, but go no farther than the middle.
     step = max(view.width, min(_has_risen(view), interval.steps // 2))
     index = min(interval.last, max(interval.first - 1 + step, expected))
 
@@ -145,7 +147,7 @@ def _is_refuted(view: GoalView, upper: float) -> bool:
 
 
 def _has_risen(view: GoalView) -> int:
-    """How many grid steps long trials have gone up, from the first load that they proved to the best one."""
+    """How many grid steps long trials have gone up, from the first load that they proved to the best load."""
     lower = view.intervals[-1].lower
     if lower is None:
         return 0

@@ -8,28 +8,28 @@ from lossratio.mlrsearch.rules.view import Choice, GoalView
 from lossratio.mlrsearch.stages import Interval
 
 COLLAPSE = 10.0
-"""Where a SUT forwards nothing in overload but the minimum load passes, the overload divided by this comes next, or the
+"""If a SUT forwards nothing in overload but passes the minimum load, the overload divided by this comes next, or the
 middle between the bounds if that is higher.
 
 Example: at 14.88 Mfps a DUT is busy with dropping and forwards nothing. 1.488 Mfps comes next, then 0.149 Mfps.
 """
 
 FADING_STEPS = 8
-"""How much farther than the last time loss that fades from load to load is followed at most.
+"""How much farther than the last time the search may follow loss that fades from load to load.
 
 Example: the losses of two loads promise their end 500 widths below. The first look goes 8 widths down, the second one
 64, so that one unlucky trial does not take the search to the other end.
 """
 
 FADING_RECESSIONS = 2
-"""Recessions in a row that show a gradual end of loss.
+"""How many recessions in a row show a gradual end of loss.
 
 Example: each lossy load moves the expected bound below it a little farther down. After one such step, a burst may be
 missing that a token bucket took before; after two, the loss has no sharp edge.
 """
 
 FIRST_FADING_STEPS = 4
-"""How far loss is followed at most when that many recessions are reached, in target widths.
+"""How far the search may follow loss when that many recessions are reached, in target widths.
 
 Example: two recessions are weak evidence, so the first step is half of the usual 8 widths.
 """
@@ -41,15 +41,15 @@ Example: with 10 steps left, the next look is 3 steps up; with 1000 steps left i
 """
 
 NOISE_STEPS = 4
-"""How far from a hint that was wrong the bound is looked for first, in target widths; above it at least.
+"""How far from a wrong hint the bound is looked for first, in target widths; above the hint, at least this far.
 
 Example: yesterday the bound was at 100 kfps, today a trial there loses a frame. Noise seldom moves a bound by more
 than 2 %, so 98 kfps comes next, and not a load far below.
 """
 
 PROOF_OF_JUMP = 8.0
-"""Times the first trials' duration: the most that a target asks for which proves the smallest lossy load, before the
-search jumps far below it.
+"""As a multiple of the first trials' duration: the most that a target may require that proves the smallest lossy load
+before the search jumps far below it.
 
 Example: a SUT loses 0.01 % in 30 % of its trials, at any load, so it has a throughput where half of the trials may
 lose frames. Unlucky trials at 100, 99.5 and 99 kfps promise that as much is lost at 10 kfps. A few more at 99 kfps show
@@ -57,14 +57,14 @@ that they were unlucky.
 """
 
 MOST_PROOFS = 2
-"""So many loads are proved in this way by longer trials; then it is not bad luck.
+"""How many loads are proved in this way by longer trials; after that, it is not bad luck.
 
 Example: a SUT loses one frame in each trial. 99 kfps and 96 kfps are lossy for 8 s, too, so six more loads down to
 the minimum load have no such trials.
 """
 
 FAR_STEPS = 16
-"""Target widths below that load, from which on a look is such a jump."""
+"""How many target widths below that load a look counts as such a jump."""
 
 UNLUCKY = 0.01
 """The largest loss ratio that may be bad luck; a SUT that loses more is overloaded."""
@@ -72,13 +72,13 @@ UNLUCKY = 0.01
 SLOWING_RECESSIONS = 4
 """Recessions in a row, without a gradual end of loss in sight, that show a SUT that becomes slower all the time.
 
-Example: a flow table fills while the search lasts. Each load fails just above the bound expected there, four times:
-then the steps down double.
+Example: a flow table fills during the search. Each load fails just above the bound expected there, four times: then the
+steps down double.
 """
 
 
 def look(view: GoalView) -> Choice:
-    """The single short trial that comes next, or one that proves what it supposes."""
+    """The single short trial that comes next, or a trial that proves what it assumes."""
     index, expected = _next_look(view.intervals[0], view.expectation, view.width)
     return _proof_of_jump(view, index) or Choice("look", 0, view.grid.load(index), expected)
 
@@ -117,16 +117,16 @@ def _next_look(interval: Interval, expectation: Expectation, width: int) -> tupl
 
     middle = min(last, first - 1 + width * max(1, math.ceil(interval.steps / width) // 2))
     if interval.lower is None and last < width:
-        # All that is left is within one width of the minimum load, so this one decides.
+        # All remaining loads are within one width of the minimum load, so the minimum load decides.
         middle = first
 
     if position is None:
         return (last if interval.lower is None else middle), Bound.UNDECIDED
     if position <= 0.0 and interval.lower is None:
-        # Less than the minimum load is forwarded, so that load decides at once.
+        # Less than the minimum load is forwarded, so the minimum load decides at once.
         return first, Bound.LOWER if expectation.is_hinted else Bound.UPPER
     if position <= 0.0 and not expectation.is_hinted:
-        # A SUT that collapses does not show in overload where its bound is.
+        # If a SUT collapses, overload does not show where its bound is.
         return max(middle, _below_collapse(interval)), Bound.UNDECIDED
 
     lowest = first if interval.lower is None else middle
@@ -179,7 +179,7 @@ def _steps_down(expectation: Expectation, upper: int, width: int) -> int:
 def _where_recession_ends(expectation: Expectation, below: int, width: int) -> int | None:
     """The index below a bound that keeps receding before the search; None if it does not.
 
-    It is where loss should have faded. Where loss does not fade, the SUT becomes slower all the time: steps double.
+    It is where loss should have faded. If loss does not fade, the SUT becomes slower all the time: steps double.
     """
     times = expectation.recessions - FADING_RECESSIONS
     if times >= 0 and expectation.faded is not None and expectation.faded < below:

@@ -3,9 +3,9 @@
 It plans for goals whose trials have one length. It begins when single trials have found two neighbouring loads, or when
 a load lost frames below the bound that the overload had predicted. For each pair of neighbouring loads it computes two
 numbers: the probability that the pair is the bounds, and the expected time of the proof, less the trials that are
-done. The best pair has the least time per success. Its first load is the load that saves more time by failing. If
-failures of that proof would take longer than to search for a better pair, the next load is the one whose trial says
-most about where the bounds are.
+done. The best pair has the least time per success. It begins with the load that saves more time by failing. If failures
+of that proof would take longer than the search for a better pair, the next load is the one whose trial says most about
+where the bounds are.
 """
 
 import math
@@ -23,25 +23,25 @@ from lossratio.mlrsearch.rules.view import Choice, GoalView
 NAME = "plan"
 
 Needed = NDArray[np.intp]
-"""How many low-loss and high-loss trials loads still need: a row for each load."""
+"""How many low-loss and high-loss trials each load still needs, in a row for each load."""
 
 PATIENCE = 0.35
-"""How much longer than failures a search may take, for each trial that a lower bound needs.
+"""How much longer than failures a search may take, per trial that a lower bound needs.
 
-Example: a pair fails in two of three cases, after 20 trials. Its failures take 40 trials in the mean. 5 bits are
+Example: a pair fails in two of three cases, after 20 trials. Its failures take 40 trials on average. 5 bits are
 missing, and a trial gives half a bit, so a search takes 10 trials. 11 low-loss trials prove a lower bound, so a search
 may take 3.9 times as long as it seems. That is 39 trials: the search goes on.
 """
 
 AROUND, AROUND_EXPECTED = 12, 3
-"""Steps around the middle of all curves, and around the expected bound, where pairs are compared."""
+"""Steps around the middle of all curves, and around the expected bound, within which pairs are compared."""
 
 COARSE = 24
-"""Loads of the whole range that are looked at besides."""
+"""How many further loads of the whole range are considered."""
 
 FEW = 0.01
-"""Share of the frames that trials of bad luck lose at most. The checks below are for goals that allow no loss, and
-prove a load by more than `FEW_TRIALS` trials.
+"""The largest share of the frames that a trial may lose by bad luck. The checks below are for goals that allow no loss,
+and prove a load by more than `FEW_TRIALS` trials.
 
 Example: a SUT loses 0.01 % in 30 % of its trials, at any load, so it has a throughput where half of the trials may
 lose frames. Two unlucky trials at 99 kfps promise that as much is lost at 10 kfps.
@@ -68,36 +68,37 @@ MOST_LOADS = 24
 the SUT may change while it is searched."""
 
 HARD = 7
-"""Trials that spoke against a bound when it was proved, from which on it was hard to prove.
+"""How many trials must have contradicted a bound before its proof for the bound to count as hard.
 
 Example: 11 trials passed at 100 kfps, and 8 were lossy. So half of the trials at 100.5 kfps may pass, too.
 """
 
 MOST_HARD = 3
-"""After so many hard bounds on one side, the next one there is two goal widths away at least, then four, then eight."""
+"""After this many hard bounds on one side, the next one there is at least two goal widths away, then four, then
+eight."""
 
 UNLIKELY = 0.1
-"""A load is taken for an upper bound if it becomes a lower one with less probability than this, and the other way
-round. Such loads end the range whose middle these distances do not pass."""
+"""A load counts as an upper bound if it becomes a lower bound with less probability than this, and vice versa. Such
+loads end the range whose middle these distances do not pass."""
 
 LEAST_SUCCESS = 1e-9
 """A smaller probability that a pair is the bounds counts as this one."""
 
 ROUNDING = 1e-6
-"""Relative; the times of two pairs differ by chance if they are closer."""
+"""Relative difference below which the times of two pairs differ only by chance."""
 
 MOST_KNOWN = 64
-"""Loads whose trials a plan takes in, so that a decision takes no longer after more; as many of earlier searches.
+"""The most loads whose trials a plan uses, so that decisions do not slow down; the same number from earlier searches.
 
 Example: a script had trials at 300 loads. 280 of them passed, all far below the smallest lossy one.
 """
 
 MOST_TRIALS = 64
-"""Trials of a proof that are told apart; where a load needs more, it counts as so many."""
+"""The most trials of a proof that are distinguished; a load that needs more counts as needing this many."""
 
 
 def plan(view: GoalView) -> Choice | None:
-    """The next trial; None for goals with shorter trials, while short looks lead on, and where plans do not end."""
+    """The next trial; None for goals with shorter trials, while short looks make progress, and if plans do not end."""
     facts = view.plan
     interval = view.intervals[0]
     if (
@@ -114,7 +115,7 @@ def plan(view: GoalView) -> Choice | None:
 
     index, bound = _checked(view, facts, *_best(view, facts))
     load = view.grid.load(index)
-    # Loads that only fail after they passed may be a SUT that gets slower: no trial below shows more.
+    # If loads only change from passing to failing, the SUT may be getting slower: no trial below shows more.
     is_both = bound is not Bound.UNDECIDED and min(facts.slower, facts.faster) > 0
     if is_both and (below := _trial_below(view, load, BELOW[-1] * load)) is not None:
         return below
@@ -133,7 +134,7 @@ def ask_again(view: GoalView) -> Choice | None:
 def _trial_below(view: GoalView, load: float, most: float) -> Choice | None:
     """A trial below a load that may be a bound; None: there is none, as for all goals that allow no loss.
 
-    Loads up to the largest such load that mostly failed are asked again. Where trials pass and fail by chance, one
+    Loads up to the largest one of these that mostly failed are tried again. If trials pass and fail by chance, one
     trial shows whether more is lost below.
 
     Example: half of the trials at 1,377 kfps pass, so it may be PDR. A trial at 1,205 kfps loses 2 %. Either a second
@@ -178,7 +179,7 @@ def _trial_below(view: GoalView, load: float, most: float) -> Choice | None:
 
 
 def _checked(view: GoalView, facts: Plan, index: int, bound: Bound) -> tuple[int, Bound]:
-    """A higher load, if bad luck may have led to this one; otherwise the load as it is."""
+    """A higher load, if bad luck may have led to this one; otherwise this load."""
     fresh = _trials(view, 0.0)[0]
     upper = view.intervals[0].upper
     interval = view.intervals[-1]
@@ -274,9 +275,9 @@ def _where_bounds_may_be(
 ) -> tuple[int, int]:
     """The grid indices between which the next relevant lower bound is looked for.
 
-    Where half of the trials pass over a range of loads, each bound is hard to prove, and the next load looks as good
-    as the last one. So after some such bounds the next one is farther away, twice as far each time, but no farther
-    than the middle of what is left.
+    If half of the trials pass over a range of loads, each bound is hard to prove, and the next load looks as good as
+    the last one. So after some of these bounds, the next one is farther away, twice as far each time, but no farther
+    than the middle of the remaining range.
 
     Args:
         view: The goal.
@@ -306,7 +307,7 @@ def _where_bounds_may_be(
 
 
 def _least_distance(view: GoalView, facts: Plan, bound: Bound) -> int:
-    """The least distance of the next bound on one side from the relevant one there, in grid steps; 0: any distance."""
+    """The least distance of the next bound on one side from the relevant bound, in grid steps; 0: any distance."""
     evidence = view.stages[-1].evidence
     against = 1 if bound is Bound.LOWER else 0
     hard = sum(
@@ -321,7 +322,7 @@ def _least_distance(view: GoalView, facts: Plan, bound: Bound) -> int:
 
 
 def _known(facts: Plan) -> Collection[float]:
-    """The positions of the loads with trials that a plan takes in: those closest to what is contested."""
+    """The positions of the loads whose trials a plan uses: those closest to the contested range."""
     highest = max(facts.passed, default=facts.lowest_failure)
     first, last = min(highest, facts.lowest_failure), max(highest, facts.lowest_failure)
 
@@ -342,7 +343,7 @@ class Pair(NamedTuple):
     time_per_success: float
     """The expected time of its proof, divided by the probability that it succeeds."""
     number: int
-    """Its place among all pairs."""
+    """Index of the pair among all pairs."""
     success: float
     """The probability that the loads are the bounds."""
     low_first: float
@@ -354,7 +355,7 @@ class Pair(NamedTuple):
 def best_pair(
     curves: Curves, needed: Needed, lowers: NDArray[np.intp], uppers: NDArray[np.intp]
 ) -> Pair:
-    """The pair with the least time per success; of several ones, the first.
+    """The pair with the least time per success; the first one if there are several.
 
     Args:
         curves: What is known about the loads.
@@ -369,7 +370,7 @@ def best_pair(
     low_rows = np.searchsorted(curves.positions, lowers)
     high_rows = np.searchsorted(curves.positions, uppers)
 
-    # Both loads together are no surer than either of them, and no proof is shorter than that of its first load.
+    # Both loads together are no more certain than either of them, and no proof is shorter than that of its first load.
     passes = (curves.chances * lower).sum(axis=1)[low_rows]
     fails = (curves.chances * (1.0 - lower)).sum(axis=1)[high_rows]
     shortest = np.minimum(alone[low_rows], alone[high_rows])
@@ -394,7 +395,7 @@ def best_pair(
 
 
 def information(curves: Curves, needed: Needed) -> Floats:
-    """How many bits a trial at each load says about whether that load becomes a lower bound; the trial counts in it."""
+    """How many bits a trial at each load gives about whether that load, with this trial, becomes a lower bound."""
     lower = race(*map(int, needed.max(axis=0))).lower
     (lows, highs) = needed.T
     is_lossy = curves.chances @ LOSSY
@@ -435,7 +436,7 @@ def _needed(view: GoalView, positions: Floats) -> Needed:
 
 
 def _trials(view: GoalView, load: float) -> tuple[int, int]:
-    """Low-loss and high-loss trials that a load still needs; one that was never measured has no load."""
+    """Low-loss and high-loss trials that a load still needs; it may never have been measured."""
     evidence = view.stages[-1].evidence
     duration = view.goal.final_trial_duration
     lows, highs = (evidence.missing(load, bound) / duration for bound in (Bound.LOWER, Bound.UPPER))

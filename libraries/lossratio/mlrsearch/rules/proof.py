@@ -7,7 +7,8 @@ from lossratio.mlrsearch.rules.view import Choice, GoalView
 from lossratio.mlrsearch.stages import Interval
 
 NEAR = 1
-"""Goal widths above a hinted pair where short trials may have stopped, so that it is given up when it passes more.
+"""Up to how many goal widths above a hinted pair short trials may have stopped for the pair to be given up if it
+passes.
 
 Example: earlier searches ended between 100 and 100.5 kfps, and tonight short trials stop at 101 kfps. If a longer
 trial passes 100.5 kfps, too, the search goes on at 101 kfps. If short trials stop at 120 kfps, as they did in earlier
@@ -18,7 +19,7 @@ searches, they say little about long ones, and the pair stays.
 def hint(view: GoalView) -> Choice | None:
     """The next trial of the pair of loads that earlier searches proved; None as soon as a trial speaks against it.
 
-    The trials are for the goal itself: the earlier searches showed already what trials of middle length would. Where
+    The trials are for the goal itself: the earlier searches have already shown what trials of middle length would. If
     all trials have one length, the search starts at the hint, and needs no rule.
     """
     if (
@@ -45,26 +46,27 @@ def hint(view: GoalView) -> Choice | None:
 
     is_near = view.intervals[0].first - 1 <= upper_index + NEAR * view.width
     if is_upper_inside and is_near and Bound.UPPER not in seen:
-        # Where short trials stopped may be as good a load for a long one, and a better result.
+        # The load where short trials stopped may also pass long ones, and would be a better result.
         if longer is None:
             return None
         return Choice("hint", longer, upper, Bound.UPPER)
     if view.fails_soon and is_upper_inside:
-        # A load that fails costs little, and one that passes spares the lower load its proof.
+        # A load that fails costs little, and a load that passes makes the proof of the lower load unnecessary.
         return Choice("hint", view.final, upper, Bound.UPPER)
 
     if interval.first <= view.hinted <= interval.last:
         promised = view.intervals[0].lower
         if promised is not None and promised >= lower:
             return Choice("hint", view.final, lower, Bound.LOWER)
-        # A load that short trials classified once stays so, even where others failed below it since.
+        # A load that short trials have classified keeps its classification, even if others have failed below it since.
         is_new = stages[0].evidence.bound(lower) is Bound.UNDECIDED
         if is_new:
             return Choice("hint", 0, lower, Bound.LOWER)
         return None
 
     if interval.lower == lower and is_upper_inside:
-        # As long as no shorter trial was lossy, the next longer one may be; a longer one without loss proves nothing.
+        # As long as no shorter trial was lossy, the next longer trial may be; a longer trial without loss proves
+        # nothing.
         stage = view.final if longer is None or Bound.UPPER in seen else longer
         return Choice("hint", stage, upper, Bound.UPPER)
     return None

@@ -14,7 +14,7 @@ from lossratio.trials import TrialResult
 
 
 class GoalView(Stages):
-    """The knowledge about one goal: all that a rule may look at. A rule changes nothing in it.
+    """The knowledge about one goal: everything that a rule may read. Rules do not change it.
 
     Attributes:
         width: The goal's width in grid steps.
@@ -23,7 +23,7 @@ class GoalView(Stages):
         plan: What plans are made of, for goals whose trials have one length; None for others.
         hinted: Grid index of the load that earlier searches promise as the relevant lower bound, where long trials are
             to begin; None: there is no such load.
-        fails_soon: Whether a trial ends as soon as it is certain to be a high-loss trial, so that one that fails costs
+        fails_soon: Whether a trial ends as soon as it is certain to be a high-loss trial, so that a failing trial costs
             little.
     """
 
@@ -89,7 +89,7 @@ class GoalView(Stages):
             self._hint = None
 
     def too_much(self) -> float:
-        """The smallest load that all trials, short ones too, showed to be too much, in frames per second."""
+        """The smallest load that the trials, including short ones, showed to be too high, in frames per second."""
         lower, upper = self.relevant_bounds()
         return max(upper or 0.0, self.stages[0].evidence.upper_above(lower or 0.0) or 0.0)
 
@@ -105,7 +105,7 @@ class GoalView(Stages):
 
     @property
     def first_open(self) -> int | None:
-        """Number of the coarsest stage in whose interval something has to be measured; None: the search is over."""
+        """Number of the coarsest stage with something left to measure in its interval; None: the search is over."""
         return next(
             (number for number, interval in enumerate(self.intervals) if interval.open), None
         )

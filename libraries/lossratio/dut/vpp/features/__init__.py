@@ -1,4 +1,4 @@
-"""VPP's features, each a class of its own: options, commands, and what VPP must show.
+"""VPP's features, each in its own class: options, commands, and what VPP must show.
 
 Another package adds one by an entry point of the group ``lossratio.vpp_feature``, whose object is a subclass of
 `lossratio.dut.vpp.Feature`.
@@ -7,7 +7,7 @@ Another package adds one by an entry point of the group ``lossratio.vpp_feature`
 from lossratio.errors import DutError
 from lossratio.plugins import plugin_group
 
-# Table: the features of the house.
+# Table: lossratio's own features.
 FEATURES = plugin_group(
     "lossratio.vpp_feature",
     what="feature of VPP",
@@ -40,4 +40,4 @@ FEATURES = plugin_group(
         "bond": "overlays:Bond",
     },
 )
-"""The features that there are; lossratio's own are in the order of their commands to VPP."""
+"""All features; lossratio's own are in the order of their commands to VPP."""

@@ -19,7 +19,7 @@ _ROUTERS: tuple[Forwarding, ...] = ("ip4", "ip6")
 _UDP = 17
 _SOURCES = {4: ip_network("192.0.2.0/24"), 6: ip_network("2001:db8:1::/64")}
 _DESTINATIONS = {4: ip_network("198.51.100.0/24"), 6: ip_network("2001:db8:2::/64")}
-"""Networks of documentation, which no test traffic is from or to."""
+"""Networks for documentation, which no test traffic has as source or destination."""
 _FIRST_PORT = 1000
 _PORT_STEP = 10
 
@@ -29,18 +29,18 @@ class AccessLists(Feature):
 
     acl: int | None = Field(default=None, ge=1, le=100)
     """Number of rules, up to 100, of an access control list that every frame passes once: on the first DUT of the path.
-    The rules are about other flows. Two further rules permit all frames of test traffic, by their source."""
+    These rules match other flows. Two further rules permit all frames of test traffic by their source."""
     acl_output: bool = False
-    """Whether frames pass the list when they leave, not when they enter."""
+    """Whether frames pass the list when they leave, instead of when they enter."""
     acl_stateful: bool = False
-    """Whether these two rules begin a session, in which the other frames of the flow pass without being checked against
-    the rules."""
+    """Whether these two rules begin a session, in which the flow's other frames pass without being checked against the
+    rules."""
 
     filter_option = "acl"
     needs = Needs(plugins={"acl": ""}, tags=("iacl", "oacl"))
 
     def problem(self) -> str | None:
-        """A list without rules."""
+        """The options need rules, and have none."""
         if self.acl:
             return None
         return "acl_output and acl_stateful apply to a list of rules; also set acl"
@@ -71,7 +71,7 @@ class AccessLists(Feature):
         )
 
     def proved(self, ports: Ports) -> Iterator[Shown]:
-        """Sessions, if there are to be any."""
+        """That there are sessions, if the rules begin any."""
         if self.acl_stateful and AccessLists._is_first(ports):
             yield Shown(
                 "show acl-plugin sessions",
@@ -80,7 +80,7 @@ class AccessLists(Feature):
             )
 
     def _others(self) -> Iterator[str]:
-        """The rules about other flows: as in FD.io CSIT, they permit single hosts and ports, which no frame has."""
+        """The rules about other flows: as in FD.io CSIT, they permit single hosts and ports that no frame has."""
         version = self.ip_version
         for number in range(self.acl or 0):
             ends = f"src {_host(_SOURCES[version], number)} dst {_host(_DESTINATIONS[version], number)}"
@@ -104,8 +104,8 @@ class Classifier(Feature):
     """A table of destinations: frames to any other destination are dropped."""
 
     classify: bool = False
-    """Whether a table has the destination of test traffic, the first host of each network, and drops frames to all
-    others, where frames enter the path; with ``ip4`` or ``ip6``."""
+    """Whether, where frames enter the path, a table lists the destination of test traffic (the first host of each
+    network) and frames to all other destinations are dropped; with ``ip4`` or ``ip6``."""
 
     needs = Needs(_ROUTERS, tags=("iacldst",))
 
@@ -132,11 +132,11 @@ class Classifier(Feature):
 
 
 class AllowList(Feature):
-    """Sources: frames of any other source are dropped."""
+    """A list of sources: frames from any other source are dropped."""
 
     allowlist: bool = False
-    """Whether the networks of test traffic are on a list of sources, and frames of all others are dropped, where frames
-    enter the path; with ``ip4`` or ``ip6``."""
+    """Whether, where frames enter the path, the networks of test traffic are on a list of sources and frames from all
+    other sources are dropped; with ``ip4`` or ``ip6``."""
 
     needs = Needs(_ROUTERS, plugins={"adl": ""}, version="20.09", tags=("adlalwlist",))
 

@@ -1,4 +1,4 @@
-"""What a feature of VPP can say: its options, what it goes with and needs, its commands, and what VPP then shows."""
+"""What a VPP feature declares: its options, what it needs and works with, its commands, and what VPP then shows."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,13 +21,14 @@ class Command:
     """A command to VPP."""
 
     text: str
-    """The command, or a command in each line, of which VPP then reads a file."""
+    """The command; or a command on each line, which VPP then reads from a file."""
     answer: str = ""
     """Regular expression of VPP's answer to a command that succeeds."""
     seconds: float = 30.0
-    """Seconds that it may take."""
+    """The most seconds that it may take."""
     is_secret: bool = False
-    """Whether it has keys: then it is in no record, and only in a file that VPP reads and that is gone afterwards."""
+    """Whether it has keys: it is then in no record, but only in a file that VPP reads and that is deleted
+    afterwards."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,9 @@ class Shown:
     pattern: str
     """Regular expression of a part of the answer."""
     meaning: str
-    """What it says, in words."""
+    """Its meaning, in words."""
     within: float = 0.0
-    """Seconds in which VPP must come to show it."""
+    """Seconds within which VPP must show it."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,9 @@ class VppPort:
     """One side of VPP."""
 
     link: str
-    """VPP's name of its interface on the link."""
+    """VPP's name for its interface on the link."""
     interface: str
-    """The interface that forwards: that one, or one that a feature makes upon it."""
+    """The interface that forwards: the interface on the link, or one that a feature makes on it."""
     neighbour_mac: str
     """MAC address of the neighbour at the other end of the link; empty: a bridge learns it."""
     side: Side
@@ -61,8 +62,8 @@ class VppPort:
     vni: int
     """VXLAN network identifier of the tunnel on this link, if there is one."""
     other_end: str = ""
-    """MAC address of the interface at the other end of the link; empty: it is the neighbour's. A bridge's neighbour is
-    the one beyond the next bridge."""
+    """MAC address of the interface at the other end of the link; empty: it is the neighbour's. The neighbour of a
+    bridge is the node beyond the next bridge."""
     directory: str = ""
     """VPP's directory on the node."""
     table: int = 0
@@ -70,19 +71,19 @@ class VppPort:
     faces_dut: bool = False
     """Whether the neighbour is another DUT of the path, and not the TG."""
     secret: bytes = field(default=b"", repr=False)
-    """Made for this set-up; all DUTs of the path derive their keys from it."""
+    """A secret that is made for this set-up; all DUTs of the path derive their keys from it."""
 
     def destination(self, ip_version: int) -> IPv4Address | IPv6Address:
         """The first host of the other side, which is the destination of frames that enter here."""
         return (self.opposite.ipv4 if ip_version == 4 else self.opposite.ipv6)[1]
 
     def routed(self, ip_version: int) -> RouterSide:
-        """Its addresses and those of its neighbour, as a router."""
+        """Its addresses as a router, and those of its neighbour."""
         return RouterSide(self.interface, self.side.ipv4 if ip_version == 4 else self.side.ipv6)
 
     @property
     def tunnel(self) -> Tunnel:
-        """Its end of the tunnel on this link."""
+        """VPP's end of the tunnel on this link."""
         return Tunnel(
             self.link, f"vxlan_tunnel{self.vni}", self.side.ipv4, self.opposite.ipv4, self.vni
         )
@@ -93,7 +94,7 @@ Ports = tuple[VppPort, VppPort]
 
 
 def entrances(ports: Ports) -> tuple[VppPort, ...]:
-    """The ports by which test traffic enters the path: both, one at each end of several DUTs, or none in between."""
+    """The ports where test traffic enters the path: both, one at each end of several DUTs, or none in between."""
     return tuple(port for port in ports if not port.faces_dut)
 
 
@@ -110,17 +111,17 @@ class Needs:
     """What a feature needs, and what belongs to it."""
 
     forwarding: tuple[Forwarding, ...] = get_args(Forwarding)
-    """With which forwarding it goes."""
+    """The kinds of forwarding that it works with."""
     plugins: Mapping[str, str] = field(default_factory=dict)
-    """VPP's plugins that it needs, each with the version since which it is a plugin; empty: it always was."""
+    """VPP's plugins that it needs, each with the version since which it has been a plugin; empty: it always was one."""
     version: str = ""
     """The first version of VPP that has it; empty: all have it."""
     shows: tuple[str, ...] = ()
     """Commands whose answers are kept with trials."""
     tags: tuple[str, ...] = ()
-    """FD.io CSIT's tags: a suite with it has one of them."""
+    """FD.io CSIT's tags: a suite with this feature has one of them."""
     duts: int = 0
-    """How many DUTs in a row it needs; 0: any number."""
+    """The number of DUTs in a row that it needs; 0: any number."""
 
 
 IDLE_SECONDS = 300.0
@@ -136,25 +137,25 @@ class Table:
     shows: str
     """The command that shows the number of sessions."""
     pattern: str
-    """Regular expression of that number, and of the number of those that have timed out."""
+    """Regular expression of that number, and of the number of sessions that have timed out."""
     room: int
-    """Most sessions."""
+    """The largest number of sessions."""
     ports: int | None = None
-    """Ports of all addresses of a NAT; None: it is none."""
+    """Ports of all addresses of a NAT; None: it is not a NAT."""
     is_shared: bool = True
     """Whether sessions with different destinations may share a port."""
     timeout: float = IDLE_SECONDS
     """Seconds after which it forgets an idle UDP connection."""
     of_tcp: tuple[float, float, float] = (7440.0, 240.0, 240.0)
-    """The same of TCP, for a connection that is established, that is being opened, and that has ended."""
+    """The same for TCP: for a connection that is established, is being opened, and has ended."""
 
 
 class Feature(SocketOptions):
     """A feature of VPP, which is on if one of its own fields differs from its default.
 
-    The options of VPP inherit from every feature, and call the methods of those that are on as
-    ``Kind.method(options)``. So a method sees the options of all features. A property that two features may have calls
-    ``super()``.
+    The options of VPP inherit from every feature, and call the methods of the features that are on as
+    ``Kind.method(options)``. So a method sees the options of all features. A property that several features define
+    calls ``super()``.
     """
 
     forwarding: Forwarding = "l2xc"
@@ -175,7 +176,7 @@ class Feature(SocketOptions):
 
     @classmethod
     def given(cls, options: "Feature") -> list[str]:
-        """Its own options that are not as by default."""
+        """Its own options that differ from their defaults."""
         return [
             name
             for name, field in cls.own_fields().items()
@@ -184,7 +185,7 @@ class Feature(SocketOptions):
 
     @classmethod
     def mismatch(cls, options: "Feature") -> str | None:
-        """The reason why it does not go with the options' forwarding; None: it does."""
+        """Why it does not work with the forwarding in the options; None: it does."""
         if options.forwarding in cls.needs.forwarding:
             return None
         option, *_ = cls.given(options)
@@ -210,12 +211,12 @@ class Feature(SocketOptions):
 
     @property
     def is_contained(self) -> bool:
-        """Whether a second VPP in a container is in the place of testpmd."""
+        """Whether a second VPP in a container takes the place of testpmd."""
         return False
 
     @property
     def guest(self) -> Guest | None:
-        """What forwards in a virtual machine in the place of testpmd; None: there is no such machine."""
+        """What forwards in a virtual machine that takes the place of testpmd; None: there is no such machine."""
         return None
 
     @property
@@ -234,7 +235,7 @@ class Feature(SocketOptions):
         return None
 
     def problem(self) -> str | None:
-        """The reason why its options do not go together; None: they do. No machine has been touched yet."""
+        """Why its options cannot be combined; None: they can. No machine has been touched yet."""
         return None
 
     @classmethod
@@ -247,15 +248,15 @@ class Feature(SocketOptions):
         return ()
 
     def below(self, port: VppPort) -> tuple[VppPort, Iterable[Command]]:
-        """A port as it forwards, with an interface that the feature makes, and the commands that make it."""
+        """A port with the forwarding interface that the feature makes, and the commands that make it."""
         return port, ()
 
     def pairs(self, ports: Ports) -> tuple[Ports, ...] | None:
-        """The pairs of ports that forward to each other; None: both ports do."""
+        """The pairs of ports that forward to each other; None: the two ports do."""
         return None
 
     def programs(self, directory: str) -> Iterator[tuple[str, ...]]:
-        """Arguments of testpmd, but for its CPUs, where it runs beside VPP with its files in the directory."""
+        """Arguments of a testpmd that runs beside VPP with its files in the directory, without those about its CPUs."""
         yield from ()
 
     def contained(self, ports: Ports) -> Iterator[Command]:
@@ -263,7 +264,7 @@ class Feature(SocketOptions):
         yield from ()
 
     def connected(self, ports: Ports) -> Iterator[Command]:
-        """The commands once these programs run."""
+        """The commands to give once these programs run."""
         yield from ()
 
     def routed(self, port: VppPort) -> Iterable[Command] | None:
@@ -271,7 +272,7 @@ class Feature(SocketOptions):
         return None
 
     def commands(self, ports: Ports) -> Iterator[Command]:
-        """The commands after forwarding has been configured."""
+        """The commands to give after forwarding has been configured."""
         yield from ()
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
@@ -279,7 +280,7 @@ class Feature(SocketOptions):
         yield from ()
 
     def proved(self, ports: Ports) -> Iterator[Shown]:
-        """What VPP must show after the trial with telemetry, for which counters of errors begin at zero."""
+        """What VPP must show after the trial with telemetry, for which error counters begin at zero."""
         yield from ()
 
     def reset_commands(self, ports: Ports) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""VPP with sessions: NAT by both ends (nat44-ed) or with ports that follow from addresses (det44), and SFDP."""
+"""VPP with sessions: endpoint-dependent NAT (nat44-ed), NAT whose ports follow from addresses (det44), and SFDP."""
 
 import re
 import time
@@ -27,14 +27,14 @@ _DET44_SESSIONS_OF_HOST = 1000
 _LONG_TIMEOUT = 3000.0
 _END_SECONDS, _LOOK_SECONDS = 10.0, 0.01
 _TABLE_SECONDS = 300.0
-"""Seconds in which VPP makes the table of sessions, for millions on a busy machine."""
+"""The most seconds for VPP to make the table of sessions: millions of them, on a busy machine."""
 _GATEWAYS = {WEST: IPv4Network("169.254.18.0/30"), EAST: IPv4Network("169.254.19.0/30")}
-"""VPP's address and its neighbour's are none of the hosts, as in FD.io CSIT: all hosts may have sessions."""
+"""As in FD.io CSIT, VPP's address and its neighbour's are outside of the hosts, so that all hosts may have sessions."""
 
 
 class _Stateful(Feature):
     def routed(self, port: VppPort) -> Iterator[Command]:
-        """A route to the hosts behind a port, none of which is VPP or its neighbour."""
+        """A route to the hosts behind a port; neither VPP nor its neighbour is among them."""
         side = port.routed(4)
         (_, address, neighbour, _) = _GATEWAYS[port.side]
         yield Command(f"set interface ip address del {port.interface} {side.address}/30")
@@ -48,13 +48,13 @@ class _Stateful(Feature):
 
 
 class Nat(_Stateful):
-    """Network address translation of what goes east, with a session for each connection (NAT44 endpoint-dependent)."""
+    """Address translation of frames to the east, with a session for each connection (NAT44 endpoint-dependent)."""
 
     nat: Literal["nat44-ed"] | None = None
-    """``nat44-ed``: network address translation of what goes east, with ``ip4``. Connections are made from the west
+    """``nat44-ed``: network address translation of frames to the east, with ``ip4``. Connections are made from the west
     only."""
     nat_addresses: int = Field(default=1, ge=1, le=1024)
-    """Number of addresses of the NAT. They are the last ones of the east's network."""
+    """Number of addresses of the NAT: the last addresses of the network in the east."""
     nat_sessions: int = Field(default=64_512, ge=1, le=1 << 24)
     """Number of sessions that each worker has room for."""
     udp_timeout: DurationOption | None = Field(default=None, ge=1.0)
@@ -78,7 +78,7 @@ class Nat(_Stateful):
         )
 
     def problem(self) -> str | None:
-        """Options without a NAT, and a part of a second."""
+        """The options need a NAT, and a whole number of seconds."""
         if self.nat is None:
             return (
                 "nat_addresses, nat_sessions and udp_timeout apply to a NAT; also set nat=nat44-ed"
@@ -102,10 +102,10 @@ class Det44(_Stateful):
     """Deterministic network address translation: an inside host's ports outside follow from its address."""
 
     det44_hosts: int | None = Field(default=None, ge=1, le=65_536)
-    """Number of hosts in the west that have ports of a deterministic NAT, beginning with the first address of the
-    network; a power of two, with ``ip4``."""
+    """Number of hosts in the west that have ports of a deterministic NAT, from the first address of the network on; a
+    power of two, with ``ip4``."""
     det44_addresses: int = Field(default=1, ge=1, le=1024)
-    """Number of addresses of this NAT, a power of two. They are the last ones of the east's network."""
+    """Number of addresses of this NAT, a power of two: the last addresses of the network in the east."""
 
     needs = Needs(("ip4",), plugins={"det44": ""}, tags=("nat44_deterministic",))
 
@@ -128,7 +128,7 @@ class Det44(_Stateful):
         )
 
     def problem(self) -> str | None:
-        """Numbers that cannot be divided, and another NAT."""
+        """The numbers cannot be divided, or there is another NAT."""
         hosts, addresses = self.det44_hosts, self.det44_addresses
         if hosts is None:
             return "det44_addresses apply to det44_hosts; also set det44_hosts"
@@ -158,7 +158,7 @@ class Sfdp(_Stateful):
     """Stateful flows (SFDP), with ``ip4``: ``ip4`` (frames are routed) or ``l4ip4`` (and sessions follow the states of
     UDP and TCP)."""
     sfdp_sessions: int = Field(default=64_512, ge=1, le=1 << 24)
-    """Number of sessions that there is room for."""
+    """The largest number of sessions."""
 
     needs = Needs(("ip4",), plugins={"sfdp_services": ""}, version="26.06", tags=("sfdp",))
 
@@ -168,7 +168,7 @@ class Sfdp(_Stateful):
         if self.sfdp is None:
             return super().table
         shows, pattern = "show sfdp status", r"\s{2}active sessions: (\d+)()"
-        # The states of TCP end a session, too.
+        # TCP states also end a session.
         ends = ("kill sfdp session all",)
         idle = _LONG_TIMEOUT
         ended = 0.0 if self.sfdp == "l4ip4" else _LONG_TIMEOUT
@@ -177,7 +177,7 @@ class Sfdp(_Stateful):
         )
 
     def problem(self) -> str | None:
-        """Sessions of nothing, and a NAT."""
+        """The number of sessions has no use, or there is also a NAT."""
         if self.sfdp is None:
             return "sfdp_sessions apply to sfdp; also set sfdp=ip4 or sfdp=l4ip4"
         has_nat = any(getattr(self, name, None) for name in ("nat", "det44_hosts"))
@@ -187,17 +187,17 @@ class Sfdp(_Stateful):
 
     @property
     def entries(self) -> int:
-        """Room for the sessions, and for those that each thread has ready: a power of two."""
+        """Room for the sessions, and for the sessions that each thread holds ready: a power of two."""
         return max(
             0 if self.sfdp is None else 2 << self.sfdp_sessions.bit_length(), super().entries
         )
 
     def startup(self) -> Iterable[tuple[str, str]]:
-        """That room."""
+        """The lines that reserve this room."""
         yield "sfdp", f"sessions-log2 {self.sfdp_sessions.bit_length() + 1}"
 
     def commands(self, ports: Ports) -> Iterator[Command]:
-        """One tenant, whose services are the same both ways, and a time-out for all states."""
+        """One tenant with the same services in both directions, and a time-out for all states."""
         if self.sfdp == "l4ip4":
             services = "sfdp-l4-lifecycle ip4-lookup"
         else:
@@ -223,7 +223,7 @@ class Sessions(ConnectionTable):
         self.known_ports = None if table.is_shared else table.ports
 
     def timeout_of(self, tcp_state: TcpState | None) -> float:
-        """The option's, or VPP's own."""
+        """The time-out of the option, or VPP's own."""
         if tcp_state is None:
             return self._table.timeout
         established, opening, ended = self._table.of_tcp
@@ -269,7 +269,7 @@ class Sessions(ConnectionTable):
         """Ends all sessions, and waits until VPP has none.
 
         Returns:
-            The time that it took, in seconds, with the way to the node.
+            The time that this took, in seconds, including the way to the node.
 
         Raises:
             DutError: If VPP refuses a command.
@@ -283,7 +283,7 @@ class Sessions(ConnectionTable):
         return time.monotonic() - began
 
     def counters(self) -> Mapping[str, int]:
-        """VPP's counters of errors of its sessions."""
+        """VPP's error counters for its sessions."""
         errors = parse_errors(self._ask("show errors"))
         return {
             place: count

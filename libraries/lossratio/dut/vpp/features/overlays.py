@@ -27,12 +27,12 @@ _VXLAN_BYTES = 50
 
 
 class Vlan(Feature):
-    """A tag of IEEE 802.1Q on links."""
+    """An IEEE 802.1Q tag on links."""
 
     vlan: int | None = Field(default=None, ge=1, le=4094)
-    """VLAN of the frames on both links, with an interface on each; bridges and cross-connects remove the tag."""
+    """VLAN of the frames on both links, with an interface on each link; bridges and cross-connects remove the tag."""
     vlan_east: int | None = Field(default=None, ge=1, le=4094)
-    """VLAN of the frames on the east link of the path, if that is another one."""
+    """VLAN of the frames on the east link of the path, if it is a different one."""
     vlan_between: bool = False
     """Whether only the links between two DUTs have the tag."""
 
@@ -40,11 +40,11 @@ class Vlan(Feature):
 
     @property
     def encapsulation_overhead(self) -> int:
-        """The tag between DUTs, where frames have none elsewhere."""
+        """The tag between DUTs, if frames have no tag elsewhere."""
         return super().encapsulation_overhead + (_TAG_BYTES if self.vlan_between else 0)
 
     def problem(self) -> str | None:
-        """A second VLAN, or a place, without a VLAN."""
+        """A second VLAN or a place needs a VLAN."""
         if self.vlan is None:
             return "vlan_east and vlan_between apply to a tag; also set vlan"
         if self.vlan_between and self.vlan_east is not None:
@@ -62,7 +62,7 @@ class Vlan(Feature):
         return replace(port, interface=name), (made, Command(f"set interface state {name} up"))
 
     def commands(self, ports: Ports) -> Iterator[Command]:
-        """Tags are taken off, and written again."""
+        """Tags are removed, and written again."""
         if not self.is_router:
             yield from (
                 Command(f"set interface l2 tag-rewrite {port.interface} pop 1")
@@ -85,22 +85,22 @@ class Vxlan(Feature):
     vxlan: bool = False
     """Whether frames come and go in VXLAN tunnels, as for ``linux_bridge``; with ``l2bd`` or ``l2xc``."""
     vxlan_between: bool = False
-    """Whether frames between two DUTs are in a VXLAN tunnel, and others are not; with ``l2bd`` or ``l2xc``."""
+    """Whether only frames between two DUTs are in a VXLAN tunnel; with ``l2bd`` or ``l2xc``."""
 
     needs = Needs(("l2bd", "l2xc"), plugins={"vxlan": "23.06"}, tags=("vxlan",))
 
     @property
     def is_addressed(self) -> bool:
-        """The ends of tunnels are, where the TG is the other end."""
+        """The ends of tunnels are, if the TG is the other end."""
         return self.vxlan or super().is_addressed
 
     @property
     def encapsulation_overhead(self) -> int:
-        """The headers of the tunnel between DUTs, where frames have none elsewhere."""
+        """The headers of the tunnel between DUTs, if frames have no tunnel elsewhere."""
         return super().encapsulation_overhead + (_VXLAN_BYTES if self.vxlan_between else 0)
 
     def problem(self) -> str | None:
-        """Tunnels on all links, and between DUTs only."""
+        """Tunnels cannot be both on all links and only between DUTs."""
         if self.vxlan and self.vxlan_between:
             return (
                 "vxlan is on all links, and vxlan_between on those between DUTs only: leave one out"
@@ -115,7 +115,7 @@ class Vxlan(Feature):
         mac = port.other_end or port.neighbour_mac
         local, remote, vni = tunnel.local, tunnel.remote, tunnel.vni
         if port.faces_dut:
-            # Both ends say the same, unlike those of a tunnel to the TG.
+            # Both ends use the same identifier, unlike those of a tunnel to the TG.
             local, remote = first_ends(port)
             vni = WEST_VNI
 
@@ -150,7 +150,7 @@ class _Segments(Feature):
 
     @property
     def segments(self) -> tuple[int, int]:
-        """Segments in the outer header between the VPPs, and in the one that the TG gets; 0: there is none."""
+        """Segments in the outer header between the VPPs, and in the header that the TG gets; 0: there is no header."""
         return 0, 0
 
     @property
@@ -160,21 +160,21 @@ class _Segments(Feature):
 
     @property
     def growth(self) -> tuple[int, int]:
-        """The outer header, if it stays."""
+        """The outer header, if it remains."""
         _, left = self.segments
         if left:
             return (_outer_bytes(left),) * 2
         return super().growth
 
     def routed(self, port: VppPort) -> Iterable[Command] | None:
-        """Towards the other VPP its segments."""
+        """Towards the other VPP: its segments."""
         via = f"via {port.routed(6).neighbour} {port.interface}"
         if port.faces_dut:
             return [Command(f"ip route add {_sid(port, 0)}/112 {via}")]
         return None
 
     def steering(self, ports: Ports) -> Iterator[Command]:
-        """A policy by which packets to the other side visit segments there."""
+        """A policy that sends packets for the other side through segments there."""
         clear, wire = both_sides(ports)
         binding = clear.side.ipv6[_BINDING]
         yield Command(f"set sr encaps source addr {_sid(clear, 1)}")
@@ -187,25 +187,25 @@ class _Segments(Feature):
 
 
 class Srv6(_Segments):
-    """Segments of the other one of two VPPs."""
+    """Segments of the other VPP, if there are two."""
 
     srv6: int | None = Field(default=None, ge=1, le=2)
     """Number of segments (1 or 2) of the other VPP that packets visit by segment routing; with ``ip6``."""
     srv6_decapsulation: bool = True
-    """Whether the second segment removes the outer header. Otherwise it is behind the path, and the TG gets packets
-    with their outer header."""
+    """Whether the second segment removes the outer header. Otherwise, the segment is beyond the path, and the TG gets
+    packets with their outer header."""
 
     needs = replace(_Segments.needs, tags=("srv6",))
 
     @property
     def segments(self) -> tuple[int, int]:
-        """The option's, and both if the header stays."""
+        """The number in the option, and both if the header remains."""
         if self.srv6:
             return (self.srv6, 0 if self.srv6_decapsulation else 2)
         return super().segments
 
     def problem(self) -> str | None:
-        """An outer header that stays has a second segment."""
+        """An outer header that remains needs a second segment."""
         if self.srv6 == 2 or self.srv6_decapsulation:
             return None
         return "srv6_decapsulation=False needs srv6=2: the second segment is behind the path"
@@ -233,7 +233,7 @@ class Srv6(_Segments):
 
 
 class Srv6Proxy(_Segments):
-    """A service that knows nothing of segment routing, behind a proxy on each of the two VPPs of a path."""
+    """A service that knows nothing about segment routing, behind a proxy on each of the two VPPs of a path."""
 
     srv6_proxy: Literal["dynamic", "masquerading", "static"] | None = None
     """How packets in segment routing go through a process (testpmd, by memif, or `container`) beside each of two VPPs:
@@ -248,13 +248,13 @@ class Srv6Proxy(_Segments):
 
     @property
     def segments(self) -> tuple[int, int]:
-        """Three; a static proxy writes another header, without the segment that was visited."""
+        """Three; a static proxy writes another header without the visited segment."""
         if self.srv6_proxy:
             return (3, 2 if self.srv6_proxy == "static" else 3)
         return super().segments
 
     def problem(self) -> str | None:
-        """Packets that visit segments in another way."""
+        """Packets cannot also visit segments in another way."""
         if getattr(self, "srv6", 0):
             return "srv6 and srv6_proxy steer the same packets: leave one out"
         return None
@@ -280,7 +280,7 @@ class Srv6Proxy(_Segments):
             yield forwarder(MEMIF, directory)
 
     def connected(self, ports: Ports) -> Iterator[Command]:
-        """Where VPP's workers sleep, they do not poll these interfaces."""
+        """If VPP's workers sleep, they do not poll these interfaces."""
         return sleeping(self, ports, MEMIFS)
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
@@ -311,13 +311,13 @@ class Gtpu(Feature):
         return super().encapsulation_overhead + (_GTPU_BYTES if self.gtpu else 0)
 
     def problem(self) -> str | None:
-        """An MTU without a tunnel."""
+        """An MTU needs a tunnel."""
         if self.gtpu:
             return None
         return "gtpu_mtu applies to a tunnel; also set gtpu"
 
     def routed(self, port: VppPort) -> Iterable[Command] | None:
-        """Towards the other VPP the ends of the tunnel."""
+        """Towards the other VPP: the ends of the tunnel."""
         if port.faces_dut:
             return list(reach_ends(port))
         return None
@@ -346,7 +346,7 @@ class Bond(Feature):
     needs = Needs(("l2xc", "l2bd"), plugins={"lacp": ""}, tags=("lbond",), duts=2)
 
     def below(self, port: VppPort) -> tuple[VppPort, Iterable[Command]]:
-        """The bond upon the link to the other VPP."""
+        """The bond on the link to the other VPP."""
         if not port.faces_dut:
             return port, ()
         return replace(port, interface="BondEthernet0"), (
@@ -356,7 +356,7 @@ class Bond(Feature):
         )
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
-        """The other end takes part, which the second VPP can know."""
+        """The other end takes part in the bond, which only the VPP that is set up second can know."""
         if ports[0].faces_dut:
             yield Shown(
                 "show bond",
@@ -367,7 +367,7 @@ class Bond(Feature):
 
 
 class Geneve(Feature):
-    """GENEVE tunnels (RFC 8926) that packets to the east are routed into, and packets from there come in."""
+    """GENEVE tunnels (RFC 8926): packets to the east are routed into them, and packets from there arrive in them."""
 
     geneve: int | None = Field(default=None, ge=1, le=1024)
     """Number of GENEVE tunnels on the east link, one for each of the first hosts in the east; with ``ip4``, and traffic
@@ -377,7 +377,7 @@ class Geneve(Feature):
 
     @property
     def growth(self) -> tuple[int, int]:
-        """The headers of the tunnel, which frames from the east lose."""
+        """The headers of the tunnel, which are removed from frames from the east."""
         if self.geneve is None:
             return super().growth
         return (_GENEVE_BYTES, -_GENEVE_BYTES)

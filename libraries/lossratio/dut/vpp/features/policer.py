@@ -18,11 +18,11 @@ from lossratio.dut.vpp.features.feature import (
 from lossratio.units import parse_bit_rate
 
 _BURST_SECONDS = 0.02
-"""Seconds of its rate that a policer's bucket holds: with less, bursts of frames lose some below the rate."""
+"""Seconds of its rate that a policer's bucket holds: with less, bursts would lose frames even below the rate."""
 _KILO = 1000
 _BITS_PER_BYTE = 8
 _MARKER_KILOBITS = 100_000_000
-"""More than any interface brings."""
+"""More than any interface can receive."""
 
 
 def _whole_kilobits(value: Any) -> int | None:
@@ -40,8 +40,8 @@ class Policer(Feature):
     """A token bucket for the frames that enter on each interface."""
 
     police: Annotated[int | None, BeforeValidator(_whole_kilobits)] = None
-    """The bit rate to which the frames that enter on each interface are policed, in whole kbit/s, e.g. ``50 Mbps``,
-    computed from frames without their FCS."""
+    """The bit rate to which frames that enter on each interface are policed, in whole kbit/s, e.g. ``50 Mbps``; frames
+    count without their FCS."""
     burst: int | None = Field(default=None, ge=1, le=2**32 - 1)
     """Bytes that a full bucket of the policer holds. Default: 20 ms of its rate."""
 
@@ -69,7 +69,7 @@ class Policer(Feature):
         return self.bucket * _BITS_PER_BYTE / self.police
 
     def problem(self) -> str | None:
-        """A bucket without a rate."""
+        """A bucket needs a rate."""
         if self.police:
             return None
         return "burst is the size of a policer's bucket; also set police"
@@ -90,7 +90,7 @@ class Policer(Feature):
 
 
 class Marker(Feature):
-    """A policer of three colours that marks frames."""
+    """A three-colour policer that marks frames."""
 
     mark: Literal["AF11", "AF12", "AF13", "AF21", "AF22", "AF23", "EF"] | None = None
     """The code point (DSCP) with which frames to the first host of each network are marked, by a policer of RFC 2698

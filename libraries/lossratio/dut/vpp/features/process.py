@@ -1,4 +1,4 @@
-"""A process that every frame goes through: VPP, the process, and VPP again, by two interfaces of shared memory."""
+"""A process that every frame goes through: VPP, the process, and VPP again, over two shared-memory interfaces."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -11,21 +11,21 @@ from lossratio.topology import WEST
 MACS = ("02:fe:00:00:00:0a", "02:fe:00:00:00:0b")
 """MAC addresses of VPP's two interfaces to the process."""
 _CONTAINED_MACS = ("02:fe:00:00:00:0c", "02:fe:00:00:00:0d")
-"""MAC addresses of the interfaces of a VPP in the place of the process."""
+"""MAC addresses of the interfaces of a VPP that takes the place of the process."""
 MEMIFS = ("memif1/0", "memif2/0")
-"""Names of these, if they are memif."""
+"""Names of these interfaces, if they are memif."""
 VHOSTS = ("VirtualEthernet0/0/0", "VirtualEthernet0/0/1")
-"""Names of these, if they are vhost-user."""
+"""Names of these interfaces, if they are vhost-user."""
 _CONNECTING_SECONDS = 10.0
 """VPP tries to connect a memif every few seconds."""
 
 
 class Process(Feature):
-    """testpmd in the place that a container or a virtual machine has in FD.io CSIT's suites."""
+    """testpmd in place of the container or virtual machine of FD.io CSIT's suites."""
 
     process: Literal["memif", "vhost"] | None = None
-    """Interfaces by which every frame goes from VPP to a process (testpmd) and back: ``memif`` or ``vhost`` (virtio at
-    the process); with ``l2xc``, ``l2bd`` or ``ip4``."""
+    """Interfaces through which every frame goes from VPP to a process (testpmd) and back: ``memif`` or ``vhost``
+    (virtio at the process); with ``l2xc``, ``l2bd`` or ``ip4``."""
 
     needs = Needs(("l2xc", "l2bd", "ip4"), plugins={"memif": "", "vhost": "25.10"})
 
@@ -55,7 +55,7 @@ class Process(Feature):
         return replace(port, table=number + 1), made
 
     def pairs(self, ports: Ports) -> tuple[Ports, ...]:
-        """Frames are forwarded twice: before the process, and behind it."""
+        """Frames are forwarded twice: in front of the process, and behind it."""
         west, east = ports
         names = Process._names(self)
         if self.is_router:
@@ -79,12 +79,12 @@ class Process(Feature):
         )
 
     def programs(self, directory: str) -> Iterator[tuple[str, ...]]:
-        """testpmd, but for its CPUs."""
+        """The arguments of testpmd, without those about its CPUs."""
         if not self.is_contained and self.guest is None:
             yield forwarder(MEMIF if self.process == "memif" else _VIRTIO, directory)
 
     def connected(self, ports: Ports) -> Iterator[Command]:
-        """Where VPP's workers sleep, they do not poll these interfaces: the process may need their CPU."""
+        """If VPP's workers sleep, they do not poll these interfaces, because the process may need their CPU."""
         return sleeping(self, ports, Process._names(self))
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
@@ -106,11 +106,11 @@ _VIRTIO = (
 
 
 class Container(Feature):
-    """A second VPP in the place of testpmd, as in FD.io CSIT's suites."""
+    """A second VPP in place of testpmd, as in FD.io CSIT's suites."""
 
     container: bool = False
-    """Whether a second VPP is in the place of testpmd, with as many cores: a cross-connect, in a container that has
-    namespaces of its own for mounts, network, IPC and host name. With ``process=memif`` or ``srv6_proxy``."""
+    """Whether a second VPP with the same number of cores takes the place of testpmd: a cross-connect in a container
+    with its own namespaces for mounts, network, IPC and host name. With ``process=memif`` or ``srv6_proxy``."""
 
     needs = Needs(plugins={"memif": ""}, tags=("docker",))
 
@@ -120,7 +120,7 @@ class Container(Feature):
         return self.container
 
     def problem(self) -> str | None:
-        """A container without interfaces to it."""
+        """A container needs interfaces to it."""
         if getattr(self, "process", None) == "memif" or getattr(self, "srv6_proxy", None):
             return None
         return "container applies to what is behind memif; also set process=memif or srv6_proxy"
@@ -134,11 +134,11 @@ class Container(Feature):
 
 
 class VirtualMachine(Feature):
-    """A virtual machine in the place of the process, as in FD.io CSIT's suites."""
+    """A virtual machine in place of the process, as in FD.io CSIT's suites."""
 
     vm: Guest | None = None
-    """What forwards in a virtual machine in the place of the process, on as many CPUs as VPP: ``testpmd``, or ``vpp``
-    (a cross-connect). With ``process=vhost``."""
+    """What forwards in a virtual machine that takes the place of the process, on as many CPUs as VPP: ``testpmd``, or
+    ``vpp`` (a cross-connect). With ``process=vhost``."""
 
     needs = Needs(tags=("1vm",))
 
@@ -148,7 +148,7 @@ class VirtualMachine(Feature):
         return self.vm
 
     def problem(self) -> str | None:
-        """A virtual machine without interfaces to it."""
+        """A virtual machine needs interfaces to it."""
         if getattr(self, "process", None) == "vhost":
             return None
         return "vm applies to what is behind vhost-user interfaces; also set process=vhost"
@@ -159,7 +159,7 @@ def memif_commands(
 ) -> Iterator[Command]:
     """The commands that make one of the two interfaces, with its socket in a directory.
 
-    Its other end, which is a client or not, is the other way round: the client makes the memory.
+    One end is the client, which makes the memory, and the other end is not.
     """
     yield Command(f"create memif socket id {number + 1} filename {directory}/memif{number}.sock")
     role = "slave" if is_client else "master"
@@ -183,13 +183,13 @@ def forwarder(device: str, directory: str) -> tuple[str, ...]:
 
 
 def sleeping(options: Feature, ports: Ports, names: Iterable[str]) -> Iterator[Command]:
-    """The commands by which workers do not poll interfaces, where they sleep until frames come."""
+    """The commands that keep workers from polling interfaces, if they sleep until frames come."""
     if not options.uses_af_xdp and ports[0].link.startswith("host-"):
         yield from (Command(f"set interface rx-mode {name} interrupt") for name in names)
 
 
 def is_connected(name: str) -> Shown:
-    """An interface has a process at its other end."""
+    """A process is at the other end of an interface."""
     return Shown(
         f"show hardware-interfaces {name}", r"\bup\b", f"{name} is connected", _CONNECTING_SECONDS
     )

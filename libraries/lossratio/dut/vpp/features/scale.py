@@ -11,11 +11,11 @@ from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, S
 ROUTES_ADDED = r"(\S+ routes/sec\s*)*"
 """VPP's answer to a command that adds many routes: their rate."""
 _MOST_IPV4_ROUTES = 130_000
-"""To hosts of the networks for benchmarking."""
+"""The most routes that lead to hosts of the benchmarking networks."""
 _ROUTES_AT_ONCE = 100_000
-"""VPP answers nothing else while it adds routes."""
+"""VPP answers no other command while it adds routes."""
 _FEW = 20
-"""Entries of VPP's own in a table."""
+"""VPP's own entries in a table."""
 
 
 class Routes(Feature):
@@ -23,7 +23,8 @@ class Routes(Feature):
 
     routes: int | None = Field(default=None, ge=2, le=2_000_000, multiple_of=2)
     """Number of routes to single hosts, half of them to the first hosts of each side's network. There are no other
-    routes; with ``ip4`` or ``ip6``. More than 130,000 IPv4 routes are to hosts of 240.0.0.0/6 and 244.0.0.0/6."""
+    routes; with ``ip4`` or ``ip6``. If there are more than 130,000 IPv4 routes, they lead to hosts of 240.0.0.0/6 and
+    244.0.0.0/6."""
 
     needs = Needs(("ip4", "ip6"), tags=("scale",))
 
@@ -75,7 +76,7 @@ class LearnedMacs(Feature):
 
 
 def _at_least(count: int) -> str:
-    """A regular expression of numbers of so many, or few more."""
+    """A regular expression of numbers that are this large, or slightly larger."""
     return "(" + "|".join(str(count + more) for more in range(_FEW)) + ")"
 
 

@@ -1,7 +1,7 @@
 """Tunnels with keys between the two VPPs of a path: IPsec and WireGuard.
 
 Each of the first hosts behind a side has a tunnel. The ends of tunnel n are the addresses ``_ENDS`` + n of the networks
-behind either VPP, in the halves that test traffic leaves alone.
+behind either VPP, in the halves that test traffic does not use.
 """
 
 import hmac
@@ -19,7 +19,7 @@ from lossratio.topology import EAST, WEST
 _ENDS = 1 << 15
 _MOST_TUNNELS, _MOST_WIREGUARD = 32_000, 8192
 _LARGE = 100
-"""Entries of tables that a tunnel counts as, for the size of VPP's heaps: it is an interface."""
+"""How many table entries a tunnel counts as, for the size of VPP's heaps, because it is an interface."""
 _SPI = 1000
 _ESP = 50
 _ESP_BYTES = 20 + 8 + 2
@@ -28,13 +28,13 @@ _WIREGUARD_PORT = 51_820
 _WIREGUARD_BYTES = 60
 _KEEPALIVE_SECONDS = 25
 _HANDSHAKES_SECONDS, _HANDSHAKE_SECONDS = 15.0, 0.1
-"""Seconds in which tunnels have their handshakes: those of all, and for each one, as VPP may share its CPUs."""
+"""Seconds for the handshakes of tunnels: for all together, plus for each one, because VPP may share its CPUs."""
 ENGINE = Shown(
     "show crypto engines",
     r"\b(native|ipsecmb|openssl)\b",
     "an engine that encrypts (native, ipsecmb or openssl, in lib/*/vpp_crypto_engines)",
 )
-"""VPP's engines are libraries of their own (``vpp_crypto_engines``), and without one nothing is encrypted."""
+"""VPP's engines are separate libraries (``vpp_crypto_engines``), without which nothing is encrypted."""
 
 
 def _key(secret: bytes, name: str, size: int) -> bytes:
@@ -51,14 +51,14 @@ def both_sides(ports: Ports) -> tuple[VppPort, VppPort]:
 
 
 def _hosts(port: VppPort, count: int) -> Iterator[tuple[IPv4Address, IPv4Address, IPv4Address]]:
-    """For each tunnel, the host behind it, and its ends: this VPP's and the other one's."""
+    """For each tunnel, the host behind it, and its ends: this VPP's and the other VPP's."""
     far, near = port.side.ipv4, port.opposite.ipv4
     for number in range(count):
         yield far[number + 1], near[_ENDS + number], far[_ENDS + number]
 
 
 def first_ends(port: VppPort) -> tuple[IPv4Address, IPv4Address]:
-    """The ends of the first tunnel: this VPP's and the other one's."""
+    """The ends of the first tunnel: this VPP's and the other VPP's."""
     ((_, local, remote),) = _hosts(port, 1)
     return local, remote
 
@@ -68,14 +68,14 @@ def _upper(network: IPv4Network) -> IPv4Network:
 
 
 def reach_ends(port: VppPort) -> Iterator[Command]:
-    """The routes to the ends of the tunnels: this VPP's, and those behind the port."""
+    """The routes to the ends of the tunnels: this VPP's own, and the ends behind the port."""
     side = port.routed(4)
     yield Command(f"ip route add {_upper(port.opposite.ipv4)} via local")
     yield Command(f"ip route add {_upper(port.side.ipv4)} via {side.neighbour} {port.interface}")
 
 
 def through(name: str, port: VppPort, destination: object, neighbour: str = "") -> Iterator[str]:
-    """The lines that bring a tunnel's interface up, and route through it what goes to a destination."""
+    """The lines that bring a tunnel's interface up, and route packets for a destination through it."""
     yield f"set interface state {name} up"
     yield f"set interface unnumbered {name} use {port.interface}"
     yield f"ip route add {destination} via {neighbour}{name}"
@@ -119,12 +119,12 @@ class Ipsec(Feature):
     """Number of IPsec tunnels between the two VPPs of the path, one for each of the first hosts of a side; with
     ``ip4``."""
     ipsec_algorithms: Annotated[str, AfterValidator(_algorithms)] = "aes256gcm"
-    """Their algorithms by CSIT's names: ``aes256gcm`` (the default), ``aes128cbc-hmac512sha`` ..."""
+    """The tunnels' algorithms, by CSIT's names: ``aes256gcm`` (the default), ``aes128cbc-hmac512sha`` ..."""
     ipsec_lookup: Literal["interfaces", "policy", "policy-flow-cache", "policy-fastpath"] = (
         "interfaces"
     )
-    """How the tunnel of a packet is found: by routes to ``interfaces`` (the default), by each ``policy`` in turn, with
-    a cache in front (``policy-flow-cache``), or in a hash table (``policy-fastpath``)."""
+    """How the tunnel of a packet is found: by routes to ``interfaces`` (the default), by trying each ``policy`` in
+    turn, with a cache in front of these (``policy-flow-cache``), or in a hash table (``policy-fastpath``)."""
     ipsec_udp: bool = False
     """Whether packets are in UDP (RFC 3948)."""
     ipsec_anti_replay: bool = False
@@ -140,7 +140,7 @@ class Ipsec(Feature):
         return max((self.ipsec or 0) * _LARGE, super().entries)
 
     def problem(self) -> str | None:
-        """Options without tunnels."""
+        """The options need tunnels."""
         if self.ipsec:
             return None
         return f"{Ipsec.given(self)[0]} needs ipsec, the number of tunnels"
@@ -161,7 +161,7 @@ class Ipsec(Feature):
             yield "ipsec", f"ipv4-{way}-{_STARTUP[self.ipsec_lookup]} on"
 
     def routed(self, port: VppPort) -> Iterable[Command] | None:
-        """Towards the other VPP the ends of tunnels; with policies also all hosts, as policies drop the others."""
+        """Towards the other VPP: the ends of tunnels; with policies, also all hosts, as policies drop other packets."""
         if not port.faces_dut:
             return None
         all_hosts = Command(
@@ -250,7 +250,7 @@ class Ipsec(Feature):
 
 
 class IpsecAsync(Feature):
-    """IPsec whose packets other workers encrypt than the one that forwards."""
+    """IPsec with packets that are encrypted by workers other than the one that forwards."""
 
     ipsec_async: bool = False
     """Whether the first worker forwards and the others encrypt, by VPP's software scheduler; with ``ipsec``,
@@ -259,7 +259,7 @@ class IpsecAsync(Feature):
     needs = Needs(("ip4",), plugins={"crypto_sw_scheduler": ""}, duts=2)
 
     def problem(self) -> str | None:
-        """No tunnels, or too few cores."""
+        """There are no tunnels, or too few cores."""
         if not getattr(self, "ipsec", 0):
             return "ipsec_async needs ipsec, the number of tunnels"
         if self.cores < 2 or self.queues != 1:
@@ -298,7 +298,7 @@ class WireGuard(Feature):
         return max((self.wireguard or 0) * _LARGE, super().entries)
 
     def problem(self) -> str | None:
-        """Two kinds of tunnels."""
+        """There are two kinds of tunnels."""
         if getattr(self, "ipsec", 0):
             return "wireguard and ipsec are tunnels of the same hosts: leave one out"
         return None
@@ -309,7 +309,7 @@ class WireGuard(Feature):
         return super().encapsulation_overhead + (_WIREGUARD_BYTES if self.wireguard else 0)
 
     def routed(self, port: VppPort) -> Iterable[Command] | None:
-        """Towards the other VPP the ends of tunnels."""
+        """Towards the other VPP: the ends of tunnels."""
         if port.faces_dut:
             return list(reach_ends(port))
         return None
@@ -341,7 +341,7 @@ class WireGuard(Feature):
             yield from through(f"wg{number}", wire, f"{host}/32", f"{remote} ")
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
-        """Every tunnel has session keys, which the second VPP can know."""
+        """Every tunnel has session keys, which only the VPP that is set up second can know."""
         yield ENGINE
         if ports[0].faces_dut:
             meaning = f"handshakes of all {self.wireguard} tunnels"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An XDP device on its node: checks, programs that forward as long as this process lives, reports, changes.
 
-A request is a line of JSON behind the program's own line, and the answer is one, too. Errors end the program.
+A request is a line of JSON after the line of the program itself, and the answer is also a line of JSON. Errors end the
+program.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ COUNTERS = ("seen", "filtered", "dropped", "duplicated", "delayed")
 CONNECTIONS = "lossratio_conns"
 """Name of the table of connections."""
 FILTERED_FROM = 0xF0000000
-"""The first of the IPv4 addresses that rules drop, 240.0.0.0: no traffic has them."""
+"""The first of the IPv4 addresses that rules drop, 240.0.0.0: no traffic has these addresses."""
 _FAULTS = ("drop", "duplicate", "delay")
 _NEVER = (1 << 64) - 1
 _MOST_FILTERED = 1 << 17
@@ -54,15 +55,15 @@ class Way:
     leaving: int
     """The kernel's number of the interface that frames leave by."""
     macs: bytes | None
-    """Destination and source address that frames get; None: they keep theirs."""
+    """Destination and source address that frames get; None: they keep their own."""
     rules: int | None
     """How many rules examine each frame; None: it is not a filter."""
     every: int
-    """One frame of so many has each of the faults."""
+    """Each fault affects one frame out of this many."""
     faults: tuple[str, ...]
     """Some of `_FAULTS`."""
     opens: bool = False
-    """Whether its frames open connections, where only frames of connections pass."""
+    """Whether its frames open connections, if only frames of connections pass."""
     reflects: bool = False
     """Whether IP packets go back where they came from, with their addresses swapped."""
 
@@ -73,7 +74,7 @@ class Forwarder:
     def __init__(self, way: Way, filtered: Table | None, connections: Table | None = None) -> None:
         self.counts = Array(8 * len(COUNTERS), "lossratio_count")
         """Frames since the program was loaded: words in the order of `COUNTERS`."""
-        # Two entries for the same interface: frames that are sent to all of them leave twice.
+        # There are two entries for the same interface, so that frames that are sent to all entries leave twice.
         self._twice = Table.create("devices", 4, 4, 2, "lossratio_twice")
         for place in range(2):
             self._twice.update(struct.pack("=I", place), struct.pack("=I", way.leaving))
@@ -98,7 +99,7 @@ def table_of_connections(kind: TableType, most: int) -> Table:
 
 
 def _constants(way: Way, keeps: bool) -> dict[str, bytes]:
-    # Different frames, and none at the beginning of a trial or at its end.
+    # Different frames, and none of them at the beginning or end of a trial.
     places = {fault: way.every * (1 + number) // (1 + len(way.faults)) for number, fault in enumerate(way.faults)}
     words = {
         "LEAVING": way.leaving,
@@ -130,7 +131,7 @@ _ADDED_FROM = FILTERED_FROM + (1 << 24)
 
 
 def main() -> None:
-    """Answers the request, or is the device until it is killed."""
+    """Answers the request, or acts as the device until it is killed."""
     request = json.loads(sys.stdin.readline())
     actions = {"check": check, "report": report, "fill": fill, "filter": add_filtered, "count": count, "forget": forget}
     try:
@@ -142,7 +143,7 @@ def main() -> None:
 
 
 def check(request: Request) -> Request:
-    """What is in the way of programs here, and each interface's program and ability to send frames of programs."""
+    """What prevents programs here, and each interface's program and whether it can send frames for programs."""
     impossible = why_impossible()
     sends, attached = {}, {}
     for name in request["interfaces"] if impossible is None else ():
@@ -154,12 +155,12 @@ def check(request: Request) -> Request:
 
 
 def report(request: Request) -> Request:
-    """By interface, the kernel's account of its program, and what is in the program's maps."""
+    """By interface, the kernel's account of its program, and the contents of the program's maps."""
     return {name: _account(socket.if_nametoindex(name)) for name in request["interfaces"]}
 
 
 def fill(request: Request) -> Request:
-    """Has a map of the program on each interface lead to the other one."""
+    """Makes a map of the program on each interface lead to the other interface."""
     west, east = request["interfaces"]
     for name, other in ((west, east), (east, west)):
         index, leaving = socket.if_nametoindex(name), socket.if_nametoindex(other)
@@ -168,7 +169,7 @@ def fill(request: Request) -> Request:
             try:
                 table.update(key.to_bytes(table.key_bytes, sys.byteorder), leaving.to_bytes(4, sys.byteorder))
             except BpfError as error:
-                # A map of few places has none for an interface of a large number.
+                # A small map has no entry for an interface with a large number.
                 if key == 0 or error.error_number != errno.E2BIG:
                     raise
     return {}
@@ -183,7 +184,7 @@ def add_filtered(request: Request) -> Request:
 
 
 def count(request: Request) -> Request:
-    """How many connections are open."""
+    """The number of open connections."""
     return {"connections": _connections(request).count()}
 
 
@@ -237,7 +238,7 @@ def serve(request: Request) -> None:
 
 
 class Delay:
-    """Frames that programs pass on to this process, which sends them at the other side some time later."""
+    """Frames that programs pass to this process, which sends them on the other side some time later."""
 
     def __init__(self, interfaces: list[str], seconds: float) -> None:
         self._seconds = seconds
@@ -253,7 +254,7 @@ class Delay:
         self._opposite = dict(zip(ports, reversed(ports)))
 
     def work(self) -> None:
-        """Receives, holds and sends, without an end."""
+        """Receives, holds and sends, forever."""
         while True:
             wait = self._held[0][0] - time.monotonic() if self._held else None
             for port in select.select(list(self._opposite), [], [], wait and max(0.0, wait))[0]:
@@ -267,7 +268,7 @@ class Delay:
 
 
 def _receive(port: socket.socket) -> Iterator[bytes]:
-    """A frame that has arrived, with the tag of its VLAN, which the kernel takes off; none if it is one that leaves."""
+    """A frame that has arrived, with its VLAN tag, which the kernel removes; None if it is an outgoing frame."""
     frame, ancillary, _, (_, _, kind, *_) = port.recvmsg(_LONGEST_FRAME, 256)
     for _, _, data in ancillary:
         status, _, _, _, _, tag, ethertype = struct.unpack_from("=IIIHHHH", data)
@@ -316,7 +317,7 @@ def _account(interface: int) -> Request:
         "runs": info.runs,
         "run_nanoseconds": info.run_nanoseconds,
         "counts": counts,
-        # Its constants have its own name.
+        # Its constants carry its own name.
         "maps": {table.name: _contents(table) for table in tables if table.name != info.name},
     }
 
