@@ -25,15 +25,16 @@ demo:
 	@-tools/system-packages sshd=openssh-server ip=iproute2 nft=nftables ethtool=ethtool
 	@.venv/bin/lossratio demo
 
-# Lint has one process that takes long, so it shares the cores with the tests.
-test: environment packages
-	$(MAKE) --no-print-directory --jobs=2 lint all-tests
+# Lint has one process that takes long, so it shares the cores with the tests. Python packages and Debian packages come at
+# the same time, too.
+test:
+	$(MAKE) --no-print-directory --jobs=3 lint all-tests
 
 # Also the cases that wait for their day, and laws of chance over all of their searches: each night, and before a release.
-whole: environment packages
-	$(MAKE) --no-print-directory --jobs=2 lint all-tests CHOSEN=--whole
+whole:
+	$(MAKE) --no-print-directory --jobs=3 lint all-tests CHOSEN=--whole
 
-all-tests: compiled
+all-tests: compiled packages
 	$(PYTEST) $(CHOSEN)
 
 quick: environment
