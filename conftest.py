@@ -70,6 +70,8 @@ def pytest_collection_finish() -> None:
 
 TURN = pytest.StashKey[int]()
 """When a test's turn is: those with the smallest number come first."""
+ACCEPTANCE, SHARED, WAITS, LONG, SHORT, QUIET = range(6)
+"""Suites, tests that wait (those of a group of several files first), tests that calculate, those that need quiet."""
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -91,13 +93,45 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Orders tests: those that wait, then those that calculate, the longest files first, at last those that need quiet.
+    """Orders tests, and leaves out the cases of another day.
 
-    So no file is left to the last process while the others have nothing to do. Cases of another day are left out.
+    Files with tests that wait come first, and between them files that calculate for a short time, for processors that
+    would otherwise be idle. Files that calculate long come next, so that none of them is left to the last process, and
+    tests that need quiet come last.
     """
     if not _asks_for_all_cases(config):
         _leave_other_thirds_out(config, items)
     items.sort(key=lambda item: item.stash[TURN])
+    items[:] = _with_work_between(items)
+
+
+def _with_work_between(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Puts half of the files without a long test between those that wait."""
+    files: dict[tuple[Path, int], list[pytest.Item]] = {}
+    for item in items:
+        turn = item.stash[TURN]
+        # A long test takes the others of its file along.
+        kind = LONG if turn == SHORT else turn
+        files.setdefault((item.path, kind), []).append(item)
+
+    by_turn: dict[int, list[list[pytest.Item]]] = {}
+    for tests in files.values():
+        by_turn.setdefault(tests[0].stash[TURN], []).append(tests)
+
+    waiting = by_turn.get(WAITS, [])
+    short = by_turn.get(SHORT, [])
+    between = short[: len(short) // 2] if waiting else []
+    ordered = by_turn.get(ACCEPTANCE, []) + by_turn.get(SHARED, [])
+    used = 0
+    for number, tests in enumerate(waiting, start=1):
+        ordered.append(tests)
+        due = number * len(between) // len(waiting)
+        ordered += between[used:due]
+        used = due
+    ordered += by_turn.get(LONG, [])
+    ordered += short[used:]
+    ordered += by_turn.get(QUIET, [])
+    return [item for tests in ordered for item in tests]
 
 
 def _asks_for_all_cases(config: pytest.Config) -> bool:
@@ -128,12 +162,12 @@ def _leave_other_thirds_out(config: pytest.Config, items: list[pytest.Item]) -> 
 
 def _turn(markers: set[str]) -> int:
     if "quiet" in markers:
-        return 4
+        return QUIET
     if "acceptance" in markers:
-        return 0
+        return ACCEPTANCE
     if "netns" in markers:
-        return 1
-    return 2 if "long" in markers else 3
+        return SHARED if "xdist_group" in markers else WAITS
+    return LONG if "long" in markers else SHORT
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

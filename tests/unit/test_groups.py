@@ -45,7 +45,8 @@ def runner(directory, tests, status=0):
     """Writes tests, and gives what runs them with what spreads the project's own tests; it returns the output."""
     shutil.copy(CONFTEST, directory)
     (directory / "test_some.py").write_text(tests)
-    (directory / "pytest.ini").write_text("[pytest]\nmarkers =\n    netns\n    quiet\n    acceptance\n    rotated\n")
+    markers = "".join(f"\n    {marker}" for marker in ("netns", "long", "quiet", "acceptance", "rotated"))
+    (directory / "pytest.ini").write_text(f"[pytest]\nmarkers ={markers}\n")
 
     def run(*options):
         chosen = () if "test_some.py" in options else (".",)
@@ -138,6 +139,17 @@ def test_tests_that_wait_come_first_and_those_that_need_quiet_last(some_tests):
     names = [line.partition("::test_")[2] for line in run("--collect-only").splitlines()]
     kinds = [kind for kind, _ in groupby(name.partition("[")[0] for name in names if name)]
     assert kinds == ["one_that_waits", "one_that_calculates", "a_quiet_one"]
+
+
+def test_files_that_calculate_for_a_short_time_come_between_those_that_wait(tmp_path):
+    run = runner(tmp_path, "")
+    waits, calculates = "@pytest.mark.netns\n", ""
+    kinds = {"a": waits, "b": waits, "c": calculates, "d": calculates, "e": calculates, "f": calculates}
+    kinds |= {"g": "@pytest.mark.long\n", "h": waits + "@pytest.mark.xdist_group('of several')\n"}
+    for name, marks in kinds.items():
+        (tmp_path / f"test_{name}.py").write_text(f"import pytest\n\n{marks}def test_one():\n    pass\n")
+    files = [line[len("test_")] for line in run("--collect-only").splitlines() if "::" in line]
+    assert files == ["h", "a", "c", "b", "d", "g", "e", "f"]
 
 
 @pytest.mark.parametrize("kind", ["quiet", "waits", "calculates"])
