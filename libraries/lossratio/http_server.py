@@ -25,7 +25,7 @@ REQUEST_SECONDS = 10.0
 """The most seconds from the first byte of a request to its last one."""
 SILENT_SECONDS = 30.0
 """The most seconds that a connection may be silent between two requests."""
-TOO_SLOW = f"a request takes {REQUEST_SECONDS:g} s at most"
+TOO_SLOW = f"a request may take at most {REQUEST_SECONDS:g} s"
 """The answer to a request that takes longer."""
 _ROOM_SECONDS = 5.0
 _CHUNK = 1 << 16

@@ -306,11 +306,11 @@ def _fields(model: type[BaseModel], location: Location) -> dict[str, str]:
 
 # Table: what a user did, by the beginning of what PyYAML says.
 _IN_PLAIN_WORDS = {
-    r"found character '\t'": "the indentation has a tab; use blanks",
+    r"found character '\t'": "the indentation has a tab; use spaces",
     "found character": "a text cannot begin with this character; put the text in quotes",
     "mapping values are not allowed here": "there are two ': ' in one line; put the text with ': ' in quotes",
     "expected <block end>": "the indentation does not fit the lines above; fields of one mapping begin in one column",
-    "could not find expected ':'": "a field needs ': ' between its name and its value; is the blank missing?",
+    "could not find expected ':'": "a field needs ': ' between its name and its value; is the space missing?",
     "expected ',' or": "a bracket that is opened before this place is not closed",
     "found unexpected end of stream": "a quote that is opened before this place is not closed",
 }

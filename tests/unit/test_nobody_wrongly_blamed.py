@@ -152,7 +152,7 @@ TRUE = (
     r"no trial after a long rest tested whether the SUT remembers a loss",
     r"it is not known whether the SUT remembers a loss",
     r"trials are too few to show how often the SUT loses more",
-    r"nobody knows when the SUT recovered",
+    r"it is not known when the SUT recovered",
     r"no evidence about the SUT",
     # The names of things, and what RFC 2544 asks for.
     r"wait for the DUT to restabili[sz]e",
@@ -332,7 +332,7 @@ def test_a_test_without_a_value_because_of_its_tester_is_no_regression(tmp_path,
 def test_a_sut_whose_last_frames_were_late_is_not_said_to_have_lost_them(tmp_path):
     _, run, _ = measured("recovery", tmp_path, held_up)
     (finding,) = findings_of(run.results)
-    assert "frames were only late, not lost, so nobody knows when the SUT recovered" in finding.reason
+    assert "frames were only late, not lost, so it is not known when the SUT recovered" in finding.reason
 
 
 def test_frames_that_the_generator_dropped_are_named_where_a_maximum_receive_rate_has_a_loss(tmp_path):

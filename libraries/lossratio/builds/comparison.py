@@ -108,7 +108,7 @@ class BuildComparison:
             )
         if limit < 2 * len(_BLOCK):
             raise SearchError(
-                f"A comparison needs {2 * len(_BLOCK)} measurements at least, not {limit}."
+                f"A comparison needs at least {2 * len(_BLOCK)} measurements, not {limit}."
             )
 
         self._least_change = least_change
@@ -540,7 +540,7 @@ def comparison_comment(
     verdicts = {result.verdict for result in results.values()}
     worst = next(verdict.value for verdict in _WORST_FIRST if verdict in verdicts)
     lines = [
-        f"### Data plane throughput of B beside A: {worst}",
+        f"### Data plane throughput of B compared with A: {worst}",
         "",
         f"| test | B is | change | {100 * request.certainty:.4g} % interval | measurements |",
         "| --- | --- | ---: | ---: | ---: |",

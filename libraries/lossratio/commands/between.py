@@ -241,7 +241,7 @@ def _continued(directory: Path, topology: str) -> Path:
         )
     if file.read_text(encoding="utf-8") != topology:
         raise click.UsageError(
-            f"The run in {directory} cannot be continued: its path or its options are others ({file}). Begin a new "
+            f"The run in {directory} cannot be continued: its path or its options are different ({file}). Begin a new "
             "run, without --resume."
         )
     return directory

@@ -61,7 +61,7 @@ class _Measured:
         default=None,
     )
     as_before: Path | None = option(
-        "First ask whether the SUT is as in the earlier runs in this folder, which are of build A, or of --good.",
+        "First ask whether the SUT is as in earlier runs of build A (or of --good), which are in this folder.",
         metavar="DIR",
         type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
     )

@@ -25,8 +25,8 @@ _EXTRAS = {
 }
 _TOOLS = {
     "nft": "rules and policers of Linux devices",
-    "ethtool": "facts and offloads of interfaces",
-    "perf": "counters of processors in telemetry",
+    "ethtool": "facts about interfaces and their offloads",
+    "perf": "processor counters in telemetry",
     "git": "bisection between revisions",
 }
 

@@ -57,7 +57,7 @@ def check(
         "With --connect: send some frames from each port to find faults in the cabling."
     ),
     profile: str = option(
-        "A traffic profile: whether the generator can send it. With --probe: that of the frames.",
+        "Check whether the generator can send this traffic profile. With --probe, send frames of this profile.",
         default="ethip4-udp",
     ),
     frame_size: tuple[str, ...] = option(

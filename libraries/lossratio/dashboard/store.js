@@ -12,7 +12,7 @@ const lossratio = (() => {
       const script = el("script", { src: `data/${name}.js?v=${stamp}` });
       script.onerror = () => {
         slices.delete(name);
-        slice.reject(new Error(`data/${name}.js cannot be loaded. Was the site moved without its folder data, or made anew? Load the page again.`));
+        slice.reject(new Error(`data/${name}.js cannot be loaded. Was the site moved without its folder data, or built again? Load the page again.`));
       };
       script.onload = () => { script.remove(); slice.reject(new Error(`data/${name}.js is damaged: make the site again with lossratio archive site.`)); };
       document.head.append(script);

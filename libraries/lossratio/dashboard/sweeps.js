@@ -222,7 +222,7 @@ const compareView = async parameters => {
     show(state);
     return [
       el("p", {}, `A: ${one.words}. B: ${other.words}. `, el("strong", {}, counts.map(([verdict, count]) => `${count} ${words(verdict)}`).join(", ") || "nothing to compare"), ". Rates are per interface; p is adjusted for the number of comparisons."),
-      isSame ? null : el("p", { class: "doubt" }, "These are two testbeds. Even identical testbeds differ, so a difference here is no regression of a build."),
+      isSame ? null : el("p", { class: "doubt" }, "These are two testbeds. Even identical testbeds differ, so a difference here is not a regression of a build."),
       counts.length && counts.every(([verdict]) => ["too few results", "not comparable"].includes(verdict)) ? el("p", { class: "doubt" }, "No verdict: each side needs at least two results, or one side three if the other has one.") : null,
       list,
     ].filter(Boolean);

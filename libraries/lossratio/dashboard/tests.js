@@ -13,7 +13,7 @@ const pointOf = (slice, series, place, alike) => {
   const [time, value, low, high] = point;
   const words = outcomeWords(slice, point);
   const job = slice.jobs[point[7]];
-  const hint = [`${minute(time)} UTC: ${inUnit(value, series.unit)}`, ...words, slice.names[point[8]], jobName(job[1], job[2]), alike.has(place) ? null : "other traffic, path, goal or generator, or older than the trend looks"].filter(Boolean).join("\n");
+  const hint = [`${minute(time)} UTC: ${inUnit(value, series.unit)}`, ...words, slice.names[point[8]], jobName(job[1], job[2]), alike.has(place) ? null : "other traffic, path, goal or generator, or older than the results that the trend looks at"].filter(Boolean).join("\n");
   return { x: time, y: value, low, high, hint, href: address(`run/${job[0]}`), kind: !alike.has(place) ? "faint" : words.length ? "doubtful" : "measured" };
 };
 

@@ -136,7 +136,7 @@ class HookCaller:
                     )
                 if field in ("received", "transmitted") and name not in ("west", "east"):
                     raise self._error(
-                        "counters", f"{field} are by side, west and east, and not by {name!r}"
+                        "counters", f"{field} must be given by side, west and east, not by {name!r}"
                     )
                 counts[field][str(name)] = count
 

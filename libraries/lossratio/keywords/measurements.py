@@ -336,7 +336,8 @@ def with_keywords_of_kinds(library: LibraryT) -> LibraryT:
                 )
         elif not is_ours:
             problems.append(
-                f"The kind of measurement {kind.name!r} calls its keyword {kind.keyword!r}, as another does."
+                f"The kind of measurement {kind.name!r} calls its keyword {kind.keyword!r}, but another kind "
+                "has that name."
             )
 
     library.unusable = (*map(str, broken), *problems)

@@ -135,8 +135,8 @@ class TestbedKeywords(Keywords):
         if any(not dut.is_managed for dut in self.session.testbed.duts):
             say(
                 "Each measurement first tests whether the black box remembers trials. This takes about "
-                f"{MEMORY_SECONDS:g} s, and up to three times as long if it does. It can find a memory of at most "
-                f"{MEMORY_REST:g} s."
+                f"{MEMORY_SECONDS:g} s, and up to three times as long if it remembers them. It can find a memory "
+                f"of at most {MEMORY_REST:g} s."
             )
 
         tags = threads_and_cores(self.session.testbed.duts)

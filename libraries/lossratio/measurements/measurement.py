@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 ResultT = TypeVar("ResultT")
 RecordT = TypeVar("RecordT", bound=Record)
 
-UNPROVED = "not proved, as nobody knows whether the DUT was still as it was set up: trials "
+UNPROVED = "not proved, because it is not known whether the DUT was still as it was set up: trials "
 """Beginning of the remark that names the trials that no resumed run keeps."""
 
 STARVED = "the generator was starved, and the search counted frames as lost that were never sent"

@@ -239,7 +239,7 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
         late = sum(time.late_frames for time in unfinished)
         if late:
             return (
-                f"{late:,} frames were only late, not lost, so nobody knows when the SUT recovered. A longer wait "
+                f"{late:,} frames were only late, not lost, so it is not known when the SUT recovered. A longer wait "
                 "for frames in flight would count them as received"
             )
         if unfinished:

@@ -39,7 +39,7 @@ _EXPECTATIONS = {
 }
 
 _IF_IT_REMEMBERS = {
-    Bound.LOWER: "at a load that it lost frames of right after a loss",
+    Bound.LOWER: "at a load at which it lost frames right after a loss",
     Bound.UPPER: "again right after a loss",
 }
 

@@ -272,7 +272,7 @@ def describe_plan(plan: Plan) -> str:
         not test.is_known and not test.is_forecast for share in plan.shares for test in share.tests
     )
     note += (
-        f" For {guessed} of these there is none: {UNKNOWN_SECONDS:g} s each are a guess."
+        f" For {guessed} of these, there is only a guess: {UNKNOWN_SECONDS:g} s each."
         if guessed
         else ""
     )

@@ -105,7 +105,7 @@ class SimulatedMeasurer:
         self._directions = len(suts) if directions is None else directions
         if self._directions < 1 or len(suts) not in (1, self._directions):
             raise SearchError(
-                f"{len(suts)} SUTs do not serve {self._directions} directions: give one SUT, or one for each direction."
+                f"{len(suts)} SUTs do not fit {self._directions} directions: give one SUT, or one for each direction."
             )
         if min(overhead, settle) < 0:
             raise SearchError(

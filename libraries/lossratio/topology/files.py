@@ -85,7 +85,10 @@ def _two_ends_problems(
             "afpacket' or 'kind: xdp', which count at one end what the other end sends, or give both ports to one TG",
         )
     if topology.testbed != "lab":
-        yield ("testbed",), f"two nodes of type TG do not go with 'testbed: {topology.testbed}'"
+        yield (
+            ("testbed",),
+            f"two nodes of type TG cannot be used with 'testbed: {topology.testbed}'",
+        )
     names = [name for tg in topology.tg_names for name in topology.nodes[tg].interfaces]
     if len(set(names)) < len(names):
         yield (
@@ -120,10 +123,10 @@ def _node_problems(topology: Topology, name: str, node: Node) -> Iterator[Proble
     if node.generator is not None and simulated == isinstance(node.generator, RealGenerator):
         yield (
             (*where, "generator"),
-            f"kind {node.generator.kind!r} does not go with 'testbed: {testbed}'",
+            f"kind {node.generator.kind!r} cannot be used with 'testbed: {testbed}'",
         )
     if node.sut is not None and not simulated:
-        yield (*where, "sut"), "a model of the SUT only goes with 'testbed: simulated'"
+        yield (*where, "sut"), "a model of the SUT can only be used with 'testbed: simulated'"
     ways = [way for way in ("host", "netns", "container") if getattr(node, way) is not None]
     if not node.place and testbed == "lab" and node.type != "DUT":
         yield where, "no 'host' to reach the node at, and no 'netns' or 'container' on this machine"
@@ -157,7 +160,7 @@ def _node_problems(topology: Topology, name: str, node: Node) -> Iterator[Proble
 
     for way in ways if testbed != "lab" else ():
         if way != "host":
-            yield (*where, way), f"does not go with 'testbed: {testbed}': leave it out"
+            yield (*where, way), f"cannot be used with 'testbed: {testbed}': leave it out"
 
 
 def _interface_problems(testbed: str, name: str, node: Node) -> Iterator[Problem]:

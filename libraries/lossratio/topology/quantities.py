@@ -113,7 +113,7 @@ FileName = Annotated[
     ),
 ]
 """A name that becomes part of file names."""
-Label = Annotated[str, Like(r"^\S(.*\S)?$", "a name on one line, without blanks at its ends", 100)]
+Label = Annotated[str, Like(r"^\S(.*\S)?$", "a name on one line, without spaces at its ends", 100)]
 """A name for people; one line."""
 HostName = Annotated[
     str,

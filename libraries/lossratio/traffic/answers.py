@@ -195,5 +195,5 @@ def _check_names(answered: Sequence[str], names: Sequence[str]) -> None:
 
 def _count(value: Any) -> int:
     if type(value) is not int:
-        raise TypeError(f"{value!r} is no count")
+        raise TypeError(f"{value!r} is not a count")
     return value

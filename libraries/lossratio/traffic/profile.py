@@ -196,7 +196,7 @@ class TrafficProfile(ProfileFile):
                 raise ValueError(problem)
             if direction.flows > MOST_FLOWS:
                 raise ValueError(
-                    f"these ranges make {direction.flows} flows, and there may be {MOST_FLOWS} at most"
+                    f"these ranges make {direction.flows} flows, but there may be at most {MOST_FLOWS}"
                 )
             if direction.received is not None:
                 check_received(headers, direction.received)

@@ -138,7 +138,9 @@ def check_streams(streams: Sequence[StreamFields]) -> None:
     if len(set(names)) < len(names):
         raise ValueError(f"streams: each needs a name of its own, not {', '.join(names)}")
     if len(streams) > MOST_STREAMS:
-        raise ValueError(f"streams: there are {len(streams)}, and may be {MOST_STREAMS} at most")
+        raise ValueError(
+            f"streams: there are {len(streams)}, but there may be at most {MOST_STREAMS}"
+        )
     for stream in streams:
         if stream.share is None and stream.rate is None:
             raise StreamError(stream.name, "needs a 'share' or a 'rate'")

@@ -49,7 +49,7 @@ def test_the_verdicts_are_a_comment_for_a_pull_request(lab, run_ab):
     comment = lab.parent / "comment.md"
     run_ab(lab, set_capacity(lab, 150), set_capacity(lab, 145), "--certainty", "99", "--markdown", comment)
     lines = comment.read_text().splitlines()
-    assert lines[0] == "### Data plane throughput of B beside A: slower"
+    assert lines[0] == "### Data plane throughput of B compared with A: slower"
     assert "| test | B is | change | 99 % interval | measurements |" in lines
     row = next(line for line in lines if "64B-mrr MRR |" in line)
     assert re.fullmatch(r"\| \S*64B-mrr MRR \| \*\*slower\*\* \| -3\.3\d% \| -\d\.\d\d% to -\d\.\d\d% \| \d+ \|", row)
@@ -83,7 +83,7 @@ def test_the_how_to_for_pull_requests_works_as_it_stands(slower, lossratio, tmp_
     assert (
         (tmp_path / "comment.md")
         .read_text()
-        .startswith(f"### Data plane throughput of B beside A: {'slower' if slower else 'same'}")
+        .startswith(f"### Data plane throughput of B compared with A: {'slower' if slower else 'same'}")
     )
 
 

@@ -105,7 +105,7 @@ def test_the_unit_of_the_throughput_does_not_matter(values):
     [
         ({"least_change": 0.0}, "least change is a share"),
         ({"certainty": 1.0}, "certainty is a probability"),
-        ({"limit": 7}, "needs 8 measurements at least, not 7"),
+        ({"limit": 7}, "needs at least 8 measurements, not 7"),
     ],
 )
 def test_settings_that_make_no_sense_are_errors(settings, message):

@@ -91,7 +91,7 @@ IN_FILES = {
     "MTU as a word": (NAME, "name: local\nmtu: jumbo\n", "mtu: must be a whole number, not 'jumbo'"),
     "MTU with a unit": (NAME, "name: local\nmtu: 9000B\n", "mtu: must be a whole number, not '9000B'"),
     "MTU too small": (NAME, "name: local\nmtu: 60\n", "mtu: must be at least 68, not 60"),
-    "tab": (r"    type: DUT", "\ttype: DUT", "not YAML: the indentation has a tab; use blanks"),
+    "tab": (r"    type: DUT", "\ttype: DUT", "not YAML: the indentation has a tab; use spaces"),
     "indentation": (r"\n  DUT1:", "\n DUT1:", "the indentation does not fit the lines above"),
     "colon without a blank": (NAME, "name:local\n", "needs ': ' between its name and its value"),
     "bracket left open": (r"\{name: tg0, link: link0\}", "{name: tg0, link: link0", "is not closed"),

@@ -44,7 +44,7 @@ IN_FILES = {
     "unit that is none": (r"200 kfps", "200 kilos", "'200 kilos' is not a frame rate; write it like '10 kpps'"),
     "time that is none": (r"5 ms", "5 parsecs", "nodes.TG.generator.catch_up: "),
     "no TG": (r"type: TG", "type: DUT", "one at each end of the path, not 0"),
-    "two TGs": (r"type: DUT", "type: TG", "two nodes of type TG do not go with 'testbed: local'"),
+    "two TGs": (r"type: DUT", "type: TG", "two nodes of type TG cannot be used with 'testbed: local'"),
     "no generator": (r"    generator: .*\n", "", "a TG without a generator; add e.g."),
     "link with one end": (r"name: dut1, link: link1", "name: dut1, link: link9", "must have two ends, but has 1"),
     "link with three ends": (r"name: dut1, link: link1", "name: dut1, link: link0", "must have two ends, but has 3"),
@@ -59,7 +59,7 @@ IN_FILES = {
     ),
     "password in the file": (r"type: DUT", "type: DUT\n    password: x", "a password, which does not belong in a file"),
     "field given twice": (r"type: DUT", "type: DUT\n    type: DUT", "the name 'type' appears twice"),
-    "model of a SUT on a real device": (r"type: DUT", "type: DUT\n    sut: {model: knee}", "only goes with"),
+    "model of a SUT on a real device": (r"type: DUT", "type: DUT\n    sut: {model: knee}", "can only be used with"),
 }
 
 

@@ -234,7 +234,7 @@ def test_goals_that_do_not_exist_are_one_error_of_the_set_up(tmp_path):
     run = run_suite(write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B\n"), GOALS="fast")
     message = run.tests["A Test"].message
     assert message.startswith("Parent suite setup failed:")
-    assert "There is no set of search goals 'fast'. Say csit, csit-half, quick, sequential" in message
+    assert "There is no set of search goals 'fast'. Use csit, csit-half, quick, sequential" in message
     assert "No keyword" not in message
     assert run.errors == []
 
@@ -263,7 +263,7 @@ def test_an_irregular_result_is_a_warning_and_says_why(tmp_path):
         ("Find NDR And PDR    64B    profile=ethip5", r"no traffic profile 'ethip5'; among others .*ethip4-udp"),
         ("Find NDR And PDR    64B    timeout=soon", r"timeout.*soon"),
         ("Find NDR And PDR    64B    timeout=-1", r"timeout must be a positive number of seconds"),
-        ("Find NDR And PDR    64B    goals=fast", r"no set of search goals 'fast'. Say csit, csit-half, quick"),
+        ("Find NDR And PDR    64B    goals=fast", r"no set of search goals 'fast'. Use csit, csit-half, quick"),
         ("Measure MRR    64B    trials=none", r"trials.*'none' .*integer"),
         ("Measure MRR    64B    trials=0", r"trials must be at least 1, not 0"),
         ("Throughput Should Be At Least    1 kpps", r"Nothing has been measured in this suite yet"),

@@ -127,7 +127,7 @@ def test_the_question_is_a_few_short_trials_and_says_so():
     words = memory_trials(Inconstant(1e6, less=0.18, memory=18.0))
     assert len(words) == 11
     assert words[0] == (
-        "does the SUT remember loss? low loss is expected at a load that it lost frames of right after a loss"
+        "does the SUT remember loss? low loss is expected at a load at which it lost frames right after a loss"
     )
     assert words[-1] == "does the SUT remember loss? high loss is expected again right after a loss"
 

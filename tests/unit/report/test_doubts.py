@@ -201,7 +201,7 @@ def test_a_sut_that_remembers_loss_is_a_doubt_with_the_rest_that_would_serve():
     assert doubt.kind is DoubtKind.MEMORY
     assert re.fullmatch(
         r"\d+ trials that began (right|up to [\d.]+ s) after a loss forward up to 18 % less than \d+ that began [\d.]+ "
-        r"s after a loss or later, at no lower load; rest=[\d.]+ s between trials would help",
+        r"s after a loss or later, at the same or a higher load; rest=[\d.]+ s between trials would help",
         doubt.reason,
     )
 

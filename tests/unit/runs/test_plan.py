@@ -72,7 +72,7 @@ def test_a_time_of_which_nothing_is_known_is_no_forecast(tmp_path):
     arguments = ["--topology", str(tmp_path / "one.yaml"), str(suite)]
     shown = CliRunner().invoke(plan, arguments, catch_exceptions=False).output
     assert "  0:01:00 (a guess)  Other.Recovery\n  0:00:10 (forecast)  Other.Mrr\n" in shown
-    assert shown.endswith("their time is a forecast. For 1 of these there is none: 60 s each are a guess.\n")
+    assert shown.endswith("their time is a forecast. For 1 of these, there is only a guess: 60 s each.\n")
 
 
 def test_a_job_is_spread_over_its_testbeds(tmp_path):

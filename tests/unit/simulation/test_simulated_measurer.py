@@ -108,7 +108,7 @@ def test_values_that_make_no_sense_are_refused(arguments, message):
 
 
 def test_suts_must_match_the_directions():
-    with pytest.raises(SearchError, match="2 SUTs do not serve 3 directions"):
+    with pytest.raises(SearchError, match="2 SUTs do not fit 3 directions"):
         SimulatedMeasurer([ConstantLoss(), ConstantLoss()], seed=1, directions=3)
 
 

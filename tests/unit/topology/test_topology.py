@@ -112,7 +112,7 @@ def edited(old: str, new: str) -> str:
         (edited("    generator: {kind: afpacket}\n", ""), 4, "nodes.TG: a TG without a generator"),
         (edited("    host: 192.0.2.2\n", "    host: a\n    generator: {kind: afpacket}\n"), 14, "only a TG has a gen"),
         (edited("kind: afpacket", "kind: ixia"), 7, "nodes.TG.generator: .*ixia"),
-        (edited("kind: afpacket", "kind: simulated"), 7, "'simulated' does not go with 'testbed: lab'"),
+        (edited("kind: afpacket", "kind: simulated"), 7, "'simulated' cannot be used with 'testbed: lab'"),
         (edited("name: eth2", "name: eth1"), 10, "another interface of TG is also named 'eth1'"),
         (edited("    type: TG", "    type: reflector"), 3, "one at each end of the path, not 0"),
         (
@@ -136,7 +136,11 @@ def edited(old: str, new: str) -> str:
         (edited("    host: 192.0.2.2\n", "    netns: a/b\n"), 13, "nodes.DUT1.netns: "),
         (edited("{name: eth2, link: right}", "{link: right}"), 10, "neither a 'name' nor a 'pci_address'"),
         (edited("    host: 192.0.2.2", "    host: a\n    password: hunter2"), 11, "nodes.DUT1: has a password"),
-        (edited("    type: DUT", "    type: DUT\n    sut: {model: x}"), 13, "only goes with 'testbed: simulated'"),
+        (
+            edited("    type: DUT", "    type: DUT\n    sut: {model: x}"),
+            13,
+            "can only be used with 'testbed: simulated'",
+        ),
         (edited("format: lossratio-topology/1", "format: 1"), 1, "format: "),
         ("", 1, "must hold fields"),
         ("- 1\n", 1, "must hold fields"),

@@ -187,9 +187,9 @@ def test_there_is_room_for_more_connections_than_before_and_none_of_these_is_lef
 
 def test_more_connections_than_programs_can_have_are_refused(ready, agent):
     configure(agent)
-    with pytest.raises(AgentRefusalError, match="33,554,432 connections in a trial at most"):
+    with pytest.raises(AgentRefusalError, match="at most 33,554,432 connections in a trial"):
         agent.connect(1e9, (1 << 25) + 1, Exchange())
-    with pytest.raises(AgentRefusalError, match="250 frames at most go over each connection"):
+    with pytest.raises(AgentRefusalError, match="At most 250 frames go over each connection"):
         agent.connect(RATE, COUNT, Exchange(data_frames=125))
 
 

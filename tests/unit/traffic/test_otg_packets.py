@@ -129,7 +129,7 @@ def test_a_field_that_is_no_whole_byte_steps_beside_constant_bits():
         ),
         (
             [IPV4[0], {"choice": "ipv4", "ipv4": {"src": {"choice": "value", "value": "10.0.0"}}}],
-            r"packet\[1\]\.ipv4\.src: '10\.0\.0' is no such value",
+            r"packet\[1\]\.ipv4\.src: '10\.0\.0' is not such a value",
         ),
         (
             [IPV4[0], {"choice": "ipv6", "ipv6": {"src": {"choice": "values", "values": ["2001:2::1", "2001:3::1"]}}}],

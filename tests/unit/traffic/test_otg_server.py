@@ -221,8 +221,8 @@ def nested(levels):
     ("contents", "error"),
     [
         ({"ports": [{"name": str(number)} for number in range(40_000)]}, "ports: there are 40000; 64 are possible"),
-        ({"devices": [{"vxlan": [{}] * 60}] * 60}, "a request has 2048 objects and lists at most"),
-        (nested(200), "a request has 2048 objects and lists at most, 32 in each other"),
+        ({"devices": [{"vxlan": [{}] * 60}] * 60}, "a request may have at most 2048 objects and lists"),
+        (nested(200), "a request may have at most 2048 objects and lists, nested at most 32 deep"),
         (dict.fromkeys(map(str, range(100))), "the request: there are 100; 64 are possible"),
         ({"flows": [{"tx_rx": {"port": {"rx_names": ["b"] * 65}}}]}, "flows[0].tx_rx.port.rx_names: there are 65"),
     ],
@@ -253,7 +253,7 @@ def test_values_of_all_fields_are_bounded_together(server):
 
 def test_a_request_that_is_too_long_is_answered_when_it_has_been_sent(server):
     status, answer = ask(server, "POST", "/config", b" " * (4 * MOST_BYTES))
-    assert (status, answer["errors"]) == (413, ["a request has 1,048,576 bytes at most"])
+    assert (status, answer["errors"]) == (413, ["a request may have at most 1,048,576 bytes"])
 
 
 def sent(server, monkeypatch, *counters):

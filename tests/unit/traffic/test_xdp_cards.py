@@ -141,7 +141,7 @@ def test_a_driver_that_sends_none_is_found_out_before_any_trial_where_the_kernel
     (answer,) = trials(card, "tx_packets_phy", counted, "unknown", sender)
     # For errors of this kind the generator 'auto' takes packet sockets.
     assert answer["kind"] in IMPOSSIBLE
-    assert "card takes frames of XDP programs, and sends none of them. Use 'kind: afpacket'" in answer["message"]
+    assert "card accepts frames of XDP programs, but sends none of them. Use 'kind: afpacket'" in answer["message"]
 
 
 def test_a_driver_that_sends_is_measured_where_the_kernel_does_not_say(card):

@@ -91,8 +91,8 @@ class PolicerClock:
             raise DutError(
                 f"{where}: VPP's policers would pass {abs(self.excess):.2%} {'more' if self.excess > 0 else 'less'} "
                 f"than their rate: they take {self.policers_hz:,.0f} time stamps of the CPU for a second, and there "
-                f"are {self.measured_hz:,.0f}. VPP measures that once, in a millisecond of its start, and another "
-                f"program had the CPU then. End other work on CPU {cpu} there, and set up VPP again."
+                f"are {self.measured_hz:,.0f}. VPP measures this once, in a millisecond at its start, and another "
+                f"program had the CPU at that moment. End other work on CPU {cpu} there, and set up VPP again."
             )
 
 

@@ -117,7 +117,7 @@ class XdpOptions(DutOptions):
             self.faults
         ):
             raise ValueError(
-                "faults and every go together: different faults, and one frame of how many has each"
+                "faults and every go together: different faults, and one in how many frames has each of them"
             )
 
         fields = type(self).model_fields

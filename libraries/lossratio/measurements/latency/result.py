@@ -370,8 +370,8 @@ def latency_lines(latency: Sequence[LatencyAtLoad]) -> Iterator[str]:
     clock_error = max((one.clock_error_us for one in directions), default=0.0)
     if clock_error:
         yield (
-            f"The ends have clocks of their own: each latency is right to {format_microseconds(clock_error)} (±), by "
-            "the chrony of both ends."
+            "The two ends have separate clocks. According to chrony at both ends, each latency is correct to within "
+            f"±{format_microseconds(clock_error)}."
         )
 
 

@@ -102,7 +102,7 @@ def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[
         if wider == 1.0:
             note = ""
         else:
-            note = f" (the interval is {wider:.3g} times as wide for that)"
+            note = f" (which makes the interval {wider:.3g} times as wide)"
 
         yield "ended by", f"{critical_load.ended_by}{note}"
 
@@ -127,8 +127,8 @@ def _long_run(result: SoakResult, critical_load: CriticalLoad, guard: GuardState
         why += ", as the generator did not send the others in time"
 
     return (
-        f"not known: {why}. All that is stated holds in trials of {usual:.3g} s, in which a bucket or a buffer lets "
-        "more through than in the long run"
+        f"not known: {why}. Everything stated here holds in trials of {usual:.3g} s, in which a bucket or a buffer "
+        "lets more through than in the long run"
     )
 
 

@@ -112,7 +112,7 @@ def ask(
     alike = [night for night in searches if _is_alike(night, tonight)]
     if searches and searches[-1] not in alike:
         return _not_asked(
-            "the last search had another topology, version of lossratio, or other goals"
+            "the last search had a different topology, version of lossratio or set of goals"
         )
     if len(alike) < LEAST_SEARCHES:
         return _not_asked(

@@ -479,7 +479,7 @@ def _memory(found: mlrsearch.Inconstancy) -> str:
         way_out = f"rest={found.until:.3g} s between trials would help"
     return (
         f"{found.weak} trials that began {weak} forward up to {format_ratio(found.less)} less than {found.strong} that "
-        f"began {strong}, at no lower load; {way_out}"
+        f"began {strong}, at the same or a higher load; {way_out}"
     )
 
 

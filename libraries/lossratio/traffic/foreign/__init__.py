@@ -60,7 +60,7 @@ def convert_profile(tool: str, path: Path, name: str | None = None) -> Converted
     try:
         read = PROFILE_READERS[tool](content)
         return convert(
-            read, name or path.stem, f"Made of {path.name} by lossratio lab import {tool}."
+            read, name or path.stem, f"Made from {path.name} by lossratio lab import {tool}."
         )
     except RecursionError as error:
         raise ProfileError(

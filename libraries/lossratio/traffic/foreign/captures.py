@@ -133,9 +133,9 @@ def _label(frame: bytes, place: int) -> tuple[Layer, str]:
 def _ipv4(frame: bytes, place: int) -> tuple[Layer, str | None]:
     first, service, fragment, ttl, protocol = struct.unpack_from(">BB4xHBB", frame, place)
     if first != 0x45:
-        raise ForeignFieldError("IPv4", "options cannot be had")
+        raise ForeignFieldError("IPv4", "options are not supported")
     if fragment & 0x3FFF:
-        raise ForeignFieldError("IPv4", "fragments cannot be had")
+        raise ForeignFieldError("IPv4", "fragments are not supported")
     fields = {
         "src": str(ip_address(frame[place + 12 : place + 16])),
         "dst": str(ip_address(frame[place + 16 : place + 20])),
@@ -169,7 +169,7 @@ def _udp(frame: bytes, place: int) -> tuple[Layer, str | None]:
 def _tcp(frame: bytes, place: int) -> tuple[Layer, None]:
     source, destination, offset = struct.unpack_from(">HH8xB7x", frame, place)
     if offset >> 4 != 5:
-        raise ForeignFieldError("TCP", "options cannot be had")
+        raise ForeignFieldError("TCP", "options are not supported")
     return Layer("TCP", {"sport": source, "dport": destination}), None
 
 

@@ -292,7 +292,7 @@ class _Ranges:
         given = self._layer.fields.get(field, usual)
         if not isinstance(given, int):
             name = f"{self._layer.name}.{field}"
-            raise ForeignFieldError(name, f"{given!r} is no port", self._layer.line)
+            raise ForeignFieldError(name, f"{given!r} is not a port", self._layer.line)
         return _range(self.steps(field) or Steps(given, 1))
 
     def address(self, field: str) -> dict[str, Any]:

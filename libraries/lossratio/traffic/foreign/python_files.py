@@ -224,7 +224,7 @@ class PythonFile:
     def _items(self, node: ast.expr, scope: Mapping[str, Any]) -> list[Any]:
         items = self._known(node, scope)
         if not isinstance(items, (list, tuple, dict, str)):
-            raise ForeignFieldError(ast.unparse(node), "it is no list", node.lineno)
+            raise ForeignFieldError(ast.unparse(node), "it is not a list", node.lineno)
         return list(items)
 
     def _value(self, node: ast.expr, scope: Mapping[str, Any]) -> Any:

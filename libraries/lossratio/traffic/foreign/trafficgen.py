@@ -95,10 +95,10 @@ def _streams(text: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, int]]]
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:
-        problem = f"it is no JSON: {error}"
+        problem = f"it is not JSON: {error}"
         raise ForeignFieldError("the file", problem, error.lineno, _NOT_OURS) from error
     except (ValueError, RecursionError) as error:
-        raise ForeignFieldError("the file", f"it is no JSON: {error}", 1, _NOT_OURS) from error
+        raise ForeignFieldError("the file", f"it is not JSON: {error}", 1, _NOT_OURS) from error
 
     profiles = content.get("profiles") if isinstance(content, dict) else None
     place: tuple[str | int, ...] = ("streams",)

@@ -131,7 +131,7 @@ def _rate(mode: Any, packet: Packet, line: int) -> tuple[float, bool]:
         return 1.0, False
     name, value = rates[0]
     if name not in _RATES or len(rates) > 1 or not isinstance(value, (int, float)) or value <= 0:
-        raise ForeignFieldError(f"STLTXCont.{name}", f"{value!r} is no rate", mode.line)
+        raise ForeignFieldError(f"STLTXCont.{name}", f"{value!r} is not a rate", mode.line)
     if name == "bps_L2":
         return value / (8.0 * (len(packet) + 4)), False
     return float(value), _RATES[name]
@@ -209,7 +209,7 @@ def _tuple(made: Made) -> Mapping[str, Steps]:
     """Addresses and ports that a generator of clients steps through."""
     fields = made.values("name", "ip_min", "ip_max", "port_min", "port_max", "limit_flows", "flags")
     if fields.get("flags"):
-        raise ForeignFieldError(f"{made.kind}.flags", "it cannot be had", made.line)
+        raise ForeignFieldError(f"{made.kind}.flags", "it is not supported", made.line)
     found = {}
     for part, usual in (("ip", 1), ("port", 1025)):
         first = _number(fields.get(f"{part}_min", usual), made)
@@ -246,7 +246,7 @@ def _written(
     place, name, rest = _place(made, fields.get("pkt_offset"), packet)
     added = fields.get("add_val", 0)
     if not isinstance(added, int):
-        raise ForeignFieldError(f"{made.kind}.add_val", f"{added!r} is no number", made.line)
+        raise ForeignFieldError(f"{made.kind}.add_val", f"{added!r} is not a number", made.line)
     # An address is a number in a network here, so its last bytes are what counts.
     layer = packet.layers[place]
     if (rest or fields.get("offset_fixup", 0)) and name not in ("src", "dst"):

@@ -458,7 +458,7 @@ class Trex(Generator[TrexGenerator]):
 def _python_problem(python: str, session: NodeSession) -> str | None:
     """The reason why TRex's client cannot run with a Python of the TG, and the way out; None: it can."""
     asked = session.run(python, "-c", _VERSION, check=False)
-    way_out = "Set the generator's 'python' in the topology file to the path of a Python 3.8 to 3.12 there."
+    way_out = "Set the generator's 'python' in the topology file to the path of a Python from 3.8 to 3.12 there."
     version = re.fullmatch(r"(\d+)\.(\d+)\.\d+", asked.stdout.strip())
     if version is None:
         words = (asked.stderr.strip().splitlines() or [f"exit status {asked.exit_status}"])[-1]

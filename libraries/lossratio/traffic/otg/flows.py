@@ -162,7 +162,7 @@ def check_counts(data: Any) -> None:
         if parts > _MOST_PARTS or depth > _MOST_DEPTH:
             raise FieldError(
                 where,
-                f"a request has {_MOST_PARTS} objects and lists at most, {_MOST_DEPTH} in each other",
+                f"a request may have at most {_MOST_PARTS} objects and lists, nested at most {_MOST_DEPTH} deep",
             )
 
         entries = part.items() if isinstance(part, dict) else enumerate(part)

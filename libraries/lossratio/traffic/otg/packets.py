@@ -304,7 +304,9 @@ class _PacketReader:
         elif header.addresses is not None:
             self.headers.checksums.append(ChecksumField(offset, start, start + header.length))
         elif self._addresses is None:
-            raise FieldError(place, "there is no IP header before, whose addresses it covers")
+            raise FieldError(
+                place, "there is no IP header before it, whose addresses it would cover"
+            )
         else:
             pseudo_header = (*self._addresses, header.number or 0)
             self.headers.checksums.append(ChecksumField(offset, start, pseudo_header=pseudo_header))
@@ -349,7 +351,7 @@ def _values(field: HeaderField, pattern: Mapping[str, Any], where: str) -> Seque
             if not 0 <= values[-1] < most and len(values) <= MOST_LISTED:
                 values = tuple(value % most for value in values)
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
-        raise FieldError(where, f"{str(chosen)[:100]!r} is no such value") from error
+        raise FieldError(where, f"{str(chosen)[:100]!r} is not such a value") from error
 
     is_counting = isinstance(values, range) and values.step == 1
     if len(values) > (MOST_COUNTED if is_counting else MOST_LISTED):

@@ -148,7 +148,7 @@ class _Handler(LocalHandler):
         if not (length.isascii() and length.isdecimal()):
             raise _RefusalError(HTTPStatus.LENGTH_REQUIRED, "a request needs a Content-Length")
         if len(length) > len(str(MOST_BYTES)) or int(length) > MOST_BYTES:
-            text = f"a request has {MOST_BYTES:,} bytes at most"
+            text = f"a request may have at most {MOST_BYTES:,} bytes"
             raise _RefusalError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text)
 
         data = self.rfile.read(int(length))

@@ -38,7 +38,7 @@ RESOLUTION_NS = 100
 _MICROSECOND = 1000.0
 _CLOCK_WAS_SET = "The system's clock was set while frames were on their way. Measure again when it is in order."
 _ONE_CLOCK = (
-    "Have chrony at both ends follow one server that is near, give the TG's first node both ports, or have a "
+    "Have chrony at both ends follow one nearby server, give the TG's first node both ports, or have a "
     "reflector send frames back."
 )
 _READINGS = 5
@@ -113,7 +113,7 @@ class Probe:
         left = self.left() or elsewhere
         if left is None:
             raise AgentError(
-                "out_of_step", f"Nobody says when frames of direction {self.name} left; configure it again."
+                "out_of_step", f"It is not known when frames of direction {self.name} left; configure it again."
             )
         answer = summarize(self.name, left, arrived)
         self._counted = answer["received_frames"]

@@ -403,7 +403,7 @@ def check_countable(name: str, sent: int) -> None:
     if sent > MOST_COUNTED:
         raise AgentError(
             "counters",
-            f"{name} sent {sent} frames, and the kernel counts {MOST_COUNTED} arriving ones at most, and it is not "
+            f"{name} sent {sent} frames, but the kernel counts at most {MOST_COUNTED} arriving frames, so it is not "
             "known how many came back. Stop the traffic earlier, or use shorter trials.",
         )
 

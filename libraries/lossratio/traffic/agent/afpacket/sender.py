@@ -399,7 +399,7 @@ def _transmit(
         return error
     if is_abandoned:
         return AgentError(
-            "abandoned", f"The agent did not let its senders go on {permit.circumstances()}, and they stopped."
+            "abandoned", f"The agent did not let its senders continue {permit.circumstances()}, so they stopped."
         )
     return SenderReport(
         transmission=in_all([step.transmission for step in steps]),

@@ -141,7 +141,7 @@ def load_library(directory: str, *, is_stateful: bool = False) -> TrexLibrary:
         raise AgentError(
             "missing_module",
             f"{directory} has a TRex server without its Python client, and the package that replaces it cannot be "
-            f"imported: {error}. Install it on this node (pip install trex-stl-lib), for a Python 3.8 to 3.11.",
+            f"imported: {error}. Install it on this node (pip install trex-stl-lib), for a Python from 3.8 to 3.11.",
         ) from error
 
     return TrexLibrary(packaged, "the Python package trex-stl-lib")
@@ -160,7 +160,7 @@ def _import_own(directory: str, path: str, module: str) -> Any:
             raise AgentError(
                 "python",
                 f"TRex's client in {path} needs Python's module cgi, which Python {sys.version.split()[0]} no "
-                "longer has. Set the generator's 'python' in the topology file to a Python 3.8 to 3.12.",
+                "longer has. Set the generator's 'python' in the topology file to a Python from 3.8 to 3.12.",
             ) from error
         raise AgentError(
             "missing_module", f"TRex's client in {path} needs a module that is missing: {error}."

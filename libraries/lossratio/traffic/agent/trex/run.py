@@ -360,7 +360,7 @@ class TrexCounters:
                 "counters",
                 f"TRex reports that {direction.name} sent {sent} frames and received {received}, but at most "
                 f"{math.floor(most)} could be sent. Its counters jumped: another client uses this server, or it was "
-                "started anew.",
+                "restarted.",
             )
 
         # A server says a little late that it has sent all.

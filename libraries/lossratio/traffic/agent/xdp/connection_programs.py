@@ -75,7 +75,7 @@ class ExchangeMemory:
         """
         if room > MOST_CONNECTIONS:
             raise unsupported(
-                f"The generator xdp opens {MOST_CONNECTIONS:,} connections in a trial at most. Use fewer, or 'kind: "
+                f"The generator xdp opens at most {MOST_CONNECTIONS:,} connections in a trial. Use fewer, or 'kind: "
                 "afpacket'."
             )
         connections = self._new(room)

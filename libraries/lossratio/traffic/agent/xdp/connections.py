@@ -193,7 +193,7 @@ class ConnectingGenerator:
         check_openable(self._configuration, exchange)
         passes = passes_of(exchange, is_tcp=False)
         if len(passes) > MOST_PASSES:
-            raise unsupported(f"{MOST_PASSES} frames at most go over each connection. Use fewer data_frames.")
+            raise unsupported(f"At most {MOST_PASSES} frames go over each connection. Use fewer data_frames.")
         if exchange.answers != "opened":
             return [self._answer_again(load, exchange, check)]
 

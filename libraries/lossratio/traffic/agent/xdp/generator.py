@@ -47,7 +47,7 @@ PERMIT_SECONDS = 10.0
 """Seconds for which traffic without an end goes on without hearing from the agent, which may get no processor. Other
 traffic has its end in the program. An agent that ends or is stopped ends its senders: they are its threads."""
 _NATIVE_REFUSED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ERANGE, errno.ENOMEM, errno.ENOSPC, errno.EBUSY)
-_WAY_OUT = "Use 'kind: afpacket' for this TG, or 'kind: auto', which does so by itself."
+_WAY_OUT = "Use 'kind: afpacket' for this TG, or 'kind: auto', which does so automatically."
 _PROOF = Plan(((1000.0, 0.02),), is_burst=True)
 """A sender that stalls for a moment sends it nevertheless: a driver that is given nothing proves nothing."""
 _MOST_PROOFS = 5
@@ -311,7 +311,8 @@ class XdpGenerator:
         if silent:
             raise AgentError(
                 "no_xdp",
-                f"The driver of {silent[0].transmit} takes frames of XDP programs, and sends none of them. {_WAY_OUT}",
+                f"The driver of {silent[0].transmit} accepts frames of XDP programs, but sends none of them. "
+                f"{_WAY_OUT}",
             )
 
     def _send(self, plan: Plan, check: Check, lookout: Lookout | None = None) -> float | None:

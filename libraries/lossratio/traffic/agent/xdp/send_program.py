@@ -154,7 +154,7 @@ class SendProgram(ScheduledProgram):
 
     def __init__(self, streams: Sequence[tuple[FramePlan, int, Share]], times: Array) -> None:
         if len(streams) > MOST_WAYS:
-            raise unsupported(f"A sender of xdp has {MOST_WAYS} directions at most: give more 'cpus'.")
+            raise unsupported(f"A sender of xdp has at most {MOST_WAYS} directions: give more 'cpus'.")
 
         plans = [plan for plan, _, _ in streams]
         frames, contents = constants_of(plans)
