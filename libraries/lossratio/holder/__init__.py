@@ -1,6 +1,6 @@
 """The process that carries a local testbed's network namespaces, with an SSH server for each.
 
-It starts in a few milliseconds, as it loads only the standard library.
+It starts in a few milliseconds, because it only loads the standard library.
 """
 
 from lossratio.holder.plan import ADDRESS, LinkEnd, Plan, Tools

@@ -25,7 +25,7 @@ def main() -> None:
 
     The lines on that socket are: the plan, from the run; ``{"result": {"pid": ..., "nodes": {name: {"port": ...,
     "host_key": ...}}}}`` or ``{"error": ...}``, from the holder; and ``keep``, from the run, if the testbed must
-    outlive the run. Without ``keep`` the testbed ends with the run, with the connection, or by SIGTERM, and its
+    outlive the run. Without ``keep``, the testbed ends with the run, with the connection, or by SIGTERM, and its
     directory is removed.
     """
     control = socket.socket(fileno=os.dup(0))
@@ -106,14 +106,15 @@ def _start_init(plan: Plan, authorized_key: str, control: socket.socket) -> syst
 
     init = system.fork(be_init)
     os.close(reading)
-    # `writing` stays open until the holder ends. So init sees the end of the holder, even without the kernel's signal.
+    # `writing` stays open until the holder ends. So init notices the end of the holder, even without the kernel's
+    # signal.
     return init
 
 
 def _be_init(plan: Plan, authorized_key: str, holder: int, report: Callable[[Any], None]) -> None:
     system.unshare(system.NEW_MOUNT)
     system.mount("none", "/", None, system.SLAVE | system.RECURSIVE)
-    # Many containers hide parts of /proc, and then allow no mount of another /proc. The one that is mounted shows more
+    # Many containers hide parts of /proc, and then allow no mount of another /proc. The mounted one shows more
     # processes than needed, which does no harm.
     with suppress(PermissionError):
         system.mount("proc", "/proc", "proc", system.NO_SUID | system.NO_DEVICES)

@@ -59,7 +59,7 @@ def build(plan: Plan, report: Callable[[Any], None]) -> None:
     for name in plan.take_xdp_frames:
         _enter(visible[name])
         for interface in _interfaces(plan, name):
-            # Only now, as the other end does not see it before this one is up.
+            # Only now, because the other end does not see it before this one is up.
             system.take_xdp_frames(interface)
 
     report({"visible": visible, "own": [keeper.pid for keeper in keepers.values()]})
@@ -80,7 +80,7 @@ def _mount_own_sys(name: str) -> None:
     try:
         system.mount("sysfs", "/sys", "sysfs")
     except PermissionError:
-        # Where the machine's own /sys is read-only, as in many containers, no other may be writable.
+        # If the machine's own /sys is read-only, as in many containers, no other one may be writable.
         try:
             system.mount("sysfs", "/sys", "sysfs", system.READ_ONLY)
         except OSError as error:
@@ -241,7 +241,8 @@ def _accept(server: Server, sshd: str, log: int) -> None:
         connection, _ = server.listener.accept()
         with connection:
             connection.setblocking(True)
-            # sshd itself sets this only when a command runs. Before, the client's delayed acknowledgement costs 40 ms.
+            # sshd itself sets this only when a command runs. Before that, the client's delayed acknowledgement costs 40
+            # ms.
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             descriptor = connection.fileno()
             system.spawn(

@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass
 
 ADDRESS = "127.0.0.1"
-"""Where the nodes' SSH servers listen."""
+"""The address on which the nodes' SSH servers listen."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Plan:
     keep: bool
     """Whether the run may ask the holder to outlive it."""
     take_xdp_frames: tuple[str, ...] = ()
-    """Names of the nodes whose interfaces take frames of XDP programs."""
+    """Names of the nodes whose interfaces accept frames from XDP programs."""
     mtu: int = 9216
     """MTU of the links, bytes."""
 

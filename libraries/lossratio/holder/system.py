@@ -29,7 +29,7 @@ RECURSIVE = 16384
 SLAVE = 1 << 19
 
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""The search path of programs. It includes the superuser's paths, as the sessions are root's."""
+"""The search path of programs. It includes the superuser's paths, because the sessions run as root."""
 _SET_PARENT_DEATH_SIGNAL = 1
 _GET_FLAGS = 0x8913
 _RUNNING = 0x40
@@ -79,16 +79,16 @@ def unshare_user(user: int, group: int) -> None:
 
 
 def switch_offloads_off(interface: str) -> None:
-    """Lets an interface of the current network namespace send and receive each frame as it is, without offloads."""
+    """Makes an interface of the current network namespace send and receive each frame unchanged, without offloads."""
     for command in _OFFLOADS.values():
         _switch(interface, command, on=False)
 
 
 def take_xdp_frames(interface: str) -> None:
-    """Lets a veth of the current network namespace take frames that an XDP program at its other end redirects.
+    """Makes a veth of the current network namespace accept frames that an XDP program at its other end redirects.
 
-    It does so while it receives as cards do, which generic receive offload asks for. This offload only joins
-    segments of TCP, and test traffic has none.
+    It does so while it receives as cards do, which generic receive offload requires. This offload only joins TCP
+    segments, and test traffic has none.
     """
     _switch(interface, _OFFLOADS["gro"], on=True)
 

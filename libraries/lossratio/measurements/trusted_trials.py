@@ -21,7 +21,7 @@ million."""
 
 
 class OnTrustedTrials:
-    """Kinds for which a trial counts only if the generator sent its frames, and in time; another one replaces it."""
+    """Kinds whose trials only count if the generator sent the frames in time; otherwise, another trial follows."""
 
     def why_set_aside(self, trial: TrialResult) -> str | None:
         """Why a trial is no evidence about the SUT; None: it is evidence."""

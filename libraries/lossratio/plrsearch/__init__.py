@@ -1,28 +1,27 @@
 """PLRsearch: probabilistic loss ratio search (draft-vpolak-bmwg-plrsearch), with an exact posterior.
 
-`estimate` computes the critical load from trials; `PLRsearch` chooses the trials, too. Both return a
+`estimate` computes the critical load from trials; `PLRsearch` also chooses the trials. Both return a
 `CriticalLoadEstimate`:
 
-- `verified`: the highest load that is verified without any model, or None; `guard` says by which frames, with a
-  `Verdict`, and `rarest_s` how rare losses may be that are not in them;
-- `median`, `mean`, `stdev`, `interval(0.95)`: the critical load by the model; `combined` has also `quantile(p)` and the
-  probabilities of the limits, `description.mixed` the same by either `Weighting`;
-- `functions`: the critical load under each fitting function, ``stretch`` and ``erf``, or by the line near it,
+- `verified`: the highest load that is verified without any model, or None; `guard` says which frames verify it, with a
+  `Verdict`, and `rarest_s` how rare the losses may be that these frames do not show;
+- `median`, `mean`, `stdev`, `interval(0.95)`: the critical load by the model; `combined` also has `quantile(p)` and the
+  probabilities of the limits, and `description.mixed` has the same for either `Weighting`;
+- `functions`: the critical load under each fitting function, ``stretch`` and ``erf``, or by the line near the target,
   ``local``, with the likeliest curve, `loss_ratio(loads)`;
 - `misfit`: `fits`, and `reasons` in words if the model does not fit;
-- `sentences`: how frames are lost: in batches, with a capacity that varies, differently since a change;
+- `sentences`: how frames are lost, such as in batches, with a varying capacity, or differently since a change;
 - `description`: which trials are described, and how;
-- `limits`: in words, if the critical load may be beyond one; `is_at_least_max_load`, `is_at_most_min_load`,
+- `limits`: sentences, if the critical load may be beyond a limit; `is_at_least_max_load`, `is_at_most_min_load`,
   `is_beyond_trials`;
 - `stopped_by`: a `StopReason`, None if the search is not finished;
 - `history`: the estimates during the search, as `IntervalPoint`.
 
-`why_set_aside` gives the reason why a trial whose generator did not offer the load is no evidence.
+`why_set_aside` says why a trial whose generator did not offer the load is no evidence.
 
 The folders, each of which imports only those before it: `model`, `likelihood`, `quadrature`, `variation`,
-`estimate`. `selection` chooses loads, and `controller` brings all together. `csit`
-is FD.io CSIT's own search, which differs from all that: `csit_estimates` computes what CSIT's code reports for the
-same trials.
+`estimate`. `selection` chooses loads, and `controller` brings everything together. `csit` is FD.io CSIT's own search,
+which differs from all this: `csit_estimates` computes what CSIT's code reports for the same trials.
 """
 
 from lossratio.plrsearch.controller import TIMEOUT as TIMEOUT, PLRsearch as PLRsearch

@@ -1,6 +1,6 @@
 """The PLRsearch controller: chooses trials until the time is over, or the interval is narrow enough.
 
-Meanwhile the posteriors are kept up to date, at little cost for each trial.
+In the meantime, it keeps the posteriors up to date, at little cost per trial.
 """
 
 import math
@@ -29,28 +29,29 @@ from lossratio.plrsearch.verifying import clamped
 from lossratio.trials import TrialInput, TrialResult
 
 _STEP = 1.02
-"""Growth of the number of trials after which the description follows: choices do not change faster."""
+"""Growth of the number of trials after which the description is updated: choices do not change faster."""
 _LONG, _LONG_SHARE = 20.0, 1.0 / 12.0
 """The longest total time, in seconds and as a share of the search's time, of the trials at the end that show whether a
 longer trial makes a difference."""
 _TIMES_LONGER = 5.0
-"""If these trials cannot be at least this many times as long as the others, there are none."""
+"""If these trials cannot be at least this many times as long as the others, they are left out."""
 _FOR_LONG = 4.6
-"""How long before the end they are made, as a number of such trials."""
+"""How long before the end they begin, as a number of these trials."""
 
 TIMEOUT = 1800.0
 """Seconds of a soak test, as in FD.io CSIT."""
 
 _MIN_TRIALS_TO_STOP = 12
 _STOPPING = (1.1, 2.0)
-"""How much wider intervals are that may end the search by their width: 1.1 and 2 divided by the number of trials. A
-search that looks after each trial ends where the interval is narrow by chance; so 93 % or more contain the truth."""
+"""By what factor intervals that may end the search by their width are wider: 1.1 plus 2 divided by the number of
+trials. A search that checks the interval after each trial ends when it is narrow by chance; with this factor, 93 % or
+more contain the truth."""
 _TRIALS_AT_MIN = 8
 """Trials in a row at the minimum load, all with loss, after which the search asks whether it can end."""
 
 
 def stopping_factor(trials: float | Array) -> float | Array:
-    """How much wider than others an interval is that may end the search by its width, after this many trials."""
+    """The factor by which an interval that may end the search by its width is wider, after this many trials."""
     return _STOPPING[0] + _STOPPING[1] / trials
 
 
@@ -58,8 +59,8 @@ class PLRsearch:
     """Searches for the critical load; a `lossratio.trials.trial.Controller`.
 
     Trials recorded before the first `next_trial` count as evidence, but not towards the time; they must be of the same
-    SUT and traffic. A trial with a reason from `lossratio.plrsearch.why_set_aside` is no evidence: it only takes time,
-    and another trial replaces it.
+    SUT and traffic. A trial that `lossratio.plrsearch.why_set_aside` rejects is no evidence: it only takes time, and
+    another trial replaces it.
 
     Attributes:
         elapsed: Seconds that the trials of the search took so far, on the measurer's clock.
@@ -89,15 +90,17 @@ class PLRsearch:
             min_load: Smallest load of a trial, in frames per second per interface; the critical load is not below.
             max_load: Largest load of a trial, in frames per second per interface; the critical load is not above.
             timeout: Seconds of trials. A trial that would end later does not begin, and is not shortened: a SUT with
-                memory, such as a policer, has another capacity in a shorter trial. Only the first may be shortened.
-                With CSIT's selection the last trial begins before, and ends later.
+                memory, such as a policer, has another capacity in a shorter trial. Only the first trial may be
+                shortened. With CSIT's selection, the last trial begins before this time and ends after it.
             precision: Width of the 95 % interval, as a share of the mean, that ends the search if the model fits (under
-                ``varying`` if a load is verified, too); all intervals then are wider. None: only time ends the search.
+                ``varying``, a load must also be verified); all intervals are then wider. None: only time ends the
+                search.
             stop_on_misfit: Whether the search ends as soon as the model does not fit the trials.
             likelihood: How counts are distributed.
             weighting: How the fitting functions are combined.
             selection: How loads are chosen.
-            initial_duration: Seconds of the first trial; None: 2, or 5.1 as in CSIT, where each is 0.1 longer.
+            initial_duration: Seconds of the first trial; None: 2, or with CSIT's selection 5.1, where each further
+                trial is 0.1 longer.
             warm_start: Loads of the first trials in frames per second, e.g. the bounds of an MLRsearch result.
 
         Raises:
@@ -168,14 +171,15 @@ class PLRsearch:
         return self._next[0]
 
     def meanwhile(self) -> None:
-        """Computes an estimate from the trials so far, while the next one runs. The choice after that one uses it.
+        """Computes an estimate from the trials so far, while the next one runs.
 
-        So no trial waits for an estimate. Without this call, `next_trial` computes the same.
+        The choice after that trial uses the estimate, so no trial waits for one. Without this call, `next_trial`
+        computes the same.
         """
         if self._usable >= self._selection.needs_posterior_from - 1:
             self._follow()
         if (latest := self._latest(0.0)) is not None and self._may_end(latest):
-            # What the choice asks of it is computed here, and kept in it.
+            # What the choice needs from it is computed here, and kept in it.
             judged = self._exact(self._usable)
             judged.interval(), judged.misfit
 
@@ -254,7 +258,7 @@ class PLRsearch:
         return self._selection.sustained(known, trials_left)
 
     def _follow(self) -> None:
-        """Describes the trials that choices are based on, if enough of them are new."""
+        """Updates the description that choices are based on, if enough trials are new."""
         rows = self._rows[: self._usable]
         if self._known is not None and len(rows) < max(self._tracked + 1.0, _STEP * self._tracked):
             return
@@ -287,7 +291,7 @@ class PLRsearch:
         return IntervalPoint(self._tracked, elapsed, shown.mean, low, high, middle)
 
     def _may_end(self, latest: IntervalPoint) -> bool:
-        """Whether the search may end early, so that the exact estimate has to be known."""
+        """Whether the search may end early, so that the exact estimate is needed."""
         if self._is_at_min(latest):
             return True
         stated, low, high = latest.interval
@@ -319,7 +323,7 @@ class PLRsearch:
         return None
 
     def _stopping_factor(self, trials: int) -> float:
-        """How much wider the interval is for being looked at after each trial."""
+        """The factor by which the interval is wider because it is checked after each trial."""
         if self._precision is None:
             return 1.0
         return float(stopping_factor(max(trials, _MIN_TRIALS_TO_STOP)))

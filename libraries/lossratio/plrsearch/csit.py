@@ -1,9 +1,9 @@
 """FD.io CSIT's own soak test, number by number: fitting functions, Monte Carlo, and choice of loads.
 
 CSIT's code differs from the Internet draft: its fitting functions are not those of section 5.3, counts are geometric,
-and averages are those of the load's logarithm. What is computed here is what that code computes, so that results can
-be compared. Where CSIT integrates as long as a trial lasts, here each integration has the same number of samples: with
-as many samples CSIT's code has the same random numbers, and the same loads.
+and averages are taken of the load's logarithm. This module computes what that code computes, so that results can be
+compared. While CSIT integrates as long as a trial lasts, each integration here has the same number of samples: with
+that number, CSIT's code has the same random numbers and the same loads.
 
 Formulas, constants and order of operations: FD.io CSIT, `resources/libraries/python/PLRsearch`, early 2026.
 """
@@ -30,10 +30,11 @@ _WIDENING = 5.0
 """Factor of the covariance of samples to that of the posterior."""
 _SEED = 0
 _DOMINANT = 1.0
-"""Nats above all samples so far from which a sample's weight is halved, in logarithm, to move the focus."""
+"""How many nats above all samples so far a sample must be for its weight to be halved, in logarithm, to move the
+focus."""
 
 _LIMIT = math.pow(0.5 * math.pi, -0.5)
-"""Where the integral of erfc from 0 has 1 / sqrt(pi), CSIT has this."""
+"""CSIT's value for the integral of erfc from 0, which is 1 / sqrt(pi)."""
 _FAR = math.exp(10.0)
 
 _LOG_2, _LOG_3 = math.log(2.0), math.log(3.0)
@@ -50,9 +51,9 @@ def csit_estimates(
     max_load: float,
     samples: int = SAMPLES,
 ) -> Iterator[CsitEstimate]:
-    """What CSIT's code computes before each of the trials, and after the last.
+    """What CSIT's code computes before each trial, and after the last one.
 
-    Each integration begins where the last ended, so an estimate depends on the order of the trials.
+    Each integration begins where the last one ended, so an estimate depends on the order of the trials.
 
     Args:
         results: The trials, in the order of their measurement.
@@ -113,9 +114,9 @@ class _Scalar:
 
 @dataclass
 class _Focus:
-    """Mean and covariance of the weighted parameters so far: where the next samples are drawn.
+    """Mean and covariance of the weighted parameters so far, from which the next samples are drawn.
 
-    The covariance is nearly singular, as the posterior is a ridge: another order of operations draws other samples.
+    The covariance is nearly singular because the posterior is a ridge: another order of operations draws other samples.
     """
 
     mean: tuple[float, float] = (0.0, 0.0)
@@ -131,7 +132,7 @@ class _Focus:
                 return x, y
 
     def add(self, point: tuple[float, float], log_weight: float) -> float:
-        """Takes in a sample, and returns its squared distance from the mean before, in units of the covariance."""
+        """Adds a sample, and returns its squared distance from the previous mean, in units of the covariance."""
         if -math.inf < self.log_weight < log_weight - _DOMINANT:
             self.log_weight = log_weight = (self.log_weight + log_weight) / 2.0
         x, y = point[0] - self.mean[0], point[1] - self.mean[1]
@@ -156,7 +157,7 @@ class _Focus:
 
 
 class CsitIntegration:
-    """CSIT's Monte Carlo over the trials so far. Its samples begin where those of the last integration ended.
+    """CSIT's Monte Carlo over the trials so far. Its samples begin where the last integration ended.
 
     Raises:
         SearchError: If there are fewer than 2 samples.
@@ -170,7 +171,7 @@ class CsitIntegration:
         self._focus: dict[_LogLossRate, _Focus] = {_log_stretch: _Focus(), _log_erf: _Focus()}
 
     def add(self, result: TrialResult) -> None:
-        """Takes in a trial that `csit_counts` has counts of."""
+        """Adds a trial for which `csit_counts` has counts."""
         lost, _ = csit_counts(result)
         self._rows.append(
             (result.load, math.log((result.output.sent_frames or 0) / result.load), lost)
@@ -207,7 +208,8 @@ class CsitIntegration:
     def _integrated(self, function: _LogLossRate) -> tuple[float, float]:
         """Mean and variance of the critical load's logarithm.
 
-        The variance is halfway between that of all samples and that of all but the heaviest one, with their distance.
+        The variance is halfway between that of all samples and that of all samples but the heaviest, with their
+        distance.
         """
         random = np.random.RandomState(_SEED)
         focus = self._focus[function] = replace(self._focus[function], log_weight=-math.inf)
@@ -261,7 +263,7 @@ def _critical_load(
 
 
 def _log_sum(first: float, second: float) -> float:
-    """Logarithm of exp(first) + exp(second), with the digits that CSIT's has: not those of log1p."""
+    """Logarithm of exp(first) + exp(second), with CSIT's digits, which are not those of log1p."""
     if second > first:
         first, second = second, first
     return first + math.log(1.0 + math.exp(second - first))
@@ -282,7 +284,7 @@ def _log_stretch(load: float, mrr: float, spread: float) -> float:
     if x > 0.0:
         return math.log(load - mrr + (_log_sum(0.0, -x) - _log_sum(0.0, origin)) * spread)
 
-    # Series of the difference: it has no digits where both terms are small.
+    # A series, because the difference has no digits if both terms are small.
     upper = _log_sum(x, 2 * origin - _LOG_2)
     lower = _log_sum(origin, 2 * x - _LOG_2)
     if upper <= lower:
@@ -299,13 +301,13 @@ def _log_stretch(load: float, mrr: float, spread: float) -> float:
 def _log_erf(load: float, mrr: float, spread: float) -> float:
     """Logarithm of CSIT's erf function, in lost frames per second.
 
-    The draft's has 1 / sqrt(pi) for `_LIMIT`, and the origin for the factor z of `at_origin`.
+    The draft's function has 1 / sqrt(pi) instead of `_LIMIT`, and the origin instead of the factor z of `at_origin`.
     """
     z = (mrr - load) / spread
     origin = mrr / spread
     at_origin = math.log(_LIMIT - z * float(scipy.special.erfcx(origin))) - origin * origin
     if z > _FAR:
-        # Not a constant of the module: importing scipy.special takes long, and most runs need no soak test.
+        # Not a constant of the module, because importing scipy.special takes long, and most runs have no soak test.
         log_at_far = math.log(_LIMIT - _FAR * float(scipy.special.erfcx(_FAR)))
         log_integral = _log_difference(log_at_far + 2 * (math.log(z) - 10) - z * z, at_origin)
     elif z >= -1.0:
@@ -325,8 +327,8 @@ class CsitSelection:
     The load of a trial follows from the estimate before the last trial: CSIT integrates while it measures.
 
     Attributes:
-        estimate: What CSIT's code reports if the search ends now; None before the first trial. It ignores the last
-            trial.
+        estimate: What CSIT's code would report if the search ended now; None before the first trial. It ignores the
+            last trial.
     """
 
     needs_posterior_from = 4
@@ -382,7 +384,7 @@ class CsitSelection:
         return None
 
     def choose(self, known: Description | None, duration: float, left: float = 0.0) -> Choice:
-        """See `PosteriorSelection.choose`; CSIT's estimate is another than the description."""
+        """See `PosteriorSelection.choose`; CSIT's estimate is not the description."""
         return self._next
 
     def _drawn(self, mean: float) -> float:

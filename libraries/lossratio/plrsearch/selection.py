@@ -1,6 +1,6 @@
-"""The load of the next trial: where it tells most about the critical load, or verifies a load.
+"""The load of the next trial: where it shows most about the critical load, or verifies a load.
 
-In overload a count shows the capacity: of these, trials at equal loads say how many are needed.
+In overload, a count shows the capacity; how many of these trials are needed follows from trials at equal loads.
 """
 
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from lossratio.plrsearch.verifying import Verifying, clamped
 from lossratio.trials import TrialResult
 
 _OVERLOAD = 5.0
-"""How far above the mrr overload is, in widths of the knee and standard deviations of the capacity."""
+"""How far above the mrr overload begins, in widths of the knee and standard deviations of the capacity."""
 _ABOVE = 0.01
-"""The same as a share of the forwarding rate, where no curve is known."""
+"""The same as a share of the forwarding rate, if no curve is known."""
 _LOSSY = 1e-3
 """Least loss ratio of trials that show the forwarding rate."""
 _IN_OVERLOAD = 0.15
@@ -26,36 +26,38 @@ _IF_CONSTANT = 0.05
 _IF_VARYING = 0.7
 """The same while they show that it varies."""
 _SHORTER = 0.5
-"""Share of the usual duration that a trial in overload takes after two others, to show a bucket."""
+"""Share of the usual duration of the trial in overload that follows two others, to show a bucket."""
 _OVERLOAD_STEP = 0.004
 """Largest step between loads in overload, as a share: equal ones show whether the capacity varies."""
 _CANDIDATES = 12
 _NEAR_TARGET = (2.0, 10.0, 50.0, 300.0)
-"""Loss ratios, in targets, at which a line is measured: they are in turns, as its slope is not known, either."""
+"""Loss ratios, in targets, at which a line is measured; they alternate because its slope is also unknown."""
 _RETRIED, _MOST_RETRIED, _FOR_RETRIES = 0.1, 14, 20.0
-"""Share of the trials, and number of them, that repeat what a higher load contradicts; and trials that are left, at
-least, so that there is time for that."""
+"""Share of the trials, and their number, that repeat what a higher load contradicts; and how many trials must be left
+so that there is time for this."""
 _SPARE, _EARLY = 2.0, 0.5
-"""Trials, beside those that verify a load, that are left after loads far apart were halved; or a share of all, if
-that is fewer."""
+"""Number of trials, besides those that verify a load, that are left after distant loads were halved; or a share of all
+trials, if that is fewer."""
 _FIRST_OF_LINES, _FIRST_OF_FUNCTIONS = 3, 5
 """Trials after which the first description is made."""
 _FIRST_DOWN, _FARTHER = 2.5e-4, 4.0
-"""Where no load without loss is known: how far below the forwarding rate one is looked for, as a share, before it is
-multiplied; and by how much it grows from trial to trial. So, too, where none with loss is known just above."""
+"""If no load without loss is known: how far below the forwarding rate one is looked for, as a share, before it is
+multiplied; and by how much this share grows from trial to trial. The same applies if no load with loss is known just
+above."""
 _HALF = 0.5
 """The largest such share."""
 _WIDE, _FOR_WIDE = 0.05, 30
-"""Share of a load by which loss and no loss are so far apart that other trials tell little, and the next is halfway;
-and the trials after which they are chosen nevertheless."""
+"""If loads with and without loss are farther apart than this share of the load, other trials show little, and the next
+one is halfway; and the number of trials after which the others are chosen nevertheless."""
 _NO_OVERLOAD, _STEPS_ABOVE = 0.97, 4
-"""Share of the forwarding rate at which there is no overload; and steps up to it at which pauses are looked at."""
+"""Share of the forwarding rate at which there is no overload; and the steps up to it at which pauses are examined."""
 _SHARP = 1e-5
-"""Distance of two loads, as a share, between which there is nothing to look for: no generator's clock is better."""
+"""If two loads differ by less than this share, there is nothing to look for in between: no generator's clock is
+better."""
 
 _POINTS = 256
 _MODEL_ERROR = 0.03
-"""Relative error of the curve itself: no trial counts as more precise."""
+"""Relative error of the curve itself; no trial counts as more precise than this."""
 
 
 @dataclass(frozen=True)
@@ -71,18 +73,18 @@ class Choice:
 
 
 class PosteriorSelection:
-    """Trials that verify a load, and trials that are expected to tell most about the critical load.
+    """Trials that verify a load, and trials that are expected to show most about the critical load.
 
-    Some of them are in overload: there a count shows the capacity in that trial, to a part in ten thousand. All have
-    the duration that the user chose: the capacity of a SUT with memory, such as a policer, depends on it. Long trials
-    at the end show whether it does.
+    Some of them are in overload, where a count shows the capacity in that trial to a part in ten thousand. All have the
+    duration that the user chose: the capacity of a SUT with memory, such as a policer, depends on it. Long trials at
+    the end show whether it does.
 
     Attributes:
-        needs_posterior_from: After this many trials a choice is based on a description, of all but the last one: it is
-            made while that runs.
+        needs_posterior_from: After this many trials, choices are based on a description of all trials but the last,
+            which is made while that runs.
         duration: Seconds of the first trial.
-        growth: Seconds that each trial is longer than the one before.
-        estimate: What FD.io CSIT's code reports, if this is its selection.
+        growth: Seconds by which each trial is longer than the previous one.
+        estimate: What FD.io CSIT's code reports, if this is CSIT's selection.
     """
 
     duration, growth = 2.0, 0.0
@@ -109,7 +111,7 @@ class PosteriorSelection:
         self._last = (0.0, False)
 
     def record(self, result: TrialResult) -> None:
-        """Takes in a trial that is evidence. It gets each one once, in order."""
+        """Records a trial that is evidence. It must get each trial once, in order."""
         load, exposure, lost, *_ = count(result, 0.0)
         self._usual = self._usual or result.duration
         self._trials += 1
@@ -119,7 +121,7 @@ class PosteriorSelection:
         )
         is_short = result.duration < self._usual
         if is_short and not lost and load < self._question.max_load:
-            # All of it passed: with more load a trial shows how much that may be.
+            # All frames passed: a trial with more load shows how many can pass.
             self._wider = [1.0, _SHORTER]
         if (result.loss_ratio > _LOSSY and not is_short) or self._trials == 1:
             self._forwarding_rate = result.forwarding_rate
@@ -129,16 +131,16 @@ class PosteriorSelection:
             self._before = self._overload
             self._reach = 1.0
         elif self._overload is not None and self._overload < self._question.max_load:
-            # It was no overload, e.g. because the first trials were slow ones: the next one goes twice as far.
+            # It was not in overload, e.g. because the first trials were slow ones: the next one goes twice as far.
             self._overloads -= 1
             self._reach *= 2.0
         self._overload = None
 
     def choose(self, known: Description | None, duration: float, left: float) -> Choice:
-        """The next trial of that duration in seconds; its load is within the limits.
+        """The next trial of the given duration in seconds; its load is within the limits.
 
-        The description of the trials is known that the choice may be based on; None if there is none yet. There is time
-        for about this many trials more.
+        `known` is the description of the trials that the choice may be based on; None if there is none yet. There is
+        time for about `left` more trials.
         """
         question = self._question
         if self._trials == 0:
@@ -195,16 +197,16 @@ class PosteriorSelection:
         return Choice(load, f"most informative about {known.reported[0].mean:,.0f} frames/s")
 
     def sustained(self, known: Description | None, left: float) -> Choice | None:
-        """A trial at the end that is much longer; None if none is wanted."""
+        """A much longer trial at the end; None if none is wanted."""
         load = None if known is None else self._verifying.sustained(known, left)
         if load is None:
             return None
         return Choice(load, f"a long trial at {load:,.0f} frames/s")
 
     def _contested(self, known: Description, left: float) -> float | None:
-        """A load that lost more than the target although a higher one did not; None: there is none, or it is known.
+        """A load that lost more than the target although a higher one did not; None: none, or the reason is known.
 
-        Either it lost frames by chance, or the SUT has changed since.
+        Either it lost frames by chance, or the SUT has since changed.
         """
         local = known.local
         share = _RETRIED * (self._trials + left)
@@ -230,7 +232,7 @@ class PosteriorSelection:
         return clamped(float(step * np.ceil(load / step)), self._question)
 
     def _most_informative(self, known: Description, duration: float) -> float | None:
-        """The load, not in overload, with the largest gain; None: nothing is to be gained."""
+        """The load, not in overload, with the largest gain; None: there is nothing to gain."""
         if known.replicates.scatter is Scatter.EVENTS and self._verifying.load is not None:
             return self._above(self._verifying.load)
         if known.local is not None:
@@ -246,13 +248,13 @@ class PosteriorSelection:
         return float(loads[np.argmax(_gains(known, loads, duration, self._own_noise))])
 
     def _above(self, low: float) -> float:
-        """A load between one that is verified and overload: what is lost there shows how losses grow with the load."""
+        """A load between a verified load and overload, where the loss shows how losses grow with the load."""
         high = max(_NO_OVERLOAD * self._forwarding_rate, low)
         share = (self._trials % _STEPS_ABOVE + 1.0) / _STEPS_ABOVE
         return clamped(low * (high / low) ** share, self._question)
 
     def _of_line(self, local: LocalFit) -> float | None:
-        """Loss ratios near the target in turns; without a line, a load between quiet and loss."""
+        """Alternates between loss ratios near the target; without a line, a load between ones without and with loss."""
         low, high = (float(load) for load in local.rough_quantiles([0.025, 0.975]))
         if high - low <= _SHARP * high:
             return local.above or None
@@ -270,7 +272,7 @@ class PosteriorSelection:
         return float(step * np.round(load / step))
 
     def _between(self, low: float, high: float) -> float:
-        """A load between one without loss and one with loss, near the former: the last trial was not described yet."""
+        """A load between one without and one with loss, near the former, as the last trial is not described yet."""
         last, is_lossy = self._last
         if low < last < high:
             low, high = (low, last) if is_lossy else (last, high)
@@ -288,8 +290,8 @@ def _in_whole_frames(load: float, duration: float, question: CriticalLoadQuestio
 def _gains(known: Description, loads: Array, duration: float, own_noise: float) -> Array:
     """Expected reduction of the variance of log c, the critical load's logarithm, by a trial's count at each load.
 
-    By linear regression with the logarithm y of the mean loss: cov(log c, y)^2 / (var(y) + noise) over the posterior.
-    Counts have a squared relative scatter in addition to Poisson's.
+    This is a linear regression with the logarithm y of the mean loss: cov(log c, y)^2 / (var(y) + noise) over the
+    posterior. Counts have a squared relative scatter in addition to Poisson's.
     """
     posterior = known.best
     steps = (np.arange(_POINTS) + 0.5) / _POINTS

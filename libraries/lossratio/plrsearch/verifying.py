@@ -1,4 +1,4 @@
-"""Trials that verify a load without a model: at a load just below the estimate, and lower until one is verified."""
+"""Trials that verify a load without a model: at a load just below the estimate, then lower until one is verified."""
 
 from __future__ import annotations
 
@@ -11,52 +11,52 @@ from lossratio.plrsearch.model import Array, CriticalLoadQuestion, critical_load
 from lossratio.plrsearch.variation import Description
 
 _KNOWN = 0.002
-"""Largest standard deviation of the critical load, as a share of its mean, with which it is verified early."""
+"""Largest standard deviation of the critical load, as a share of its mean, for verifying it early."""
 _EARLY, _LATEST = 9, 0.35
-"""Trials before the first that verifies; and the share of the time after which one does at the latest."""
+"""Number of trials before the first one that verifies, and the share of the time after which one does at the latest."""
 _JUST_BELOW, _BATCHES_BELOW = 0.2, 0.04
-"""Share of the target that the curve loses at the load that is verified; and where frames are lost in batches: a batch
-takes as many trials to show that there are few of them."""
+"""Share of the target that the curve loses at the load to verify; and the same if frames are lost in batches, which
+takes more trials to show that there are few batches."""
 _STEP = 0.95
 """The next load that is tried, as a share of one that cannot be verified."""
 _OF_PAUSES, _FARTHEST = 0.97, 0.75
-"""Share of the load with the target by pauses that is tried; and of the load before, at least."""
+"""Share of the load at which pauses lose the target that is tried, and the least share of the previous load."""
 _ENOUGH = 120
-"""Trials at a load after which no more are added while others tell more."""
+"""Number of trials at a load after which no more are added while other trials show more."""
 _SHARE, _AFTERWARDS = 0.5, 0.2
-"""Share of the trials that verify: before there are enough at the load, and after that."""
+"""Share of the trials that verify: before there are enough at the load, and afterwards."""
 _ALLOWED = 0.7
-"""Share of the target that all trials that there will be at a load may lose, at most, so that it is worthwhile."""
+"""The largest share of the target that all future trials at a load may lose for it to be worthwhile."""
 _CHANCE = 3.0
-"""Lost frames that say nothing about a load."""
+"""Number of lost frames that says nothing about a load."""
 _MUCH, _VERY_MUCH = 2.0, 100.0
-"""Targets that two trials may not both lose; and those after which the next load is two steps below: that is still more
-than .9 of the critical load."""
+"""How many targets two trials must not both lose; and after how many the next load is two steps below, which is still
+more than .9 of the critical load."""
 _RARE = 20.0
-"""Frames that some trials lose on average, where others lose none: then the losses are rare ones."""
+"""If some trials lose this many frames on average and others lose none, the losses are rare ones."""
 _FEW = 3
-"""Trials that show together that more than the target is lost, at least."""
+"""Least number of trials that together show that more than the target is lost."""
 _BEGUN = 2
-"""Trials at a load, at most, after which a higher one may take its place."""
+"""The most trials at a load after which a higher one may replace it."""
 _RAISES = 6
 """How often a higher load is tried after one is verified."""
 _HIGHER = 5e-4
-"""Share of the load by which another one differs, at least, so that it is worth trying."""
+"""Least share of the load by which another one must differ to be worth trying."""
 _LOWER = 1e-3
-"""The same for a lower one, before there are enough trials at the load."""
+"""The same for a lower load, before there are enough trials at this load."""
 _GRID = 2e-5
-"""Distance of loads that are tried, at least, as a share: so equal loads are frequent."""
+"""Least distance between loads that are tried, as a share, so that equal loads are frequent."""
 
 
 class Verifying:
-    """Chooses trials that verify a load. It gets each trial once, in order.
+    """Chooses trials that verify a load. It must get each trial once, in order.
 
     Attributes:
         load: The load that is being verified, in frames per second; None: the critical load is not known well enough.
     """
 
     def __init__(self, question: CriticalLoadQuestion) -> None:
-        """Begins without trials; the question has target and limits."""
+        """Begins without trials; the question has the target and the limits."""
         self._question = question
         self._rows: list[tuple[float, float, float]] = []
         self._long: list[tuple[float, float, float]] = []
@@ -74,7 +74,7 @@ class Verifying:
             self._rows.append((0.0, frames, 0.0))
 
     def wanted(self, known: Description, left: float) -> float | None:
-        """The load of the next trial, if it is to verify one; None if another one is needed more.
+        """The load of the next trial, if it should verify one; None if another trial is needed more.
 
         Args:
             known: The description of the trials.
@@ -141,14 +141,14 @@ class Verifying:
             much = bounds.lost > _VERY_MUCH * target * bounds.frames
             is_rare = bounds.lossy < bounds.trials and bounds.lost > _RARE * batch * bounds.lossy
             if is_rare and self._verified is not None and self._verified > _STEP * self.load:
-                # So much at a time is lost at loads nearby, too: it was luck that it was not.
+                # Nearby loads also lose this much at once, so it was luck that this load did not.
                 self._verified = None
             self._lower(known, 2 if much else 1)
         elif bounds.trials >= LEAST_TRIALS and bounds.most <= target:
             self._verified = self.load
             self._raise_to(known, place, left)
         elif bounds.trials < LEAST_TRIALS < left and not np.isfinite(self._lowest_failed):
-            # What was not described yet when the load was chosen is described now.
+            # Trials that were not described yet when the load was chosen are described now.
             is_higher = place > (1.0 + _HIGHER) * self.load and bounds.trials <= _BEGUN
             if is_higher or place < (1.0 - _LOWER) * self.load:
                 self.load = place
@@ -166,7 +166,7 @@ class Verifying:
         return certain or all_lose or bounds.lost > few + allowed
 
     def _lower(self, known: Description, steps: int = 1) -> None:
-        """To the next load below, or back to one that is verified, or on the way to where pauses lose the target."""
+        """Moves to the next load below, back to a verified load, or towards the load where pauses lose the target."""
         if self.load is None:
             return
         self._lowest_failed = min(self._lowest_failed, self.load)
@@ -181,13 +181,13 @@ class Verifying:
         self.load = max(_on_grid(lower, self._question), self._question.min_load)
 
     def _raise_to(self, known: Description, place: float, left: float) -> None:
-        """To the estimate's load, if it became higher and is not known to fail."""
+        """Moves up to the estimate's load, if that became higher and is not known to fail."""
         if self.load is None or self._raises >= _RAISES or left <= 1.5 * LEAST_TRIALS:
             return
         lossy = self._lowest_lossy()
         is_free = lossy is not None and lossy * _STEP > self.load / _STEP
         if is_free and self.load / _STEP < known.most:
-            # The estimate was too low: there is no loss for a step and more.
+            # The estimate was too low: there is no loss for more than a step.
             self._raises += 1
             self.load = _on_grid(self.load / _STEP, self._question)
             return
@@ -199,7 +199,7 @@ class Verifying:
             self.load = place
 
     def _lowest_lossy(self) -> float | None:
-        """The lowest load above the one that is verified at which a trial lost more than the target; None: no load."""
+        """The lowest load above the one to verify at which a trial lost more than the target; None: there is none."""
         most = _MUCH * self._question.target_loss_ratio
         lossy = [
             load
@@ -216,7 +216,7 @@ class Verifying:
         return sent, lost
 
     def _place(self, known: Description) -> float:
-        """A load that surely is below the critical one, and loses little of the target by the curve."""
+        """A load that is surely below the critical one, and loses little of the target by the curve."""
         low = float(min(part.rough_quantiles([0.025])[0] for part in known.reported))
         if known.local is not None:
             below = _JUST_BELOW if known.batch == 1.0 else _BATCHES_BELOW

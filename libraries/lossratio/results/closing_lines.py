@@ -1,4 +1,4 @@
-"""The last lines about a result, which all kinds have: what the numbers are of, their caveats, and their provenance."""
+"""The last lines about a result of any kind: the scope of its numbers, their caveats, and their provenance."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,11 +9,11 @@ from lossratio.units import trials_counted
 
 
 def closing_lines(result: TestResult, notes: Sequence[str]) -> Iterator[str]:
-    """The last lines about a result of any kind: its scale, and what a reader of the numbers must know.
+    """The last lines about a result of any kind: its scale, and what readers must know about the numbers.
 
     Args:
         result: The result.
-        notes: The remarks that are no provenance.
+        notes: The remarks that are not provenance.
     """
     load = result.conditions.load
     links = result.conditions.testbed.links
@@ -59,7 +59,7 @@ def closing_lines(result: TestResult, notes: Sequence[str]) -> Iterator[str]:
 
 
 def provenance_lines(result: TestResult, notes: Sequence[str]) -> Iterator[str]:
-    """How a result of any kind was measured: pages fold these lines, and the console shows them if it is asked to.
+    """How a result of any kind was measured: pages fold these lines, and the console shows them on request.
 
     Args:
         result: The result.

@@ -1,7 +1,7 @@
-"""The conditions of a measurement: all that RFC 9971 requires in a test report besides the measured numbers.
+"""The conditions of a measurement: everything that RFC 9971 requires in a test report besides the measured numbers.
 
 They include the facts of the machines, and the timing of trials with its deviations from RFC 2544. A fact that a node
-does not report (because a tool is missing, or a file cannot be read) is None, never an error.
+does not report (because a tool is missing, or a file is unreadable) is None, never an error.
 """
 
 import math
@@ -59,7 +59,7 @@ class NodeFacts(Record):
     cpus: int | None = None
     """Number of logical CPUs that are online."""
     threads_per_core: int | None = None
-    """Logical CPUs per core; 2 where SMT is on."""
+    """Logical CPUs per core; 2 if SMT is on."""
     hypervisor: str | None = None
     """Vendor of the hypervisor under the node."""
     numa_nodes: dict[str, str] | None = None
@@ -110,7 +110,7 @@ class Deviation(Record):
     rfc2544: str
     """The requirement of RFC 2544."""
     instead: str
-    """The action of lossratio instead."""
+    """What lossratio does instead."""
 
 
 class TrialTiming(Record):
@@ -129,7 +129,7 @@ class TrialTiming(Record):
     wait_after_s: Seconds
     """Wait after the traffic for frames in flight, which count as received; later frames count as lost."""
     ramp_s: Seconds = 0.0
-    """Time before the counted traffic in which the load grows from zero; frames of that time are not counted."""
+    """Time before the counted traffic in which the load grows from zero; frames in this time are not counted."""
     recovery_s: Seconds
     """Idle time after the wait, in which the SUT becomes stable for the next trial."""
     effective_duration: str
@@ -139,9 +139,9 @@ class TrialTiming(Record):
     tolerance_s: Seconds
     """Seconds of traffic that may be missing without a frame counting as unsent."""
     negative_loss: str
-    """How a trial is treated in which a direction received more frames than it sent."""
+    """How a trial is treated if a direction received more frames than it sent."""
     unsent: str
-    """How a trial is treated in which the generator could not send all frames."""
+    """How a trial is treated if the generator could not send all frames."""
     deviations: tuple[Deviation, ...]
     """Every deviation from RFC 2544, section 23."""
 
@@ -152,7 +152,7 @@ class TrialTiming(Record):
 
 
 def trial_timing(**fields: Any) -> TrialTiming:
-    """Makes the trial timing from fields of `TrialTiming`, with its deviations from RFC 2544, section 23."""
+    """Makes the trial timing from the fields of `TrialTiming`, with its deviations from RFC 2544, section 23."""
     usual = {"effective_duration": "the intended trial duration", "unsent": "they count as loss"}
     timing = TrialTiming(
         **{**usual, "expected_frames": EXPECTED_FRAMES, "deviations": (), **fields}
@@ -202,8 +202,8 @@ class Testbed(Record):
     topology: dict[str, JsonValue]
     """The topology file's contents, with all defaults."""
     path: tuple[str, ...] = ()
-    """The ports that the test traffic goes through, from west to east, e.g. ``TG.port0``; the ports of
-    parallel links follow link by link."""
+    """The ports that the test traffic goes through, from west to east, e.g. ``TG.port0``; parallel links follow one
+    after the other."""
     links: int = Field(default=1, ge=1)
     """Number of parallel links that carry the traffic; each has an equal part of ``path``."""
 
@@ -213,9 +213,9 @@ class Testbed(Record):
         return self.topology.get("testbed") == "simulated"
 
     def facts_that_count(self) -> dict[str, JsonValue]:
-        """What distinguishes testbeds of one name, by its name: the DUTs and links of the path, NICs and machines.
+        """The named facts that distinguish testbeds of one name: the DUTs and links of the path, NICs and machines.
 
-        How nodes are reached is not part of it. The ports of the path count besides, as their names do.
+        How nodes are reached is not part of it. The names of the path's ports also count.
         """
         nodes: Any = self.topology.get("nodes") or {}
         ends = [port.partition(".") for port in self.path]
@@ -226,7 +226,7 @@ class Testbed(Record):
             if node in nodes
         ]
         duts = [node for node in used.values() if node.get("type") == "DUT"]
-        # Record: None is what does not distinguish them.
+        # Record: facts that do not distinguish them are None.
         facts = {
             "duts": len(duts) if len(duts) != 1 else None,
             "links": self.links if self.links != 1 else None,
@@ -246,7 +246,7 @@ class Testbed(Record):
 
 
 def _in_short(facts: list[Any]) -> Any:
-    """Facts of parts that are alike as one fact; None: none of them is known."""
+    """Facts that equal parts share, as one fact; None: none of them is known."""
     different = list(dict.fromkeys(facts))
     return different[0] if len(different) == 1 else facts
 
@@ -268,7 +268,7 @@ class FrameSizeShare(Record):
 
 
 class Traffic(Record):
-    """The traffic profile: a description in words that hold for any generator, and the whole profile as data."""
+    """The traffic profile: a description in words that hold for any generator, and the complete profile as data."""
 
     name: str
     """Name of the traffic profile."""
@@ -309,8 +309,8 @@ class LoadSemantics(Record):
     encapsulation_overhead_bytes: int = Field(default=0, ge=0)
     """Bytes that encapsulation adds to each frame between DUTs; bandwidths include them."""
     growth_bytes: tuple[int, ...] = ()
-    """Bytes by which the frames of each direction come back longer than they were sent, as the TG is at the end of a
-    tunnel; below 0: shorter. Empty: all come back as long as they were."""
+    """Bytes by which the frames of each direction come back longer than they were sent, because the TG is at the end of
+    a tunnel; below 0: shorter. Empty: all come back with the same length."""
 
     _leave_out = left_out_if_empty("growth_bytes")
 
@@ -328,7 +328,7 @@ class LoadSemantics(Record):
 
     @property
     def growth_in_words(self) -> str:
-        """The directions whose frames come back longer or shorter; empty: there are none."""
+        """The directions whose frames come back longer or shorter; empty: there are no such directions."""
         return ", ".join(
             f"frames {name} come back {abs(grown)} bytes {'longer' if grown > 0 else 'shorter'}"
             for name, grown in zip(self.directions, self.growth_bytes, strict=False)
@@ -336,7 +336,7 @@ class LoadSemantics(Record):
 
     @property
     def directions_in_words(self) -> str:
-        """The directions; one that sends less than the whole load is shown with its share."""
+        """The directions; a direction that sends less than the whole load is shown with its share."""
         shares = zip(self.directions, self.shares_ratio, strict=True)
         return ", ".join(
             name if share == 1.0 else f"{share:g} of it {name}" for name, share in shares
@@ -351,7 +351,7 @@ def load_semantics(
     Args:
         shares: The share of the load that each direction sends, by its name.
         encapsulation_overhead: Bytes that encapsulation adds to each frame between DUTs.
-        growth: Bytes by which frames are longer when they come back, of each direction.
+        growth: Bytes by which the frames of each direction are longer when they come back.
     """
     full = [name for name, share in shares.items() if share == 1.0]
     if len(full) == len(shares):
@@ -379,7 +379,7 @@ class LoadOrigin(str, Enum):
     NIC = "nic"
     """The most that a NIC of this model can handle."""
     GIVEN = "given"
-    """The test itself names its maximum load."""
+    """The test itself states its maximum load."""
 
 
 class MaxLoad(Record):
@@ -422,7 +422,7 @@ class Conditions(Record):
 
     @property
     def measured_on(self) -> str | None:
-        """What a series of results is of besides its test, in words: device and testbed; None: it is not known."""
+        """What a series of results belongs to besides its test, in words: device and testbed; None: not known."""
         if self.device is None:
             return None
         return in_words(self.device, self.testbed.facts_that_count())
@@ -465,7 +465,7 @@ class Conditions(Record):
         """Adds a ramp before the counted part of every trial.
 
         Args:
-            ramp: Seconds; 0: the conditions stay as they are.
+            ramp: Seconds; 0: the conditions do not change.
         """
         if not ramp:
             return self
@@ -476,7 +476,7 @@ class Conditions(Record):
         return _with_timing(self, (*self.timing.deviations, deviation), ramp_s=ramp)
 
     def with_rest(self, rest: float) -> "Conditions":
-        """Adds a rest before every trial; a longer recovery of the DUT stays as it is.
+        """Adds a rest before every trial; a longer recovery time of the DUT is kept.
 
         Args:
             rest: Seconds.
@@ -493,7 +493,7 @@ _END_OF_TRAFFIC = "end of the traffic"
 
 
 def with_early_verdicts(conditions: Conditions) -> Conditions:
-    """Adds that trials end as soon as their verdict is certain, unless the conditions say so already."""
+    """Adds that trials end as soon as their verdict is certain, unless the conditions already say so."""
     if conditions.timing.has_early_verdicts:
         return conditions
     instead = "with early verdicts: a trial ends as soon as it is certain to lose more than every goal allows"

@@ -1,7 +1,7 @@
 """Finds contradictions in a result: computes all derived numbers of its file again, and compares them.
 
 So a result with changed numbers is refused, even if its digest (`lossratio.trials.digest`) fits. A critical load is not
-computed again, as that takes long: only its cheap parts are compared.
+computed again because that takes long: only its cheap parts are compared.
 """
 
 import math
@@ -15,9 +15,9 @@ from lossratio.results.model import TestResult
 from lossratio.trials import TrialResult, contradictions
 
 ROUNDING = 1e-9
-"""Numbers with at most this relative difference are the same: versions of Python add floats in different ways."""
+"""Numbers with at most this relative difference are equal, because versions of Python add floats differently."""
 _LEAST = 1e-15
-"""Numbers below this count as zero: they are the rest of a rounding error."""
+"""Numbers below this count as zero, because they are rounding errors."""
 
 
 def contradictions_of(result: TestResult) -> Iterator[str]:
@@ -52,7 +52,7 @@ def _trials(result: TestResult, trials: Sequence[TrialResult]) -> Iterator[str]:
             yield f"trial {number}: {problem}"
         lost = trial_result.loss_ratio
         if trial_result.is_early and trial.sent_frames:
-            # Its loss ratio is a share of the frames of the whole trial.
+            # Its loss ratio is a share of the whole trial's frames.
             lost = min(1.0, (trial.lost_frames or 0) / trial.sent_frames)
 
         forwarded = trial_result.load * (1.0 - lost)

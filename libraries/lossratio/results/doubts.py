@@ -16,11 +16,11 @@ from lossratio.results.trials import STALL, Trial, foreign_frames_of
 from lossratio.units import format_frame_rate, format_ratio, trials_counted
 
 TIME_SIGNIFICANCE = 0.001
-"""Time matters if a SUT that stays the same would seem so with less than this probability, over all loads of a test."""
+"""Time matters if trials of a constant SUT would look like this with less than this probability, over all loads."""
 ORDER_LEAST_TRIALS, DRIFT_LEAST_TRIALS = 3, 8
-"""Least number of trials at a load of which the order is looked at, and of these in all."""
+"""Least number of trials at a load for examining their order, and least total number of these trials."""
 BANDS_LEAST_TRIALS = 8
-"""Least number of trials at a load in which two bands are looked for."""
+"""Least number of trials at a load for finding two bands."""
 BANDS_LEAST_SHARE = 0.2
 """Least share of the trials in the smaller band; fewer trials are outliers."""
 BANDS_LEAST_GAP_RATIO = 0.01
@@ -37,7 +37,7 @@ class DoubtKind(str, Enum):
     TWO_BANDS = "two bands"
     """Forwarding rates at one load are in two groups, e.g. because workers share the traffic unevenly."""
     SPELLS = "spells"
-    """Trials at a load are alike for a while: the SUT has slow spells, or a clock that changes, or remembers."""
+    """Successive trials at a load are alike: the SUT has slow spells, a changing clock, or a memory."""
     MRR_BELOW_PDR = "MRR below PDR"
     """The forwarding rate at maximum load is lower than at a smaller load: the SUT degrades under overload."""
     LATE_FRAMES = "late frames"
@@ -49,29 +49,30 @@ class DoubtKind(str, Enum):
     GENERATOR_STALLS = "generator stalls"
     """The generator stalled and then sent a burst. Without that burst, a trial may have met its goal."""
     UNSENT = "unsent frames"
-    """The generator left so many frames unsent that the load was not offered, and the value may be the generator's."""
+    """The generator left so many frames unsent that the load was not offered; the value may show the generator."""
     CONTRADICTED = "contradicted by a later trial"
-    """A trial after the search, at a load that the search found good, lost far more than its goal allows."""
+    """A trial after the search, at a load that met a goal, lost far more than the goal allows."""
     INTEGRITY = "frame integrity"
     """Frames came back more than once, changed, truncated, padded or elsewhere; they do not count as received."""
     MEMORY = "memory of the device"
-    """The device forwards less right after a trial, or after loss, than after a rest, and trials rest too short."""
+    """The device forwards less right after a trial or a loss than after a rest, and the rests between trials are too
+    short."""
     LESS_AFTER_REST = "less after a rest"
     """The device loses more after a rest than right after a trial, so results hold for a busy device."""
     LOSS_AT_ANY_LOAD = "loss at any load"
-    """The same is lost in trials at small loads and at large ones, so the load is not the cause."""
+    """Trials at small and large loads lose the same, so the load is not the cause."""
     CHANCE = "zone of chance"
-    """Over more than a goal's width, trials at a load are lossy or not by chance: another search may end elsewhere."""
+    """Over more than a goal's width, chance decides whether trials are lossy: another search may end elsewhere."""
     LOSS_BESIDE_RESET = "loss beside the reset"
-    """Frames were lost before a reset, or since then outside of its longest outage; they are not in the reset time."""
+    """Frames were lost before a reset, or after it outside of its longest outage; they are not in the reset time."""
     UNEVEN = "uneven load"
     """One worker or receive queue of the SUT takes far more frames than its share; its limit is not the SUT's."""
     FOREIGN_FRAMES = "foreign frames"
     """Frames that belong to no trial came out of the testbed: they take capacity, and may hide losses."""
     UNSTEADY = "unsteady times"
-    """Repetitions of the same took very different times, so that their median stands for little."""
+    """Repetitions took very different times, so that their median means little."""
     TESTBED_CHANGED = "testbed changed"
-    """A node was suspended, starved or paused around a trial that counts nevertheless."""
+    """A node was suspended, starved or paused around a trial that still counts."""
 
 
 @dataclass(frozen=True)
@@ -88,14 +89,12 @@ class Doubt:
 
 
 def time_dependence_in(trials: Sequence[Trial]) -> Doubt | None:
-    """Finds that the answer at a load depends on when it was asked: the SUT drifts, or has spells.
+    """Finds that the outcome at a load depends on its time: the SUT drifts, or has spells.
 
-    Trials at one load are compared, by the ranks of their forwarding rates: with their order, and with the trial before
-    at that load. Where time does not matter, every order of them is as probable. The sums over all loads have the mean
-    and the variance that follow from this.
-
-    What the tester left out makes an order, too. So the order must be in what was forwarded as measured, and in what
-    would have been forwarded, had the tester sent and counted all frames.
+    Trials at one load are compared by the ranks of their forwarding rates: with their order, and with the previous
+    trial at that load. If time does not matter, all orders are equally probable. The mean and the variance of the sums
+    over all loads follow from this. Frames that the tester left out also make an order. So the order must show both in
+    what was forwarded as measured, and in what would have been forwarded if the tester had sent and counted all frames.
     """
     measured = _time_dependence(trials)
     if measured is None or not _tester_took_part(trials):
@@ -107,7 +106,7 @@ def time_dependence_in(trials: Sequence[Trial]) -> Doubt | None:
 
 
 def _alike(one: Doubt, other: Doubt) -> bool:
-    """Whether two doubts say the same, apart from its size."""
+    """Whether two doubts say the same, apart from the size."""
     return one.kind is other.kind and (" less " in one.reason) == (" less " in other.reason)
 
 
@@ -151,8 +150,8 @@ def _time_dependence(trials: Sequence[Trial]) -> Doubt | None:
 def two_bands_in(trials: Sequence[Trial]) -> Doubt | None:
     """Finds two bands of forwarding rates at one load: the highest load that shows them.
 
-    The widest gap between neighbouring rates separates the bands; the gap must be wide compared with both bands. What
-    the tester left out makes bands, too: see `time_dependence_in`.
+    The widest gap between neighbouring rates separates the bands; the gap must be wide compared with both bands. Frames
+    that the tester left out also make bands: see `time_dependence_in`.
     """
     measured = _two_bands(trials)
     if measured is None or not _tester_took_part(trials):
@@ -162,7 +161,7 @@ def two_bands_in(trials: Sequence[Trial]) -> Doubt | None:
 
 
 def _two_bands(trials: Sequence[Trial]) -> Doubt | None:
-    # The forwarding rates of trials that ended early are of other lengths of time.
+    # The forwarding rates of trials that ended early are for other lengths of time.
     for group in _repeated(
         (trial for trial in trials if trial.decided_after_s is None), BANDS_LEAST_TRIALS
     ):
@@ -189,9 +188,9 @@ def _two_bands(trials: Sequence[Trial]) -> Doubt | None:
 
 
 def late_frames(trials: Sequence[Trial], late_in_last: int) -> Doubt | None:
-    """Reports frames that count as lost and that the SUT did not lose, as they came back after the wait.
+    """Reports frames that count as lost but that the SUT did not lose because they came back after the wait.
 
-    Results of earlier versions have the late frames of the last trial apart.
+    Results of earlier versions have the late frames of the last trial in a separate field.
     """
     counts = [trial.missing.late for trial in trials]
     if counts and not counts[-1]:
@@ -201,9 +200,9 @@ def late_frames(trials: Sequence[Trial], late_in_last: int) -> Doubt | None:
 
 
 def only_late(counts: Sequence[int], missing: int, which: str) -> Doubt | None:
-    """The doubt that missing frames of some trials, in words `which`, were only late; None: no frame was.
+    """The doubt that missing frames of some trials, in words `which`, were only late; None: no frame was late.
 
-    There are the late frames of each trial, and the missing frames of all.
+    The arguments are the late frames of each trial, and the missing frames of all trials.
     """
     late = sum(counts)
     if not late:
@@ -251,7 +250,7 @@ def doubts_about_frames(trials: Sequence[Trial]) -> Iterator[Doubt]:
 
 
 def generator_stalls(trials: Iterable[Trial], allowed: Sequence[float]) -> Doubt | None:
-    """Reports stalls of the generator that may have decided a trial: without the burst, the loss may meet a goal.
+    """Reports stalls of the generator that may have decided a trial: without the burst, the loss may have met a goal.
 
     Args:
         trials: The trials of the result.
@@ -269,12 +268,12 @@ def generator_stalls(trials: Iterable[Trial], allowed: Sequence[float]) -> Doubt
 
 
 def testbed_changed(trials: Iterable[Trial]) -> Doubt | None:
-    """Reports changes of the testbed around trials that count nevertheless."""
+    """Reports changes of the testbed around trials that still count."""
     standing = [
         (trial.number, incident)
         for trial in trials
         for incident in trial.incidents
-        # What a DUT lacked did no harm if it forwarded all frames in time.
+        # A shortage at a DUT did no harm if the DUT forwarded all frames in time.
         if incident.done == "stands" and (incident.guilty != "DUT" or _may_be_of_dut(trial))
     ]
     if not standing:
@@ -293,7 +292,7 @@ def testbed_changed(trials: Iterable[Trial]) -> Doubt | None:
 
 
 def _may_be_of_dut(trial: Trial) -> bool:
-    """Whether frames were lost or late that the tester has no part in."""
+    """Whether frames were lost or late that were not the tester's fault."""
     return trial.lost_frames is None or trial.missing.without_tester > 0
 
 
@@ -336,7 +335,7 @@ def _deviation(
 
 
 def _scores(group: Sequence[Trial]) -> list[float]:
-    """The ranks of trials by what they forwarded, with a mean of 0 and a variance of 1."""
+    """The ranks of trials by how much they forwarded, with a mean of 0 and a variance of 1."""
     passed = [_passed(trial) for trial in group]
     in_order = sorted(passed)
     ranks = [bisect_left(in_order, trial) + bisect_right(in_order, trial) for trial in passed]
@@ -345,7 +344,7 @@ def _scores(group: Sequence[Trial]) -> list[float]:
 
 
 def _trend(scores: Sequence[float]) -> tuple[float, float, float]:
-    """How many pairs rise less how many fall (M. G. Kendall, 1938); the mean and the variance over all orders."""
+    """The number of rising minus falling pairs (M. G. Kendall, 1938); the mean and the variance over all orders."""
     before: list[float] = []
     rising = 0
     for score in scores:
@@ -396,28 +395,28 @@ def _as_offered(trial: Trial) -> Trial:
 
 
 def least_news(wanted: float, resolution: float | None) -> float:
-    """The least relative change of a value that is news: a wanted one, and more than one width of the search's goal.
+    """The least relative change of a value that is reported: the wanted one, and more than the goal's width.
 
-    Two searches at a SUT that stayed the same may end one width apart.
+    Two searches on an unchanged SUT may end one width apart.
 
     Args:
-        wanted: The change that is asked for, relative to the value before.
-        resolution: The width of the goal, relative to the upper bound; None: there is none.
+        wanted: The requested change, relative to the earlier value.
+        resolution: The width of the goal, relative to the upper bound; None: there is no goal.
     """
     if resolution is None:
         return wanted
-    # A width is relative to the upper bound. What lies in between is rounding.
+    # A width is relative to the upper bound. The difference in between is rounding.
     return max(wanted, resolution / (1.0 - resolution) * (1.0 + _ROUNDING))
 
 
 _ROUNDING = 1e-6
 LEAST_UNSENT = 0.01
-"""Share of a load's frames; fewer unsent frames are no doubt. They cannot move a value by the least change (1 %) that a
-comparison or a trend calls one, and a healthy generator on a small machine leaves some behind."""
+"""Share of a load's frames; fewer unsent frames cause no doubt. They cannot move a value by the least change (1 %) that
+a comparison or a trend reports, and even a healthy generator on a small machine leaves some behind."""
 
 
 class Offered(NamedTuple):
-    """The traffic of one trial that the generator offered."""
+    """The traffic that the generator offered in one trial."""
 
     load: float
     """Intended load, frames per second per interface."""
@@ -436,7 +435,7 @@ class Offered(NamedTuple):
         return self.sent + self.unsent
 
     def plus(self, other: "Offered") -> "Offered":
-        """Both trials together, which have the same load."""
+        """The sum of two trials with the same load."""
         return Offered(
             self.load, *(one + another for one, another in zip(self[1:], other[1:], strict=True))
         )
@@ -471,7 +470,7 @@ def unsent_share(offered: Iterable[Offered]) -> float:
 
 
 def unsent_frames(offered: Iterable[Offered], what: str = "the trials") -> Doubt | None:
-    """Reports a load that the generator did not offer in the trials that values stand on."""
+    """Reports a load that the generator did not offer in the trials on which values are based."""
     share, load = _worst(offered)
     if not share:
         return None

@@ -1,8 +1,8 @@
-"""The two ends of a value of whose frames some are missing that the SUT did not lose.
+"""The two ends of a value if some of its missing frames were not lost by the SUT.
 
-Frames that were unsent, late or dropped by the generator are no evidence about the SUT: it may have forwarded them, had
-it got them in time. So the value lies between the value as it is and the value with these frames passed. What is said
-about a difference of values must hold for both.
+Frames that were unsent, late or dropped by the generator are no evidence about the SUT: it might have forwarded them if
+it had got them in time. So the value lies between the value as it is and the value if these frames had passed. A
+statement about a difference of values must hold for both.
 """
 
 import math
@@ -16,27 +16,28 @@ from lossratio.units import FRAMES_PER_SECOND, Unit, format_ratio
 
 
 class Ends(NamedTuple):
-    """What a value may be."""
+    """The range of a value."""
 
     least: float
     """The value as it is, a number in its own unit."""
     most: float
-    """The value if the frames had passed that are missing and that the SUT did not lose; infinite: a limit made it a
-    least value."""
+    """The value if the missing frames that the SUT did not lose had passed; infinite: because of a limit, it is only a
+    lower bound."""
     share: float
-    """The largest share of these frames at a load; 0: it is below `LEAST_UNSENT`; 1: the value is a least one."""
+    """The largest share of these frames at a load; 0: it is below `LEAST_UNSENT`; 1: the value is only a lower
+    bound."""
 
 
 def stored_ends(value: float, share: float | None, most: float | None) -> Ends:
-    """The ends of a value in a history. Earlier versions stored only the share of the unsent frames.
+    """The ends of a value in a history. Earlier versions only stored the share of unsent frames.
 
     A value ``v`` at a load of which the share ``u`` was not sent is then at most ``v / (1 - u)``: it is that
     value if the generator stood still for that share of the time.
 
     Args:
         value: The value, a number in its own unit.
-        share: The largest share of the frames that are missing; None: it is not known.
-        most: The value at most, a number in its own unit; None: earlier versions stored none.
+        share: The largest share of missing frames; None: not known.
+        most: The upper end of the value, a number in its own unit; None: as in earlier versions, not stored.
     """
     known = share or 0.0
     if most is None:
@@ -45,7 +46,7 @@ def stored_ends(value: float, share: float | None, most: float | None) -> Ends:
 
 
 def ends_of(finding: Finding) -> Ends | None:
-    """What a value may be; None: there is no value."""
+    """The range of a value; None: there is no value."""
     value = number_of(finding.value)
     if value is None:
         return None
@@ -61,8 +62,8 @@ def ends_of(finding: Finding) -> Ends | None:
 def unsent_share_of(finding: Finding) -> float:
     """The largest share of the frames of a load that were unsent, late or dropped by the generator; 0: few of them.
 
-    1: The value is a least one, as a limit made it, or frames that the SUT did not lose; or there is none, as the TG
-    failed.
+    1: The value is only a lower bound, because of a limit or of frames that the SUT did not lose; or there is no value
+    because the TG failed.
     """
     is_least = finding.is_at_limit or finding.is_bound_of_others
     if is_least or finding.result.guilty == "TG":
@@ -77,13 +78,13 @@ def unsent_share_of(finding: Finding) -> float:
 
 
 def _sut_lost_nothing(finding: Finding) -> bool:
-    """Whether frames are missing in the trials of a result, and the SUT lost none of them."""
+    """Whether frames are missing in the trials of a result, but the SUT lost none of them."""
     missing = sum((trial.missing for trial in finding.result.trials), MissingFrames())
     return missing.total > 0 and not missing.lost_by_sut
 
 
 def _at_smallest_load(finding: Finding) -> list[Offered]:
-    """The frames that decided that there is no value, if the SUT did not lose most of those that are missing."""
+    """The frames that decided that there is no value, if the SUT did not lose most of the missing ones."""
     trials = [trial for trial in finding.result.trials if trial.is_evidence]
     smallest = min((trial.load_per_interface_fps for trial in trials), default=None)
     deciding = [trial for trial in trials if trial.load_per_interface_fps == smallest]
@@ -94,10 +95,10 @@ def _at_smallest_load(finding: Finding) -> list[Offered]:
 
 
 def ends_of_trial(trial: TrialResult, *, unsent_is_cost: bool = False) -> Ends:
-    """What a trial's forwarding rate may be, per interface.
+    """The range of a trial's forwarding rate, per interface.
 
-    Where a device runs on the CPUs of the generator, frames that could not be sent are its cost: they count in the
-    share, and not in the most.
+    If a device runs on the generator's CPUs, frames that could not be sent are its cost: they count in the share, but
+    not in the upper end.
     """
     rate = trial.forwarding_rate
     output = trial.output
@@ -119,21 +120,21 @@ def ends_of_trial(trial: TrialResult, *, unsent_is_cost: bool = False) -> Ends:
 
 
 def at_most(values: Iterable[Ends], unit: Unit) -> list[float]:
-    """Values at their most. A time is only known if its frames were sent and came back in time."""
+    """The upper ends of values. A time is only known if its frames were sent and came back in time."""
     if unit.lower_is_better:
         return [value.least for value in values if not value.share]
     return [value.most for value in values]
 
 
 def agreed_change(as_they_are: float | None, at_their_most: float | None) -> float | None:
-    """The change that values show as they are as well as at their most: the smaller one of both.
+    """The change that both the values as they are and their upper ends show: the smaller of the two.
 
-    None: they show none, or not the same; then frames that the SUT did not lose may be the difference. Who calls this
-    has tested both changes in the same way; None is one that was not found, or is not known.
+    None: they show no change, or not the same; the difference may then be frames that the SUT did not lose. The caller
+    has tested both changes in the same way; None is a change that was not found, or is not known.
 
     Args:
-        as_they_are: Change of the values, relative to the one before.
-        at_their_most: Change of what they are at most, relative likewise.
+        as_they_are: Change of the values, relative to the earlier value.
+        at_their_most: Change of their upper ends, likewise relative.
     """
     if as_they_are is None or at_their_most is None or not as_they_are * at_their_most > 0.0:
         return None
@@ -141,10 +142,10 @@ def agreed_change(as_they_are: float | None, at_their_most: float | None) -> flo
 
 
 def share_in_words(shares: Iterable[float]) -> str:
-    """The largest share of missing frames that the SUT did not lose, in words; empty: there are few of them.
+    """The largest share of missing frames that the SUT did not lose, in words; empty: it is small.
 
     Args:
-        shares: The share of the frames that are missing, of each result.
+        shares: The share of missing frames in each result.
     """
     share = max((share for share in shares if share < 1.0), default=0.0)
     if share:
@@ -156,12 +157,12 @@ def share_in_words(shares: Iterable[float]) -> str:
 
 
 def _by_load(finding: Finding) -> list[Offered]:
-    """The frames that a value stands on, as one sum for each load."""
+    """The frames on which a value is based, as one sum for each load."""
     return sums_by_load(view_of(finding.result).offered(finding.result, finding))
 
 
 def _missing_of_none(finding: Finding) -> float:
-    """The rate per interface of the missing frames that the SUT did not lose, where none came back in time."""
+    """The rate per interface of the missing frames that the SUT did not lose, if none came back in time."""
     if finding.unit != FRAMES_PER_SECOND:
         return 0.0
     rates = (one.load * one.not_by_sut / one.intended for one in _by_load(finding) if one.intended)

@@ -21,7 +21,7 @@ from lossratio.units import FRAMES_PER_SECOND
 FORCED = "resumed by force, although "
 """Beginning of the remark that the conditions changed during the measurement of a result."""
 _TRAFFIC_IN_OTHER_WORDS = {"name", "profile"}
-"""Fields that repeat other fields of the traffic in words, and whose words can differ between versions."""
+"""Fields that repeat other fields of the traffic in words, which can differ between versions."""
 _TRIAL_DURATION = "trial duration"
 _UNIT = "unit"
 _DEVICE = "device"
@@ -31,7 +31,7 @@ _DIGEST_LENGTH = 16
 def message(result: TestResult, doubts: Sequence[doubts.Doubt] = ()) -> str:
     """The message of a Robot test: a few lines of plain text with the result, the doubts about it and its caveats.
 
-    Every number has its unit and the name of its quantity beside it, so that each line can be read alone.
+    Every number has its unit and the name of its quantity beside it, so that each line makes sense alone.
     """
     return view_of(result).message(result, doubts)
 
@@ -47,7 +47,7 @@ def findings_of(results: Iterable[TestResult]) -> Iterator[Finding]:
 
 
 def aspects_of(finding: Finding) -> dict[str, JsonValue]:
-    """The aspects that must be equal for two values to mean the same, by the aspect's name in reports."""
+    """The aspects that must be equal for two values to mean the same, by their names in reports."""
     result = finding.result
     conditions = result.conditions
     # Record: the aspects of all kinds; the view of a kind replaces those that it knows better.
@@ -87,9 +87,9 @@ FindingsOfTests: TypeAlias = Mapping[tuple[str, str], Sequence[Finding]]
 def apart_by_device(
     before: FindingsOfTests, after: FindingsOfTests
 ) -> tuple[dict[tuple[str, str], list[Finding]], dict[tuple[str, str], list[Finding]]]:
-    """The findings of two sides, apart for each device that both sides have measured a quantity on.
+    """The findings of two sides, separated by device if both sides have measured a quantity on it.
 
-    All others of a quantity stay together: its device was replaced, or an earlier version did not say it.
+    All other findings of a quantity stay together: its device was replaced, or an earlier version did not name it.
     """
     divided: tuple[dict[tuple[str, str], list[Finding]], ...] = ({}, {})
     for key in dict.fromkeys((*before, *after)):
@@ -112,7 +112,7 @@ def generator_of(result: TestResult) -> str | None:
 
 
 def build_of(result: TestResult) -> str | None:
-    """Kind and version of the DUTs, e.g. ``vpp 24.06``; of Linux itself the kernel's; None: not known."""
+    """Kind and version of the DUTs, e.g. ``vpp 24.06``; for Linux itself, the kernel's; None: not known."""
     return (
         ", ".join(dict.fromkeys(f"{kind} {version}" for kind, version in dut_versions(result)))
         or None
@@ -120,7 +120,7 @@ def build_of(result: TestResult) -> str | None:
 
 
 def dut_versions(result: TestResult) -> Iterator[tuple[str, str]]:
-    """Kind and version of each DUT whose version is known; of Linux itself the kernel's."""
+    """Kind and version of each DUT whose version is known; for Linux itself, the kernel's."""
     for name, dut in result.conditions.duts.items():
         node = result.conditions.nodes.get(str(dut.get("node") or name))
         version = dut.get("version") or (None if node is None else node.kernel)
@@ -129,7 +129,7 @@ def dut_versions(result: TestResult) -> Iterator[tuple[str, str]]:
 
 
 def digest_of(finding: Finding) -> str:
-    """A key that is equal for values with the same meaning, and only for these; tests and devices do not matter."""
+    """A key that is equal for values with the same meaning, and only for them; tests and devices do not matter."""
     # A failed measurement may have no trial, but its key must be the key of measurements that succeeded.
     left_out = {_TRIAL_DURATION, _DEVICE}
     if finding.unit == FRAMES_PER_SECOND:
@@ -152,7 +152,7 @@ def caveats_of(finding: Finding) -> list[str]:
 
 
 def loss_places_in(trials: Sequence[Trial]) -> LossPlaces | None:
-    """Where the lost frames of trials sit; None: none was located, and no counted size alone loses frames.
+    """Where the lost frames of trials are; None: none was located, and no counted size alone loses frames.
 
     Args:
         trials: The trials of a measurement.
@@ -166,7 +166,7 @@ def loss_places_in(trials: Sequence[Trial]) -> LossPlaces | None:
 
 
 def doubts_of(results: Sequence[TestResult]) -> list[tuple[doubts.Doubt, ...]]:
-    """The doubts about each result of one run, in their order; one that needs two results belongs to the MRR."""
+    """The doubts about each result of one run, in their order; a doubt that needs two results belongs to the MRR."""
     return [doubts_about(result, results) for result in results]
 
 

@@ -1,4 +1,4 @@
-"""Frame integrity: whether frames came back unchanged, as far as a result shows it, and with which confidence."""
+"""Frame integrity: whether frames came back unchanged, as far as a result shows it, and with what confidence."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ class FrameIntegrity:
     arrived: int
     """Frames that came back, with and without faults."""
     examined: int
-    """Frames among these that were examined byte by byte."""
+    """How many of these frames were examined byte by byte."""
     duplicated: int
     """Further copies of received frames."""
     corrupted: int
@@ -31,9 +31,9 @@ class FrameIntegrity:
     misdelivered: int
     """Frames with other addresses, or of another direction."""
     reordered: int
-    """Received frames that came after a frame that was sent later."""
+    """Received frames that came after a frame that had been sent later."""
     before_trials: bool = False
-    """Whether these are frames of a check before the first trial. In the trials, frames were then only counted, and
+    """Whether these are frames of a check before the first trial. In the trials, frames were then only counted, so
     copies may hide lost frames."""
 
     @property
@@ -93,7 +93,7 @@ def integrity_of(result: TestResult) -> FrameIntegrity | None:
 
     return FrameIntegrity(
         arrived=sum(arrived),
-        # A generator of an earlier version has examined late frames, too.
+        # Generators of earlier versions also examined late frames.
         examined=sum(map(min, counted, arrived)),
         **counts,
         before_trials=examined is checked,
@@ -145,7 +145,7 @@ def _examined(result: TestResult, integrity: FrameIntegrity) -> Iterator[str]:
 
 
 def changed_fields_in(result: TestResult) -> Mapping[str, Sequence[ChangedField]]:
-    """Which fields of single frames differ, by direction; empty: that is not known."""
+    """Which fields of single frames differ, by direction; empty: not known."""
     changes: dict[str, Sequence[ChangedField]] = {}
     for trial in result.trials:
         for way in trial.directions:
@@ -167,7 +167,7 @@ def faults_with_sizes(seen: FrameIntegrity) -> str:
 
 
 def low_rate_check(generator: Mapping[str, JsonValue]) -> Sequence[DirectionCounters]:
-    """Counters by direction of the check before the first trial, by a generator that only counts frames in trials."""
+    """Counters by direction of the check before the first trial, if the generator only counts frames in trials."""
     facts = generator.get("integrity")
     checked: Any = facts.get("low_rate_check", []) if isinstance(facts, dict) else []
     return tuple(read_record(DirectionCounters, json.dumps(counters)) for counters in checked)

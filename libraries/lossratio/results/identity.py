@@ -1,10 +1,8 @@
-"""What a test is, however Robot Framework was called: the file of its suite, its name in there, and its device.
+"""What a test is, however Robot Framework was called: the file of its suite, its name in the file, and its device.
 
-Robot Framework's own full name of a test depends on what else it runs: with a second suite on the command line, all
-names change. A result, a history and an alarm must not.
-
-A series of results is of one test and of one device: its kind, and the options that count. An option counts unless it
-is marked as `Role.TESTED`.
+Robot Framework's own full name for a test depends on what else it runs: with a second suite on the command line, all
+names change. Results, histories and alarms must not change with them. A series of results belongs to one test and one
+device: its kind, and the options that count. An option counts unless it is marked as `Role.TESTED`.
 """
 
 from __future__ import annotations
@@ -24,13 +22,13 @@ from lossratio.records import Record
 from lossratio.shipped import SUITES
 
 ID = "Id"
-"""Metadata of a suite that names it whatever its file is called: for who moves or renames the file."""
+"""Metadata that names a suite independently of its file, for users who move or rename the file."""
 VARIATION = "Variation"
-"""Metadata that distinguishes suites that were made of one file, such as one for each model of NIC."""
+"""Metadata that distinguishes suites made from one file, such as one for each NIC model."""
 PROJECT_FILES = (".git", ".hg", "pyproject.toml", "robot.toml")
-"""What the folder of a project has in it."""
+"""What the folder of a project contains."""
 _INIT_FILE = "__init__.robot"
-"""What Robot Framework reads of a folder."""
+"""What Robot Framework reads in a folder."""
 
 
 def identity_of(test: Any) -> str:
@@ -48,8 +46,8 @@ def suite_identity(source: str | Path | None, metadata: Mapping[str, str], long_
 
     It is the metadata ``Id``, or else the name of a suite that comes with lossratio, or else the path of the file in
     its project: below the innermost folder with one of `PROJECT_FILES`. Outside of any project it is the file with its
-    folder. Where a folder has an ``Id`` in its ``__init__.robot``, this stands for the path of the folder. Paths are in
-    words, as Robot Framework makes names of them.
+    folder. If a folder has an ``Id`` in its ``__init__.robot``, this replaces the path of the folder. Paths are in
+    words, as in Robot Framework's names.
 
     Args:
         source: The suite's file; None or an empty text: it has none.
@@ -63,12 +61,12 @@ def suite_identity(source: str | Path | None, metadata: Mapping[str, str], long_
 
 
 def _by_name(metadata: Mapping[str, str]) -> dict[str, str]:
-    """Metadata by names in one spelling: Robot Framework's mind no case."""
+    """Metadata by names in one spelling, because Robot Framework ignores case."""
     return {str(key).title(): str(value) for key, value in metadata.items()}
 
 
 def _name_of(source: Path) -> str:
-    # Robot Framework takes long to import, and the results of scripts need none of it.
+    # Robot Framework takes long to import, and results of scripts do not need it.
     from robot.running import TestSuite
 
     source = source.resolve()
@@ -92,7 +90,7 @@ def _name_of(source: Path) -> str:
 
 
 def _is_namesake(one: Path, part: Path) -> bool:
-    """Whether a file or folder has the suite name of another one, and no ``Id`` that says otherwise."""
+    """Whether a file or folder has the suite name of another one, and no ``Id`` of its own."""
     from robot.running import TestSuite
 
     if part.is_dir():
@@ -107,8 +105,8 @@ def _is_namesake(one: Path, part: Path) -> bool:
 def namesakes_of(source: Path) -> list[Path]:
     """Other files whose suites have the same name, in the order of their paths: their tests would be one series.
 
-    Robot Framework leaves numbers that order files out of names, as in ``01__ip4.robot``, and makes capitals of first
-    letters. A file or folder with an ``Id`` has a name of its own.
+    Robot Framework leaves out numbers that order files, as in ``01__ip4.robot``, and capitalizes first letters. A file
+    or folder with an ``Id`` has its own name.
     """
     source = source.resolve()
     if SUITES.has(source):
@@ -127,7 +125,7 @@ def namesakes_of(source: Path) -> list[Path]:
 
 
 def names_of_tests_in(file: Path) -> list[str]:
-    """The names of the tests in a suite's file, as they stand there."""
+    """The names of the tests in a suite's file, as written there."""
     from robot.api import get_model
     from robot.api.parsing import TestCase, TestCaseSection
 
@@ -142,7 +140,7 @@ def _id_of_file(file: Path) -> str | None:
 
 
 def _id_of_folder(folder: Path) -> str | None:
-    """The ``Id`` in the file ``__init__.robot`` of a folder, also where Robot Framework runs only a file in it."""
+    """The ``Id`` in the file ``__init__.robot`` of a folder, even if Robot Framework only runs one file in it."""
     file = folder / _INIT_FILE
     if not file.is_file():
         return None
@@ -178,9 +176,9 @@ def with_any_values(name: str) -> str:
 
 
 def fitting(earlier: Iterable[str], identities: Iterable[str]) -> dict[str, list[str]]:
-    """The identities that full names of earlier versions may mean, by these names; names that fit none are left out.
+    """The identities that full names of earlier versions may mean, by these names; names without a match are left out.
 
-    Earlier versions had Robot Framework's full name, whose end (the file and the test) is that of the identity.
+    Earlier versions had Robot Framework's full name, whose end (the file and the test) is the end of the identity.
     """
     known: dict[str, list[str]] = {}
     for identity in dict.fromkeys(identities):
@@ -195,38 +193,38 @@ def _end_of(name: str) -> str:
 class Role(Enum):
     """What an option of a device is for; written at the option: ``build: Annotated[Path | None, Role.TESTED] = None``.
 
-    An option without a role counts: if its value differs from its default, results are a series of their own.
+    An option without a role counts: if its value differs from its default, results form a separate series.
     """
 
     TESTED = "tested"
-    """It names what a night is about, such as a build, its path, a command or a version. Its value changes from night
-    to night, and all nights are one series. Where nothing is the default, it counts whether it is given."""
+    """It names what is tested each night, such as a build, its path, a command or a version. Its value changes from
+    night to night, and all nights are one series. If the default is nothing, it counts whether the option is given."""
 
 
 class Device(Record):
-    """The device that a series of results is of."""
+    """The device that a series of results belongs to."""
 
     kind: str
     """Its kind; empty: others set it up."""
     options: dict[str, JsonValue] = Field(default_factory=dict)
-    """Its options that count, and differ from their defaults."""
+    """Its options that count and differ from their defaults."""
 
 
 GIVEN = "given"
-"""What `Device.options` has for an option that names what is tested, instead of its value."""
+"""What `Device.options` has instead of the value of an option that names what is tested."""
 _BY_OTHERS = "set up by others"
 _BETWEEN = ", "
 _NOTHING = "none"
 
 
 def in_words(device: Device, facts: Mapping[str, JsonValue]) -> str:
-    """A device and facts about its testbed in words that differ if anything of it does."""
+    """A device and facts about its testbed, in words that differ whenever these do."""
     named = (f"{name}={_plain(value)}" for name, value in {**device.options, **facts}.items())
     return _BETWEEN.join((device.kind or _BY_OTHERS, *named))
 
 
 def options_that_count(options: BaseModel) -> dict[str, JsonValue]:
-    """The options that distinguish series, by name and sorted, in one spelling: ``50kpps`` is 50000."""
+    """The options that distinguish series, sorted by name, in one spelling: ``50kpps`` is 50000."""
     counted: dict[str, JsonValue] = {}
     for name, field in sorted(type(options).model_fields.items()):
         value = _spelled(options, name)
@@ -245,7 +243,7 @@ def _is_default(options: BaseModel, name: str, field: FieldInfo, value: JsonValu
     default = field.get_default(call_default_factory=True)
     if value == _spelled(options.model_copy(update={name: default}), name):
         return True
-    # The class may have its default as users write it, e.g. ``"5 s"``.
+    # A class may state defaults as users write them, e.g. ``"5 s"``.
     annotated: Any = Annotated[field.annotation, field]
     try:
         default = TypeAdapter(annotated).validate_python(default)
@@ -259,7 +257,7 @@ def _spelled(options: BaseModel, name: str) -> JsonValue:
     try:
         value: Any = options.model_dump(mode="json", include={name}, warnings=False).get(name)
     except PydanticSerializationError:
-        # A type of another package's own.
+        # A type that another package defines.
         return str(getattr(options, name))
     if isinstance(getattr(options, name), set | frozenset):
         return _with_whole_numbers(sorted(value, key=str))
@@ -289,11 +287,11 @@ def kind_in_words(words: str) -> str:
 
 
 def what_differs(before: str, after: str) -> str:
-    """The difference between the devices of two series, e.g. ``police 50000 -> 60000``; empty: there is none.
+    """The difference between the devices of two series, e.g. ``police 50000 -> 60000``; empty: none.
 
     Args:
         before: A device in words.
-        after: Another one.
+        after: Another device in words.
     """
     old, new = (_parts_of(words) for words in (before, after))
     changed = (name for name in dict.fromkeys((*old, *new)) if old.get(name) != new.get(name))
@@ -303,6 +301,6 @@ def what_differs(before: str, after: str) -> str:
 
 
 def _parts_of(words: str) -> dict[str, str]:
-    """The values of a device in words, by their names; its kind has none."""
+    """The values of a device in words, by their names; the kind has no name."""
     parts = (part.rpartition("=") for part in words.split(_BETWEEN))
     return {name: value for name, _, value in parts}

@@ -28,11 +28,11 @@ GROUP = "lossratio.measurement"
 
 _HOME = "lossratio.measurements"
 _IS_A_KIND = '    kind: Literal["{name}"]'
-"""How the result of a kind says its name, which is the name of its module."""
+"""How the result of a kind states its name, which is the name of its module."""
 
 
 def _in_the_house() -> Iterator[str]:
-    """Each module or folder of the measurements that has a kind of its name; none is imported."""
+    """Each module or folder of the measurements with a kind of its name; it is not imported."""
     for path in sorted(Path(__file__).parents[1].joinpath(_HOME.rpartition(".")[2]).iterdir()):
         sources = path.glob("*.py") if path.is_dir() else [path]
         sign = _IS_A_KIND.format(name=path.stem).encode()
@@ -53,8 +53,8 @@ _KINDS = plugin_group(
 class Kind(ABC, Generic[ResultT]):
     """A kind of measurement: its results, the numbers that follow from their trials, and their view.
 
-    A kind whose trials one controller chooses is a `lossratio.measurements.MeasuredKind`. A class of results that is in
-    brackets after the base, as ``Kind[MyResult]``, need not be stated again, nor need the name.
+    A kind whose trials one controller chooses is a `lossratio.measurements.MeasuredKind`. If the class of results is in
+    brackets after the base, as in ``Kind[MyResult]``, neither it nor the name need be stated again.
     """
 
     name: ClassVar[str]
@@ -65,7 +65,7 @@ class Kind(ABC, Generic[ResultT]):
     """Whether every number of the results follows from their trials; see `follows_from_trials`."""
     keyword: ClassVar[str | None] = None
     """Its keyword in `lossratio.keywords.LossRatio`, e.g. ``Measure MRR``; None: only scripts measure it. It is not
-    inherited, nor are `method` and `noun`."""
+    inherited; nor are `method` and `noun`."""
     method: ClassVar[str | None] = None
     """Its method of an open testbed, e.g. ``mrr``; None: there is none."""
     noun: ClassVar[str]
@@ -87,7 +87,7 @@ class Kind(ABC, Generic[ResultT]):
 
     @classmethod
     def _meet(cls, name: str) -> None:
-        """Takes the name from the class of the results, and is the one that shows them."""
+        """Takes the name from the class of the results, and becomes the kind that shows them."""
         if "name" not in vars(cls):
             cls.name = name
         if cls.name == name:
@@ -95,7 +95,7 @@ class Kind(ABC, Generic[ResultT]):
 
     @classmethod
     def _take(cls, name: str, kind: type[object]) -> None:
-        """Takes a class that the kind does not state from the brackets behind its base."""
+        """Takes a class that the kind does not state from the brackets after its base."""
         parts = (part for base in vars(cls).get("__orig_bases__", ()) for part in get_args(base))
         found = [
             part
@@ -107,7 +107,7 @@ class Kind(ABC, Generic[ResultT]):
 
     @classmethod
     def lacks(cls) -> list[str]:
-        """The methods that a kind must have, and this one lacks."""
+        """The methods that a kind must have and that this one lacks."""
         return sorted(cls.__abstractmethods__)
 
     def parse(self, text: bytes | str) -> ResultT:
@@ -119,9 +119,9 @@ class Kind(ABC, Generic[ResultT]):
         return self.result.model_validate_json(text, strict=True)
 
     def view(self) -> View[ResultT]:
-        """The view of the results: for the class ``XResult`` it is ``XView`` of its module, or of ``view`` beside it.
+        """The view of the results: for the class ``XResult``, ``XView`` in its module, or in ``view`` beside it.
 
-        That module is imported here, as measuring does not need it. Without that class it is a `View`.
+        The module is imported here because measuring does not need it. If there is no such class, the view is a `View`.
         """
         home = self.result.__module__
         name = f"{self.result.__name__.removesuffix('Result')}View"
@@ -136,7 +136,7 @@ class Kind(ABC, Generic[ResultT]):
         return made
 
     def warm_ups(self, settings: Mapping[str, Any]) -> int:
-        """Number of warm-up trials at the beginning, no evidence, by the settings of a result or a journal."""
+        """Number of warm-up trials at the beginning (no evidence), from the settings of a result or a journal."""
         return 0
 
     def why_set_aside(self, trial: TrialResult) -> str | None:
@@ -144,7 +144,7 @@ class Kind(ABC, Generic[ResultT]):
         return None
 
     def wrong_evidence(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Finds trials of a result that count and must not, or do not count and must; in words."""
+        """Finds trials of a result that count but must not, or do not count but must; in words."""
         warm_ups = self.warm_ups(getattr(result, "settings", {}))
         for trial, known in zip(result.trials, trials, strict=True):
             made = self.why_set_aside(known)
@@ -159,7 +159,7 @@ class Kind(ABC, Generic[ResultT]):
         yield from ()
 
     def follows_from_trials(self, result: ResultT) -> bool:
-        """Whether `contradictions` computes every number of the result again, only from the trials and goals."""
+        """Whether `contradictions` computes every number of the result again from the trials and goals alone."""
         return self.follows
 
     def with_additions(self, result: ResultT, additions: Sequence[Addition]) -> ResultT | None:
@@ -174,22 +174,22 @@ class Kind(ABC, Generic[ResultT]):
         return None
 
     def search_of(self, result: ResultT) -> Mapping[str, Any]:
-        """Fields that the header of the result's journal must have besides traffic, load, timing and maximum load."""
+        """Fields that the header of the result's journal must have, besides traffic, load, timing and maximum load."""
         return {}
 
     def known_so_far(self, journal: JournalContents) -> Iterator[str]:
-        """The findings so far from the trials of a test that was cut off, in words."""
+        """The findings so far from the trials of an interrupted test, in words."""
         yield from ()
 
     def bounds(self, result: ResultT) -> tuple[float, ...] | None:
         """The bounds that a search for a load has found, where another search may begin; frames/s per interface.
 
-        None: the result is of no such search.
+        None: the result does not come from such a search.
         """
         return None
 
     def rates_below(self, result: ResultT) -> Iterator[tuple[str, float]]:
-        """The rates that this result shows to be forwarded, each with its name; frames/s per interface.
+        """The rates that, according to this result, the SUT forwards, each with its name; frames/s per interface.
 
         At any higher load, the SUT should forward no less.
         """
@@ -205,7 +205,7 @@ def installed_kinds(broken: list[ReportError] | None = None) -> tuple[Kind[Any],
     """All kinds that can be loaded: the built-in ones, then those of other packages, each by name.
 
     Args:
-        broken: Takes what is wrong with the others, as a kind that nobody uses is nobody's error.
+        broken: Receives what is wrong with the other kinds, because a kind that nobody uses causes no error.
     """
     found = [*built_in_kinds()]
     ours = {kind.name for kind in found}
@@ -274,7 +274,7 @@ def kind_of(name: str) -> Kind[Any]:
 
 
 def _kind_in_module(module: ModuleType, name: str) -> object:
-    """The class of a built-in kind, which a module offers; None: it has none of this name."""
+    """The class of a built-in kind that a module offers; None: it has none with this name."""
     classes = [
         found
         for found in vars(module).values()
@@ -307,7 +307,7 @@ class _Tagged(BaseModel):
 
 @cache
 def _view(kind: type[Kind[Any]]) -> View[Any]:
-    """The view of a kind, which is made once."""
+    """The view of a kind, which is made only once."""
     try:
         return kind().view()
     except (ImportError, AttributeError) as cause:

@@ -1,7 +1,7 @@
-"""Finds sizes that alone lose frames, where the generator counts the frames of each size once a trial.
+"""Finds sizes that alone lose frames, if the generator counts the frames of each size once per trial.
 
-Such counts do not say where in a trial frames were lost. All losses of a trial may be one burst, which meets each size
-as often as it is sent. So a trial counts once, whatever it lost.
+These counts do not say when in a trial frames were lost. All losses of a trial may be one burst, which hits each size
+as often as it is sent. So a trial counts once, however many frames it lost.
 """
 
 from collections import Counter
@@ -14,9 +14,9 @@ from lossratio.units import format_ratio
 
 
 def counted_places(trials: Sequence[Trial]) -> LossPlaces | None:
-    """What lost frames have in common by their sizes; None: nothing, or sizes are not counted.
+    """What lost frames have in common in their sizes; None: nothing, or sizes are not counted.
 
-    Only trials that are evidence count, and none whose frames came back late: these were not lost.
+    Only trials that are evidence count, without those with late frames, which were not lost.
 
     Args:
         trials: The trials of a measurement.
@@ -32,7 +32,7 @@ def counted_places(trials: Sequence[Trial]) -> LossPlaces | None:
         lossy += 1
         lost += own_lost
         sent += own_sent
-        # A burst meets these sizes, and no other one, as often as they are among the frames.
+        # A burst hits these sizes, and no others, as often as they occur among the frames.
         chance *= Fraction(sum(own_sent[size] for size in own_lost), sum(own_sent.values()))
 
     sets = 2 ** len(sent) - 2
@@ -56,7 +56,7 @@ def counted_places(trials: Sequence[Trial]) -> LossPlaces | None:
 
 
 def _by_size(trial: Trial) -> tuple[Counter[int], Counter[int]]:
-    """Frames of each size that were lost and sent; none lost: also if copies hide what was."""
+    """Lost and sent frames of each size; no lost ones if copies hide them."""
     lost: Counter[int] = Counter()
     sent: Counter[int] = Counter()
     for direction in trial.directions:

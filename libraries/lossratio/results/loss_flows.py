@@ -1,4 +1,4 @@
-"""Flows and sizes whose frames are lost more often than those of others: each by themselves, or both together."""
+"""Flows and sizes whose frames are lost more often than others: separately, or both together."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -24,15 +24,15 @@ from lossratio.trials import Losses, read_counts
 from lossratio.units import format_ratio
 
 _WHOLE = 0.995
-"""Share of its frames that a flow has lost that lost them all; some at the edges may not."""
+"""Share of its frames above which a flow counts as having lost all; some frames at the edges may not be lost."""
 _MOST_QUEUES = 64
 
 
 def of_flows_and_sizes(own: OfDirection) -> Iterator[Found]:
-    """Whether some flows, or frames of some sizes, lose more than others; or these sizes of these flows only.
+    """Whether some flows, or frames of some sizes, lose more than others; or only these sizes of these flows.
 
     Args:
-        own: The losses of one direction, whose frames are of one stream.
+        own: The losses of one direction whose frames belong to one stream.
     """
     if own.seen[0].losses.flows == 1:
         yield from of_sizes(own)
@@ -45,13 +45,13 @@ def of_flows_and_sizes(own: OfDirection) -> Iterator[Found]:
         return
     together = _of_both(own, flows, _Sizes(own))
     if together.sentence is not None:
-        # Flows and sizes by themselves were looked at, and say less.
+        # Flows and sizes were also examined by themselves, and say less.
         alone = [replace(one, sentence=None) for one in alone]
     yield from (*alone, together)
 
 
 def of_sizes(own: OfDirection) -> Iterator[Found]:
-    """Whether frames of some sizes are lost more often than others; nothing, if there is one size.
+    """Whether frames of some sizes are lost more often than others; nothing if there is only one size.
 
     Args:
         own: The losses of one direction.
@@ -94,10 +94,10 @@ class _Flows:
         return _said("flows", self._own, self.chance, sentence, found.explained)
 
     def are_meant(self, share: float) -> bool:
-        """Whether no regular loss, such as of every n-th frame, could hit just them.
+        """Whether no regular loss, such as of every n-th frame, could hit exactly these flows.
 
         Args:
-            share: The share that is lost of those frames of theirs that are lost at all.
+            share: The share that is lost among those of their frames that are lost at all.
         """
         if self._in_trials is None:
             return False
@@ -105,7 +105,7 @@ class _Flows:
         return not is_regular or self._in_trials.is_by_chance_or_load(share)
 
     def in_words(self, found: LossySet) -> str:
-        """How many they are, and what they have in common."""
+        """The number of these flows, and what they have in common."""
         losses = self._own.seen[0].losses
         counted = len(found.members)
         many = f"{found.count:,} of {counted:,} flows"
@@ -132,7 +132,7 @@ class _Sizes:
         if in_trials.holds_at_two_loads():
             all_sizes = np.array(own.seen[0].losses.sizes_bytes)
             lossy = set(all_sizes[self.lossy.members].tolist())
-            # Else it is the place in the order that matters, and not the size.
+            # Otherwise, the place in the order matters, and not the size.
             if lossy.isdisjoint(all_sizes[~self.lossy.members].tolist()):
                 self.sizes = tuple(sorted(lossy))
 
@@ -151,8 +151,8 @@ class _Sizes:
 
 
 def _of_both(own: OfDirection, flows: _Flows, sizes: _Sizes) -> Found:
-    """Whether frames of some sizes are lost in some flows only, where both stand out by themselves."""
-    # Formula: it has to stand out by both.
+    """Whether frames of some sizes are lost only in some flows, if both stand out by themselves."""
+    # Formula: the part has to stand out in both.
     chance = max(flows.chance, sizes.chance)
     nothing = Found("sizes_of_flows", own.name, chance)
     if flows.lossy is None or not sizes.sizes:
@@ -177,7 +177,7 @@ def _said(kind: Any, own: OfDirection, chance: float, sentence: str, explained: 
 
 
 def shares_in_words(found: LossyPart) -> str:
-    """How much a part of the frames and all others lose.
+    """How much a part of the frames loses, and how much all others lose.
 
     Args:
         found: The part.
@@ -243,7 +243,7 @@ def _remainder_in_words(count: int, label: int) -> str:
 
 
 def _as_many_as_a_queue(found: LossySet) -> str:
-    """For flows without a common name: how many queues would get as many each, if a hash deals flows out."""
+    """For flows without a common name: how many queues would each get this many if a hash distributes flows."""
     flows = len(found.members)
     queues = round(flows / found.count)
     deviation = (flows / queues * (1.0 - 1.0 / queues)) ** 0.5

@@ -11,12 +11,12 @@ from lossratio.trials import FlowClasses, Losses
 from lossratio.units import format_ratio
 
 _WHOLE = 0.995
-"""Share of its frames that a flow has lost that lost them all; some at the edges may not."""
+"""Share of its frames above which a flow counts as having lost all; some frames at the edges may not be lost."""
 _OTHER_LOAD = 1.02
-"""From this ratio on, two loads are different ones."""
+"""Two loads are different if their ratio is at least this."""
 _FAR_LOAD = 1.25
 _LEAST_DISTANCE = 3
-"""A device with a capacity that loses one in n frames loses one in fewer at `_FAR_LOAD` times the load, from this n on.
+"""From this n on, a device with a capacity that loses one in n frames loses clearly more at `_FAR_LOAD` times the load.
 """
 _LEAST_LEADING = 2
 _LEAST_PAUSE_S = 0.02
@@ -26,7 +26,7 @@ _MOST_PAUSED = 0.1
 
 @dataclass(frozen=True)
 class Found:
-    """A pattern before the correction for all that were looked at; without a sentence it is not said."""
+    """A pattern before the correction for the number of patterns examined; without a sentence, it is not reported."""
 
     kind: PatternKind
     direction: str | None
@@ -43,10 +43,10 @@ class OfDirection:
     name: str
     seen: Sequence[SeenLosses]
     in_words: str
-    """What follows "lost frames", where several directions lose some."""
+    """The words after "lost frames", if several directions lose frames."""
 
     def share(self, explained: float, others: float) -> str:
-        """How much of the loss something explains, where this much is of others: the beginning of a sentence."""
+        """How much of the loss something explains, if this much has other causes: the beginning of a sentence."""
         frames = f"lost frames{self.in_words}"
         if any(one.losses.known_frames != one.losses.run_frames for one in self.seen):
             frames += " (of those examined)"
@@ -128,17 +128,17 @@ def of_end(own: OfDirection) -> Found:
 
 
 def of_every_nth(own: OfDirection) -> Found:
-    """Whether every n-th frame is lost, the same one at two loads: then nothing runs out, but something counts."""
+    """Whether every n-th frame is lost, with one n at two loads: then nothing is exhausted, but something counts."""
     nothing = Found("every_nth", own.name, 1.0)
     distances = {one.losses.every_frames for one in own.seen}
     loads = sorted(one.load for one in own.seen)
-    # A device that is overloaded loses one in fewer frames at a higher load.
+    # An overloaded device loses a larger share of the frames at a higher load.
     if len(distances) > 1 or min(distances) < _LEAST_DISTANCE or loads[-1] < _FAR_LOAD * loads[0]:
         return nothing
 
     (distance,) = distances
     gaps = sum(one.losses.lost_frames - 1 for one in own.seen)
-    # Formula: that a frame is lost again just then, where each one is lost by itself.
+    # Formula: that a frame is lost again at exactly that point, if each frame is lost independently.
     chance = max(float(distance) ** -gaps, 1e-300) if gaps < 100 else 1e-300
     sentence = (
         f"All lost frames{own.in_words} are one in {distance:,}, "
@@ -170,7 +170,7 @@ class _Pause:
 
 
 def of_pauses(own: OfDirection) -> Found:
-    """Whether a direction loses every frame for a while, and none before and after it."""
+    """Whether a direction loses every frame for a while, and none before or after that."""
     kind: PatternKind = "pauses"
     nothing = Found(kind, own.name, 1.0)
     chance = 1.0
@@ -192,7 +192,7 @@ def of_pauses(own: OfDirection) -> Found:
     lengths = [pause.length for pause in paused]
     loads = [one.load for one in seen]
     if max(loads) >= _OTHER_LOAD * min(loads) and _spread(lengths) > 0.5:
-        # Whoever lacks capacity is without it for longer at a higher load.
+        # A device that lacks capacity loses frames for longer at a higher load.
         return nothing
 
     step = max(one.losses.step_s for one in seen)
@@ -208,7 +208,7 @@ def of_pauses(own: OfDirection) -> Found:
 
 
 def _pauses_in(one: SeenLosses) -> list[_Pause] | None:
-    """The pauses of a trial; None: there are other losses, too, or no pauses."""
+    """The pauses of a trial; None: there are also other losses, or no pauses."""
     lost, known = one.steps
     step = one.losses.step_s
     if len(lost) < 10 or not known.all():
@@ -223,6 +223,6 @@ def _pauses_in(one: SeenLosses) -> list[_Pause] | None:
         length = float((lost[start:end] / known[start:end]).sum()) * step
         if not inner or length < _LEAST_PAUSE_S or length < (end - start - 2) * step:
             return None
-        # Formula: that the next steps are lost, too, where steps do not care for each other.
+        # Formula: that the next steps are also lost, if steps are independent.
         pauses.append(_Pause(start * step, length, share ** max(0, end - start - 2)))
     return pauses

@@ -1,8 +1,8 @@
 """Finds what the lost frames of a measurement have in common: flows, sizes, a direction, a moment.
 
 A pattern is stated only if chance would make one like it in less than `LEVEL` of measurements, over all patterns looked
-at, and if it cannot be a property of the load. At one load, a loss of every second frame hits the same flows again and
-again, so such a pattern must be the same at two loads.
+at, and if it cannot be a property of the load. At one load, a loss of every second frame hits the same flows
+repeatedly, so such a pattern must be the same at two loads.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,25 +32,25 @@ from lossratio.results.trials import Trial
 from lossratio.trials import FlowClasses, Losses
 
 _NONE = 0.005
-"""Share of the lost frames that may be others, where "all" or "only" is said."""
+"""Share of the lost frames that may be exceptions when "all" or "only" is said."""
 _LEAST_EXPLAINED = 0.1
-"""Patterns that explain a smaller share of the lost frames are not said."""
+"""Patterns that explain a smaller share of the lost frames are not reported."""
 _SAME_SHARE = 0.01
-"""A class with a name of its own is said instead of another one if it divides the losses better by this share."""
+"""A named class is reported instead of another one if it divides the losses better by this share."""
 _LITTLE = 2.0
-"""Trials whose loss ratio is this many times the smallest one, at most, are looked at by themselves, too."""
+"""Trials whose loss ratio is at most this many times the smallest one are also examined by themselves."""
 _INDEPENDENT = 4
-"""Blocks of a trial that are taken for one, as those beside each other are alike."""
+"""Number of blocks of a trial that count as one, because adjacent blocks are alike."""
 _ENOUGH_FRAMES = 1000
 _ENOUGH_BLOCKS = 32
 _DOUBTFUL = 0.01
-"""A chance below which it is not said that there is no pattern."""
+"""If a pattern's chance is below this, the absence of a pattern is not reported."""
 
 
 def loss_places(trials: Sequence[Trial]) -> LossPlaces | None:
-    """Where the lost frames of trials sit; None: none was located.
+    """Where the lost frames of trials are; None: none was located.
 
-    Only trials that are evidence count, and none whose frames came back late: these were not lost.
+    Only trials that are evidence count, without those with late frames, which were not lost.
 
     Args:
         trials: The trials of a measurement.
@@ -88,7 +88,7 @@ def loss_places(trials: Sequence[Trial]) -> LossPlaces | None:
         )
 
     located = sum(one.losses.lost_frames for one in seen)
-    # A direction says least of the cause.
+    # A direction says the least about the cause.
     said = tuple(
         sorted(
             patterns.values(),
@@ -115,7 +115,7 @@ def _seen(trials: Iterable[Trial]) -> Iterator[SeenLosses]:
 
 
 def _patterns(seen: Sequence[SeenLosses], trials: Sequence[Trial]) -> Iterator[Found]:
-    """What was looked at, found or not."""
+    """All patterns that were examined, found or not."""
     yield _of_direction(seen, trials)
     in_order = sorted(seen, key=lambda one: one.direction)
     names = {one.direction for one in seen}
@@ -136,7 +136,7 @@ def _patterns(seen: Sequence[SeenLosses], trials: Sequence[Trial]) -> Iterator[F
 
 
 def _of_direction(seen: Sequence[SeenLosses], trials: Sequence[Trial]) -> Found:
-    """Whether one direction alone loses frames."""
+    """Whether only one direction loses frames."""
     numbers = {one.trial for one in seen}
     lost: dict[str, int] = {}
     for trial in trials:
@@ -153,7 +153,7 @@ def _of_direction(seen: Sequence[SeenLosses], trials: Sequence[Trial]) -> Found:
         lost_by_step, _ = one.steps
         parts = np.array_split(lost_by_step, one.losses.blocks)
         lossy_blocks += sum(1 for part in parts if part.any())
-    # Formula: each unit is of either direction, like a coin.
+    # Formula: each unit belongs to either direction, like a coin toss.
     chance = 2.0 * 0.5 ** (lossy_blocks / _INDEPENDENT)
     others = total - most
     if others:
@@ -167,7 +167,7 @@ def _of_streams(own: OfDirection, losses: Losses, streams: FlowClasses) -> Found
     """Whether frames of some streams, or with some value of a field, lose more than others."""
     seen = own.seen
     counts = [one.of_flows for one in seen]
-    # Streams take turns in a part of the round: all parts are alike.
+    # Streams alternate within a part of the round: all parts are alike.
     part = np.arange(len(counts[0].known)) % _turn(streams.values)
     chance = rotation_test([row for one in counts for row in one.by_label(part).shares])
     best: LossySet | None = None
@@ -193,7 +193,7 @@ def _of_streams(own: OfDirection, losses: Losses, streams: FlowClasses) -> Found
 
 
 def _divides_better(found: LossySet, best: LossySet) -> bool:
-    """Whether classes divide the losses better than those before, or as well with fewer values."""
+    """Whether classes divide the losses better than the previous ones, or as well with fewer values."""
     gain = (found.share - found.others) - (best.share - best.others)
     return gain > _SAME_SHARE or (abs(gain) <= _SAME_SHARE and found.count < best.count)
 
@@ -209,7 +209,7 @@ def _turn(streams: Sequence[int]) -> int:
 def _is_alike_at_two_loads(
     found: LossySet, seen: Sequence[SeenLosses], counts: Sequence[LossCounts]
 ) -> bool:
-    """Whether the same classes lose more at two loads; at one load, a loss of every n-th frame may hit one of them."""
+    """Whether the same classes lose more at two loads; at one load, a loss of every n-th frame may hit one class."""
     loads = []
     for one, own in zip(seen, counts, strict=True):
         shares = own.lost / np.maximum(own.known, 1.0)

@@ -1,7 +1,7 @@
 """Flows, sizes, or sizes of flows that lose clearly more than all others; and whether a regular loss makes them.
 
-What loses every n-th frame hits some flows more often than others, without looking at flows. It hits others at another
-load, as many in each block, and the same share at any load.
+A device that loses every n-th frame hits some flows more often than others, without regard to flows. It hits other
+flows at another load, the same number in each block, and the same share at any load.
 """
 
 from __future__ import annotations
@@ -16,44 +16,44 @@ from numpy.typing import NDArray
 from lossratio.results.loss_tests import LossCounts, Numbers, SeenLosses
 
 _MOST_GAPS = 3
-"""So many different distances between neighbours has a set that a regular loss makes, such as of every third frame."""
+"""The most different distances between neighbours in a set that a regular loss makes, such as of every third frame."""
 _MOST_LIKE_ITSELF = 0.5
-"""How like itself, moved by some flows, a set may be that no regular loss makes: 0 is as by chance, 1 is the same."""
+"""How similar to itself, moved by some flows, a set may be that no regular loss makes: 0 is chance, 1 is the same."""
 _SAME = 0.8
 """How much of a set must be the same at two loads."""
 OTHER_LOAD = 1.02
-"""From this ratio on, two loads are different ones."""
+"""Two loads are different if their ratio is at least this."""
 _LOADS = 3
-"""A set that loses more of its frames at higher loads must be the same one at this many loads."""
+"""A set that loses more of its frames at higher loads must be the same at this many loads."""
 _RISING = 1.2
-"""How many times as large a share is lost at the highest load, at least, where it rises with load."""
+"""Least factor by which the share lost at the highest load is larger, if it rises with load."""
 _LIKE_CHANCE = (0.4, 2.5)
-"""Variance of the losses of blocks, as a multiple of that of frames lost by chance; that of a counter is near 0."""
+"""Variance of the losses of blocks, as a multiple of that of frames lost by chance; for a counter, it is near 0."""
 _LEAST_VARIANCE = 2.0
-"""Blocks are put together until their losses have this variance, if each frame is lost by chance."""
+"""Blocks are merged until their losses would have this variance if each frame were lost by chance."""
 _ENOUGH_PARTS = 8
 _HIT = 0.6
-"""Share of the members that trials must hit, of those that chance would hit."""
+"""Share of the members that chance would hit that trials must hit."""
 _SEEN_TO_LOSE = 8.0
-"""Frames that members of a set lose on average if all others lose none: so many that each member loses some."""
+"""Frames that members of a set must lose on average if all others lose none, so that each member loses some."""
 _ALIKE = 2.0
-"""Variance of the losses of members that lose alike, at most, as a multiple of their mean."""
+"""Largest variance of the losses of members that lose equally, as a multiple of their mean."""
 _CLEAR = 5.0
-"""How many times as large a share the lossy ones of flows lose, at least, as all others."""
+"""Least factor by which the share that lossy flows lose is larger than that of all others."""
 
 
 @dataclass(frozen=True, eq=False)
 class LossyPart:
-    """A part of the frames of which clearly more is lost than of all others."""
+    """A part of the frames that loses clearly more than all others."""
 
     share: float
-    """The share of them that is lost."""
+    """The share of these frames that is lost."""
     least: float
-    """The smallest share that is lost of those of one flow (or place of a pattern)."""
+    """The smallest share that is lost of one of its flows (or places of a pattern)."""
     others: float
-    """The share that is lost of all others."""
+    """The share of all other frames that is lost."""
     explained: float
-    """Share of all lost frames that are of this part, beyond what the others lose."""
+    """Share of all lost frames that this part explains, beyond what the others lose."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,29 +61,29 @@ class LossySet(LossyPart):
     """The flows (or places of a pattern) that lose clearly more than all others."""
 
     members: NDArray[np.bool_]
-    """Whether each is one of them."""
+    """For each flow, whether it is in the set."""
 
     @property
     def count(self) -> int:
-        """How many they are."""
+        """The number of flows in the set."""
         return int(self.members.sum())
 
     @property
     def may_be_regular(self) -> bool:
-        """Whether a loss of every n-th frame, or of the end of each batch, could hit just them.
+        """Whether a loss of every n-th frame, or of the end of each batch, could hit exactly this set.
 
-        A regular loss hits them again at the same distances: moved by some flows, they are nearly the same ones.
+        A regular loss hits flows again at the same distances: moved by some flows, the set is nearly the same.
         """
         return len(self._gaps) <= _MOST_GAPS or self._like_itself > _MOST_LIKE_ITSELF
 
     @property
     def has_few_gaps(self) -> bool:
-        """Whether their distances are so few that they have to be the same at two loads."""
+        """Whether it has so few different distances that it has to be the same at two loads."""
         return len(self._gaps) <= max(_MOST_GAPS, self.count // 4)
 
     @property
     def every(self) -> int | None:
-        """This many frames are between two of theirs that follow each other; None: not always as many."""
+        """The constant distance between successive members; None: it is not constant."""
         return self._gaps[0] if len(self._gaps) == 1 else None
 
     @property
@@ -96,7 +96,7 @@ class LossySet(LossyPart):
 
     @property
     def _like_itself(self) -> float:
-        """How many of them are where others of them are, moved by some flows: 0 as by chance, 1 all of them."""
+        """How much the set, moved by some flows, overlaps with itself: 0 as by chance, 1 completely."""
         flows = len(self.members)
         spectrum = np.fft.rfft(self.members.astype(float))
         common = np.fft.irfft(np.abs(spectrum) ** 2, n=flows)
@@ -104,19 +104,19 @@ class LossySet(LossyPart):
         return float((common[1:].max() - by_chance) / max(1.0, self.count - by_chance))
 
     def overlap(self, other: LossySet) -> float:
-        """How much of both sets together is in each of them, from 0 to 1."""
+        """How much of the union of both sets is in each of them, from 0 to 1."""
         both = int((self.members & other.members).sum())
         return both / max(1, int((self.members | other.members).sum()))
 
 
 def lossy_set(lost: Numbers, known: Numbers) -> LossySet | None:
-    """Divides flows where the shares that they lost are furthest apart; None: there is no clear difference.
+    """Divides flows where the shares that they lost are farthest apart; None: there is no clear difference.
 
-    Where all but some have lost nothing, these are the set, however different their shares are.
+    If all but some flows have lost nothing, these are the set, however different their shares are.
 
     Args:
         lost: Lost frames of each.
-        known: Frames of each of which it is known whether they were lost. A flow without any is in no part.
+        known: Frames of each flow for which it is known whether they were lost. A flow without any is in neither part.
     """
     shares = lost / np.maximum(known, 1.0)
     order = np.sort(shares[known > 0])
@@ -140,7 +140,7 @@ def lossy_set(lost: Numbers, known: Numbers) -> LossySet | None:
 
 
 def _divided(lost: Numbers, known: Numbers, least: float) -> LossySet:
-    """Those that lose at least this share, and all others."""
+    """The flows that lose at least this share, and all others."""
     shares = lost / np.maximum(known, 1.0)
     members = (shares >= least) & (known > 0)
     share = _share_of(lost, known, members)
@@ -160,7 +160,7 @@ def in_all(counts: Iterable[LossCounts]) -> tuple[Numbers, Numbers]:
     """Lost and known frames of each flow (or class), in several trials together.
 
     Args:
-        counts: Those of each trial.
+        counts: The counts of each trial.
     """
     each = list(counts)
     lost: Numbers = np.sum([one.lost for one in each], axis=0)
@@ -170,14 +170,14 @@ def in_all(counts: Iterable[LossCounts]) -> tuple[Numbers, Numbers]:
 
 @dataclass(frozen=True, eq=False)
 class SetInTrials:
-    """A set that the losses of all trials show, beside what single trials and loads show."""
+    """A set that the losses of all trials show, together with what single trials and loads show."""
 
     found: LossySet
     """The set of all trials."""
     seen: Sequence[SeenLosses]
-    """The losses of these."""
+    """The losses of these trials."""
     counts: Callable[[SeenLosses], LossCounts]
-    """Gets the frames of each flow (or place of a pattern) in a trial."""
+    """Returns the frames of each flow (or place of a pattern) in a trial."""
 
     def holds_at_two_loads(self) -> bool:
         """Whether it is the same in all trials, and at two loads, unless no regular loss could make it."""
@@ -186,7 +186,7 @@ class SetInTrials:
         if not self.found.has_few_gaps:
             return True
         if not self.found.may_be_regular and self.found.others == 0.0:
-            # Single trials may have hit each of them too seldom to show them all.
+            # Single trials may have hit each flow too rarely to show all of them.
             by_load = sorted(self.seen, key=lambda one: one.load)
             halves = by_load[: len(by_load) // 2], by_load[len(by_load) // 2 :]
             is_far = by_load[-1].load >= OTHER_LOAD * by_load[0].load
@@ -196,11 +196,11 @@ class SetInTrials:
     def is_by_chance_or_load(self, share: float) -> bool:
         """Whether it loses frames as no regular loss does: by chance, or more at higher loads.
 
-        What counts frames loses as many in each block, and the same share at any load. What is overloaded does not hit
-        the same flows at several loads.
+        A counting device loses the same number in each block, and the same share at any load. An overloaded device does
+        not hit the same flows at several loads.
 
         Args:
-            share: The share that is lost of those frames of the set that are lost at all.
+            share: The share that is lost among those frames of the set that are lost at all.
         """
         loads = self._loads()
         if len(loads) < 2:
@@ -213,7 +213,7 @@ class SetInTrials:
         return _is_by_chance(lost, share)
 
     def _loads(self) -> list[tuple[float, float]]:
-        """Different loads at which it is found again, in their order, and the share that it loses there."""
+        """Different loads at which the set is found again, in order, and the share that it loses there."""
         loads: list[tuple[float, float]] = []
         for one in sorted(self.seen, key=lambda one: one.load):
             if loads and one.load < OTHER_LOAD * loads[-1][0]:
@@ -225,19 +225,19 @@ class SetInTrials:
         return loads
 
     def _is_lasting(self, seen: Sequence[SeenLosses]) -> bool:
-        """Whether each trial has hit as much of it as its losses would: it is no other part of it in each trial."""
+        """Whether each trial has hit as much of the set as its losses should, not a different part in each trial."""
         members = self.found.members
         hit = expected = 0.0
         for one in seen:
             lost = self.counts(one).lost[members]
             hit += np.count_nonzero(lost)
-            # Formula: of frames that are lost by themselves.
+            # Formula: for frames that are lost independently.
             expected += self.found.count * (1.0 - math.exp(-float(lost.mean())))
         return hit >= _HIT * expected
 
 
 def _is_by_chance(lost_in_trials: Sequence[Numbers], share: float) -> bool:
-    """Whether blocks of each trial differ as much as if each frame was lost by itself, with this probability.
+    """Whether blocks of each trial differ as much as if each frame were lost independently, with this probability.
 
     Args:
         lost_in_trials: Frames that were lost in each block of a trial.
@@ -246,7 +246,7 @@ def _is_by_chance(lost_in_trials: Sequence[Numbers], share: float) -> bool:
     variance = expected = 0.0
     free = 0
     for lost in lost_in_trials:
-        # Formula: of single frames.
+        # Formula: for single frames.
         own = float(lost.mean()) * (1.0 - share)
         together = int(np.ceil(_LEAST_VARIANCE / own)) if own > 0.0 else len(lost)
         parts = len(lost) // together
@@ -262,11 +262,11 @@ def _is_by_chance(lost_in_trials: Sequence[Numbers], share: float) -> bool:
 def lossy_cells(
     seen: Sequence[SeenLosses], flows: NDArray[np.bool_], sizes: Sequence[int]
 ) -> LossyPart | None:
-    """Frames of these sizes and flows, if clearly more of them is lost than of others of the same flows or sizes.
+    """Frames of these sizes and flows, if clearly more of them are lost than of others of the same flows or sizes.
 
     Args:
         seen: The losses of trials.
-        flows: Whether each flow is one of them.
+        flows: For each flow, whether it is one of these flows.
         sizes: The sizes.
     """
     lost, known = (

@@ -20,7 +20,7 @@ Numbers = NDArray[np.float64]
 
 _TIE = 1e-9
 _STRENGTHS = tuple(0.125 * 2.0 ** (step / 2.0) for step in range(13))
-"""Where Chernoff's bound is looked for: the least one counts, and each of them holds."""
+"""Where Chernoff's bound is evaluated: each of the bounds holds, and the smallest one counts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,9 +28,9 @@ class LossCounts:
     """Frames of each flow, each place of a pattern of sizes, or each class, in one direction of a trial."""
 
     by_block: Numbers
-    """Lost frames: a row for each block of the trial, in it a number for each flow."""
+    """Lost frames: a row for each block of the trial, with a number for each flow."""
     known: Numbers
-    """Frames of each flow of which it is known whether they were lost, in the whole trial."""
+    """Frames of each flow in the whole trial for which it is known whether they were lost."""
 
     @property
     def lost(self) -> Numbers:
@@ -40,7 +40,7 @@ class LossCounts:
 
     @property
     def shares(self) -> Numbers:
-        """The share that each flow lost in each block, as if all blocks had as many of its frames."""
+        """The share that each flow lost in each block, as if all blocks had the same number of its frames."""
         shares: Numbers = self.by_block * len(self.by_block) / np.maximum(self.known, 1.0)
         return shares
 
@@ -84,7 +84,7 @@ class SeenLosses:
         return LossCounts(table.reshape(self.losses.blocks, len(all_known)), all_known)
 
     def flow_sizes(self, table: str) -> Numbers:
-        """Frames of each flow and size that are lost, or known; empty: they were not counted.
+        """Lost or known frames of each flow and size; empty: they were not counted.
 
         Args:
             table: Which ones: ``lost`` or ``known``.
@@ -104,14 +104,14 @@ class SeenLosses:
 
 
 def rotation_test(rows: Sequence[Numbers]) -> float:
-    """The probability that blocks are as alike as these, if losses do not care which flow they hit.
+    """The probability that blocks are as alike as these, if losses do not depend on the flow.
 
-    Flows follow one another over and over. Whatever loses frames without looking at them hits each block at a phase of
-    its own: any rotation of its row is as likely as the row itself. So every second block says which flows lose more,
-    and the others are compared with that, in all rotations. Bursts stay whole in all of them.
+    Flows follow one another over and over. A cause that does not look at flows hits each block at its own phase: any
+    rotation of its row is as likely as the row itself. So every second block says which flows lose more, and the others
+    are compared with that in all rotations. Bursts remain whole in all rotations.
 
     Args:
-        rows: What was lost in each block, by flow (or by place of a pattern of sizes), in their order.
+        rows: The losses in each block, by flow (or by place of a pattern of sizes), in their order.
     """
     used = [row for row in rows if row.any()]
     template = np.sum(used[0::2], axis=0) if used else np.zeros(1)
@@ -135,7 +135,7 @@ def rotation_test(rows: Sequence[Numbers]) -> float:
     from scipy.special import chdtrc
 
     total = math.fsum(logarithms)
-    # Formula: Fisher's, that every block is at its best, and that all are as alike together; the least of three.
+    # Formula: Fisher's, that every block is at its best, and that all together are as alike; the smallest of three.
     fisher = float(chdtrc(2 * len(logarithms), -2.0 * total))
     every = math.exp(total) if are_best else 1.0
     together = _chance_of_sum(np.array(likenesses))
@@ -143,9 +143,9 @@ def rotation_test(rows: Sequence[Numbers]) -> float:
 
 
 def _chance_of_sum(likenesses: Numbers) -> float:
-    """The probability that blocks are as alike in sum, at most, if each is in any rotation.
+    """An upper bound of the probability that the sum over blocks is as alike, if each block has a random rotation.
 
-    Where rows are short, single blocks tell little, however they are combined.
+    If rows are short, single blocks say little, however they are combined.
 
     Args:
         likenesses: How alike each block is, in each rotation; the first one is the block itself.
@@ -158,7 +158,7 @@ def _chance_of_sum(likenesses: Numbers) -> float:
     total = float(alike[:, 0].sum())
     bounds = []
     for strength in _STRENGTHS:
-        # Formula: Chernoff's bound, of independent rotations.
+        # Formula: Chernoff's bound, for independent rotations.
         means = np.log(np.mean(np.exp(strength * alike), axis=1))
         bounds.append(float(means.sum()) - strength * total)
     return min(1.0, math.exp(min(bounds)))
@@ -170,7 +170,7 @@ def chance_of_naming(flows: int, members: int, names: float) -> float:
     Args:
         flows: How many flows there are.
         members: How many of them are in the set.
-        names: Number of sets that have a name.
+        names: Number of sets with a name.
     """
     # Formula: names over the binomial coefficient.
     logarithm = math.lgamma(flows + 1) - math.lgamma(members + 1) - math.lgamma(flows - members + 1)
@@ -178,7 +178,7 @@ def chance_of_naming(flows: int, members: int, names: float) -> float:
 
 
 def runs_of(flags: NDArray[Any]) -> list[tuple[int, int]]:
-    """The runs of true values: the first of each, and the one behind its last.
+    """The runs of true values: the index of the first value of each, and the index after its last.
 
     Args:
         flags: The values.

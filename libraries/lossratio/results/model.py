@@ -1,6 +1,6 @@
 """The common fields of results of all kinds, as in their files in the run directory: format ``lossratio-result/2``.
 
-A failed or irregular test has an outcome of its own: no number in the file replaces a missing one.
+A failed or irregular test has its own outcome: no number in the file replaces a missing one.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 FORMAT: Literal["lossratio-result/2"] = "lossratio-result/2"
 """Format of the files."""
 INTERRUPTED = "somebody stopped the run by force"
-"""The error of a measurement that somebody interrupted."""
+"""The error of a measurement that was interrupted."""
 TERMINATED = "Execution terminated by signal"
 """The error of a measurement that Robot Framework ended after Ctrl-C, or SIGTERM."""
 MEMORY_REMARK = "the device remembers trials: "
-"""Beginning of the remark that a device forwards less right after a trial, and that trials rest too short for that."""
+"""Beginning of the remark that a device forwards less right after a trial, and that rests are too short for this."""
 
 
 class Outcome(str, Enum):
@@ -40,7 +40,7 @@ class Outcome(str, Enum):
     MEASURED = "measured"
     """The measurement is complete, and every goal result is regular."""
     IRREGULAR = "irregular"
-    """A goal result is irregular, and has its reason with it."""
+    """A goal result is irregular, and states its reason."""
     FAILED = "failed"
     """The measurement failed, and has no numbers; ``error`` holds the reason."""
 
@@ -64,14 +64,14 @@ class TestIdentity(Record):
 
     @property
     def full_name(self) -> str:
-        """Name of the suite and the test: it is the same in each run, and unique within a run."""
+        """Name of the suite and the test, which is the same in each run, and unique within a run."""
         if self.suite:
             return f"{self.suite}.{self.name}"
         return self.name
 
 
 class ShowsResults(Protocol):
-    """What a result asks of the view that shows it, which is a `lossratio.results.View`."""
+    """What a result needs from the view that shows it, which is a `lossratio.results.View`."""
 
     def message(self, result: Any) -> str:
         """All lines about a result."""
@@ -92,7 +92,7 @@ class TestResult(Record):
     __test__ = False
 
     if TYPE_CHECKING:
-        # Each kind declares these two fields itself, so that they keep their place in its files.
+        # Each kind declares these two fields itself, so that they keep their position in its files.
         kind: str
         """The kind of the result."""
         max_load: MaxLoad
@@ -103,7 +103,7 @@ class TestResult(Record):
     shown_by: ClassVar[Callable[[], ShowsResults] | None] = None
     """The view of results of this class, set by the kind when it is created."""
     has_goals: ClassVar[bool] = False
-    """Whether it is of a search for goals, each of which may have a conditional throughput."""
+    """Whether it comes from a search for goals, each of which may have a conditional throughput."""
     format: Literal["lossratio-result/2"] = FORMAT
     """Format of the file."""
     test: TestIdentity
@@ -111,14 +111,14 @@ class TestResult(Record):
     started: UtcTime
     """Time when the measurement began; after a resume, the time of the resume."""
     ended: UtcTime
-    """Time when the measurement ended. Latency and telemetry after a search belong to it; a pause before them does
+    """Time when the measurement ended. Latency and telemetry after a search are included; a pause before them is
     not."""
     outcome: Outcome
     """The outcome of the test: ``measured``, ``irregular`` or ``failed``."""
     error: str | None
     """Why the measurement failed; null if it did not fail."""
     remarks: tuple[str, ...]
-    """Further facts for a reader of the numbers, such as warnings about the goals."""
+    """Further facts for readers of the numbers, such as warnings about the goals."""
     conditions: Conditions
     """The conditions of the measurement."""
     trials: tuple[Trial, ...]
@@ -129,18 +129,18 @@ class TestResult(Record):
     guilty: Literal["TG", "wire", "DUT"] | None = None
     """The part of the testbed that made the measurement fail; null: not known."""
     loss_places: LossPlaces | None = None
-    """What the lost frames have in common; null: no frame was lost, or nobody knows which ones."""
+    """What the lost frames have in common; null: no frame was lost, or it is not known which ones were."""
 
     @property
     def took_s(self) -> float:
-        """Seconds from the beginning of the measurement to its end; after a resume, those since then."""
+        """Seconds from the beginning of the measurement to its end; after a resume, the seconds since then."""
         return (self.ended - self.started).total_seconds()
 
     def view(self) -> ShowsResults:
         """The view of its kind, a `lossratio.results.View`.
 
         Raises:
-            ReportError: If its class is of no kind, or the view cannot be imported.
+            ReportError: If its class belongs to no kind, or the view cannot be imported.
         """
         shown_by = type(self).shown_by
         if shown_by is None:
@@ -169,7 +169,7 @@ class TestResult(Record):
             title: Title of the picture; None: the first one.
 
         Raises:
-            ReportError: If there is no such picture; with those that there are.
+            ReportError: If there is no such picture; the message names the existing ones.
         """
         drawn = (picture for picture in self.view().pictures(self) if picture.svg)
         pictures = {picture.title: picture for picture in drawn}
@@ -183,10 +183,10 @@ class TestResult(Record):
         return pictures[title]
 
     def to_frame(self) -> DataFrame:
-        """The trials as a data frame of pandas, one row for each; columns are the fields of `Trial` with one value.
+        """The trials as a pandas data frame, one row for each; its columns are the fields of `Trial` with one value.
 
         Raises:
-            ReportError: If pandas is not there.
+            ReportError: If pandas is not installed.
         """
         try:
             import pandas
@@ -236,7 +236,7 @@ class TestRun:
     conditions: Conditions
     """The conditions of the measurement."""
     remarks: tuple[str, ...] = ()
-    """Further facts for a reader of the numbers."""
+    """Further facts for readers of the numbers."""
     error: str | None = None
     """Why the measurement failed; None if it did not fail."""
     guilty: str | None = None

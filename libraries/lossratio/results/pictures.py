@@ -1,4 +1,4 @@
-"""Pictures of a result, as data: what draws them does not matter here."""
+"""Pictures of a result as data, independent of what draws them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,6 +30,6 @@ class Charts:
     data: Mapping[str, JsonValue]
     """The data of the pictures, with all trials in columns."""
     drawn: Mapping[str, Picture]
-    """The pictures without their drawings, by the name that the script has for a drawing."""
+    """The pictures without their drawings, by the script's name for the drawing."""
     others: tuple[Picture, ...] = ()
     """The further pictures of the result."""

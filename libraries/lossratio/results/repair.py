@@ -1,12 +1,12 @@
-"""Repairs damaged journals and results: saves their good part, and keeps the originals beside it.
+"""Repairs damaged journals and results: saves the good part, and keeps the originals beside it.
 
 Only the trials before a journal's first damaged line are saved. Later trials depend on the damaged ones, which
 are lost, and a search must not continue over such a gap. A result is saved as a whole or not at all: its trials, goals,
 loads, traffic, latency and telemetry must be those of its journal, and every other number must follow from them. So a
 result with a critical load is never saved: a resumed run makes it again.
 
-Where a run was cut off, the journal has more than the result: the latency and the telemetry until then are added. If a
-search had finished, but its result was not written, the result is made from the journal.
+If a run was cut off, the journal has more than the result: latency and telemetry until then are added. If a search had
+finished, but its result was not written, the result is made from the journal.
 """
 
 import json
@@ -69,7 +69,7 @@ class Repair:
     path: Path
     """The file."""
     damage: str | None
-    """The damage of the file; None: none."""
+    """The damage of the file; None: there is none."""
     done: str
     """The repair, in words."""
     is_known: bool = True
@@ -82,7 +82,7 @@ def repair(path: Path) -> Iterator[Repair]:
 
     Raises:
         ReportError: If the path is none of these, or cannot be read.
-        StorageError: If the good part cannot be written; the original stays unchanged then.
+        StorageError: If the good part cannot be written; the original is then left unchanged.
     """
     for file in _files(path):
         with storing(f"repair {file}", "It is unchanged. Free some space, and repair it again."):
@@ -115,7 +115,7 @@ def results_set_aside(directory: Path) -> frozenset[str]:
 
 
 def results_lost(directory: Path) -> frozenset[str]:
-    """File names of a run's missing results: only their journal exists."""
+    """File names of a run's missing results, of which only the journals exist."""
     journals = {path.stem for path in directory.glob("trials/*.jsonl")}
     return frozenset(journals - {path.stem for path in directory.glob("results/*.json")})
 
@@ -229,7 +229,7 @@ def _complete(path: Path, result: TestResult) -> str:
     try:
         journal = read_journal(_journal_of(path))
     except SearchError:
-        # It has none, or one that is damaged itself and is reported as such.
+        # It has no journal, or one that is itself damaged and reported as such.
         return "it is good"
 
     whole = kind_of(result.kind).with_additions(result, journal.additions)
@@ -299,7 +299,7 @@ def _proved(path: Path) -> TestResult | None:
 
 
 def _keep(path: Path) -> Path:
-    """Copies the original to a new name, where it stays when the file is replaced."""
+    """Copies the original to a new name, under which it stays when the file is replaced."""
     kept = _free_name(path)
     shutil.copyfile(path, kept)
     return kept

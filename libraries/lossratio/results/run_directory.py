@@ -38,12 +38,12 @@ _LOG = logging.getLogger(__name__)
 
 
 class DamagedResultError(ReportError):
-    """The file was a result of a format that this version reads, but is damaged now."""
+    """The file was a result in a format that this version reads, but is now damaged."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A test that one process measures into a directory, until it is released. It ends with the process, too."""
+    """A test that one process measures into a directory, until it is released, or the process ends."""
 
     path: Path
     """The file that is locked."""
@@ -64,7 +64,7 @@ class RunDirectory:
     """The directory; it is created with the first file."""
 
     def __post_init__(self) -> None:
-        # A script may name it by a text.
+        # A script may give it as a text.
         object.__setattr__(self, "path", Path(self.path))
 
     @property
@@ -93,8 +93,8 @@ class RunDirectory:
     def write(self, result: TestResult) -> Path:
         """Writes a test's result as a whole or not at all; returns the file.
 
-        It replaces an earlier result of the same measurement. A result of another measurement, e.g. of a test with
-        this name in another process, is moved to ``earlier``.
+        The file replaces an earlier result of the same measurement. A result of another measurement, e.g. of a test
+        with this name in another process, is moved to ``earlier``.
 
         Raises:
             StorageError: If the file cannot be written.
@@ -109,7 +109,7 @@ class RunDirectory:
             path.parent.mkdir(parents=True, exist_ok=True)
             data = encode_result(result)
             while not _is_written(path, data):
-                # Whoever is sooner moves it.
+                # The faster process moves it.
                 with contextlib.suppress(FileNotFoundError):
                     _move(path, self.path / "earlier")
         return path
@@ -135,7 +135,7 @@ class RunDirectory:
                     # Not every file system has locks.
                     _LOG.debug("%s cannot be locked.", path)
 
-                # A file that was released meanwhile keeps nobody out.
+                # A file that was released in the meantime keeps nobody out.
                 if os.fstat(file).st_nlink:
                     return Claim(path, file)
                 os.close(file)
@@ -180,7 +180,7 @@ _BEGAN = re.compile(rb'^ "started": .*$', re.MULTILINE)
 
 
 def _is_written(path: Path, data: bytes) -> bool:
-    """Writes a result, unless the file has one of another measurement; whether it did."""
+    """Writes a result, unless the file has one of another measurement; returns whether it did."""
     try:
         _create(path, data)
     except FileExistsError:
@@ -200,7 +200,7 @@ def _create(path: Path, data: bytes) -> None:
     """Writes a new file as a whole.
 
     Raises:
-        OSError: If there is one already, or it cannot be written.
+        OSError: If the file already exists, or cannot be written.
     """
     whole = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -277,7 +277,7 @@ def file_stem(name: str) -> str:
     """Makes a file name that is safe on any file system, readable, and different for different names.
 
     A name of letters, digits, dots, dashes and spaces is kept, with ``_`` for the spaces. In any other name,
-    ``_`` replaces unsafe characters, and the name may be cut. A ``~``, which no kept name has, and a digest of the
+    ``_`` replaces unsafe characters, and the name may be cut. A ``~``, which no kept name contains, and a digest of the
     whole name follow.
     """
     if _SAFE.fullmatch(name) and len(name) <= _LONGEST_NAME:
@@ -301,12 +301,12 @@ def result_name(test_name: str, number: int) -> str:
 
 
 def search_name(name: str) -> str:
-    """The name of the search before a measurement, if that search has a result of its own."""
+    """The name of the search before a measurement, if that search has its own result."""
     return f"{name} search"
 
 
 def may_have_result(test: Any, name: str) -> bool:
-    """Whether a test of Robot Framework may have a result of a name, which may be one of an earlier version.
+    """Whether a Robot Framework test may have a result with a name, which may come from an earlier version.
 
     Before a run, variables in the name of the test may have any value.
     """
@@ -329,7 +329,7 @@ def result_stems(test_name: str) -> Iterator[str]:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Writes a file as a whole or not at all, instead of an earlier one.
+    """Writes a file as a whole or not at all, replacing an earlier one.
 
     Raises:
         OSError: If it cannot be written.
@@ -349,7 +349,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def _check_format(path: Path, text: bytes) -> None:
-    """Raises ReportError if a result file has not the format that this version reads."""
+    """Raises ReportError if a result file does not have the format that this version reads."""
     try:
         data = parse_json(text)
     except ValueError as error:

@@ -25,9 +25,9 @@ from lossratio.units import format_frame_rate, format_ratio, trials_counted
 STALL = 1e-3
 """Usual delay of a sender on a shared machine, in seconds; a longer delay is a stall."""
 FEW_FOREIGN = 10
-"""Foreign frames a second, and in a trial, that are usual: devices find each other by them (ARP, LLDP)."""
+"""The usual number of foreign frames per second, and in a trial: with them, devices find each other (ARP, LLDP)."""
 FOREIGN_RATIO = 1e-3
-"""Foreign frames, as a share of those received, that make no doubt either."""
+"""Foreign frames, as a share of the received ones, that also cause no doubt."""
 _RULE_WIDTH = 9
 
 
@@ -35,13 +35,13 @@ class Trial(Record):
     """One trial."""
 
     number: int = Field(ge=1)
-    """The trial's place in the order of measuring."""
+    """The trial's place in the order of measurement."""
     purpose: str | None
     """Why the controller chose the trial; None: no reason was recorded."""
     rule: str | None = None
     """Name of the rule that chose the trial; None: the controller has no rules, or is of an earlier version."""
     is_evidence: bool
-    """Whether the trial counts; a warm-up does not, nor does a trial that was set aside."""
+    """Whether the trial counts; warm-ups and trials that were set aside do not."""
     set_aside: str | None = None
     """Why the generator is to blame for the loss, so that the trial is no evidence; None: it is not to blame."""
     duration_s: Seconds
@@ -49,17 +49,17 @@ class Trial(Record):
     load_per_interface_fps: float = Field(gt=0.0)
     """Trial input: intended load of each transmitting interface."""
     rest_s: float = Field(default=0.0, ge=0.0)
-    """Trial input: time without traffic before the trial, where the search asked for it."""
+    """Trial input: time without traffic before the trial, if the search requested it."""
     loss_ratio: Ratio
-    """Trial loss ratio; unsent frames are in it. Where ``decided_after_s`` is given, it is a lower limit."""
+    """Trial loss ratio, including unsent frames. If ``decided_after_s`` is given, it is a lower limit."""
     decided_after_s: Seconds | None = None
     """Time of traffic after which an early verdict ended the trial; None: the trial took its whole duration."""
     effective_duration_s: Seconds
-    """Effective duration: the part of a goal's duration sum."""
+    """Effective duration: what the trial adds to a goal's duration sum."""
     elapsed_s: Seconds
     """Time of the whole trial, with preparations and waits."""
     forwarding_rate_per_interface_fps: float = Field(ge=0.0)
-    """Trial forwarding rate; where ``decided_after_s`` is given, the rate of the frames sent until then."""
+    """Trial forwarding rate; if ``decided_after_s`` is given, the rate of the frames sent until then."""
     sent_frames: FrameCount | None
     """Frames sent, over all directions; None: not counted."""
     lost_frames: FrameCount | None
@@ -67,10 +67,10 @@ class Trial(Record):
     unsent_frames: FrameCount | None
     """Frames that the generator could not send, over all directions; None: not counted."""
     late_frames: FrameCount | None = None
-    """Those of the lost frames that came back after the wait for frames in flight: they count as lost, although the
-    SUT lost none of them. None: the result is of an earlier version."""
+    """Lost frames that came back after the wait for frames in flight: they count as lost, although the SUT did not lose
+    them. None: an earlier version wrote the result."""
     forgotten_s: Seconds | None = None
-    """Time in which the device then deleted all connections by its own command; None: it was not told to."""
+    """Time in which the device afterwards deleted all connections by its own command; None: it did not have to."""
     repeats: int = Field(default=0, ge=0)
     """Earlier attempts at this trial that were thrown away as untrustworthy; ``elapsed_s`` includes their time."""
     repairs: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class Trial(Record):
 
     @property
     def missing(self) -> MissingFrames:
-        """Its frames that did not come back, by their cause; none, if the trial counted no frames."""
+        """The trial's frames that did not come back, by cause; none if the trial counted no frames."""
         return missing_frames(self) or MissingFrames()
 
     def as_result(self) -> TrialResult:
@@ -104,7 +104,7 @@ _OF_OUTPUT = {
     for field in (name, f"{name}_s", f"{name}_per_interface_fps")
     if field in Trial.model_fields
 }
-"""The fields of a trial's output, and the fields of `Trial` that hold them, with their units."""
+"""The fields of a trial's output, and the fields of `Trial` that hold them, with units in their names."""
 
 
 def describe_trials(
@@ -143,14 +143,15 @@ def _counted(result: TrialResult) -> dict[str, Any]:
 
 
 def missing_in(trials: Iterable[Trial]) -> MissingFrames:
-    """The frames that did not come back in those of the trials that count, by their cause."""
+    """The frames that did not come back in the trials that count, by cause."""
     return sum((trial.missing for trial in trials if trial.is_evidence), MissingFrames())
 
 
 def share_missing_in_words(share: float, trials: Iterable[Trial], load: float) -> str:
-    """The share of the frames of a load that are missing, e.g. ``0.46 % lost``.
+    """The share of missing frames at a load, e.g. ``0.46 % lost``.
 
-    What the generator could not send, or dropped, was not lost by the SUT: then the words say how much the SUT lost.
+    Frames that the generator could not send, or dropped, were not lost by the SUT: the words then say how much the SUT
+    lost.
 
     Args:
         share: The share.
@@ -169,13 +170,13 @@ def share_missing_in_words(share: float, trials: Iterable[Trial], load: float) -
 
 
 def withdrawn_in_words(journal: JournalContents) -> Iterator[str]:
-    """How many trials of a journal are kept and not used, for each reason."""
+    """How many trials of a journal are kept but not used, for each reason."""
     for reason, count in Counter(trial.reason for trial in journal.withdrawn).items():
         yield f"{trials_counted(count)} kept but not used: {reason}"
 
 
 def with_late_frames_of_earlier_version(trials: tuple[Trial, ...]) -> tuple[Trial, ...]:
-    """Puts late frames to the trials that they belong to, in results that have them with the next trial."""
+    """Moves late frames to the trials that they belong to, in results that count them in the next trial."""
     if any(trial.late_frames is not None for trial in trials):
         return trials
     late_frames = [*late_frames_of_earlier_version(trials), 0]
@@ -188,8 +189,8 @@ def with_late_frames_of_earlier_version(trials: tuple[Trial, ...]) -> tuple[Tria
 def foreign_frames_of(direction: DirectionCounters) -> int:
     """Frames that belong to no trial.
 
-    Where the generator counts its streams: frames that the port counted and no stream did. Else those that it
-    distinguishes, if they are more than `FEW_FOREIGN` and `FOREIGN_RATIO`.
+    If the generator counts its streams, these are frames that the port counted but no stream. Otherwise, they are the
+    frames that it distinguishes, if there are more than `FEW_FOREIGN` and `FOREIGN_RATIO`.
     """
     if not direction.streams:
         foreign = direction.foreign_frames or 0

@@ -3,7 +3,7 @@
 import re
 
 _TWIN = re.compile(r"-tg(?=-[^-]+$|$)")
-"""The end of the name that such a test has."""
+"""How the name of such a test ends."""
 _CORES = re.compile(r"(?<=-)\d+c-")
 
 
@@ -13,5 +13,5 @@ def has_no_device(test: str) -> bool:
 
 
 def common_name(test: str) -> str:
-    """The part of a test's name that it has in common with its twin, which needs no cores of a device."""
+    """The part of a test's name that it shares with its twin, which needs no cores of a device."""
     return _CORES.sub("", _TWIN.sub("", test), count=1)

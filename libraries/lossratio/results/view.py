@@ -34,12 +34,12 @@ class QuestionBefore:
     """The question before a search whether the SUT is as before, for one quantity."""
 
     reason: str | None
-    """Why it was not asked; None: it was."""
+    """Why the question was not asked; None: it was asked."""
     values: tuple[float, ...] = ()
     """What the earlier searches found, in frames per second per interface."""
     replays: tuple[tuple[float, int, int], ...] = ()
     """Replays of these searches: the change as a share of the throughput (0: none), the number of questions, and how
-    many were answered by *as before*."""
+    many were answered *as before*."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +58,15 @@ class Finding:
     """Conditional throughput, mean maximum receive rate, or mean critical load; a plain number if the unit is not
     frames per second; None: no value."""
     lower_bound: Rate | float | None = None
-    """Relevant lower bound, a rate or a plain number likewise; None: no bound."""
+    """Relevant lower bound, likewise a rate or a plain number; None: no bound."""
     upper_bound: Rate | float | None = None
-    """Relevant upper bound, a rate or a plain number likewise; None: no bound."""
+    """Relevant upper bound, likewise a rate or a plain number; None: no bound."""
     deviation: Rate | float | None = None
-    """Standard deviation of the value's parts, a rate or a plain number likewise; None: not known."""
+    """Standard deviation of the value's parts, likewise a rate or a plain number; None: not known."""
     has_value: bool = True
     """Whether results of this kind have a single value, so that they can be compared."""
     stream: str | None = None
-    """The stream of the traffic profile whose loss alone counts; None: that of all frames does."""
+    """The stream of the traffic profile whose loss alone counts; None: the loss of all frames counts."""
     number: int = 1
     """Position of the result among the results, from 1; `View.quantities` fills it in."""
     unit: Unit = FRAMES_PER_SECOND
@@ -77,19 +77,19 @@ class Finding:
     is_too_slow: bool = False
     """Whether not even the minimum load meets the goal."""
     is_bound_of_others: bool = False
-    """Whether most trials at the upper bound failed only by frames that the SUT did not lose: unsent, late, or dropped
-    by the generator."""
+    """Whether most trials at the upper bound failed only because of frames that the SUT did not lose: unsent, late, or
+    dropped by the generator."""
     resolution: float | None = None
     """The width of the search's goal, relative to the upper bound: the results of two searches may differ by this
-    although the SUT stayed the same; None: no search, or one without a goal."""
+    although the SUT stayed the same; None: no search, or a search without a goal."""
     is_as_before: bool = False
-    """Whether there was no search because the SUT is as before; such a finding has no value, and needs none."""
+    """Whether there was no search because the SUT is as before; such a finding neither has nor needs a value."""
     question: QuestionBefore | None = None
-    """The question before the search; None: the test asks none."""
+    """The question before the search; None: the test does not ask it."""
 
     @property
     def in_short(self) -> str:
-        """The value per interface in a few words, or the outcome where there is none."""
+        """The value per interface in a few words, or the outcome if there is no value."""
         if isinstance(self.value, Rate):
             value = format_frame_rate(self.value.per_interface_fps)
         elif self.value is not None:
@@ -129,7 +129,7 @@ class Finding:
 
 
 def _fits(value: Rate | float, unit: Unit) -> bool:
-    """Whether a value is in a unit: in frames per second it is a rate, else a finite number from 0."""
+    """Whether a value fits a unit: in frames per second, it is a rate; otherwise, a finite number from 0."""
     if unit == FRAMES_PER_SECOND:
         return isinstance(value, Rate)
     return isinstance(value, int | float) and math.isfinite(value) and value >= 0.0
@@ -145,7 +145,7 @@ class Shown:
     quantity: str
     """The name of the quantity."""
     unit: Unit = FRAMES_PER_SECOND
-    """The unit; a value in frames per second is a `lossratio.records.Rate`, any other a number."""
+    """The unit; a value in frames per second is a `lossratio.records.Rate`, any other value a number."""
 
 
 def shown_in(result: TestResult) -> Iterator[tuple[Shown, Rate | float | None]]:
@@ -189,7 +189,7 @@ class LatencyPoint:
 
 @dataclass(frozen=True)
 class Rfc2544Row:
-    """A number of a result in the tables of a report of RFC 2544, besides its findings."""
+    """A number of a result in the tables of an RFC 2544 report, besides its findings."""
 
     quantity: str
     """The name of the number."""
@@ -214,7 +214,7 @@ def csit_rate(rate: Rate) -> dict[str, Any]:
 
 
 def number_of(value: Rate | float | None) -> float | None:
-    """The number that people read, compare and follow: of a rate the one per interface, in frames per second.
+    """The number that people read, compare and follow: for a rate, the one per interface, in frames per second.
 
     Args:
         value: A rate, or a number in its own unit; None: no value.
@@ -225,7 +225,7 @@ def number_of(value: Rate | float | None) -> float | None:
 
 
 def aggregate_of(value: Rate | float | None) -> float | None:
-    """The number in files for programs: of a rate the aggregate, in frames per second.
+    """The number in files for programs: for a rate, the aggregate, in frames per second.
 
     Args:
         value: A rate, or a number in its own unit; None: no value.
@@ -251,20 +251,20 @@ class View(Generic[ResultT]):
     csit_type: ClassVar[str | None] = None
     """FD.io CSIT's name for tests of this kind; None: CSIT has no such tests."""
     method: ClassVar[str | None] = None
-    """The document that defines the method; None: the page does not name it at its head."""
+    """The document that defines the method; None: the head of the page does not name it."""
     value_name: ClassVar[str | None] = None
-    """The name of the value at the head of a table; None: it has none of its own."""
+    """The name of the value in the heading of a table; None: it has no name of its own."""
 
     def lines(self, result: ResultT) -> Iterator[str]:
         """The result in words, without the common last lines of all kinds; a failed one has one common line instead."""
         yield f"{result.kind}: {result.outcome.value}"
 
     def sentences(self, result: ResultT) -> Iterator[str]:
-        """What was found, for those who read nothing else: they come first, with the doubts directly behind them."""
+        """What was found, for people who read nothing else: these come first, directly followed by the doubts."""
         yield from ()
 
     def terms(self, result: ResultT) -> Iterator[str]:
-        """Abbreviations in the names of its quantities, spelled out: a sentence for each, which a page has once."""
+        """Abbreviations in the names of its quantities, spelled out: a sentence for each, once per page."""
         yield from ()
 
     def message(self, result: ResultT, doubts: Sequence[Doubt] = ()) -> str:
@@ -274,7 +274,7 @@ class View(Generic[ResultT]):
         return "\n".join([*first, *doubtful, self.details(result)])
 
     def is_provenance(self, remark: str) -> bool:
-        """Whether a remark of a result says how it was measured, and no more."""
+        """Whether a remark of a result only says how it was measured."""
         return False
 
     def provenance(self, result: ResultT) -> str:
@@ -306,11 +306,11 @@ class View(Generic[ResultT]):
         yield from ()
 
     def columns(self, result: ResultT) -> Mapping[str, JsonValue] | None:
-        """The trials in columns, for the page's pictures of several results; None: there is none of this kind."""
+        """The trials in columns, for the page's pictures of several results; None: this kind has no such pictures."""
         return None
 
     def charts(self, result: ResultT) -> Charts | None:
-        """The pictures that the script of a large page draws; None: it draws none, and `pictures` are in the page."""
+        """The pictures that the script of a large page draws; None: it draws none, and the page has `pictures`."""
         return None
 
     def log(self, result: ResultT) -> Iterator[Picture | str]:
@@ -330,7 +330,7 @@ class View(Generic[ResultT]):
         return ""
 
     def findings(self, result: ResultT) -> Iterator[Finding]:
-        """The quantities of the result besides those that it declares (`Shown`); without any, one without a value."""
+        """The quantities of the result besides the declared ones (`Shown`); if there are none, one without a value."""
         if self.quantity is None and not self.has_value and any(shown_in(result)):
             return
         reason = result.error or getattr(result, "reason", None)
@@ -339,11 +339,11 @@ class View(Generic[ResultT]):
         yield Finding(result, name, result.outcome, reason, has_value=self.has_value, **values)
 
     def quantities(self, result: ResultT, number: int = 1) -> Iterator[Finding]:
-        """All quantities of a result, with their units: `findings`, and those that it declares.
+        """All quantities of a result, with their units: `findings`, and the declared ones.
 
         Args:
             result: The result.
-            number: Its position among results.
+            number: The result's position among results.
 
         Raises:
             ReportError: If a value does not fit its unit.
@@ -395,7 +395,7 @@ class View(Generic[ResultT]):
         return generator_stalls(trials, [0.0])
 
     def offered(self, result: ResultT, finding: Finding) -> Sequence[Offered]:
-        """The traffic that a value stands on: what the generator left unsent of it makes a doubt, and no verdict."""
+        """The traffic on which a value is based: frames of it that were left unsent cause a doubt, not a verdict."""
         return offered_in(trial for trial in result.trials if trial.is_evidence)
 
     def doubts(self, result: ResultT, results: Sequence[TestResult]) -> Iterator[Doubt]:
@@ -403,15 +403,15 @@ class View(Generic[ResultT]):
         yield from ()
 
     def telemetry(self, result: ResultT) -> Sequence[Record]:
-        """Telemetry: reports of devices around trials of their own."""
+        """Telemetry: reports of devices around separate trials."""
         return ()
 
     def latencies(self, result: ResultT) -> Iterator[LatencyPoint]:
-        """The latencies of the result, if it has any: of each direction at each load."""
+        """The latencies of the result, if it has any, in each direction at each load."""
         yield from ()
 
     def rfc2544_rows(self, result: ResultT) -> Iterator[Rfc2544Row]:
-        """The numbers of a result without a single value that a report of RFC 2544 has; nothing, unless a kind does."""
+        """The numbers of a result without a single value for an RFC 2544 report; by default, there are none."""
         yield from ()
 
     def csit(self, result: ResultT) -> dict[str, Any]:
@@ -440,10 +440,10 @@ def _row(tag: str, texts: Sequence[str]) -> str:
 
 
 def quick_goals_in(quantities: Iterable[str]) -> Iterator[str]:
-    """A line that says which of some quantities are of quick goals, and what that means; none if there are none.
+    """A line that says which quantities belong to quick goals, and what that means; none if there are none.
 
     Args:
-        quantities: Their names, also with a device behind them.
+        quantities: Their names, which a device may follow.
     """
     names = sorted({name.partition(" ")[0] for name in quantities if name.startswith(_QUICK)})
     if names:

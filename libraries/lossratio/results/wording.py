@@ -1,4 +1,4 @@
-"""Values in words, as messages and pages have them: every number with its unit."""
+"""Values in words, for messages and pages: every number with its unit."""
 
 import re
 import textwrap
@@ -14,7 +14,7 @@ _NO_BREAK = "\u00a0"
 
 
 def in_columns(text: str) -> str:
-    """Text with its longer lines in several, as the console of a CI system neither wraps nor shows more columns."""
+    """Text with long lines broken, because the console of a CI system neither wraps them nor shows more columns."""
     rows = []
     for line in text.splitlines():
         indent = " " * (len(line) - len(line.lstrip()) + 2)
@@ -60,7 +60,7 @@ def format_interval(least: Rate | float | None, most: Rate | float | None) -> st
 
 
 def value_line(label: str, value: Rate | float | str | None, unit: Unit = FRAMES_PER_SECOND) -> str:
-    """Formats a line with a value, aligned with other such lines; a rate is in all its units, words are as they are.
+    """Formats a line with a value, aligned with other such lines; a rate is in all its units, and words are unchanged.
 
     Args:
         label: The name of the value.

@@ -1,4 +1,4 @@
-"""The testbed that is measured on: opening, set-up, checks, changes, repair, traffic outside of trials."""
+"""The testbed: opening, set-up, checks, changes, repair, and traffic outside of trials."""
 
 from lossratio.testbed.cabling import probe_cabling
 from lossratio.testbed.cabling_report import describe_cabling

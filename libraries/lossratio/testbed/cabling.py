@@ -1,4 +1,4 @@
-"""A look at the cabling: frames from each port of the TG, and where they come out."""
+"""A check of the cabling: it sends frames from each port of the TG, and finds out where they come out."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -20,7 +20,7 @@ from lossratio.traffic import FCS_BYTES, Configuration, Direction, PortPair, Tra
 from lossratio.trials import LOOK_AT_DUT, fields_in_words, ways_to_expect
 
 LISTEN_SECONDS = 0.5
-"""Seconds in which nothing is sent, and frames of others are looked for."""
+"""Seconds in which nothing is sent, to look for other frames on the path."""
 _WAIT_SECONDS = 0.2
 _FRAMES = 5
 _MOST_COPIES = 3
@@ -35,7 +35,7 @@ class _End:
 
     port: Port
     interface: str
-    """The generator's name of it."""
+    """The generator's name for it."""
     peer: str
     """The other end of its path."""
     path: TrafficPath
@@ -53,12 +53,12 @@ class _End:
 
 @dataclass
 class _Seen:
-    """How often the frames of one port came out, by arrival port and number of the frame."""
+    """How often the frames of one port came out, by arrival port and frame number."""
 
     copies: dict[str, Counter[int]] = field(default_factory=dict)
     vlans: dict[str, set[tuple[int, ...]]] = field(default_factory=dict)
     changes: dict[str, traffic.FieldChange] = field(default_factory=dict)
-    """The fields that frames came out of the right port with other values of, by their names."""
+    """The fields, by name, that had other values in frames that came out of the right port."""
 
     def numbers(self, name: str, wanted: Sequence[int]) -> int:
         return sum(1 for number in wanted if self.copies.get(name, Counter())[number])
@@ -75,8 +75,8 @@ def probe_cabling(
 ) -> CablingReport:
     """Sends some frames from each port of the TG, and finds out where they come out. It takes some seconds.
 
-    The paths are chosen as by `Topology.paths`. The frames have the headers of the profile. Their sizes are given
-    smallest first; a mix of sizes stands for its largest size.
+    The paths are chosen as by `Topology.paths`. The frames have the headers of the profile. Sizes are given smallest
+    first; a mix of sizes means its largest size.
 
     Raises:
         LossRatioError: If a node cannot be reached, or the ports cannot be used.
@@ -138,7 +138,7 @@ def probe_cabling(
 
 
 def _other_ports(topology: Topology, tg: NodeSession, used: Collection[str]) -> dict[str, str]:
-    """The TG's ports that are on none of the paths, where a wrong cable may end nevertheless, by interface."""
+    """The TG's ports that are on none of the paths but where a wrong cable may end, by interface."""
     states = read_interfaces(tg, topology.nodes[topology.tg_name].interfaces).items()
     return {
         state.name: f"{topology.tg_name}.{port}"
@@ -220,7 +220,7 @@ class _Probe:
         count: int,
         destination: str | None = None,
     ) -> dict[str, list[int]]:
-        """Sends frames from some ports, and returns their numbers; with another destination, for its counters only."""
+        """Sends frames from some ports, and returns their numbers; with another destination, only for its counters."""
         sends: list[tuple[str, bytes]] = []
         numbers: dict[str, list[int]] = {end.name: [] for end in ends}
         for _ in range(count):
@@ -322,7 +322,7 @@ class _Cabling:
         self._probe.send([], LISTEN_SECONDS)
         self._ask_gateways()
         (smallest, first), *larger = self._probe.configurations.items()
-        # One frame first: it teaches addresses to bridges, and shows a loop before more frames go round in it.
+        # First one frame, which teaches addresses to bridges, and shows a loop before more frames circulate in it.
         self._probe.send_from(self._probe.ends, first, 1)
 
         if not self._probe.is_storm:
@@ -349,7 +349,7 @@ class _Cabling:
             f"{name}: the device sends {', '.join(sorted(of))}, as devices do"
             for name, of in kinds.items()
         )
-        # The most frequent frame of somebody else at each port is the example.
+        # At each port, the most frequent frame from somebody else is the example.
         totals: Counter[str] = Counter()
         examples: dict[str, str] = {}
 
@@ -413,7 +413,7 @@ class _Cabling:
         numbers = self._probe.send_from([end], configuration, _FRAMES)[end.name]
 
         if session is not None and before is not None:
-            # A card that nothing has set up yet counts frames to its own address only.
+            # A card that nothing has set up yet only counts frames to its own address.
             for port in ports:
                 mac = self._macs.get(str(port))
                 if mac:
@@ -425,7 +425,7 @@ class _Cabling:
         return numbers
 
     def _judge(self, end: _End, numbers: list[int], size: int) -> None:
-        """Where the frames of one port came out."""
+        """Finds out where the frames of one port came out."""
         seen = self._probe.seen[end.name]
         names = [*(other.name for other in self._probe.ends), *self._probe.others.values()]
         arrived = {name: seen.numbers(name, numbers) for name in names}
@@ -480,7 +480,7 @@ class _Cabling:
         return True
 
     def _judge_silence(self, end: _End) -> None:
-        """Nothing came out: where it was lost, as far as anybody knows."""
+        """If nothing came out: finds out where the frames were lost, as far as that is known."""
         back = any(self._probe.seen[end.peer].copies.get(end.name, Counter()).values())
         counted = self._counted.get(end.name, {})
         here = str(end.neighbour)
@@ -526,7 +526,7 @@ class _Cabling:
             )
 
     def _check_tags(self, configuration: Configuration) -> None:
-        """Whether frames came out with the tags that the other direction has."""
+        """Checks whether frames came out with the tags of the other direction."""
         for end in self._probe.ends:
             direction = next(
                 each for each in configuration.directions if each.transmit == end.interface
@@ -548,7 +548,7 @@ class _Cabling:
                 )
 
     def _check_fields(self) -> None:
-        """Whether frames came out as a measurement expects them, apart from their tags."""
+        """Checks whether frames came out as a measurement expects, apart from their tags."""
         for end in self._probe.ends:
             seen = self._probe.seen[end.name].changes
             changes = [change for change in seen.values() if change.name != traffic.VLAN_TAG]

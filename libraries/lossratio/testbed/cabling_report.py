@@ -1,4 +1,4 @@
-"""What a look at the cabling has found, and how it is said."""
+"""The findings of a check of the cabling, and their description."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class CablingReport:
-    """What a probe of the cabling has found."""
+    """The findings of a check of the cabling."""
 
     works: tuple[str, ...]
-    """What works, a line each."""
+    """What works, in a line each."""
     notes: tuple[str, ...]
-    """What need not be a fault."""
+    """Findings that need not be faults."""
     problems: tuple[str, ...]
-    """Faults, each with its place and the way out."""
+    """Faults, each with its place and its remedy."""
 
 
 def describe_cabling(report: CablingReport) -> Iterator[str]:
-    """The findings, a line each."""
+    """The findings, in a line each."""
     yield from (f"  {line}" for line in report.works)
     yield from (f"  Note: {line}" for line in report.notes)
     yield from (f"  PROBLEM: {line}" for line in report.problems)

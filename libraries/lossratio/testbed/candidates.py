@@ -51,9 +51,9 @@ class Candidate:
 def candidate(
     file: Path, topology: Topology, *, purpose: str, seconds: float | None = None
 ) -> Candidate:
-    """A testbed that may be reserved, for this many seconds if nobody renews the lease; None: as the topology says.
+    """A testbed that may be reserved, for this many seconds unless renewed; None: as the topology says.
 
-    A local testbed that is not up needs no reservation: the run builds one of its own.
+    A local testbed that is not up needs no reservation, because the run builds its own.
     """
     if topology.testbed == "local":
         running = find(topology.name)
@@ -67,14 +67,14 @@ def candidate(
 def reserved(
     candidates: list[Candidate], wait: float, credentials: Credentials = NO_CREDENTIALS
 ) -> Iterator[Candidate]:
-    """Reserves the first testbed that is free in time, until the block ends.
+    """Reserves the first testbed that becomes free in time, until the block ends.
 
-    In the block, this process and processes that it starts can set up the testbed: they borrow the reservation. If
+    In the block, this process and the processes that it starts can set up the testbed: they borrow the reservation. If
     there are several candidates, those that cannot be reached are left out.
 
     Args:
         candidates: The testbeds, the preferred one first.
-        wait: Seconds to wait for a free one at most; 0: one must be free at once.
+        wait: The most seconds to wait for a free testbed; 0: one must be free at once.
         credentials: How to log in on the nodes.
 
     Raises:
@@ -137,7 +137,7 @@ def _first_free(
 def _first_granted(
     queues: list[tuple[Candidate, Claim, NodeSession]], wait: float
 ) -> tuple[Candidate, Lease]:
-    """Waits in the queues of all testbeds at once. The first lease is used, all later ones are released."""
+    """Waits in the queues of all testbeds at once. The first lease is used, and all later ones are released."""
     answers: SimpleQueue[tuple[Candidate, Lease] | LossRatioError] = SimpleQueue()
     first = threading.Lock()
 
@@ -160,7 +160,7 @@ def _first_granted(
         if not isinstance(answer, LossRatioError):
             for testbed, _, session in queues:
                 if testbed is not answer[0]:
-                    # A thread that still waits in that testbed's queue leaves the queue.
+                    # A thread that still waits in this testbed's queue leaves the queue.
                     session.close()
             return answer
         error = answer

@@ -12,18 +12,19 @@ from lossratio.trials import Incident, TrialOutput
 from lossratio.units import format_ratio
 
 Side = Literal["TG", "wire", "DUT", "controller"]
-"""The part of the testbed that a change is seen at, which is guilty of it."""
+"""The part of the testbed where a change is seen, and which is to blame for it."""
 ERRORS: Mapping[Side, type[LossRatioError]] = {
     "TG": TesterError,
     "wire": LinkError,
     "DUT": DutError,
 }
-"""The error that ends a measurement, for each guilty side. Its name decides the exit status of `lossratio run`. A
-change that the controller is guilty of ends no measurement."""
+"""The error that ends a measurement, for each side to blame. Its name decides the exit status of `lossratio run`. A
+change on the controller's side ends no measurement."""
 Act = Literal["fail", "repair", "repeat", "note"]
-"""The reaction to a change. The measurement ends with the side's error (``fail``); the testbed is repaired as far as
-possible, and the trial repeated, and if that does not help, the measurement ends so (``repair``); the trial is repeated
-a few times, and the last attempt stands, with a doubt (``repeat``); the trial stands, with a doubt (``note``)."""
+"""The reaction to a change. ``fail``: the measurement ends with the side's error. ``repair``: the testbed is repaired
+as far as possible, and the trial is repeated; if that does not help, the measurement ends in the same way. ``repeat``:
+the trial is repeated a few times, and the last attempt stands, with a doubt. ``note``: the trial stands, with a
+doubt."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +32,11 @@ class Rule:
     """One row of the table."""
 
     guilty: Side
-    """The guilty side, where the change is seen."""
+    """The side to blame, where the change is seen."""
     change: str
     """The change, in a word."""
     act: Act
-    """What is done about the change."""
+    """The reaction to the change."""
     sentence: str
     """The message, with ``{node}``, ``{name}`` of the interface or link, ``{before}`` and ``{after}``."""
     way_out: str
@@ -69,7 +70,7 @@ _LESS_WORK = "Do not use this machine while it measures, or measure at lower loa
 _ALONE = "Do not use {node} while it measures."
 _HOST = "Reserve CPUs for {node} on its host."
 
-# Table: what is done about each change.
+# Table: the reaction to each change.
 RULES = (
     Rule("TG", "rebooted", "repair", _BOOTED, _FIND),
     Rule("TG", "gone", "repair", _GONE, _FIND),
@@ -96,8 +97,8 @@ RULES = (
     Rule("DUT", "waited", "note", _WAITED, _ALONE),
     Rule("controller", "clock", "note", _CLOCK, _ALONE),
 )
-"""The table: what is seen, which side is guilty, what is done. If there are several changes, the uppermost row decides.
-So causes are above their effects: a link whose end was set down has no carrier either."""
+"""The table: what is seen, which side is to blame, and what is done. If there are several changes, the topmost row
+decides. So causes are above their effects: a link whose end was set down also has no carrier."""
 
 
 NOBODY_KNOWN = "The cause is not known"
@@ -105,19 +106,20 @@ NOBODY_KNOWN = "The cause is not known"
 
 
 def guilty_of(failure: BaseException | None) -> str | None:
-    """The side that made a measurement fail; None: it is not known."""
+    """The side that made a measurement fail; None: not known."""
     return next((side for side, error in ERRORS.items() if isinstance(failure, error)), None)
 
 
 LEAST_STOLEN_SHARE = 0.05
-"""Share of one CPU's time that a host takes away from a node, from which on a trial is not trusted."""
+"""If a host takes at least this share of one CPU's time away from a node, the trial is not trusted."""
 LEAST_STOLEN = 0.03
-"""CPU seconds. Less does not count as stolen: the kernel counts hundredths."""
+"""CPU seconds. Less does not count as stolen, because the kernel counts in hundredths."""
 LEAST_PRESSURE = 0.5
-"""Share of a trial's time in which some process on the TG waits for a CPU, from which on the trial is not trusted."""
+"""If some process on the TG waits for a CPU for at least this share of a trial's time, the trial is not trusted."""
 LEAST_WAIT = 0.05
-"""Share of the time in which a thread of a DUT's program waits for a CPU, from which on the trial is doubtful: that of
-stolen CPU time. If TG and DUT are one machine, it is `LEAST_PRESSURE`, as traffic itself keeps its CPUs busy."""
+"""If a thread of a DUT's program waits for a CPU for at least this share of the time, the trial is doubtful. It is the
+share for stolen CPU time. If TG and DUT are one machine, it is `LEAST_PRESSURE`, because the traffic itself keeps the
+CPUs busy."""
 LEAST_SUSPENSION = 0.1
 """Seconds. Less does not count as a suspension."""
 LEAST_STANDSTILL = 0.5
@@ -132,8 +134,8 @@ _RESET = frozenset(
         *(("wire", change) for change in ("carrier", "flapped", "damaged")),
     }
 )
-"""Changes that a reset of a DUT makes (RFC 6201: power, line card, reboot), and that end with it. Another MTU or speed
-is none of them: it outlasts the reset."""
+"""Changes that a reset of a DUT makes (RFC 6201: power, line card, reboot), and that end with it. A new MTU or speed is
+not among them, because it outlasts the reset."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ class Change:
     before: str = ""
     """The earlier value, as text."""
     after: str = ""
-    """The value now, as text."""
+    """The present value, as text."""
 
     def __str__(self) -> str:
         return self._filled(self.rule.sentence)
@@ -161,7 +163,7 @@ class Change:
 
     @property
     def is_of_a_reset(self) -> bool:
-        """Whether a reset of a DUT makes such a change: then a measurement of resets goes on."""
+        """Whether a reset of a DUT makes such a change, so that a measurement of resets goes on."""
         return (self.rule.guilty, self.rule.change) in _RESET
 
     @property
@@ -170,7 +172,7 @@ class Change:
         return self._filled(self.rule.way_out)
 
     def incident(self, done: Literal["repaired", "repeated", "stands"]) -> Incident:
-        """The change as an entry of the trial's record, with what was done about it; ``stands``: the trial stands."""
+        """The change as an entry of the trial's record, with the reaction; ``stands``: the trial stands."""
         return Incident(self.rule.guilty, self.node, self.interface, str(self), done)
 
     def _filled(self, template: str) -> str:
@@ -192,14 +194,14 @@ class End:
 
 @dataclass(frozen=True)
 class Way:
-    """The path of the test traffic, as far as fingerprints see it."""
+    """The path of the test traffic, as far as fingerprints show it."""
 
     tg_names: tuple[str, ...]
     """The TG, or its two nodes."""
     links: tuple[tuple[End, End], ...]
     """The two ends of each link."""
     is_local: bool = False
-    """Whether the testbed is a local one: what its links have no room for is no loss of the DUT."""
+    """Whether the testbed is a local one, where frames that links have no room for are not lost by the DUT."""
 
     @classmethod
     def of(cls, paths: Sequence[TrafficPath], *, is_local: bool = False) -> "Way":
@@ -242,10 +244,10 @@ def changes_between(before: Fingerprint, after: Fingerprint, way: Way) -> tuple[
 
 
 def unanswered(changes: Sequence[Change], output: TrialOutput) -> tuple[Change, ...]:
-    """The changes around a trial, but for those that its own counters answer for.
+    """The changes around a trial, except for those that its own counters already cover.
 
-    What a host or other processes take from the TG matters only as far as it makes the generator late. A generator that
-    reports when it sent, and by how much it was late at most, leaves nothing to guess.
+    CPU time that a host or other processes take from the TG only matters if it makes the generator late. If the
+    generator reports when it sent, and how late it was at most, nothing is left to guess.
     """
     is_reported = all(
         each.lateness_s is not None and each.stretch_s is None for each in output.directions
@@ -295,7 +297,7 @@ def _node_changes(name: str, before: Fingerprint, after: Fingerprint, way: Way) 
     awake = _difference(then.awake, now.awake)
     if awake is not None and elapsed - awake >= LEAST_SUSPENSION:
         yield Change(_BY_KEY[side, "suspended"], name, after=f"{elapsed - awake:.1f}")
-    # The answers took some time, too. At least so much time has passed between them.
+    # The answers also took some time. At least this much time has passed between them.
     standstill = now.asked - then.answered - elapsed
     if standstill >= LEAST_STANDSTILL:
         yield Change(_BY_KEY[side, "standstill"], name, after=f"{standstill:.1f}")
@@ -303,7 +305,7 @@ def _node_changes(name: str, before: Fingerprint, after: Fingerprint, way: Way) 
     if stolen >= max(LEAST_STOLEN, LEAST_STOLEN_SHARE * elapsed):
         yield Change(_BY_KEY[side, "stolen"], name, after=format_ratio(stolen / elapsed))
     pressure = _difference(then.pressure, now.pressure) or 0.0
-    # If TG and DUT are one machine, traffic itself keeps its CPUs busy.
+    # If TG and DUT are one machine, the traffic itself keeps the CPUs busy.
     is_alone = all(
         other.boot_id != now.boot_id for node, other in after.nodes.items() if node != name
     )
@@ -354,7 +356,7 @@ def _link_changes(
             break
 
     for end, (before_port, port) in known.items() if way.is_local else ():
-        # What there was no room for on the way from the TG, the generator knows.
+        # The generator knows about frames that found no room on the way from the TG.
         if port is None:
             refused = 0
         else:

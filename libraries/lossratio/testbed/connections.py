@@ -1,4 +1,4 @@
-"""Trials through devices that keep connections: each one begins with an empty table, in which all are established."""
+"""Trials through devices that keep connections: each begins with an empty table, in which all are then established."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -11,17 +11,17 @@ from lossratio.traffic import Configuration, connections_of
 from lossratio.trials import Exchange, Measurer, TrialInput, TrialOutput
 
 FILL_RATE = 20_000.0
-"""Connections per second at which any table is filled, unless a device is known to take fewer."""
+"""Connections per second at which tables are filled, unless a device is known to take fewer."""
 _FIRST_RATE, _MANY = 60_000.0, 500_000
-"""The rate that is tried first where there are this many connections."""
+"""The rate that is tried first if there are this many connections."""
 _FILLS = 3
 
 
 class Connections:
     """Empties and fills the tables of devices before each trial.
 
-    A table is filled by one frame of each flow and direction, at a rate that the device is sure to take, and its
-    entries are counted. So a trial of throughput is not a test of how fast connections are made.
+    A table is filled by one frame of each flow and direction, at a rate that the device certainly takes, and its
+    entries are counted. So a throughput trial does not test how fast connections are made.
     """
 
     def __init__(
@@ -81,9 +81,10 @@ class Connections:
         exchange: Exchange | None = None,
         duration: float = math.inf,
     ) -> float:
-        """Empties all tables, establishes and counts all connections, and returns the seconds of traffic that it took.
+        """Empties all tables, establishes and counts all connections, and returns the seconds of traffic for this.
 
-        Traffic with the load and duration follows. Without an exchange, a handshake of TCP or a frame opens each.
+        Traffic with the load and duration follows. Without an exchange, a TCP handshake or a frame opens each
+        connection.
         """
         round_of_flows = self._flows / min(self._rate, load) / self._shares
         idle = min(round_of_flows, duration) + self._flows / self._rate / self._shares
@@ -98,12 +99,13 @@ class Connections:
             trial = TrialInput(duration, self._rate, exchange=exchange or self._handshake)
             output = fill(trial)
             seconds += trial.duration if output.elapsed is None else output.elapsed
-            # Frames that nobody sent, or that a busy device has lost, establish nothing: they are sent again.
+            # Frames that were not sent, or that a busy device lost, establish nothing: they are sent again.
             if not output.unsent_frames and all(
                 table.count() == self._connections for table in self._tables.values()
             ):
                 return seconds
-            # The same rate opens those few that were lost. What it has not filled twice it is not tried for again.
+            # The same rate opens the few connections that were lost. A rate that failed to fill the table twice is not
+            # tried again.
             if attempt:
                 self._rate = self._safe_rate
 
@@ -114,7 +116,7 @@ class Connections:
         """Empties all tables.
 
         Raises:
-            DutError: If connections are left in a table after it was emptied.
+            DutError: If connections are left in a table after emptying it.
         """
         for name, table in self._tables.items():
             table.forget()
@@ -143,14 +145,14 @@ class Connections:
 
 
 class EstablishingMeasurer:
-    """Performs trials with another measurer, each after all connections were established again."""
+    """Performs trials with another measurer, each after establishing all connections again."""
 
     def __init__(self, measurer: Measurer, connections: Connections) -> None:
         self._measurer = measurer
         self._connections = connections
 
     def measure(self, trial: TrialInput) -> TrialOutput:
-        """Establishes all connections, unless the trial opens them itself, and performs it; both are its time."""
+        """Establishes all connections, unless the trial itself opens them, and performs it; both count as its time."""
         exchange = trial.exchange
         if exchange is not None:
             if not exchange.established:
@@ -166,7 +168,7 @@ class EstablishingMeasurer:
 def connections_through(
     duts: Sequence[Dut[DutOptions]], configuration: Configuration, *, to_nat: bool
 ) -> Connections | None:
-    """What empties and fills the tables of devices; None: no device keeps connections."""
+    """The object that empties and fills the tables of devices; None: no device keeps connections."""
     tables = {dut.hop.node_name: dut.connections for dut in duts}
     kept = {name: table for name, table in tables.items() if table is not None}
     if kept:

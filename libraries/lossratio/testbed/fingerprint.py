@@ -16,9 +16,9 @@ ANSWER_SECONDS = 10.0
 """Seconds that a node may take to answer."""
 _IFF_UP = 0x1
 _TICKS = 100.0
-"""Clock ticks per second in /proc/stat: the same on every Linux."""
+"""Clock ticks per second in /proc/stat, which is the same on every Linux."""
 
-# Built-in commands only. A minus sign stands for a file that is missing or cannot be read, such as the carrier of an
+# Only built-in commands. A minus sign stands for a file that is missing or unreadable, such as the carrier of an
 # interface that is down.
 _SCRIPT = r"""
 while read -r programs; do
@@ -59,11 +59,11 @@ class PortPrint:
     mtu: int | None = None
     """MTU, bytes."""
     is_up: bool = True
-    """Whether the interface is set up; its link may be lost nevertheless."""
+    """Whether the interface is set up; its link may still be lost."""
     has_carrier: bool = True
     """Whether its link has a carrier."""
     carrier_changes: int | None = None
-    """How often the carrier came or went."""
+    """How often the carrier appeared or disappeared."""
     speed: int | None = None
     """Speed of the link, Mbit/s."""
     damaged: int | None = None
@@ -73,7 +73,7 @@ class PortPrint:
     transmitted: int | None = None
     """Frames that left."""
     refused: int | None = None
-    """Frames that were to leave, and that it, or the other end of a virtual link, had no room for."""
+    """Frames to send for which it, or the other end of a virtual link, had no room."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class ThreadPrint:
     name: str
     """Its name."""
     waited: float
-    """Seconds since its start in which it could have run, and had no CPU."""
+    """Seconds since its start in which it could have run but had no CPU."""
 
 
 @dataclass(frozen=True)
@@ -95,13 +95,13 @@ class NodePrint:
     boot_id: str | None = None
     """An identifier that changes with every boot."""
     stolen: float | None = None
-    """CPU seconds since the boot that the host of a virtual machine gave to others."""
+    """CPU seconds since the boot that the host of a virtual machine gave to other programs."""
     pressure: float | None = None
     """Seconds since the boot in which some process waited for a CPU."""
     uptime: float | None = None
-    """Seconds since the boot, including those in which the node was suspended."""
+    """Seconds since the boot, including the time in which the node was suspended."""
     awake: float | None = None
-    """Seconds since the boot, without those in which the node was suspended."""
+    """Seconds since the boot, without the time in which the node was suspended."""
     asked: float = 0.0
     """When the controller asked for the fingerprint, on its clock that also runs while it is suspended."""
     answered: float = 0.0
@@ -138,7 +138,7 @@ def read_controller() -> ControllerPrint:
 
 
 class FingerprintReader:
-    """Reads fingerprints over existing sessions, of interfaces and DUTs' programs by node. Close it in the end."""
+    """Reads fingerprints of interfaces and DUTs' programs, by node, over existing sessions. Close it at the end."""
 
     def __init__(
         self,
@@ -177,7 +177,7 @@ class FingerprintReader:
 
 
 class _Shell:
-    """The shell on one node. It is started when it is first asked, and again after its connection was lost."""
+    """The shell on one node. It is started on first use, and again after its connection was lost."""
 
     def __init__(self, session: NodeSession, interfaces: Sequence[str]) -> None:
         self._session = session
@@ -191,7 +191,7 @@ class _Shell:
         """Asks for the node's fingerprint, with the threads of programs whose ids are in these files."""
         self._programs = programs
         if not self._is_answered:
-            # The earlier answer may still come, and would be taken for the next one.
+            # The earlier answer may still come, and would be mistaken for the next one.
             self.close()
         try:
             self._write()
@@ -250,7 +250,7 @@ def _node_print(line: str, asked: float, answered: float) -> NodePrint:
         if waited != "-":
             threads[pid] = ThreadPrint(" ".join(words), int(waited) / 1e9)
 
-    # Record: what a node says of itself.
+    # Record: what a node reports about itself.
     return NodePrint(
         ports={name: _port_print(fields) for name, *fields in ports},
         boot_id=next(iter(values.get("boot", ())), None),

@@ -1,6 +1,6 @@
 """The state of nodes and interfaces as nodes report it, and checks against the topology file.
 
-Before a measurement: presence, speeds of links, room for frames. On demand: all nodes, with everything that they lack.
+Before a measurement, these are presence, link speeds, and room for frames; on demand, everything that nodes lack.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -58,7 +58,7 @@ class InterfaceState:
     """The state of an interface, as its node reports it."""
 
     name: str
-    """Name in Linux; empty if the kernel does not have the interface, but a driver for user space has."""
+    """Name in Linux; empty if a user-space driver has the interface instead of the kernel."""
     driver: str
     """The driver that the interface is bound to; empty if there is none, as for virtual interfaces."""
     mac_address: str
@@ -131,10 +131,10 @@ def check_presence(
         file: The topology file, for errors.
         path: The path whose ports are looked for.
         states: The ports that were found.
-        nodes: Names of the nodes that were asked; ports of others are not checked.
+        nodes: Names of the nodes that answered; ports of other nodes are not checked.
 
     Raises:
-        TopologyError: If interfaces are missing; with the place of each in the file.
+        TopologyError: If interfaces are missing; the message has the place of each in the file.
     """
     present = {str(state.port) for state in states}
     missing = [port for port in path.ports if port.node_name in nodes and str(port) not in present]
@@ -151,10 +151,10 @@ def check_presence(
 def with_names(
     path: TrafficPath, states: Sequence[PortState], *, takes_cards: bool = False
 ) -> TrafficPath:
-    """The path with Linux's names for the interfaces of which the topology file gives PCI addresses only.
+    """The path with Linux's names for interfaces for which the topology file only gives PCI addresses.
 
-    Interfaces of DUTs with a ``driver`` get no name: they are cards that the DUT takes from the kernel. Nor have those
-    of a TG whose generator takes cards any name.
+    Interfaces of DUTs with a ``driver`` get no name: they are cards that the DUT takes from the kernel. The interfaces
+    of a TG whose generator takes cards have no name either.
     """
     names = {str(state.port): state.state.name for state in states}
 
@@ -173,10 +173,10 @@ def with_names(
 
 
 def check_link_speeds(ports: Sequence[PortState]) -> None:
-    """Checks that links have the speeds of the topology file, where the file and the node give one.
+    """Checks that links have the speeds of the topology file, if both the file and the node state one.
 
-    Interfaces without a driver of their own are virtual, and their speed means nothing. The kernel does not report the
-    speed of interfaces that a driver for user space has.
+    Interfaces without their own driver are virtual, and their speed means nothing. The kernel does not report the speed
+    of interfaces that a user-space driver has.
 
     Raises:
         TopologyError: If a link has another speed.
@@ -196,7 +196,7 @@ def check_mtus(ports: Sequence[PortState], configuration: Configuration) -> None
     """Checks that the MTUs of ports have room for the largest frames, as far as the kernel has these ports.
 
     Raises:
-        TrafficError: If an MTU is too small; with the command that raises it.
+        TrafficError: If an MTU is too small; the message has the command that raises it.
     """
     largest = max(configuration.directions, key=attrgetter("mtu"))
     for end in ports:
@@ -209,7 +209,7 @@ def check_mtus(ports: Sequence[PortState], configuration: Configuration) -> None
 
 
 _PROBE = "it's\n'as it was'"
-"""Text with the characters that shells other than POSIX's treat in another way."""
+"""Text with the characters that non-POSIX shells treat differently."""
 _PACKAGES = {"ip": "iproute2", "nft": "nftables", "ethtool": "ethtool"}
 
 
@@ -222,9 +222,9 @@ class NodeReport:
     facts: NodeFacts | None
     """Facts of the node; None: it could not be reached."""
     interfaces: Mapping[str, InterfaceState]
-    """Its interfaces that exist, by port name."""
+    """Its existing interfaces, by port name."""
     problems: tuple[str, ...]
-    """Reasons why it cannot be used, each with the way out."""
+    """Reasons why it cannot be used, each with a remedy."""
     choices: tuple[str, ...] = ()
     """What its generator, or a program on a DUT's cards, would choose by itself, and why."""
 
@@ -232,7 +232,7 @@ class NodeReport:
 def inspect_nodes(
     topology: Topology, links: int = 1, *, duts: int | None = None, nic: str | None = None
 ) -> tuple[NodeReport, ...]:
-    """Logs in on every node that can be reached, and inspects it; a local testbed that is not up is built for that."""
+    """Logs in on every reachable node, and inspects it; a local testbed that is not up is built for this."""
     with ExitStack() as undo:
         there = reachable(topology, undo)
         paths = there.paths(links, duts=duts, nic=nic)
@@ -284,7 +284,7 @@ def _inspect(name: str, node: Node, paths: Sequence[TrafficPath]) -> NodeReport:
                 for port, state in states.items()
                 if node.interfaces[port].link is not None
             ]
-            # A node whose tools are missing cannot say more.
+            # A node with missing tools cannot report more.
             with suppress(NodeError):
                 problems += tuple(lifelines_among(DutNode(session), wired))
 
@@ -314,10 +314,10 @@ def check_shell(session: CommandRunner) -> None:
     """Makes sure that the user's log-in shell passes commands and their output unchanged.
 
     Raises:
-        NodeError: If the shell prints text of its own, or does not understand POSIX quotes.
+        NodeError: If the shell prints its own text, or does not understand POSIX quotes.
     """
     said = session.run("printf", "%s", _PROBE, check=False)
-    # What sudo refuses is found, and named, with the first command that needs it.
+    # If sudo refuses a command, the first command that needs it reports that.
     if said.stdout == _PROBE or said.stderr.startswith("sudo:"):
         return
     if _PROBE in said.stdout:

@@ -58,9 +58,10 @@ from lossratio.traffic import (
 from lossratio.trials import ChangedField, Integrity, LateFrames, Measurer
 
 LATE_WAIT = 0.2
-"""Seconds to wait for late frames of a measurement's last trial. Those of other trials are counted in the next ones."""
+"""Seconds to wait for late frames of a measurement's last trial. Those of other trials are counted during the next
+one."""
 LATE_SECONDS = 2.0
-"""Seconds to wait since the latest of them, if a device has held frames for too long before."""
+"""Seconds to wait since the latest of these frames, if a device has held frames for too long before."""
 MOST_LATE_SECONDS = 30.0
 """Seconds to wait at most."""
 _LATE_WAITS = round(LATE_SECONDS / LATE_WAIT)
@@ -69,7 +70,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class LiveTestbed(Testbed):
-    """A testbed of real nodes, its DUTs set up. Open it with `open_testbed`."""
+    """A testbed of real nodes with its DUTs set up. Open it with `open_testbed`."""
 
     def __init__(
         self, request: TestbedRequest, set_up: LiveSetUp, agent: AgentClient, undo: ExitStack
@@ -81,7 +82,7 @@ class LiveTestbed(Testbed):
         self._agent: AgentClient | None = agent
         self._undo = undo
         self._is_in_use = False
-        # Before the testbed was opened, others may have sent.
+        # Others may have sent before the testbed was opened.
         self._quiet_since = time.monotonic()
         way = Way.of(
             [link.path for link in set_up.links], is_local=request.topology.testbed == "local"
@@ -91,7 +92,7 @@ class LiveTestbed(Testbed):
         undo.callback(reader.close)
         self._watch = Watch(reader, way, self._verify_duts)
 
-        # A program may end without closing the testbed. The DUTs are put back all the same.
+        # A program may end without closing the testbed. The DUTs are restored nevertheless.
         atexit.register(self._leave)
 
     @contextmanager
@@ -105,13 +106,12 @@ class LiveTestbed(Testbed):
         connects: bool = False,
         watches: bool = False,
     ) -> Iterator[Ready]:
-        """Configures the generator and checks the path. Lost connections are restored before.
+        """Configures the generator and checks the path, after restoring lost connections.
 
-        At the end of the block it checks once more that the testbed is ours, and that the DUTs are as they were set up.
+        At the end of the block, it checks again that the testbed is ours, and that the DUTs are as they were set up.
 
         Raises:
-            TrafficError: If traffic flows already, the generator refuses the traffic, or frames do
-                not get through.
+            TrafficError: If traffic already flows, the generator refuses the traffic, or frames do not get through.
             DutError: If a DUT is not as it was set up, or changes frames.
             ReservationError: If the testbed is no longer ours.
             NodeError: If a node cannot be reached.
@@ -127,11 +127,11 @@ class LiveTestbed(Testbed):
         try:
             self._is_in_use = True
             yield self._prepared(profile, ramp, rest, integrity, connects, watches)
-            # The trials are no result if the testbed was not ours any more, or a DUT was not as it was set up.
+            # The trials give no result if the testbed was no longer ours, or a DUT was not as it was set up.
             with self._watch.allowing_absence():
                 self._prove()
         except BaseException as error:
-            # An agent that was interrupted or has failed may be in any state. The next measurement gets a new one.
+            # An agent that was interrupted or failed may be in any state. The next measurement gets a new agent.
             self._end_agent()
             # If another run has the testbed now, nobody may log in on its DUTs.
             if not isinstance(error, ReservationError):
@@ -146,7 +146,7 @@ class LiveTestbed(Testbed):
     def _prove(self) -> None:
         """Checks that the testbed is still ours, and that the DUTs are as they were set up.
 
-        No trial is lost with a connection: a node that does not answer now is tried again, as during trials.
+        A lost connection costs no trials: a node that does not answer now is tried again, as during trials.
         """
         for pause in self.request.recovery.pauses:
             try:
@@ -170,7 +170,7 @@ class LiveTestbed(Testbed):
         connects: bool,
         watches: bool,
     ) -> Ready:
-        """What performs trials, and their conditions; the generator is configured, and frames get through the path."""
+        """The measurer, and the conditions of its trials; the generator is configured, and frames pass the path."""
         set_up = self._set_up
         next_hops = find_next_hops(self.request.topology, set_up, profile, self._running_agent)
         pairs = set_up.port_pairs(next_hops.destinations)
@@ -195,7 +195,7 @@ class LiveTestbed(Testbed):
         self._watch.begin()
         with self._watch.blaming():
             if connections is not None:
-                # A table that others have filled would be taken for a path that is dead.
+                # A table that others have filled would be mistaken for a dead path.
                 connections.forget()
             agent, facts = self._configured(configuration)
             if configuration.examines:
@@ -262,18 +262,18 @@ class LiveTestbed(Testbed):
         return time.monotonic() - self._quiet_since
 
     def exchange(self) -> None:
-        """See `Testbed.exchange`; the testbed may look otherwise from then on."""
+        """See `Testbed.exchange`; the testbed may look different from then on."""
         super().exchange()
         self._watch.begin()
 
     def close(self) -> None:
-        """Ends all traffic, puts the DUTs back and closes the sessions; if interrupted, when the program ends."""
+        """Ends all traffic, restores the DUTs and closes the sessions; after an interruption, when the program ends."""
         self._undo.callback(self._end_agent)
         self._undo.close()
         atexit.unregister(self._leave)
 
     def _leave(self) -> None:
-        """Closes the testbed at the end of the program. If Ctrl-C is pressed meanwhile, nodes put back their DUTs."""
+        """Closes the testbed at the end of the program. If Ctrl-C is pressed meanwhile, nodes restore their DUTs."""
         with ignored_interruption():
             for will in last_wills(self._set_up.managed):
                 will.execute_at_end()
@@ -281,7 +281,7 @@ class LiveTestbed(Testbed):
             self.close()
 
     def _restore(self) -> None:
-        """Logs in again where a connection was lost, and checks that the testbed is ours."""
+        """Logs in again if a connection was lost, and checks that the testbed is ours."""
         sessions = self._set_up.sessions
         for name in self._set_up.tg_names:
             sessions[name].restore()
@@ -293,7 +293,7 @@ class LiveTestbed(Testbed):
             will.keep()
 
     def _reset_duts(self) -> None:
-        """Makes DUTs as they are before a trial: before frames of any kind, which fill tables and empty buckets."""
+        """Resets DUTs to their state before a trial; call it before any frames, which fill tables and empty buckets."""
         for dut in self.duts:
             if dut.resets:
                 dut.reset()
@@ -318,7 +318,7 @@ class LiveTestbed(Testbed):
     def _sending(
         self, agent: AgentClient, configuration: Configuration
     ) -> tuple[CheckedTraffic, Mapping[str, Any]]:
-        """Traffic that the path can be checked with, and the facts that its generator reports."""
+        """Traffic with which the path can be checked, and the facts that its generator reports."""
         set_up = self._set_up
 
         def configure(wanted: Configuration) -> Mapping[str, Any]:
@@ -372,7 +372,7 @@ class LiveTestbed(Testbed):
         try:
             wait_for_late_frames(self._agent, late_frames)
         except TrafficError:
-            # The trials before stand all the same. The next measurement gets a new agent.
+            # The earlier trials stand nevertheless. The next measurement gets a new agent.
             self._end_agent()
 
     def _end_agent(self) -> None:
@@ -383,10 +383,10 @@ class LiveTestbed(Testbed):
 
 
 def wait_for_late_frames(agent: AgentClient, late_frames: LateFrames) -> None:
-    """Waits for late frames of the last trials: for longer if others came late, and as long as some may come.
+    """Waits for late frames of the last trials: longer if others came late, and as long as some may come.
 
-    While some come, it goes on, as a device may hold those of the last trial for as long as those of earlier ones.
-    Where no frame is missing, nobody waits.
+    While some come, it keeps waiting, because a device may hold the frames of the last trial as long as those of
+    earlier trials. If no frame is missing, it does not wait.
     """
     quiet = 0
     for _ in range(_MOST_LATE_WAITS):
@@ -406,7 +406,7 @@ def wait_for_late_frames(agent: AgentClient, late_frames: LateFrames) -> None:
 def _open(request: TestbedRequest) -> LiveTestbed:
     """Logs in on all nodes, checks and sets up the DUTs, and starts the traffic agent."""
     with ExitStack() as undo:
-        # A broken package of a generator is found before anything is touched.
+        # A generator's broken package is found before anything is touched.
         traffic.load_generator(_generator(request.topology).kind)
         topology = reachable(request.topology, undo)
         paths = topology.paths(request.links, duts=request.duts, nic=request.nic)
@@ -447,7 +447,7 @@ def _open(request: TestbedRequest) -> LiveTestbed:
 
         if takes_cards(tester):
             undo.enter_context(taken_cards(tg, tester, tg_ports))
-            # What the kernel reported about interfaces that it does not have any more.
+            # What the kernel reported about interfaces that it no longer has.
             ports = tuple(state for state in ports if state.port.node_name != topology.tg_name)
 
         undo.callback(opened.close)
@@ -478,7 +478,7 @@ def _open(request: TestbedRequest) -> LiveTestbed:
 
 @contextmanager
 def _naming_links_that_are_down(sessions: Mapping[str, NodeSession], way: Way) -> Iterator[None]:
-    """If a link does not come up, finds out whether the TG's end is down. The DUT's end is put back by then."""
+    """If a link does not come up, finds out whether the TG's end is down. The DUT's end is already restored by then."""
     try:
         yield
     except LinkError as error:
@@ -501,7 +501,7 @@ def _generator(topology: Topology) -> RealGenerator:
 
 
 def beside_the_dut(request: TestbedRequest, generator: RealGenerator) -> RealGenerator:
-    """A TG's generator, which needs not leave a local testbed's last CPUs to programs where the kernel is the DUT."""
+    """A TG's generator, which may use a local testbed's last CPUs if the kernel is the DUT."""
     is_kernel = request.dut is not None and request.dut.options.is_kernel
     if is_kernel and request.topology.testbed == "local" and isinstance(generator, XdpGenerator):
         return generator.model_copy(update={"device_cpus": ()})
@@ -509,7 +509,7 @@ def beside_the_dut(request: TestbedRequest, generator: RealGenerator) -> RealGen
 
 
 def device_cpus(request: TestbedRequest) -> tuple[int, ...]:
-    """The CPUs of the TG on which devices under test forward, as far as their options say so: of a local testbed."""
+    """The CPUs of a local testbed's TG on which devices under test forward, as far as their options say so."""
     is_local = request.topology.testbed == "local"
     if is_local and request.dut is not None:
         return request.dut.options.kernel_cpus
@@ -528,19 +528,18 @@ def open_testbed(
     links: int = 1,
     traffics: Sequence[TrafficProfile] = (),
 ) -> Testbed:
-    """Opens a testbed and sets up its DUTs; close it in the end.
+    """Opens a testbed and sets up its DUTs; close it at the end.
 
     Args:
         topology: The topology file, or the name of one that comes with lossratio, e.g. ``local`` or ``simulated``.
         dut: Kind of the DUTs, e.g. ``linux_bridge``; None: the DUTs stay as they are (``black_box`` if one has hooks).
         options: The kind's options by name, e.g. ``{"police": "50 kfps"}``.
-        credentials: What to log in with on all nodes, where keys are not enough; see `lossratio.nodes.Credentials`.
+        credentials: Secrets for logging in on all nodes, if keys are not enough; see `lossratio.nodes.Credentials`.
         duts: How many DUTs are on the path, in the order of the file; None: all.
         nic: NIC model that the DUTs' ports on the path must have, e.g. ``Intel-E810CQ``; None: any.
         recovery: How often and how long faults of the infrastructure are repaired.
-        links: Number of parallel paths that the traffic takes at once; each has DUTs of its own, or its own part of
-            them.
-        traffics: What is going to be sent, if known.
+        links: Number of parallel paths that the traffic takes at once; each has its own DUTs, or its own part of them.
+        traffics: The traffic that will be sent, if known.
 
     Raises:
         LossRatioError: If the file, the kind, an option or the traffic is wrong (before anything is touched), or the
@@ -555,12 +554,12 @@ def open_testbed(
     request = TestbedRequest(
         read, file, dut_request(dut, options or {}), credentials, duts, nic, recovery, links
     )
-    # A path that does not exist is an error before anything is touched, and so is traffic that cannot be sent.
+    # A missing path, or traffic that cannot be sent, is an error before anything is touched.
     _ = request.paths
     for profile in traffics:
         check_sends_streams(read, profile)
     if request.topology.testbed == "simulated":
-        # The models of SUTs load scipy, which real testbeds need not wait for.
+        # The models of SUTs load scipy, for which real testbeds need not wait.
         from lossratio.testbed.simulated import SimulatedTestbed
 
         return SimulatedTestbed(request)

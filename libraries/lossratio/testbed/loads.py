@@ -79,7 +79,7 @@ class SelfTestRecord(FileModel):
     """The limits."""
 
     def limit_for(self, profile: TrafficProfile, links: int) -> TesterLimit | None:
-        """The limit for such frames over this number of links; None: there is none."""
+        """The limit for these frames over this number of links; None: there is none."""
         asked = (str(profile.frame_size).casefold(), profile.bidirectional, links)
         return next(
             (limit for limit in self.limits if (limit.key[0].casefold(), *limit.key[1:]) == asked),
@@ -96,7 +96,7 @@ def own_record(topology: Topology, topology_file: Path) -> SelfTestRecord | None
     """The record that a topology file names for its generator, or None.
 
     Raises:
-        TopologyError: If it cannot be read, or is about another kind of generator.
+        TopologyError: If it cannot be read, or belongs to another kind of generator.
     """
     generator = topology.nodes[topology.tg_name].generator
     if generator is None or generator.self_test is None:
@@ -116,7 +116,7 @@ class LoadLimit:
     """A limit of the load."""
 
     load: float
-    """The largest load that the limit allows, frames per second of the interface that sends most."""
+    """The largest load that the limit allows, in frames per second of the interface that sends most."""
     origin: LoadOrigin
     """What limits the load."""
     reason: str
@@ -130,8 +130,8 @@ Overhead = tuple[int, int]
 def load_limits(testbed: Testbed, profile: TrafficProfile) -> tuple[LoadLimit, ...]:
     """All known limits of the load, the smallest first.
 
-    On each link the direction with more bits counts. Between two DUTs, the DUTs' encapsulation makes frames longer. The
-    profile's headroom counts as if each frame were longer by it.
+    On each link, the direction with more bits counts. Between two DUTs, the DUTs' encapsulation makes frames longer.
+    The profile's headroom counts as if it made each frame longer.
 
     Raises:
         TopologyError: If the record that the topology file names for its generator cannot be used.
@@ -171,7 +171,7 @@ def _overhead(testbed: Testbed, port: Port, profile: TrafficProfile) -> Overhead
     if not ends:
         return request.encapsulation_overhead, request.encapsulation_overhead
     eastward, westward = request.growth_of(profile)
-    # The sender's own frames leave it as it made them.
+    # The sender's own frames leave the port unchanged.
     if ends[0] in [path.west for path in request.paths]:
         return (0, westward)
     return (eastward, 0)
@@ -240,7 +240,7 @@ class LoadRange:
     max_load: float
     """The largest load, in frames per second per interface."""
     origin: LoadOrigin
-    """Where the largest load came from."""
+    """The source of the largest load."""
     limits: tuple[LoadLimit, ...] = ()
     """The limits of the load, the smallest first."""
     remarks: tuple[str, ...] = ()
@@ -264,16 +264,15 @@ def load_range(
     max_load: float | None,
     step: float = 0.0,
 ) -> LoadRange:
-    """The loads of a measurement: those that were asked for, and defaults for the others.
+    """The loads of a measurement: the requested ones, and defaults for the others.
 
     Args:
         limits: The limits of the load, the smallest first; see `load_limits`.
-        min_load: The smallest load that was asked for, in frames per second per interface; None:
-            CSIT's, or a tenth of a maximum load below CSIT's.
-        max_load: The largest load that was asked for, in frames per second per interface; None: the
-            smallest limit.
-        step: The generator sends multiples of this load, in frames per second; 0: any load. The
-            range has the nearest of them.
+        min_load: The requested smallest load, in frames per second per interface; None: CSIT's, or a tenth of a maximum
+            load below CSIT's.
+        max_load: The requested largest load, in frames per second per interface; None: the smallest limit.
+        step: The generator sends multiples of this load, in frames per second; 0: any load. The range has the nearest
+            multiples.
 
     Raises:
         SearchError: If no maximum load is known, or it is below the minimum load.
@@ -296,12 +295,12 @@ def load_range(
             f"The minimum load ({format_frame_rate(lowest)}) is above the maximum load ({format_frame_rate(highest)})."
         )
 
-    # Only the smallest limit that is exceeded.
+    # Only the smallest exceeded limit.
     exceeded = [limit for limit in limits if highest > limit.load][:1]
     remarks = tuple(
         f"{MAX_LOAD_REMARK} ({format_frame_rate(highest)}) is above {_NAMES[limit.origin]} ({limit.reason})"
         for limit in exceeded
     )
-    # Not the nearest, as that may be above a limit.
+    # Not the nearest, because that may be above a limit.
     most = sendable(highest - highest % step, step) if step else highest
     return LoadRange(min(sendable(lowest, step), most), most, origin, tuple(limits), remarks, step)

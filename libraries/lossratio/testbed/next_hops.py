@@ -1,4 +1,4 @@
-"""Next hops of test traffic: their MAC addresses, and the check that routers send no traffic out of the testbed."""
+"""Next hops of test traffic: their MAC addresses, and the check that routers keep traffic within the testbed."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence, Set as AbstractSet
@@ -21,7 +21,7 @@ from lossratio.traffic import (
 )
 
 _ELSEWHERE = 1.0
-"""Seconds in which a gateway that is silent must answer at another port."""
+"""Seconds within which a silent gateway must answer at another port."""
 _FORWARDING = 'for name; do cat "/proc/sys/net/$name" 2>/dev/null || echo 0; done'
 
 
@@ -34,7 +34,7 @@ class NextHops:
     answers: Mapping[str, str]
     """The MAC addresses that gateways gave, by port and gateway, for results."""
     sides: tuple[tuple[Side, Side], ...] | None
-    """The networks west and east of each path; None: nothing but parts of those for benchmarking."""
+    """The networks west and east of each path; None: only parts of the benchmarking networks."""
 
 
 def find_next_hops(
@@ -42,7 +42,7 @@ def find_next_hops(
 ) -> NextHops:
     """Checks where DUTs route traffic with the lab's addresses, and asks the gateways for their MAC addresses.
 
-    A gateway is asked where nothing else gives its address, in the profile's version of IP and with its tags.
+    A gateway is asked if nothing else gives its address, in the profile's IP version and with its tags.
     """
     links = set_up.links
     sides = topology.sides([link.path for link in links], profile.versions)
@@ -118,7 +118,7 @@ def check_routes(
 ) -> None:
     """Checks that DUTs whose kernel routes send test traffic with the lab's addresses along the path, and nowhere else.
 
-    Devices that cannot be reached, and those that do not forward in the kernel, are not looked at.
+    Devices that cannot be reached, or that do not forward in the kernel, are not checked.
     """
     for link, (west, east) in zip(links, sides, strict=True):
         for hop in link.path.hops:
@@ -175,7 +175,7 @@ def _check_route(
 
 
 def _route(name: str, answer: str) -> tuple[str, list[str]]:
-    """The network of a route, and the interfaces that it leads out of."""
+    """The network of a route, and its outgoing interfaces."""
     try:
         (route,) = json.loads(answer)
         ways = [str(hop["dev"]) for hop in route.get("nexthops", [route]) if "dev" in hop]
@@ -187,7 +187,7 @@ def _route(name: str, answer: str) -> tuple[str, list[str]]:
 
 
 def gateway_question(port: Port, direction: TrafficDirection, name: str) -> Question | None:
-    """The question for a port's gateway, in a direction's version of IP and with its tags; None: there is none."""
+    """The question for a port's gateway, in a direction's IP version and with its tags; None: there is none."""
     headers = direction.headers
     version = headers.ip.version
     gateway = next((hop for hop in port.interface.gateway if hop.version == version), None)
@@ -198,21 +198,21 @@ def gateway_question(port: Port, direction: TrafficDirection, name: str) -> Ques
 
 
 def _has_fixed_mac(link: LiveLink, port: Port) -> bool:
-    """Whether a MAC address follows from the nearest device alone: options of a black box can have it."""
+    """Whether a MAC address follows from the nearest device alone, such as from the options of a black box."""
     if port == link.path.west:
         return bool(link.duts[0].destination_macs("", "").from_west)
     return bool(link.duts[-1].destination_macs("", "").from_east)
 
 
 def answers_elsewhere(others: Sequence[str], right: AbstractSet[str]) -> str:
-    """What it means that a gateway is silent at its own port and answers at others, and the way out.
+    """What it means that a gateway is silent at its own port but answers at others, and the remedy.
 
     `right` are the ports whose own gateway answers there.
     """
     there = f"and answers on {' and '.join(others)}"
     if right.isdisjoint(others):
         return f"{there}: the cables, or the ports in the topology file, seem to be swapped. Swap one of them."
-    # Linux, for one, answers for all of its addresses on any interface.
+    # Linux, for example, answers for all its addresses on any interface.
     return (
         f"{there}, as the gateway of that port does: a device may answer for all of its addresses on any port. Look "
         "at the link that is silent, and at the device's interface there."

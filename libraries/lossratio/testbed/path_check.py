@@ -31,30 +31,30 @@ from lossratio.trials import LOOK_AT_DUT, DirectionCounters, IntegrityError, cha
 
 
 class DeadDutError(DutError):
-    """A DUT lets nothing through in at least one direction."""
+    """A DUT passes nothing in at least one direction."""
 
 
 class DeadLinkError(DeadPathError, LinkError):
-    """A link lets nothing through in at least one direction."""
+    """A link passes nothing in at least one direction."""
 
 
 @dataclass
 class CheckedTraffic:
-    """Traffic that a path is checked with, as a trial has it; its flows are spread where the first ones are lost."""
+    """Traffic that checks a path, as in a trial; if its first flows are lost, others from all over are tried."""
 
     agent: AgentClient
     configure: Callable[[Configuration], object]
     """Gets the generator ready for traffic."""
     configuration: Configuration
-    """The traffic of trials, which the generator is ready for."""
+    """The traffic of trials, for which the generator is ready."""
     translates: bool = False
-    """Whether a NAT is on the way, which must see the flows from the first one on."""
+    """Whether there is a NAT on the path, which must see the flows from the first one on."""
     rest: float = 0.0
     """Seconds without traffic that the DUTs need."""
     reset: Callable[[], None] = lambda: None
-    """Makes the DUTs as they are before a trial, before any of these frames."""
+    """Resets the DUTs to their state before a trial, before any of these frames."""
     is_spread: bool = False
-    """Whether the generator is ready for some flows from all over, and not for trials."""
+    """Whether the generator is ready for some flows from all over instead of for trials."""
 
     def spread(self) -> None:
         """Gets the generator ready for some flows from all over."""
@@ -68,11 +68,9 @@ def check_hops(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch)
     Raises:
         DeadDutError: If nothing gets through, and a DUT lost the frames.
         DeadLinkError: If nothing gets through, and links alone lost the frames.
-        DeadPathError: If nothing gets through, and nobody is known to be guilty.
-        IntegrityError: If frames came back, but not as they were sent; with the fields that
-            changed.
-        LossRatioError: If an interface or a link on the path is down: of the class for the guilty
-            side.
+        DeadPathError: If nothing gets through, and it is not known what is to blame.
+        IntegrityError: If frames came back, but not as they were sent; the message names the fields that changed.
+        LossRatioError: If an interface or a link on the path is down; its class is that of the side to blame.
     """
     agent = traffic.agent
     try:
@@ -114,14 +112,14 @@ def check_hops(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch)
 
 
 def _hint_at_swapped_links(links: Sequence[LiveLink]) -> str:
-    """What finds swapped links; the probe needs all ports of the tester on one node."""
+    """The command that finds swapped links; it needs all ports of the tester on one node."""
     if any(len(link.path.tg_names) > 1 for link in links):
         return ""
     return " Swapped links also look like this: 'lossratio check FILE --connect --probe' names their ports."
 
 
 def _size_that_passes(traffic: CheckedTraffic) -> str:
-    """Sends the smallest frames instead, and says so if some arrive in each direction; empty: they do not."""
+    """Sends the smallest frames instead, and says so if some arrive in each direction; empty: none arrive."""
     agent = traffic.agent
     directions = traffic.configuration.directions
     smallest = max(smallest_probe(direction) for direction in directions)
@@ -148,14 +146,14 @@ def _size_that_passes(traffic: CheckedTraffic) -> str:
 _SMALL_LOAD, _SMALL_SECONDS = 200.0, 0.5
 
 LOOKED_AT = 8
-"""Frames of a direction whose headers are looked at."""
+"""Number of frames of a direction whose headers are examined."""
 _LOOK_SECONDS, _MOST_LOOK_SECONDS = 0.3, 2.0
 
 
 def look_at_fields(checked: CheckedTraffic) -> dict[str, dict[str, FieldChange]]:
-    """The fields that single frames come back with other values of, by direction; a look that fails sees none.
+    """The fields that have other values when single frames come back, by direction; none if the examination fails.
 
-    They are compared as those of trials: `lossratio.traffic.agent.core.comparison`.
+    They are compared as in trials: `lossratio.traffic.agent.core.comparison`.
     """
     agent = checked.agent
     marker = Marker()
@@ -221,13 +219,13 @@ class _Loss:
     """The place where all frames of a direction are lost."""
 
     guilty: Literal["DUT", "wire"] | None
-    """Whether the place is a DUT, or between two nodes; None: no counter shows which."""
+    """Whether the place is a DUT or between two nodes; None: no counter shows which."""
     sentence: str
 
 
 @dataclass(frozen=True)
 class _BlackBox:
-    """A DUT that lossratio did not set up. Its node's kernel counts the frames of the interfaces that it has."""
+    """A DUT that lossratio did not set up. Its node's kernel counts the frames on its interfaces."""
 
     hop: Hop
     nodes: Watch
@@ -302,22 +300,22 @@ def _losses(
 
 @dataclass
 class _Trail:
-    """How far the frames of one direction are known to have got."""
+    """How far the frames of one direction are known to have come."""
 
     last: str
-    """The last place that has seen them."""
+    """The last place that has seen the frames."""
     sent: int
-    """Their number."""
+    """Number of these frames."""
     silent: list[str] = field(default_factory=list)
-    """Hops behind it that did not count them."""
+    """Hops beyond it that did not count them."""
 
     def seen_at(self, place: str) -> None:
-        """Most of the frames were counted at a place."""
+        """Notes that most of the frames were counted at a place."""
         self.last = place
         self.silent = []
 
     def lost_before(self, hop: _Counter, received: int) -> _Loss:
-        """So few frames arrive at a hop."""
+        """Notes that only this few frames arrive at a hop."""
         name = hop.hop.node_name
         if received:
             few = f"only {received:,} of {self.sent:,} frames arrive"
@@ -340,7 +338,7 @@ class _Trail:
     def lost_inside(
         self, hop: _Counter, counted: DutCounters, received: int, transmitted: int
     ) -> _Loss:
-        """So few of the frames that a hop receives leave it."""
+        """Notes that only this few of the frames that a hop receives leave it."""
         out = f"only {transmitted:,} of them" if transmitted else "none"
         places = ", ".join(
             f"{count:,} at {place}" for place, count in counted.dropped.items() if count
@@ -352,7 +350,7 @@ class _Trail:
         )
 
     def lost_before_end(self, end: str) -> _Loss:
-        """All hops that count have sent the frames on, and nothing arrives at the tester."""
+        """All counting hops have sent the frames on, and nothing arrives at the tester."""
         if self.silent:
             return self.lost_unseen(f"nothing arrives at {end}")
         return _Loss(

@@ -43,14 +43,14 @@ about 0.2 s, a hundredth of the time. The trials of these seconds are not used i
 measurement is killed."""
 
 VERIFY_OFTEN_SECONDS = 2.0
-"""The same in a run that was cut off before its trials were verified: else it would not get on where that happens again
-and again."""
+"""The same in a run that was cut off before its trials were verified; otherwise, a run that is cut off again and again
+would make no progress."""
 
 
 class Watch:
     """Compares fingerprints before and after each trial, and from time to time the DUTs' configuration.
 
-    `verify` raises DutError if a DUT is not as it was set up. While `resets_duts`, DUTs are reset as traffic flows.
+    `verify` raises DutError if a DUT is not as it was set up. With `resets_duts`, DUTs are reset while traffic flows.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Watch:
         self._verified_at = 0.0
         self._verify_seconds = VERIFY_SECONDS
         self.is_verified = True
-        """Whether the DUTs were found as they were set up after the last trial. That proves all trials before, too."""
+        """Whether the DUTs were found as they were set up after the last trial. That also proves all earlier trials."""
         self._tampered: DutError | None = None
 
     def begin(self) -> None:
@@ -86,7 +86,7 @@ class Watch:
         self._verify_seconds = VERIFY_OFTEN_SECONDS
 
     def go_on(self) -> tuple[Change, ...]:
-        """Goes on after a repair, from the present state; returns the changes with which nothing can go on."""
+        """Continues after a repair, from the present state; returns the changes that make this impossible."""
         self._last = self._reader.read()
         if self._first is None:
             return ()
@@ -96,8 +96,8 @@ class Watch:
     def changes(self) -> tuple[Change, ...]:
         """Changes since the last call (or since the measurement began), in the order of the table.
 
-        It is called after all traffic, which no earlier verification proves. Where DUTs are reset meanwhile, they need
-        not answer, and what a reset does is left out.
+        It is called after all traffic, which no earlier verification proves. If DUTs are reset meanwhile, they need not
+        answer, and the effects of a reset are left out.
 
         Raises:
             NodeError: If a node does not answer; DUTs that are being reset need not.
@@ -127,7 +127,7 @@ class Watch:
 
     @contextmanager
     def allowing_absence(self) -> Iterator[None]:
-        """Lets a DUT that the last reset left without a link, or that does not answer since then, be no error.
+        """Does not treat a DUT that lost its link in the last reset, or has not answered since, as an error.
 
         The trials of the reset, which show that it did not come back, stand.
         """
@@ -139,7 +139,7 @@ class Watch:
             _LOG.warning("The reset has left its mark: %s", error)
 
     def verify(self) -> None:
-        """Verifies the DUTs. A DUT that was found different stays so: nobody knows which trials saw it that way.
+        """Verifies the DUTs. A DUT once found different remains so: it is not known which trials saw it that way.
 
         Raises:
             DutError: If a DUT is not as it was set up, now or at an earlier call.
@@ -164,21 +164,21 @@ class Watch:
         """Verifies the DUTs if that would be due within this many seconds; returns whether it did."""
         if self.is_verified or self._clock() - self._verified_at + seconds < self._verify_seconds:
             return False
-        # A node that does not answer now is repaired when the next trial finds that.
+        # If a node does not answer now, it is repaired when the next trial notices that.
         with suppress(NodeError):
             self.verify()
         return self.is_verified
 
     def save_trials(self) -> None:
-        """Verifies the DUTs if possible. If they are as they were set up, all trials until now are proved."""
+        """Verifies the DUTs if possible. If they are as they were set up, all trials so far are proved."""
         if not self.is_verified:
             with suppress(LossRatioError):
                 self.verify()
 
     def explain(self, error: LossRatioError) -> tuple[LossRatioError, tuple[Change, ...]]:
-        """The error of the guilty side, which quotes this error, and the changes.
+        """The error of the side to blame, which quotes this error, and the changes.
 
-        It is the same error if the guilty side is not known, or if it already is the guilty side's error.
+        It is the same error if that side is not known, or if it already is that side's error.
         """
         if type(error) in ERRORS.values():
             return error, ()
@@ -188,7 +188,7 @@ class Watch:
             if not any(change.is_fatal for change in changes):
                 changes = (*faults_in(self.read(), self._way), *changes)
         except NodeError:
-            # DUTs that do not answer, and whose links are lost, too.
+            # DUTs that do not answer, and whose links are also lost.
             seen: tuple[Change, ...] = ()
             if self._last is not None:
                 seen = changes_between(self._last, self._reader.read_answering(), self._way)
@@ -203,11 +203,11 @@ class Watch:
 
     @contextmanager
     def blaming(self) -> Iterator[None]:
-        """Turns errors of the block into errors of the guilty side, if it is known.
+        """Turns errors of the block into errors of the side to blame, if it is known.
 
         Raises:
-            LossRatioError: If the block failed: of the class for the guilty side; the block's own
-                if that is not known.
+            LossRatioError: If the block failed: of the class for the side to blame, or the block's own error if that
+                side is not known.
         """
         try:
             yield
@@ -221,7 +221,7 @@ class Watch:
         """Checks that no interface or link on the path is down.
 
         Raises:
-            LossRatioError: If one is down: of the class for the guilty side.
+            LossRatioError: If one is down: of the class for the side to blame.
         """
         faults = faults_in(self.read(), self._way)
         if faults:
@@ -244,7 +244,7 @@ REPAIRABLE_KINDS = frozenset(
         "server_lost",
     }
 )
-"""Kinds of the agent's errors that another attempt may avoid."""
+"""Kinds of errors of the agent that another attempt may avoid."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -281,7 +281,7 @@ class _Attempts:
 class RepairingMeasurer:
     """Performs trials with another measurer, which is replaced after each repair of the infrastructure.
 
-    `check` raises an error if the testbed is not ours. Then no trial may begin, and no trial that ended is believed.
+    `check` raises an error if the testbed is not ours. No trial may then begin, and no finished trial is believed.
     """
 
     def __init__(
@@ -301,14 +301,14 @@ class RepairingMeasurer:
         self._repairs_left = self._repeats_left = recovery.most
 
     def measure(self, trial: TrialInput) -> TrialOutput:
-        """Performs one trial; an error if all repairs did not help, or the DUT is dead."""
+        """Performs one trial; raises an error if no repair helps, or the DUT is dead."""
         attempts = _Attempts()
         while True:
             self._check()
             try:
                 output = self._measurer.measure(trial)
-                # If another run has the testbed now, it may have sent frames during this trial, which must not get
-                # into the journal then.
+                # If another run now has the testbed, it may have sent frames during this trial, which must then not get
+                # into the journal.
                 self._check()
                 changes = unanswered(self._watch.changes(), output)
                 if any(change.is_fatal for change in changes):
@@ -371,7 +371,7 @@ class RepairingMeasurer:
         if isinstance(fault, DutError) or not repairs:
             raise fault
 
-        # The side that was guilty first stays guilty, even if a repair failed for another reason.
+        # The side that was to blame first remains to blame, even if a repair failed for another reason.
         cause = first if isinstance(first, TesterError | LinkError) else fault
         kind: type[TrafficError] = TrafficError
         if isinstance(cause, TesterError | LinkError):
@@ -395,7 +395,7 @@ def is_repairable(error: LossRatioError) -> bool:
 class WatchedSource:
     """A source of latency trials and of running traffic that raises an error if the testbed changes meanwhile.
 
-    Traffic whose losses are located in time goes on through resets of the DUTs: what these do is no error.
+    Traffic whose losses are located in time continues through resets of the DUTs, whose effects are no error.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Running traffic: it flows beside other keywords or code until it is stopped, and belongs to no trial."""
+"""Running traffic: it flows while other keywords or code run until it is stopped, and belongs to no trial."""
 
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
@@ -23,7 +23,7 @@ DEFAULT_LATE_WAIT = 0.5
 class RunningTraffic(AbstractContextManager["RunningTraffic"]):
     """Traffic of a constant load. Begin it with `start_traffic`, and stop it before the next measurement.
 
-    As a context manager it stops at the end of the block, also after an error::
+    As a context manager, it stops at the end of the block, also after an error::
 
         with start_traffic(testbed, profile, 10_000.0) as traffic:
             reconfigure()
@@ -61,7 +61,7 @@ class RunningTraffic(AbstractContextManager["RunningTraffic"]):
             self.close()
             return
         self._flows = False
-        # The testbed gets the error, and then ends its agent, and with it the traffic.
+        # The testbed gets the error, and then ends its agent and with it the traffic.
         self._opened.__exit__(*failure)
 
     def close(self) -> None:
@@ -74,10 +74,10 @@ class RunningTraffic(AbstractContextManager["RunningTraffic"]):
             self._end(0.0)
 
     def stop(self, late_wait: float = DEFAULT_LATE_WAIT) -> StoppedTraffic:
-        """Stops the traffic, waits for frames in flight, then for late ones, and returns the counters of both.
+        """Stops the traffic, waits for frames in flight and then for late ones, and returns the counters of both.
 
         Args:
-            late_wait: Seconds in which late frames are counted, after those in flight.
+            late_wait: Seconds in which late frames are counted, after the wait for frames in flight.
 
         Raises:
             NegativeLossError: If a direction received more frames than it sent.

@@ -1,4 +1,4 @@
-"""The set-up of DUTs on parallel paths, how they are put back, and how test reports describe the set-up."""
+"""The set-up of DUTs on parallel paths, how they are restored, and how test reports describe the set-up."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,7 +43,8 @@ def address_path(
     """Finds the destinations on each link, beginning at the ends of the path.
 
     A bridge does not change frames, so frames have the same destination before and behind it. A router changes it. The
-    first are of frames that leave the TG; then come those of frames that leave each DUT, on its west and its east side.
+    first destinations are for frames that leave the TG; then come those for frames that leave each DUT, on its west and
+    its east side.
     """
     eastward = [east_mac]
     for dut in reversed(duts):
@@ -67,7 +68,7 @@ def checked_duts(
     It changes nothing on the nodes, except that it undoes the changes of dead controllers. DUTs are from west to east.
 
     Raises:
-        DutError: If a DUT cannot be set up; with what to do.
+        DutError: If a DUT cannot be set up; the message says what to do.
         NotMeasuredHereError: If a node has too few CPUs for the options.
         NodeError: If a node cannot be reached.
     """
@@ -98,7 +99,7 @@ def checked_duts(
         for path in paths
     )
     for dut in itertools.chain(*duts[1:]):
-        # Programs would share cores, and so halve each other's throughput.
+        # Otherwise, programs would share cores and halve each other's throughput.
         if isinstance(dut, ProgramDut):
             raise DutError(
                 f"{dut.hop.node_name}: a {dut.kind} for each of {len(duts)} parallel links would forward on the "
@@ -127,7 +128,7 @@ def log_in_on_all(
 ) -> tuple[dict[str, NodeSession], tuple[Lease, ...]]:
     """Reserves the testbed on the TG's nodes, and logs in on all nodes of the path that can be reached.
 
-    No DUT is touched before the testbed is reserved: that would cost frames of another run that measures there.
+    No DUT is touched before the testbed is reserved, because that would cost another run's measurement frames.
     """
     sessions: dict[str, NodeSession] = {}
     leases: list[Lease] = []
@@ -154,7 +155,7 @@ def log_in_on_all(
 
 
 class _Unreachable:
-    """Stands for the log-in on a node that has none: a black box runs nothing there."""
+    """Stands for the log-in on a node that has none, because a black box runs nothing there."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -179,7 +180,7 @@ def _set_up(
 
 
 def last_wills(duts: Iterable[Dut[DutOptions]]) -> Iterator[LastWill]:
-    """The last wills, which put the DUTs back if this process dies."""
+    """The last wills, which restore the DUTs if this process dies."""
     return (
         dut.node.will
         for dut in duts
@@ -188,14 +189,14 @@ def last_wills(duts: Iterable[Dut[DutOptions]]) -> Iterator[LastWill]:
 
 
 def _put_back(dut: Dut[DutOptions], session: NodeSession) -> None:
-    """Puts a DUT back, also if the connection to it was lost, or if Ctrl-C is pressed a second time meanwhile."""
+    """Restores a DUT, even if the connection to it was lost, or if Ctrl-C is pressed a second time meanwhile."""
     with put_off_interruption():
         for will in last_wills((dut,)):
             will.execute_at_end()
         try:
             session.restore()
         except NodeError as error:
-            # A lost connection is no fault of the DUT.
+            # A lost connection is not the DUT's fault.
             raise NodeError(
                 f"{dut.hop.node_name} could not be restored to its earlier state: {error}"
             ) from error
@@ -208,7 +209,7 @@ UNKNOWN_SETTLE_TIME = 0.5
 
 @dataclass(frozen=True)
 class LiveLink:
-    """One of the parallel paths, its DUTs set up."""
+    """One of the parallel paths with its DUTs set up."""
 
     path: TrafficPath
     """The path of its traffic."""
@@ -240,7 +241,7 @@ def set_up_link(
     mac_addresses: tuple[str, str],
     undo: ExitStack,
 ) -> LiveLink:
-    """Sets up all DUTs of one path, if any, and the reflector where it ends at one; MAC addresses are of both ends."""
+    """Sets up all DUTs of one path, if any, and a reflector at its end, given the MAC addresses of both ends."""
     from_tg, neighbours_of_duts = address_path(duts, *mac_addresses)
     for dut, neighbours in zip(duts, neighbours_of_duts, strict=True):
         _set_up(dut, neighbours, sessions, undo)
@@ -285,8 +286,9 @@ class LiveSetUp:
     def loads_default_route(self, topology: Topology) -> bool:
         """Whether the TG's ports may carry default routes.
 
-        Only where traffic has the addresses of the lab, each of its ends has one of them, and no end is reached over
-        the network: a host's default route to the other end is its way through the device then, and cuts nobody off.
+        They may only if traffic has the lab's addresses, each end of the path is on one of the TG's two nodes, and no
+        end is reached over the network: a host's default route to the other end then leads through the device, and cuts
+        nobody off.
         """
         nodes = [topology.nodes[name] for name in self.tg_names]
         is_reached = any(node.host is not None for node in nodes)
@@ -299,7 +301,7 @@ class LiveSetUp:
 
     @property
     def managed(self) -> tuple[Dut[DutOptions], ...]:
-        """All that is to be put back: the DUTs that were set up, and reflectors."""
+        """Everything to restore: the DUTs that were set up, and reflectors."""
         return (*self.duts, *(link.reflector for link in self.links if link.reflector is not None))
 
     def program_files(self) -> dict[str, tuple[str, ...]]:
@@ -322,7 +324,7 @@ class LiveSetUp:
 
     @property
     def idle_time(self) -> float:
-        """Seconds that DUTs need at most to recover from a trial."""
+        """The most seconds that DUTs need to recover from a trial."""
         return max((dut.recovery_time for dut in self.duts), default=0.0)
 
     def port_pairs(
@@ -371,7 +373,7 @@ class LiveSetUp:
             growth=growth,
         )
 
-        # Record: all that a result says of its testbed.
+        # Record: everything that a result says about its testbed.
         return Conditions(
             testbed=describe_testbed(request.topology, str(request.file), paths),
             nodes=dict(self.facts),
@@ -408,7 +410,7 @@ class LiveSetUp:
 
 
 def threads_and_cores(duts: Sequence[Dut[DutOptions]]) -> tuple[str, ...]:
-    """Tags such as ``2t1c``, two worker threads on one physical core: one for each combination, of DUTs with cores."""
+    """Tags such as ``2t1c``, for two worker threads on one physical core, for each combination that DUTs have."""
     tags = (
         f"{len(dut.describe()['cores']['workers'])}t{dut.options.cores}c"
         for dut in duts

@@ -32,14 +32,14 @@ from lossratio.trials import START_TOLERANCE, Integrity, LatencyOutput, Step, Tr
 _FAULTS = "faults"
 _VERSION = "version"
 _LATENCY_RATE, _LATENCY_SHARE = 1000.0, 0.1
-"""Latency frames at most: per second in each direction, and as a share of a direction's frames."""
+"""The most latency frames: per second in each direction, and as a share of a direction's frames."""
 
 
 class SimulatedSource:
     """Latency trials and running traffic by a model; a `lossratio.testbed.testbed.TrafficSource`.
 
-    On a virtual clock, traffic flows while somebody waits with `wait`, and at no other time. The SUT's queue, which all
-    directions may share, serves the capacity in frames per second; None: it has no queue.
+    On a virtual clock, traffic only flows while a caller waits with `wait`. The SUT's queue, which all directions may
+    share, serves the capacity in frames per second; None: it has no queue.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class SimulatedSource:
         return self._measurer.now
 
     def wait(self, seconds: float) -> None:
-        """Advances the virtual clock; traffic that runs flows meanwhile."""
+        """Advances the virtual clock, while running traffic flows."""
         if self._running is None or not seconds:
             self._measurer.now += seconds
         else:
@@ -87,11 +87,11 @@ class SimulatedSource:
 
     @property
     def minds_resets(self) -> bool:
-        """Whether the model of the SUT has an outage after a reset; most forward through it."""
+        """Whether the model of the SUT has an outage after a reset; most models forward through it."""
         return self._measurer.minds_resets
 
     def reset(self) -> None:
-        """Resets the SUT now, as far as its model minds."""
+        """Resets the SUT now, if its model reacts to resets."""
         self._measurer.reset_sut()
 
     def start_traffic(self, load: float, watch: bool = False) -> None:
@@ -128,8 +128,8 @@ class SimulatedSource:
 class SimulatedTestbed(Testbed):
     """A testbed without devices and frames.
 
-    A kind of DUT with a known truth (such as a policer) has a model of its own, one for each direction. For all other
-    kinds, the topology file gives the model of the SUT, and the traffic of all directions goes through it together.
+    A kind of DUT with a known truth (such as a policer) has its own model, one for each direction. For all other kinds,
+    the topology file gives the model of the SUT, and the traffic of all directions goes through it together.
     """
 
     def __init__(self, request: TestbedRequest) -> None:
@@ -174,10 +174,10 @@ class SimulatedTestbed(Testbed):
         connects: bool = False,
         watches: bool = False,
     ) -> Iterator[Ready]:
-        """Gives a measurer on a virtual clock, which starts from the same state each time.
+        """Yields a measurer on a virtual clock, which always starts from the same state.
 
         Raises:
-            TrafficError: If the profile sends other loads in one direction than in another, or the testbed was closed.
+            TrafficError: If the profile sends different loads in its directions, or the testbed was closed.
         """
         if self._is_closed:
             raise TrafficError(
@@ -207,12 +207,12 @@ class SimulatedTestbed(Testbed):
         yield Ready(measurer, source, self._conditions(profile).with_ramp(ramp).with_rest(rest))
 
     def close(self) -> None:
-        """Ends its use. It measures nothing after that, as a real testbed."""
+        """Ends its use. Like a real testbed, it measures nothing after that."""
         self._is_closed = True
 
     @property
     def _capacity(self) -> float | None:
-        """Frames per second that the queue serves; None: no queue, as in a policer, or its limit is not known."""
+        """Frames per second that the queue serves; None: there is none, as in a policer, or its limit is not known."""
         if self._has_known_truth:
             return None
         truth = self._sut.truth(loss_ratio=0.0, duration=1.0, exceed_ratio=0.5)
@@ -259,7 +259,7 @@ class SimulatedTestbed(Testbed):
 
     @property
     def _version(self) -> str | None:
-        """Version of the device that the models in the topology file stand for."""
+        """Version of the device that the models in the topology file represent."""
         topology = self.request.topology
         models = (topology.nodes[name].sut or {} for name in topology.dut_names)
         return next((str(model[_VERSION]) for model in models if _VERSION in model), None)
@@ -276,6 +276,6 @@ class SimulatedTestbed(Testbed):
 
 
 def sut_of(model: dict[str, Any]) -> tuple[Sut, FrameFaults | None]:
-    """The model of the SUT that a topology file describes, and how it damages frames; None: it does not."""
+    """The model of the SUT that a topology file describes, and how it damages frames; None: it damages none."""
     rest = {name: value for name, value in model.items() if name not in (_FAULTS, _VERSION)}
     return sut_from(rest), faults_from(model[_FAULTS]) if _FAULTS in model else None

@@ -27,7 +27,7 @@ from lossratio.yaml_file import describe_problem
 
 TestbedT = TypeVar("TestbedT", bound="Testbed")
 _FINEST = 1000
-"""Shares of the load are multiples of a part that is not smaller than one in so many."""
+"""Shares of the load are multiples of a fraction whose denominator is at most this."""
 
 
 @dataclass(frozen=True)
@@ -85,20 +85,20 @@ DEFAULT_RECOVERY = Recovery()
 
 @dataclass(frozen=True)
 class TestbedRequest:
-    """The testbed to measure on, and the kind of its DUTs: what `open_testbed` was asked for, and the file."""
+    """The testbed to measure on, and the kind of its DUTs: the arguments of `open_testbed`, and the file."""
 
     __test__ = False
 
     topology: Topology
-    """The topology, as its file has it."""
+    """The topology, as in its file."""
     file: Path
     """The topology file."""
     dut: DutRequest | None = None
-    """The kind of DUT to set up, with its options; None: the DUTs are measured as somebody else set them up."""
+    """The kind of DUT to set up, with its options; None: the DUTs are measured as others set them up."""
     credentials: Credentials = NO_CREDENTIALS
     """Secrets of nodes that the topology file does not hold."""
     duts: int | None = None
-    """Number of DUTs on the path; None: as many as the topology has."""
+    """Number of DUTs on the path; None: all DUTs of the topology."""
     nic: str | None = None
     """Model of the cards on the path; None: any."""
     recovery: Recovery = DEFAULT_RECOVERY
@@ -112,12 +112,12 @@ class TestbedRequest:
 
         Raises:
             NotMeasuredHereError: If the testbed has no such paths, or too few.
-            TopologyError: If facts of the TG's ports lack, or what is asked for is misspelt.
+            TopologyError: If facts about the TG's ports are missing, or the request is misspelt.
         """
         try:
             paths = self.topology.paths(self.links, duts=self.duts, nic=self.nic)
         except TopologyError as error:
-            # A test that the testbed is too small for stays one.
+            # The error that a testbed is too small for a test is passed on.
             raise type(error)(describe_problem(self.file, ("nodes",), str(error))) from error
         ends = [port for path in paths for port in path.tg_ports]
         problems = list(self.topology.generator_problems(ends, len(paths)))
@@ -129,7 +129,7 @@ class TestbedRequest:
 
     @property
     def device(self) -> Device:
-        """The device of the series of results; without a kind, others set it up."""
+        """The device of the series of results; without a kind, one that others set up."""
         if self.dut is None:
             return Device(kind="")
         return self.dut.device
@@ -149,7 +149,7 @@ class TestbedRequest:
         return self.dut.options.growth
 
     def growth_of(self, profile: TrafficProfile) -> tuple[int, int]:
-        """Bytes by which a profile's frames are longer when they come back, also for other headers there."""
+        """Bytes by which a profile's frames are longer when they come back, including other headers there."""
         if self.paths[0].is_reflected:
             return self.growth
         (east, west), (east_headers, west_headers) = self.growth, profile.growth
@@ -171,18 +171,18 @@ class TrafficSource(Protocol):
         """
 
     def now(self) -> float:
-        """Seconds of the controller's clock that cannot be set; on a simulated testbed of the virtual clock."""
+        """Seconds of the controller's monotonic clock; on a simulated testbed, of the virtual clock."""
 
     def wait(self, seconds: float, /) -> None:
-        """Waits for this many seconds on that clock, while traffic that was started flows."""
+        """Waits for this many seconds on that clock, while started traffic flows."""
 
     def start_traffic(self, load: float, /, watch: bool = False) -> None:
         """Begins traffic of a constant load until `stop_traffic`.
 
         Args:
             load: Frames per second per interface.
-            watch: Whether losses are located in time: the answer of `stop_traffic` has timelines
-                then. Links of the DUT may go down meanwhile.
+            watch: Whether losses are located in time, so that the answer of `stop_traffic` has timelines. Links of the
+                DUT may go down meanwhile.
         """
 
     def stop_traffic(self, late_wait: float, /) -> StoppedTraffic:
@@ -204,18 +204,18 @@ class Ready:
     conditions: Conditions
     """The conditions of the trials, for test reports."""
     late_frames: LateFrames = field(default_factory=LateFrames)
-    """Where late frames are reported, with the traffic that they are of."""
+    """Where late frames are reported, with the traffic that they belong to."""
     wait_for_late_frames: Callable[[], None] = lambda: None
     """Waits for late frames of the last trial, and reports them."""
     is_verified: Callable[[], bool] = lambda: True
     """Returns whether the DUTs were found as they were set up after the last trial."""
     verify_within: Callable[[float], bool] = lambda _: False
-    """Looks at the DUTs if that would be due within this many seconds; returns whether it found them as set up."""
+    """Verifies the DUTs if that would be due within this many seconds; returns whether it found them as set up."""
     verify_often: Callable[[], None] = lambda: None
-    """Has the DUTs looked at more often, as the run was cut off before their trials were proved."""
+    """Has the DUTs verified more often, because the run was cut off before their trials were proved."""
 
     def with_late_frames(self, output: TrialOutput) -> TrialOutput:
-        """Waits for late frames of the latest traffic; returns its output, which is in no journal, with them."""
+        """Waits for late frames of the latest traffic; returns its output, which is in no journal, including them."""
         late: list[int] = []
         self.late_frames.keep(output.lost_frames or 0, late.append)
         self.wait_for_late_frames()
@@ -244,7 +244,7 @@ class Testbed(ABC):
         connects: bool = False,
         watches: bool = False,
     ) -> AbstractContextManager[Ready]:
-        """Makes the testbed ready for a traffic profile, checks that frames get through, and leaves no traffic.
+        """Makes the testbed ready for a traffic profile, checks that frames get through, and leaves no traffic running.
 
         Args:
             profile: The traffic.
@@ -259,7 +259,7 @@ class Testbed(ABC):
         """
 
     def rested_for(self) -> float:
-        """Minimum seconds since the DUTs had the traffic of a trial; checks of the path do not count."""
+        """Least number of seconds since the DUTs had the traffic of a trial; checks of the path do not count."""
         return math.inf
 
     def load_step(self, profile: TrafficProfile) -> float:
@@ -284,8 +284,8 @@ class Testbed(ABC):
     def watch_trials(self, see: Callable[[int, int], None] | None) -> None:
         """Shows running trials from the next measurement on, if the generator supports it. Trials do not change.
 
-        About twice a second, `see` gets the frames that the trial has sent and received so far, over all directions.
-        None ends this.
+        About twice a second, `see` is called with the frames that the trial has sent and received so far, over all
+        directions. None ends this.
         """
         self._see = see
 

@@ -20,7 +20,7 @@ def takes_cards(node: Node) -> bool:
 
 
 def card_problems(node: Node, ports: Sequence[Port], hardware: Hardware) -> Iterator[str]:
-    """Finds reasons why a generator cannot have its cards, each with the way out. Nothing is changed."""
+    """Finds reasons why a generator cannot have its cards, each with a remedy. Nothing is changed."""
     for port in ports:
         address = card_address(port)
         card = hardware.cards.get(address)
@@ -53,7 +53,7 @@ def taken_cards(session: NodeSession, node: Node, ports: Sequence[Port]) -> Iter
     undoes it.
 
     Raises:
-        TesterError: If a card or hugepages cannot be used; with what to do.
+        TesterError: If a card or hugepages cannot be used; the message says what to do.
     """
     hardware = read_hardware(session, [card_address(port) for port in ports])
     problems = list(card_problems(node, ports, hardware))
@@ -116,7 +116,7 @@ def _give_back(changes: Changes, session: NodeSession) -> None:
 
 
 def _driver(node: Node, port: Port, card: Card) -> str | None:
-    """The driver that a card must have: with ``uio_driver`` that one, except for cards that share with the kernel."""
+    """The driver that a card must have: ``uio_driver`` if there is one, except for cards shared with the kernel."""
     if card.driver in BIFURCATED or node.uio_driver is None:
         return card.driver
     return card_driver(port.interface.driver, node.uio_driver)
@@ -124,5 +124,5 @@ def _driver(node: Node, port: Port, card: Card) -> str | None:
 
 def card_address(port: Port) -> str:
     """PCI address of a port of the TG, as Linux writes it."""
-    # A port without one was refused when the file was checked.
+    # A port without an address was refused when the file was checked.
     return (port.interface.pci_address or "").lower()

@@ -1,6 +1,6 @@
 """Protects the undo of changes to a DUT: from Ctrl-C, and from the death of the controller that made the changes.
 
-Ctrl-C and SIGTERM wait until the end of work that must not stay half-done. After the death of a controller, the next
+Ctrl-C and SIGTERM wait until the end of work that must not be left half-done. After the death of a controller, the next
 one starts the undo. The node's shell runs the commands, because a DUT needs no Python.
 """
 
@@ -82,8 +82,8 @@ _MARK = "LOSSRATIO_WILL"
 _OWNER = "LOSSRATIO_WILL_OF"
 _START_SECONDS = 10.0
 _UNDO_SECONDS = 60
-"""Seconds that a node may take to undo what ended controllers have changed. Programs are stopped, and cards are given
-back, meanwhile."""
+"""Seconds that a node may take to undo the changes of ended controllers, which includes stopping programs and giving
+back cards."""
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 # The keeper holds the commands, the newest first. While its input is open, its controller is alive, and no other
@@ -266,7 +266,7 @@ def execute_last_wills(session: NodeSession) -> None:
     """Undoes the changes that ended controllers made to a DUT. Changes of living controllers stay.
 
     Raises:
-        NodeError: If the undo does not end: a set-up beside it would be undone in part.
+        NodeError: If the undo does not end, because a set-up at the same time would be partly undone.
     """
     command = ("sh", "-c", _EXECUTE, "execute", str(_UNDO_SECONDS))
     done = session.run(*command, timeout=2.0 * _UNDO_SECONDS).stdout.strip()

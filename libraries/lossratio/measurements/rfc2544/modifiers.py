@@ -1,4 +1,4 @@
-"""The modifiers of RFC 2544, sections 11 and 12: changes of the traffic, the DUT's filters, and commands meanwhile."""
+"""The modifiers of RFC 2544, sections 11 and 12: changes of traffic, the DUT's filters, and commands during tests."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ class GoalReport(Record):
 
     @property
     def bounds(self) -> tuple[Rate | None, Rate | None]:
-        """The relevant lower bound and the upper one, if there are any; a maximum load that is good is none."""
+        """The relevant lower and upper bound, if any; a maximum load that meets the goal is not an upper bound."""
         if self.result is None:
             return None, None
         lower, upper = self.result.relevant_lower_bound, self.result.relevant_upper_bound

@@ -60,7 +60,7 @@ class Sweep:
         return None
 
     def efficiency(self, row: SweepRow) -> float | None:
-        """Throughput per core over its value with the fewest cores; None: one of both is not known or not regular."""
+        """Throughput per core over its value with the fewest cores; None: one of them is not known or not regular."""
         if not (self.per_core and row.throughput and row.is_regular):
             return None
         return row.throughput.per_interface_fps / row.at / self.per_core

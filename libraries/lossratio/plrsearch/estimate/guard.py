@@ -1,8 +1,8 @@
 """The model-free statement beside the model's: what frames at and just below the reported load say by themselves.
 
-The critical load is mostly inferred from trials that lose far more than the target. Whether the loss ratio there is
-what the fitting functions make of it is seen only by sending frames there. The mean loss ratio does not decrease with
-the load: so trials at and above a load bound the ratio at that load from above, and trials below a load from below.
+The critical load is mostly inferred from trials that lose far more than the target. Only frames at that load show
+whether its loss ratio is what the fitting functions predict. The mean loss ratio does not decrease with the load: so
+trials at and above a load bound the ratio at that load from above, and trials below it bound the ratio from below.
 """
 
 from __future__ import annotations
@@ -26,39 +26,41 @@ from lossratio.units import (
 )
 
 NEAR = 0.05
-"""Share of the reported load by which the loads of the statement are below it, at most."""
+"""How far the loads of the statement may be below the reported load, as a share of it."""
 _TAIL = 0.025
-"""Probability beyond each bound: together they are a 95 % interval."""
+"""Probability beyond each bound; together, the bounds are a 95 % interval."""
 LEAST_TRIALS = 10
-"""Trials that verify a load or contradict it, at least. Bursts in one of three trials may be in none of fewer, whatever
-these sent, and two trials may have bursts of the same size."""
+"""Least number of trials that verify or contradict a load. Bursts that are in one of three trials may be missing in
+fewer trials, however many frames these sent, and two trials may have bursts of the same size."""
 LONG_TRIALS, _LONG_MOST = 2, 3.0
-"""Long trials that have to agree, and how many targets they may lose together: a rare loss may be in one of them."""
+"""Number of long trials that have to agree, and how many targets they may lose together: one may have a rare loss."""
 _FEW_TRIALS = 3
-"""Trials, at least, by which a load is stated that is not verified."""
+"""Least number of trials by which a load that is not verified is stated."""
 _CHANCE = 3.0
-"""Lost frames of a trial that say nothing."""
+"""Number of lost frames in a trial that means nothing."""
 _RESULTS = 25
-"""In this many results all lower bounds that contradict hold at once: they are rare, so most would be false."""
+"""In this share of results, all lower bounds that contradict hold at once: contradictions are rare, so most would
+otherwise be false."""
 _ROUNDING = 1e-9
 """Relative distance of equal loads."""
 _MOST_FRAMES = 1e18
-"""More frames than that verify nothing: the loss ratio so far is (nearly) the target, or above."""
+"""If more frames than this are needed, no number is stated: the loss ratio so far is (nearly) the target, or above
+it."""
 
 
 class Verdict(str, Enum):
     """What frames at and just below the reported load say about the target loss ratio."""
 
     VERIFIED = "verified"
-    """At a load at or just below the reported one frames lose at most the target (probability 97.5 %).
+    """At a load at or just below the reported one, at most the target is lost (probability 97.5 %).
 
-    They were sent in 10 independent trials or more. No number of frames shows losses rarer than the trials: see
-    `GuardStatement.largest_burst_frames`.
+    The frames were sent in at least 10 independent trials. No number of frames shows losses that are rarer than the
+    trials: see `GuardStatement.largest_burst_frames`.
     """
     EXTRAPOLATED = "extrapolated"
-    """The frames and trials there do not decide: the reported load rests on the functions."""
+    """The frames and trials there do not decide: the reported load depends on the fitting functions."""
     CONTRADICTED = "contradicted"
-    """Below the 95 % interval more than the target is lost (probability 99.9 %)."""
+    """Below the 95 % interval, more than the target is lost (probability 99.9 %)."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,10 @@ class LossBounds:
     """A loss ratio with its 95 % interval, from counts alone.
 
     Losses come in bursts. As in a quasi-binomial model, counts are divided by their burst size before Clopper and
-    Pearson's bounds are taken. Where few trials have bursts, the upper bound rests on the trials rather than on the
-    frames: it is at least the product of two bounds, of the share of trials with loss (Clopper and Pearson) and of what
-    they lose (exponentially distributed, so that the sum is gamma distributed). Bursts that are rarer than the trials
-    are not in the bounds.
+    Pearson's bounds are taken. If few trials have bursts, the upper bound depends on the trials rather than on the
+    frames: it is at least the product of two bounds, one for the share of trials with loss (Clopper and Pearson) and
+    one for what they lose (exponentially distributed, so that the sum is gamma distributed). The bounds do not cover
+    bursts that are rarer than the trials.
     """
 
     trials: int
@@ -87,7 +89,7 @@ class LossBounds:
     most: float
     """Its upper end."""
     known: float = 1.0
-    """Frames that are known to be lost together: these are not rare bursts."""
+    """Number of frames that are known to be lost together: these are not rare bursts."""
 
     @classmethod
     def of(
@@ -98,9 +100,9 @@ class LossBounds:
         Args:
             frames: Sent frames of each trial.
             lost: Lost frames of each trial.
-            looks: How many lower bounds are looked at: all of them hold at once (Bonferroni).
-            batch: Frames that are lost together, at least.
-            known: Whether that is known beforehand: then the scatter of the counts makes it larger only beyond chance.
+            looks: How many lower bounds are checked: all of them hold at once (Bonferroni).
+            batch: Least number of frames that are lost together.
+            known: Whether that is known beforehand: the scatter of the counts then only increases it beyond chance.
         """
         total = float(frames.sum())
         all_lost = float(lost.sum())
@@ -127,7 +129,7 @@ class LossBounds:
         )
 
     def largest_burst(self, target: float) -> float | None:
-        """The upper bound is at most the target if no more frames than that are lost at a time; None: it is not."""
+        """How many frames may be lost at once for the upper bound to be at most the target; None: it is above it."""
         if self.most > target:
             return None
         counts = self.trials, self.lossy, self.frames, self.lost
@@ -138,7 +140,7 @@ class LossBounds:
         )[0]
 
     def missing_frames(self, target: float) -> float | None:
-        """How many frames more, with loss as so far, would show that the loss ratio is below the target.
+        """How many more frames, with the loss so far, would show that the loss ratio is below the target.
 
         None: no number would, because the loss ratio so far is not below the target.
         """
@@ -157,7 +159,7 @@ class LossBounds:
 
 
 def _turning_point(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
-    """Numbers that differ by a thousandth: what does not hold for the first one holds for the second one."""
+    """Two numbers that differ by a thousandth: the condition fails for the first one, and holds for the second."""
     while high > low * 1.001:
         middle = float(np.sqrt(low * high))
         low, high = (low, middle) if holds(middle) else (middle, high)
@@ -189,9 +191,9 @@ class GuardStatement(Observed):
     """What frames at and just below the stated load say about the target loss ratio, without any model."""
 
     verdict: Verdict
-    """``verified``: by these frames, in 10 trials or more, the loss ratio at the load is at most the target (if the
-    critical load is at most the minimum load: more than the target). ``extrapolated``: they do not decide.
-    ``contradicted``: below the interval the loss ratio is above the target.
+    """``verified``: these frames, in at least 10 trials, show that the loss ratio at the load is at most the target (if
+    the critical load is at most the minimum load: more than the target). ``extrapolated``: they do not decide.
+    ``contradicted``: below the interval, the loss ratio is above the target.
     """
     load_per_interface_fps: float
     """The load that the verdict and the loss ratio are about: the lowest load of these trials."""
@@ -204,7 +206,7 @@ class GuardStatement(Observed):
     lost_frames: Frames
     """Frames that they lost."""
     burst_frames: float
-    """Frames that are lost together, by the scatter of the counts; it widens the bounds."""
+    """Frames that are lost together, estimated from the scatter of the counts; this widens the bounds."""
     least_loss_ratio: float
     """Lower end of the loss ratio's 95 % interval (Clopper-Pearson, for bursts)."""
     most_loss_ratio: float
@@ -212,21 +214,22 @@ class GuardStatement(Observed):
     extrapolation_factor: float
     """The upper end divided by the target loss ratio."""
     lossy_trials: int | None = None
-    """Trials in which frames were lost; null: by an earlier version."""
+    """Number of trials in which frames were lost; null: in results of earlier versions."""
     largest_burst_frames: float | None = None
-    """The load is verified unless more frames than that are lost at a time, in fewer trials than one of
-    ``unseen_burst_trials``; null: it is not verified, loss verifies it, or by an earlier version."""
+    """The load is verified unless more than this many frames are lost at once, in fewer trials than one of
+    ``unseen_burst_trials``; null: it is not verified, loss verifies it, or in results of earlier versions."""
     unseen_burst_trials: float | None = None
-    """Losses that come in fewer than one of this many trials may be in none of these, with a probability of 2.5 % or
-    more (Clopper and Pearson); null: there are no trials, or by an earlier version."""
+    """Losses that come in fewer than one of this many trials may be missing in these trials, with a probability of 2.5
+    % or more (Clopper and Pearson); null: there are no trials, or in results of earlier versions."""
     missing_frames: Frames | None = None
-    """Frames more, lost as these, that would verify the load; null: no number would, or none is needed."""
+    """How many more frames, with the same loss, would verify the load; null: no number would, or none is needed."""
     missing_trials: int | None = None
-    """Trials more that verifying takes, at least; null: by an earlier version."""
+    """Least number of further trials that would verify the load; null: in results of earlier versions."""
     missing_s: Seconds | None = None
-    """Seconds of traffic at the load that these frames take; null likewise."""
+    """Seconds of traffic at the load for these frames; null likewise."""
     protocol_s: Seconds | None = None
-    """Seconds of the long trials that agree with the verdict; null: there are none, or by an earlier version."""
+    """Seconds of the long trials that agree with the verdict; null: there are none, or in results of earlier
+    versions."""
 
     @classmethod
     def of(
@@ -247,7 +250,8 @@ class GuardStatement(Observed):
             missing = bounds.missing_frames(target)
             if missing is not None and bounds.trials:
                 missing = max(missing, missing_trials * bounds.frames / bounds.trials)
-            # Enough of both that do not verify it: they are at many loads, or other trials speak against it.
+            # Frames and trials are enough and still do not verify the load: they are at many loads, or other trials
+            # speak against it.
             missing = missing or None
 
         largest_burst = None
@@ -274,7 +278,7 @@ class GuardStatement(Observed):
         )
 
     def __str__(self) -> str:
-        """What the frames say, in one line: also which losses they leave open."""
+        """What the frames say, in one line, including the losses that they leave open."""
         if not self.trials:
             return f"{self.verdict.value}: no frames were sent there"
 
@@ -313,7 +317,7 @@ def target_in_words(
 ) -> str:
     """The target loss ratio, and the length of the trials in which it holds.
 
-    A bucket or a buffer lets more through in short trials than in long ones, so nothing is known of longer trials.
+    A bucket or a buffer passes more in short trials than in long ones, so nothing is known about longer trials.
 
     Args:
         target_loss_ratio: The target loss ratio.
@@ -339,13 +343,14 @@ def guard(
 ) -> GuardStatement:
     """The highest load that is verified without a model; if there is none, what is known about a reported load.
 
-    A load is verified by the trials at it, and not against those from 5 % below up to it: quiet trials at a load are
-    luck if lower ones are not quiet. Loads are asked from the highest on. As the loss ratio does not fall with the
-    load, only the first that is verified above the critical load would be wrong. If long trials at it
-    lose more than the target, what is verified is a lower load at which they do not.
+    A load is verified by the trials at it, unless the trials from 5 % below up to it disagree: quiet trials at a load
+    are luck if lower ones are not quiet. Loads are checked from the highest down. Because the loss ratio does not fall
+    with the load, only the first load that is verified above the critical load would be wrong. If long trials at it
+    lose more than the target, a lower load at which they do not is verified instead.
 
-    Where none is verified, quiet trials far below hide what is lost just below the reported load. So those below the
-    interval are asked from several loads upwards, see `_starts`: each of these groups can refute the reported load.
+    If no load is verified, quiet trials far below may hide what is lost just below the reported load. So the trials
+    below the interval are grouped from several loads upwards, see `_starts`: each of these groups can refute the
+    reported load.
 
     Args:
         counts: The trials of usual length.
@@ -353,8 +358,8 @@ def guard(
         reported: The load that the model reports, in frames per second.
         lowest: Lower end of its 95 % interval, in frames per second.
         long: Trials that are much longer.
-        batch: Frames that are lost at a time.
-        most: No load above is verified, because pauses lose more there.
+        batch: Number of frames that are lost at once.
+        most: No load above this one is verified, because pauses lose more there.
     """
     target = question.target_loss_ratio
     verified = _highest_verified(counts.at(counts.load <= most), target, batch)
@@ -376,7 +381,7 @@ def refuting(
     lowest: float,
     batch: float = 1.0,
 ) -> GuardStatement | None:
-    """That trials below the interval lose more than the target; None if they do not, beyond chance."""
+    """The statement that trials below the interval lose more than the target; None if they do not, beyond chance."""
     loads = _near(counts, reported)
     below = _starts(loads[loads <= lowest * (1.0 + _ROUNDING)])
     for start in below:
@@ -407,10 +412,10 @@ def _highest_verified(counts: TrialCounts, target: float, batch: float) -> float
 def supported(
     counts: TrialCounts, question: CriticalLoadQuestion, lowest: float, batch: float
 ) -> float:
-    """The load that is stated where none is verified: the highest that no trials speak against, in frames per second.
+    """The load to state if none is verified: the highest load that no trials speak against, in frames per second.
 
-    It is not above the lowest plausible critical load. The trials from it up to that load, or to 5 % more, lose no more
-    than the target together, nor do those from 5 % below up to it; one batch is no loss that speaks against it.
+    It is not above the lowest plausible critical load. The trials from it up to that load, or to 5 % more, together
+    lose no more than the target, nor do the trials from 5 % below up to it; one lost batch does not speak against it.
     """
     target = question.target_loss_ratio
     chance = batch if batch > 1.0 else 0.0
@@ -430,7 +435,7 @@ def supported(
 def _sustained(
     load: float, counts: TrialCounts, target: float, long: TrialCounts | None, batch: float
 ) -> GuardStatement:
-    """The statement about a verified load, or about the highest below it at which long trials do not contradict it."""
+    """The statement about a verified load, or about the highest load below it that long trials do not contradict."""
     bounds = _between(counts, load, load, batch=batch)
     stated = GuardStatement.of(Verdict.VERIFIED, target, (load, load), bounds)
     if long is None or not len(long):
@@ -455,7 +460,7 @@ def is_refuted(long: LossBounds, target: float, batch: float) -> bool:
 
 
 def _starts(loads: Array) -> list[float]:
-    """Loads from which trials are asked: all trials, half of them, a quarter ... but 10 or more, or somewhat more."""
+    """Loads from which trials are grouped: all trials, half of them, a quarter ..., but at least about 10."""
     starts: list[float] = []
     ordered = np.sort(loads)
     number = len(loads)

@@ -1,6 +1,6 @@
 """Whether the model fits the trials: if it does not, its estimate is not a measurement, however narrow its interval.
 
-The load that is verified without a model stands by itself.
+A load that is verified without a model does not depend on this.
 """
 
 from collections.abc import Iterator
@@ -23,38 +23,40 @@ _IMPROBABLE = 0.002
 _LARGEST_ERROR = 0.05
 """Largest error of an integral, in nats and in standard deviations."""
 _MATTERS = 6.0
-"""Nats of evidence below the better function's; a function that is farther below does not matter."""
+"""A function whose evidence is more than this many nats below the better function's does not matter."""
 
 
 @dataclass(frozen=True)
 class FitCheck(Observed):
-    """How well the model fits the trials; a value beyond its limit is among the reasons of a misfit."""
+    """How well the model fits the trials; each value beyond its limit is a reason for a misfit."""
 
     chi_squared_per_trial: float | None
-    """Chi-squared per trial around the likeliest Poisson curve; null: another likelihood than ``poisson`` or
+    """Chi-squared per trial around the likeliest Poisson curve; null: the likelihood is neither ``poisson`` nor
     ``geometric``, or too few trials lost frames."""
     function_distance_stdevs: float
-    """Distance of the functions' mean critical loads, in their standard deviations; 0 with one of them. Large in nearly
-    all healthy runs under the Poisson likelihood, so no reason by itself."""
+    """Distance between the functions' mean critical loads, in their standard deviations; 0 if there is only one
+    function. It is large in nearly all healthy runs under the Poisson likelihood, so it is no reason by itself."""
     drift_ratio: float | None
-    """Change of the capacity from the first to the last trial, as a share, by an earlier version; else null."""
+    """Change of the capacity from the first to the last trial, as a share, in results of earlier versions; otherwise
+    null."""
     drift_stdev_ratio: float | None
     """Standard deviation of the drift, likewise."""
     replicates_chi_squared: float | None = None
-    """Chi-squared per degree of freedom of trials at equal loads: about 1 where they differ no more than by chance;
-    null: no loads are equal, or an earlier version."""
+    """Chi-squared per degree of freedom of trials at equal loads: about 1 if they only differ by chance; null: no loads
+    are equal, or in results of earlier versions."""
     replicates_freedom: int | None = None
-    """Its degrees of freedom; null: by an earlier version."""
+    """Its degrees of freedom; null: in results of earlier versions."""
     described_below_fps: float | None = None
-    """The functions describe the trials below that load (of each transmitting interface) only, by an earlier version;
-    else null."""
+    """The load (of each transmitting interface) below which the functions describe the trials, in results of earlier
+    versions; otherwise null."""
     heavy_tails_ratio: float | None = None
-    """Probability that the capacity has heavier tails than a normal distribution, by an earlier version; else null."""
+    """Probability that the capacity has heavier tails than a normal distribution, in results of earlier versions;
+    otherwise null."""
     scatter: str | None = None
     """How counts differ at equal loads: by ``chance``, in ``batches``, by ``events`` in some trials, by a ``varying``
-    capacity, or ``unknown``; null: by an earlier version."""
+    capacity, or ``unknown``; null: in results of earlier versions."""
     batch_frames: float | None = None
-    """Frames that are lost at a time; null: by an earlier version."""
+    """Number of frames that are lost at once; null: in results of earlier versions."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ def loss_process(description: Description) -> Iterator[str]:
 
 
 def _chi_squared(description: Description) -> np.ndarray:
-    """Of each trial that is expected to lose a frame, around the likeliest Poisson curve."""
+    """Chi-squared of each trial that is expected to lose a frame, around the likeliest Poisson curve."""
     best, counts = description.best, description.counts
     if description.likelihood is LikelihoodName.GEOMETRIC:
         known = posteriors(counts, best.question, LikelihoodName.POISSON, for_selection=True)
@@ -144,7 +146,7 @@ def _chi_squared(description: Description) -> np.ndarray:
 
 
 def _reasons(description: Description, chi_squared: np.ndarray) -> Iterator[str]:
-    """Whether integrals are exact, and counts scatter as the model has it."""
+    """The reasons for a misfit: integrals that are not exact, or counts that scatter differently from the model."""
     for posterior in description.posteriors:
         if (
             posterior.error > _LARGEST_ERROR

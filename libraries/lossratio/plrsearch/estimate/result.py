@@ -25,19 +25,21 @@ from lossratio.trials import Frames, Observed, Seconds, TrialResult
 from lossratio.units import format_target
 
 _LIMIT_SHARE = 0.025
-"""With a larger probability beyond a limit the limit is part of the answer: the 95 % interval ends there."""
+"""If the probability beyond a limit is larger than this, the limit is part of the answer: the 95 % interval ends
+there."""
 
 _CLOCK = 10e-6
-"""Least share of the load by which an interval reaches to either side."""
+"""Least half-width of an interval, as a share of the load."""
 _ALMOST_SURE = 0.95
 """Probability with which a rare loss is among the trials that would show it."""
 _MOSTLY = 0.5
-"""Share of the trials at a load without losses, beyond which a loss there is a rare one."""
+"""If more than this share of the trials at a load have no loss, a loss there is a rare one."""
 TIME_FOR_RARE = 6.0
-"""Seconds of a search for each second between losses that it is to see: half of its time shows rare losses, and three
+"""Seconds of a search per second between the losses that it has to see: half of its time shows rare losses, and three
 of them have to be expected (see `CriticalLoadEstimate.rarest_s`)."""
 _QUIET, _CLEAN = 1000.0, 3.0
-"""Largest loss ratio of trials that show a rare loss, in targets; and the same where rare losses may be among them."""
+"""Largest loss ratio of trials that show a rare loss, in targets; and the same for trials that may contain rare
+losses."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class IntervalPoint(Observed):
     trials: Frames
     """Number of these trials."""
     elapsed_s: Seconds
-    """Time that these trials took in all."""
+    """Total time of these trials."""
     mean_per_interface_fps: float
     """Mean critical load."""
     least_95_per_interface_fps: float
@@ -58,11 +60,11 @@ class IntervalPoint(Observed):
     most_95_per_interface_fps: float
     """Upper end of its 95 % interval."""
     median_per_interface_fps: float | None = None
-    """Its median, which is stated; null: by an earlier version."""
+    """Its median, which is stated; null: in results of earlier versions."""
 
     @property
     def interval(self) -> tuple[float, float, float]:
-        """The stated load and both ends."""
+        """The stated load, and both ends of the interval."""
         stated = self.median_per_interface_fps or self.mean_per_interface_fps
         return stated, self.least_95_per_interface_fps, self.most_95_per_interface_fps
 
@@ -72,9 +74,9 @@ class CsitEstimate(Observed):
     """What FD.io CSIT's code reports for the same trials: its own fitting functions, Monte Carlo and averages."""
 
     trials: Frames
-    """Number of trials that it is made of: all but the last one."""
+    """Number of trials that it is based on: all but the last one."""
     mean_per_interface_fps: float
-    """Middle of exp(mean of the load's logarithm -/+ its standard deviation), both functions having half the weight."""
+    """Middle of exp(mean of the load's logarithm -/+ its standard deviation); both functions have half the weight."""
     stdev_per_interface_fps: float
     """Half the distance between these two loads."""
     stretch_mean_per_interface_fps: float
@@ -95,7 +97,7 @@ class CsitEstimate(Observed):
 
 @dataclass(frozen=True)
 class CriticalLoadEstimate:
-    """The result of PLRsearch. All loads in frames per second and per interface, as trial loads are."""
+    """The result of PLRsearch. All loads are in frames per second per interface, as trial loads are."""
 
     question: CriticalLoadQuestion
     """Target and limits."""
@@ -104,17 +106,17 @@ class CriticalLoadEstimate:
     weighting: Weighting
     """How `median`, `mean`, `stdev` and `interval` combine the functions."""
     counts: TrialCounts = field(repr=False)
-    """The trials it is made of, in the order in which they were measured."""
+    """The trials that it is based on, in the order in which they were measured."""
     description: Description = field(repr=False)
-    """How the trials are described: which of them, and how they differ at equal loads."""
+    """How the trials are described: which of them are used, and how they differ at equal loads."""
     stopped_by: StopReason | None = None
     """Why the search ended; None if it goes on, or if there was no search."""
     history: tuple[IntervalPoint, ...] = field(default=(), repr=False)
     """The estimates during the search, if there was one."""
     csit: CsitEstimate | None = None
-    """What FD.io CSIT's code reports, if its way of selection chose the loads."""
+    """What FD.io CSIT's code reports, if its selection chose the loads."""
     stopping_factor: float = 1.0
-    """How much wider `interval` is for the search having been able to end when it was narrow."""
+    """Factor by which `interval` is wider because the search could end when it was narrow."""
 
     @cached_property
     def functions(self) -> Mapping[str, Posterior | LocalFit]:
@@ -138,7 +140,7 @@ class CriticalLoadEstimate:
 
     @property
     def verified(self) -> float | None:
-        """The highest load that is verified, in frames per second: the first answer. None: no load is."""
+        """The highest load that is verified, in frames per second: the first answer. None: no load is verified."""
         is_below = self.guard.least_loss_ratio <= self.question.target_loss_ratio
         if self.guard.verdict is Verdict.VERIFIED and is_below:
             return self.guard.load_per_interface_fps
@@ -148,7 +150,7 @@ class CriticalLoadEstimate:
     def stated(self) -> float:
         """The load that is stated, in frames per second: the verified one, or else one that nothing speaks against.
 
-        With another likelihood than ``varying`` it is the median then.
+        With a likelihood other than ``varying``, it is the median instead of the latter.
         """
         if self.verified is not None:
             return self.verified
@@ -162,7 +164,7 @@ class CriticalLoadEstimate:
             return max((1.0 - NEAR) * most, self.question.min_load)
         lowest = min(lowest, known.in_long_run)
         quiet = supported(known.counts, self.question, lowest, known.batch)
-        # Pauses explain why lower loads lost frames, too.
+        # Pauses also explain why lower loads lost frames.
         return quiet if known.pauses is None else max(quiet, min(allowed.least, lowest))
 
     @cached_property
@@ -173,10 +175,10 @@ class CriticalLoadEstimate:
 
     @cached_property
     def rarest_s(self) -> float:
-        """Seconds between losses that are surely among the trials, if they come at random at the stated load.
+        """Seconds between random losses at the stated load that would almost certainly be in the trials.
 
-        A third of the seconds of traffic near that load in which they would be seen: none of three expected is seen
-        with a probability of 5 % (Hanley and Lippman-Hand 1983). Where some were seen, more of them were expected.
+        It is a third of the seconds of traffic near that load in which they would be seen: if three are expected, none
+        is seen with a probability of 5 % (Hanley and Lippman-Hand 1983). If some were seen, more of them were expected.
         """
         parts = (self.description.counts, self.description.long)
         watched = [self._watched(part) for part in parts if part is not None]
@@ -185,14 +187,14 @@ class CriticalLoadEstimate:
         return sum(seconds for seconds, _ in watched) / expected
 
     def _watched(self, counts: TrialCounts) -> tuple[float, int]:
-        """Seconds of the trials in which a rare loss would be seen, and in how many others one was."""
+        """Seconds of the trials in which a rare loss would be seen, and the number of trials in which one was."""
         sent = counts.load * counts.exposure
         scatter = self.description.replicates.scatter
         most = _CLEAN if scatter in (Scatter.UNKNOWN, Scatter.EVENTS) else _QUIET
         is_quiet = counts.lost <= most * self.question.target_loss_ratio * sent + _CLEAN
         is_near = counts.load >= (1.0 - NEAR) * self.stated
         if self.stated < (1.0 - NEAR / 2.0) * self.median:
-            # Higher loads were given up for their losses.
+            # Higher loads were given up because of their losses.
             is_near &= counts.load <= self.stated
         seconds = float(counts.duration[is_quiet & is_near].sum())
         if scatter is not Scatter.EVENTS:
@@ -207,7 +209,8 @@ class CriticalLoadEstimate:
     def misfit(self) -> Misfit:
         """Whether the model fits the trials, and if not, why.
 
-        Below the minimum load no model is needed: the trials there show the loss. Then nothing speaks against it.
+        If the critical load is below the minimum load, no model is needed, because the trials there show the loss.
+        Nothing then speaks against it.
         """
         misfit = check(self.description)
         if self.is_surely_at_most_min_load:
@@ -221,7 +224,7 @@ class CriticalLoadEstimate:
 
     @property
     def doubt(self) -> str | None:
-        """Why no load is verified, unless frames without loss are too few; None if there is nothing to doubt."""
+        """Why no load is verified, if the reason is not too few frames without loss; None if there is no doubt."""
         said = self.guard
         if said.verdict is Verdict.VERIFIED:
             return None
@@ -263,11 +266,11 @@ class CriticalLoadEstimate:
         return self.combined.stdev
 
     def interval(self, probability: float = 0.95) -> tuple[float, float]:
-        """Loads that enclose the critical load with this probability, tails being equal.
+        """Loads that enclose the critical load with this probability, with equal tails.
 
         Each end is farther out than in the model by one frame in the longest trial, but within the limits: a trial
-        cannot distinguish two loads at which it sends the same number of frames. `stopping_factor` widens it, too. With
-        the likelihood ``varying`` each end is at least 10 millionths off the median: no clock is better.
+        cannot distinguish two loads at which it sends the same number of frames. `stopping_factor` also widens it. With
+        the likelihood ``varying``, each end is at least 10 millionths from the median, because no clock is better.
         """
         low, high = self._interval(probability)
         if self.likelihood is LikelihoodName.VARYING:
@@ -277,7 +280,7 @@ class CriticalLoadEstimate:
 
     @cached_property
     def _interval(self) -> Callable[[float], tuple[float, float]]:
-        """The interval in the model, by probability; several statements ask for the same one."""
+        """The interval in the model, by probability; cached, because several statements need the same one."""
         return cache(self._interval_of_model)
 
     def _interval_of_model(self, probability: float) -> tuple[float, float]:
@@ -293,10 +296,10 @@ class CriticalLoadEstimate:
 
     @property
     def is_beyond_trials(self) -> bool:
-        """Whether the trials do not show the target: then the prior decides about the limits, not the SUT.
+        """Whether the trials do not show the target, so that the prior decides about the limits, not the SUT.
 
-        So it is where no frame was lost, or the critical load may be above the maximum load, unless frames near the
-        maximum load verify that the loss ratio is below the target there.
+        This is so if no frame was lost, or if the critical load may be above the maximum load, unless frames near the
+        maximum load verify that the loss ratio there is below the target.
         """
         unseen = self.combined.p_at_max > _LIMIT_SHARE or not self.counts.lost.any()
         return (
@@ -317,7 +320,7 @@ class CriticalLoadEstimate:
 
     @property
     def is_surely_at_most_min_load(self) -> bool:
-        """Whether the trials show without any model that more than the target is lost at the minimum load."""
+        """Whether the trials show, without any model, that more than the target is lost at the minimum load."""
         if (
             self.combined.p_at_min <= 1.0 - _LIMIT_SHARE
             or self.guard.verdict is not Verdict.VERIFIED
@@ -327,7 +330,7 @@ class CriticalLoadEstimate:
 
     @property
     def limits(self) -> str | None:
-        """A sentence about each limit that the critical load may be at or beyond; None if it is well between them."""
+        """A sentence about each limit that the critical load may have reached; None if it is well between them."""
         if self.is_beyond_trials:
             target = format_target(self.question.target_loss_ratio)
             return f"The target loss ratio {target} is beyond the trials: {self.guard}."

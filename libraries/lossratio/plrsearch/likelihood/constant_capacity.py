@@ -1,6 +1,6 @@
 """The two likelihoods of a constant capacity: a trial's mean loss depends on its load only.
 
-Trials with the same sufficient statistics are one group, and a likelihood is a sum over groups. With lambda the mean
+Trials with the same sufficient statistics are one group, and a likelihood is a sum over groups. With lambda, the mean
 count of losses of a group by the fitting function, the logarithms are
 
 - Poisson (draft 4.3.1): k log lambda - lambda - log k!, written as a deviance: the terms of a trial with 1e10 losses
@@ -27,21 +27,21 @@ class Score:
     slope: Array
     """Its derivative with respect to the mrr, per frame per second."""
     information: Array
-    """About the negative second derivative: slope / information is a good step towards the maximum."""
+    """Approximately the negative second derivative: slope / information is a good step towards the maximum."""
 
 
 class Likelihood(ABC):
     """The probability of the counts, given a fitting function and its parameters."""
 
     groups: TrialCounts
-    """The trials, added up where they share the likelihood's sufficient statistics; sorted."""
+    """The trials, sorted, with trials added up that share the likelihood's sufficient statistics."""
     trials: Array
     """How many trials each group has."""
     constant: float
     """To be added to `value` for the logarithm of the counts' probability."""
 
     def value(self, function: FittingFunction, mrr: Array, spread: Array) -> Array:
-        """Log likelihood but for the constant, shape (rows, points).
+        """Log likelihood without the constant, shape (rows, points).
 
         Args:
             function: The fitting function.
@@ -56,7 +56,7 @@ class Likelihood(ABC):
 
     @abstractmethod
     def _value(self, log_rate: Array) -> Array:
-        """`value` by the logarithms of mean loss rates."""
+        """`value` from the logarithms of mean loss rates."""
 
 
 class PoissonLikelihood(Likelihood):
@@ -83,8 +83,8 @@ class PoissonLikelihood(Likelihood):
     def score(self, function: FittingFunction, mrr: Array, spread: Array) -> Score:
         """See `Likelihood.score`.
 
-        With this information a Newton step is a step in the logarithm of all means together. Newton's own step would be
-        far too short or too long far from the maximum, where means differ from counts by orders of magnitude.
+        With this information, a Newton step is a step in the logarithm of all means together. Newton's own step would
+        be far too short or too long far from the maximum, where means differ from counts by orders of magnitude.
         """
         loss = function.log_loss(self.groups.load, mrr, spread)
         expected = np.exp(loss.log_rate + self._log_exposure)
@@ -130,7 +130,7 @@ class GeometricLikelihood(Likelihood):
 
 
 def poisson_deviance(difference: Array) -> Array:
-    """Computes exp(s) - 1 - s. Times a count k its error is about 1e-16 k s: nothing, as k s^2 is not large."""
+    """Computes exp(s) - 1 - s. Times a count k, its error is about 1e-16 k s: negligible, as k s^2 is not large."""
     return np.asarray(np.expm1(difference) - difference)
 
 
@@ -147,7 +147,7 @@ def _log_probability_at_group_means(counts: TrialCounts) -> float:
 
 
 def log_poisson_at_mean(lost: Array) -> Array:
-    """Log probability of a positive count whose mean it is, by Stirling's series where the terms would cancel."""
+    """Log probability of a positive count that equals its mean, by Stirling's series if the terms would cancel."""
     # Formula: Stirling's series.
     stirling = (
         -0.5 * np.log(2 * np.pi * lost)

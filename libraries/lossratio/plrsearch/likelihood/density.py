@@ -21,10 +21,10 @@ from lossratio.plrsearch.model import (
 )
 
 _FLOOR = 0.01
-"""Below this log m the density's factor 1 / log m is constant, to have no pole: mrrs under 1.01 frames per second."""
+"""Below this log m, the density's factor 1 / log m is constant, to avoid a pole: mrrs under 1.01 frames per second."""
 
 _POINTS_AT_ONCE = 1 << 13
-"""Points times terms that are evaluated at once, so that the arrays stay in the processor's cache."""
+"""How many points times terms are evaluated at once, so that the arrays stay in the processor's cache."""
 
 T = TypeVar("T")
 LikelihoodT = TypeVar("LikelihoodT", covariant=True)
@@ -94,7 +94,7 @@ class RowDensity:
         ) + self.model.prior.log_density(log_mrr)
 
     def score(self, log_mrr: Array, which: Indices | None = None) -> Score:
-        """`log_density`, its derivative with respect to log m, and about its negative second derivative."""
+        """`log_density`, its derivative with respect to log m, and approximately its negative second derivative."""
         pieces = self._in_pieces(self.model.likelihood.score, log_mrr, which)
         mrr = np.exp(log_mrr)
         value = np.concatenate([part.value for part in pieces])

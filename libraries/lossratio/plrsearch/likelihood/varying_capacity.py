@@ -2,15 +2,15 @@
 
 Trial i has its own capacity M = m + s z, z standard normal; its losses are Poisson around the fitting function with
 that capacity. A trial's probability is then an integral over M of two factors: the Poisson probability of its count,
-a bump around the capacity that explains the count, and the normal density around m. Where the bump is the wider
-factor, or its count is large, the integrand is nearly Gaussian around its maximum (Laplace's method). Where the bump is
-the narrower one and its count small, it is a skewed bump: Gauss quadrature with the bump as weight function.
-Both have an error of about 1 % of a trial's probability. Where the count is very large, the bump itself is a Gaussian:
-all such trials together are three sums for each row.
+a bump around the capacity that explains the count, and the normal density around m. If the bump is the wider factor, or
+its count is large, the integrand is nearly Gaussian around its maximum (Laplace's method). If the bump is narrower and
+its count is small, the integrand is a skewed bump: Gauss quadrature with the bump as weight function. Both have an
+error of about 1 % of a trial's probability. If the count is very large, the bump itself is a Gaussian: all such trials
+together are three sums for each row.
 
-The Gauss rules: the probability of k losses, as a function of the mean, is the density of a gamma distribution; so is,
-for k = 0, the density of the mean at which a SUT begins to lose frames. In the logarithm of the mean it is a bump,
-skewed to the left.
+The Gauss rules: the probability of k losses, as a function of the mean, is the density of a gamma distribution; for k =
+0, the same holds for the density of the mean at which a SUT begins to lose frames. In the logarithm of the mean, it is
+a bump, skewed to the left.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ _MANY = 2e4
 _NARROW = 0.9
 """Largest width of a narrow bump, in standard deviations of the capacity."""
 _MAX_COUNT = 16
-"""Largest count that has a rule of its own."""
+"""Largest count that has its own rule."""
 _ORDER = 8
 _NEAR = 0.3
-"""Largest distance, in standard deviations, at which the likeliest capacity is near enough for the expansion."""
+"""Largest distance, in standard deviations, at which the likeliest capacity is close enough for the expansion."""
 _ITERATIONS = 12
-"""Most steps towards the likeliest capacity; a cell that is still far from it then is improbable in any case."""
+"""The most steps towards the likeliest capacity; a cell that is still far from it after these is improbable anyway."""
 _NEAR_SPREAD = 0.05
-"""Width of the knee, as a share of the capacity, from which on the first guess of a bump's place is not good enough."""
+"""Width of the knee, as a share of the capacity, above which the first guess of a bump's place is not good enough."""
 _NEAR_STEPS = 4
 _TINY = 1e-300
 _LOG_ROOT_TAU = 0.5 * float(np.log(2.0 * np.pi))
 GRID = 0.15
-"""Step of the grid of log a on which bumps are computed; between its places they are interpolated."""
+"""Step of the grid of log a on which bumps are computed; between grid points, they are interpolated."""
 _CELLS_AT_ONCE = 1 << 13
-"""Bumps that are computed at once, so that the arrays stay in the processor's cache."""
+"""How many bumps are computed at once, so that the arrays stay in the processor's cache."""
 
 
 @dataclass(frozen=True)
 class Bumps:
-    """The probability of each trial over its own capacity is a bump; shape (points, trials), in frames per second."""
+    """The probability of each trial over its own capacity, a bump; shape (points, trials), in frames per second."""
 
     place: Array
     """The capacity that explains the count; for a count of 0, the one with a mean of 0.7."""
     width: Array
-    """About the bump's standard deviation; for a count of 0, the width of its step."""
+    """Approximate standard deviation of the bump; for a count of 0, the width of its step."""
 
 
 class VaryingCapacityLikelihood:
@@ -70,7 +70,7 @@ class VaryingCapacityLikelihood:
     """
 
     def __init__(self, counts: TrialCounts, share: float = 1.0) -> None:
-        """Groups the trials; each counts as this share of one: less than 1 if successive trials are alike."""
+        """Groups the trials; each counts as this share of a trial, less than 1 if successive trials are alike."""
         columns = np.stack([counts.lost, counts.load, counts.exposure])
         _, first, multiplicity = np.unique(columns, axis=1, return_index=True, return_counts=True)
         self.groups = counts.at(first)
@@ -87,7 +87,7 @@ class VaryingCapacityLikelihood:
         self._grids: dict[str, dict[float, tuple[Array, Array]]] = {}
 
     def bumps(self, function: FittingFunction, log_spread: Array) -> Bumps:
-        """The bumps at each log a: by cubics between places of a grid, which are computed once."""
+        """The bumps at each log a, by cubics between grid points, which are computed once."""
         known = self._grids.setdefault(function.name, {})
         at = np.round(log_spread / GRID, 9)
         first = np.floor(at)
@@ -134,7 +134,7 @@ class VaryingCapacityLikelihood:
         loss = function.log_loss(self.groups.load, place, spread)
         place = np.maximum(place - (loss.log_rate - self._log_own_rate) / loss.slope, spread)
         slope = np.broadcast_to(loss.slope, place.shape).copy()
-        # The guess is good where m is far above a.
+        # The guess is good if m is far above a.
         near = np.flatnonzero((spread > _NEAR_SPREAD * place).any(axis=1))
         for _ in range(_NEAR_STEPS if len(near) else 0):
             own, wide = place[near], spread[near]
@@ -144,7 +144,7 @@ class VaryingCapacityLikelihood:
         return place, -1.0 / (slope * np.sqrt(np.maximum(self.groups.lost, 1.0)))
 
     def log_probability(self, at: Curves, bumps: Bumps) -> Array:
-        """Log probability of the counts but for the constant, shape (points,); the curves' arrays are columns."""
+        """Log probability of the counts without the constant, shape (points,); the curves' arrays are columns."""
         narrow = bumps.width[:, : self._many] < _NARROW * at.deviation
         narrow[:, self._few :] = False
         parts = np.empty(narrow.shape)
@@ -159,7 +159,7 @@ class VaryingCapacityLikelihood:
             if len(rows):
                 parts[rows, trials + first] = compute(at, rows, trials + first)
 
-        # Those of trials with very many losses are Gaussians.
+        # The bumps of trials with very many losses are Gaussians.
         place, width = bumps.place[:, self._many :], bumps.width[:, self._many :]
         variance = width**2 + at.deviation**2
         gaussian = 0.5 * (np.log(width**2 / variance) - (place - at.mrr) ** 2 / variance)
@@ -243,7 +243,7 @@ def wright_omega(z: Array) -> Array:
 class _Cells(Columns):
     """Pairs of points and trials: arrays of shape (cells,), loads and capacities in frames per second.
 
-    `capacity` is about the one that is likeliest, given count and mean; it is between `low` and `high`.
+    `capacity` is approximately the likeliest one, given count and mean; it is between `low` and `high`.
     """
 
     load: Array
@@ -274,7 +274,7 @@ def _integrals(cells: _Cells, function: FittingFunction) -> Array:
 def _expanded(cells: _Cells, function: FittingFunction) -> tuple[Array, NDArray[np.bool_], Array]:
     """Logarithms of integrals by expansion around the cells' capacities, relative to a count which is the mean.
 
-    Also which capacities are too far from the likeliest ones for that, and the steps to about these.
+    Also which capacities are too far from the likeliest ones for this, and the steps towards the likeliest ones.
     """
     loss = function.log_loss(cells.load, cells.capacity, cells.spread)
     log_mean = loss.log_rate + cells.log_exposure
@@ -295,7 +295,7 @@ def _expanded(cells: _Cells, function: FittingFunction) -> tuple[Array, NDArray[
 
 
 def _moved(cells: _Cells, step: Array, *, bisect: bool) -> _Cells:
-    """The cells with capacities nearer to the likeliest ones: after the steps, if these stay in the bracket."""
+    """The cells with capacities closer to the likeliest ones: after the steps, if these stay within the bracket."""
     low = np.where(step > 0, cells.capacity, cells.low)
     high = np.where(step > 0, cells.high, cells.capacity)
     target = cells.capacity + step
@@ -309,7 +309,7 @@ def _rule(shape: int) -> tuple[Array, Array]:
         np.log(shape) - 45.0 / shape - 3.0, np.log(shape + 12.0 * np.sqrt(shape) + 30.0), 4001
     )
     root = np.exp(0.5 * (shape * x - np.exp(x) - shape * np.log(shape) + shape))
-    # Orthonormal polynomials, the first of which is a constant; multiplying by x is a matrix in terms of them.
+    # Orthonormal polynomials, the first of which is constant; in terms of them, multiplication by x is a matrix.
     polynomials, _ = np.linalg.qr(
         root[:, None] * legvander(np.linspace(-1.0, 1.0, len(x)), _ORDER - 1)
     )
@@ -321,7 +321,7 @@ def _rule(shape: int) -> tuple[Array, Array]:
 def _rules() -> tuple[Array, Array]:
     """For each count, logarithms of the mean at the nodes, and their weights, whose sum is 1; shapes (counts, nodes).
 
-    They are computed once they are needed: with OpenBLAS's threads that takes a third of all imports of lossratio.
+    They are computed on first use: with OpenBLAS's threads, that takes a third of the time of all imports of lossratio.
     """
     nodes, weights = zip(*(_rule(max(count, 1)) for count in range(_MAX_COUNT + 1)), strict=True)
     return np.stack(nodes), np.stack(weights)

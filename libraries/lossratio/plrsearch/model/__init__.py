@@ -1,4 +1,4 @@
-"""The model: what a trial counts, how much is lost at a load, and which load is critical.
+"""The model: the counts of a trial, how much is lost at a load, and which load is critical.
 
 - `functions`: the two fitting functions, mean loss as a function of the load;
 - `critical_loads`: the same, averaged over a capacity that varies from trial to trial, and the load at which the mean

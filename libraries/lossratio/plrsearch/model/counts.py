@@ -14,16 +14,17 @@ from lossratio.plrsearch.model.functions import Array
 from lossratio.trials import TrialResult, missing_frames
 
 MAX_UNSENT = 0.01
-"""The largest share of the intended frames that may not have been sent; beyond it a trial is set aside."""
+"""The largest share of the intended frames that may be unsent; beyond it, a trial is set aside."""
 
 MAX_STALL = 1e-3
-"""The largest share of a trial's duration that its generator may have been stalled; beyond it a trial is set aside."""
+"""The largest share of a trial's duration for which its generator may be stalled; beyond it, the trial is set aside."""
 
 USUAL_STALL = 2e-3
-"""Seconds: no trial is set aside for less. A machine with other work is late by 1.4 ms in most trials."""
+"""Seconds: no trial is set aside for a shorter stall. A machine with other work is late by 1.4 ms in most trials."""
 
 USUAL_BURST = 1
-"""Frames: nor for a stall in which no more of them are due, as that makes no burst. A policer may lose any burst."""
+"""Frames: nor for a stall in which no more frames than this are due, which makes no burst. A policer may lose any
+burst."""
 
 Row: TypeAlias = tuple[float, float, float, float, float]
 """A trial's entries of `TrialCounts`, in the order of its fields."""
@@ -37,7 +38,7 @@ class Columns:
     """Arrays of one length."""
 
     def at(self: ColumnsT, which: NDArray[np.int_] | NDArray[np.bool_]) -> ColumnsT:
-        """Some of the entries, by their indexes, or by whether they are among them."""
+        """Some of the entries, by their indexes or by a mask."""
         return replace(self, **{name: column[which] for name, column in vars(self).items()})
 
 
@@ -48,14 +49,14 @@ class TrialCounts(Columns):
     load: Array
     """Offered load, in frames per second."""
     exposure: Array
-    """Sent frames divided by the load, in seconds: times a mean loss rate, it is the mean count of losses. With several
-    sending interfaces it is that many times the duration, since loads are per interface."""
+    """Sent frames divided by the load, in seconds: multiplied by a mean loss rate, it is the mean count of losses. With
+    several sending interfaces, it is that many times the duration, because loads are per interface."""
     lost: Array
     """Lost frames."""
     time: Array
-    """Seconds from the first trial's beginning to the middle of the trial, trials that are set aside included."""
+    """Seconds from the first trial's beginning to the middle of the trial, including trials that are set aside."""
     duration: Array
-    """Seconds, however many interfaces sent."""
+    """Seconds of the trial, however many interfaces sent."""
 
     def __len__(self) -> int:
         return len(self.load)
@@ -73,11 +74,11 @@ def sent_too_few(result: TrialResult) -> bool:
 
 
 def why_set_aside(result: TrialResult) -> str | None:
-    """Why a trial is no evidence about the SUT: its generator did not offer the load. None if it did.
+    """Why a trial is no evidence about the SUT, because its generator did not offer the load. None if it did.
 
     The SUT's loss makes no difference to that. If the generator makes up for a stall with a burst, a SUT with memory,
-    such as a policer, passes less of it; if it does not, the SUT passes more after the stall. Either changes the loss
-    by up to the stall's share of the duration.
+    such as a policer, passes less of it; if it does not, the SUT passes more after the stall. Both change the loss by
+    up to the stall's share of the duration.
     """
     output = result.output
     if sent_too_few(result):
@@ -96,8 +97,8 @@ def why_set_aside(result: TrialResult) -> str | None:
 def count(result: TrialResult, begun: float) -> Row:
     """The entries of one trial that began at a time (seconds).
 
-    Frames that the generator could not send are no evidence about the SUT: they only shrink the exposure. Those that
-    came back and that the generator dropped are forwarded frames.
+    Frames that the generator could not send are no evidence about the SUT: they only shrink the exposure. Frames that
+    came back but that the generator dropped are forwarded frames.
 
     Raises:
         SearchError: If the trial has no counts of sent and lost frames (a loss ratio alone has no weight), or if they
@@ -153,9 +154,9 @@ def from_rows(rows: Sequence[Row]) -> TrialCounts:
 
 
 def merged(counts: TrialCounts, *keys: str) -> tuple[TrialCounts, Array]:
-    """The trials with equal keys added up, sorted by load, and how many trials each sum has; the load is a key.
+    """The trials with equal keys added up, sorted by load, and the number of trials in each sum; the load is a key.
 
-    The time of a sum is that of one of its trials.
+    The time of a sum is the time of one of its trials.
     """
     if not len(counts):
         return counts, np.zeros(0)

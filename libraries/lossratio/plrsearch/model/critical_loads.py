@@ -1,4 +1,4 @@
-"""Mean loss as a function of load where the capacity varies, and the load at which the mean loss ratio is the target.
+"""Mean loss as a function of load if the capacity varies, and the load at which the mean loss ratio is the target.
 
 If every trial has its own capacity m + s z, with z standard normal, then the mean loss of infinitely many trials is the
 fitting function's mean over z. The critical load is about that mean.
@@ -66,11 +66,11 @@ class Curves:
         return CurvePoint(*parts)
 
     def log_loss_rate(self, load: Array) -> Array:
-        """Logarithms of mean lost frames per second where the capacity is `mrr`."""
+        """Logarithms of mean lost frames per second if the capacity is `mrr`."""
         return self.function.log_loss_rate(load, self.mrr, self.spread)
 
     def explaining_mrr(self, load: Array, log_loss_rate: Array) -> Array:
-        """About the mrr at which each curve's mean loss rate at the load is the given one."""
+        """The approximate mrr at which each curve has the given mean loss rate at the load."""
         plain = self.function.explaining_mrr(load, log_loss_rate, self._widened)
         if self.function is ERF or not self.deviation.any():
             return plain
@@ -83,7 +83,7 @@ class Curves:
 
     @property
     def _widened(self) -> Array:
-        """Spreads; those of an erf function include the deviation: a Gaussian folded with a Gaussian is a Gaussian."""
+        """Spreads; for an erf function, with the deviation: a Gaussian convolved with a Gaussian is a Gaussian."""
         is_erf = self.function is ERF
         return np.hypot(self.spread, np.sqrt(2.0) * self.deviation) if is_erf else self.spread
 
@@ -94,7 +94,7 @@ def _plain(function: FittingFunction, load: Array, mrr: Array, spread: Array) ->
 
 
 def _narrow_stretch(load: Array, mrr: Array, spread: Array, deviation: Array) -> Array:
-    """Sums over capacities: the trapezoid rule, which is nearly exact where the curve is smooth on their scale."""
+    """Sums over capacities: the trapezoid rule, which is nearly exact if the curve is smooth on their scale."""
     capacity = np.maximum(mrr[:, None] + deviation[:, None] * _CAPACITIES, spread[:, None])
     point = _plain(STRETCH, load[:, None], capacity, spread[:, None])
     top = point.log_rate.max(axis=1)
@@ -152,7 +152,7 @@ def critical_load(
 ) -> Array:
     """The load in frames per second at which the mean loss ratio is the target, clamped to the limits.
 
-    The excess of log r - log b over log t increases with the load. With `targets`, each curve has its own.
+    The excess of log r - log b over log t increases with the load. With `targets`, each curve has its own target.
     """
     mrr = curves.mrr
     log_target = np.log(
@@ -166,7 +166,7 @@ def critical_load(
 
     start = mrr - curves.explaining_mrr(np.zeros(()), log_target + np.log(mrr))
     low = np.full(mrr.shape, question.min_load)
-    # A capacity that varies by a large share of itself loses more than the target at the smallest loads, too.
+    # A capacity that varies by a large share of itself also loses more than the target at the smallest loads.
     high = np.where(excess(low, np.arange(len(mrr)))[0] < 0.0, question.max_load, low)
     return root(excess, start, low, high, np.minimum(curves.spread, question.min_load))
 
@@ -174,7 +174,7 @@ def critical_load(
 def mrr_of_critical_load(
     curves: Curves, question: CriticalLoadQuestion, load: Array, ceiling: float
 ) -> Array:
-    """The mrr, between that of the curves and `ceiling`, with the given critical load, or the nearer end."""
+    """The mrr with the given critical load, between the mrr of the curves and `ceiling`, or the nearer end."""
     wanted = np.log(question.target_loss_ratio) + np.log(load)
 
     def lack(mrr: Array, which: Indices) -> tuple[Array, Array]:
@@ -194,8 +194,8 @@ def root(
 ) -> Array:
     """Roots of increasing functions, or the nearer end, by Newton's method within brackets.
 
-    A step beyond an end leads onto it first. Newton's method squares its error, so no step is needed after one of 1e-5
-    of the scale on which the function bends.
+    A step beyond an end first leads onto it. Newton's method squares its error, so no step is needed after a step of
+    1e-5 of the scale on which the function bends.
     """
     active = np.arange(len(start))
     x = np.clip(start, low, high)

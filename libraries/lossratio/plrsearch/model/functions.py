@@ -25,7 +25,7 @@ _TINY = 1e-300
 
 @dataclass(frozen=True)
 class LogLoss:
-    """A fitting function's logarithm and its slope at some points."""
+    """The logarithm of a fitting function and its slope at some points."""
 
     log_rate: Array
     """Natural logarithm of the mean loss rate in frames per second."""
@@ -66,7 +66,7 @@ class Stretch:
         return -_softplus_steepness(_softplus(exponent)) / (spread * np.expm1(-load / spread))
 
     def explaining_mrr(self, load: Array, log_loss_rate: Array, spread: Array) -> Array:
-        """About the mrr at which the mean loss rate at this load is the given one; exact where m is far above a."""
+        """The approximate mrr with the given mean loss rate at this load; exact if m is far above a."""
         log_units = log_loss_rate - np.log(spread)
         units = np.exp(np.minimum(log_units, 700.0))
         with np.errstate(divide="ignore", over="ignore"):
@@ -76,7 +76,7 @@ class Stretch:
     def curvature(self, load: Array, mrr: Array, spread: Array, loss: LogLoss) -> Array:
         """Second derivative of the logarithm of the mean loss rate (see `log_loss`) with respect to the mrr.
 
-        Never positive; exact where m is far above a.
+        Never positive; exact if m is far above a.
         """
         steepness = -spread * loss.slope
         return (
@@ -156,13 +156,13 @@ def _log_softplus(x: Array, softplus: Array) -> Array:
 
 
 def _softplus_steepness(softplus: Array) -> Array:
-    """Derivative of the logarithm of the softplus function, where that has this value."""
+    """Derivative of the logarithm of the softplus function at the point where it has this value."""
     positive = np.maximum(softplus, _TINY)
     return np.asarray(-np.expm1(-positive) / positive)
 
 
 def _erfc_of_negative(x: Array) -> Array:
-    """Computes erfc(-x) for positive x: 2 where x is large, as it is unless the spread is near the mrr."""
+    """Computes erfc(-x) for positive x: 2 if x is large, as it is unless the spread is near the mrr."""
     if x.min(initial=np.inf) < 6.0:
         return 2.0 - np.exp(-x * x) * scipy.special.erfcx(x)
     return np.full((), 2.0)
@@ -175,7 +175,7 @@ def _is_near(origin: Array, z: Array) -> bool:
 
 
 def _log_erfc(x: Array, scaled: Array | None = None) -> Array:
-    """Logarithm of erfc; `scaled` is erfcx of the absolute value, if it is known already."""
+    """Logarithm of erfc; `scaled` is erfcx of the absolute value, if it is already known."""
     scaled = scipy.special.erfcx(np.abs(x)) if scaled is None else scaled
     below = x < 0.0
     if not below.any():
@@ -233,6 +233,6 @@ def _log_erfc_integral(z: Array, origin: Array, width: Array, scaled: Array | No
 
 @cache
 def _table_of_g() -> tuple[Array, Array]:
-    """Values of z, and the negative logarithms of G there; made when they are needed, as scipy takes long to import."""
+    """Values of z, and the negative logarithms of G there; made on first use, because scipy takes long to import."""
     z = np.concatenate([np.linspace(-10.0, 8.0, 721), np.geomspace(8.1, 4e4, 2000)])
     return z, -_log_g(z)

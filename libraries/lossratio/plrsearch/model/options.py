@@ -10,9 +10,10 @@ class LikelihoodName(str, Enum):
     """How a trial's count of lost frames is distributed around the fitting function's mean."""
 
     VARYING = "varying"
-    """Poisson, around a capacity that varies normally from trial to trial; by how much is inferred."""
+    """Poisson, around a capacity that varies normally from trial to trial; its variation is inferred."""
     POISSON = "poisson"
-    """Poisson (draft 4.3.1): right and sharp for a SUT that never varies, much too narrow an interval for others."""
+    """Poisson (draft 4.3.1): right and sharp for a SUT that never varies; for other SUTs, the interval is far too
+    narrow."""
     GEOMETRIC = "geometric"
     """Geometric (FD.io CSIT's code): however many frames a trial loses, its mean is uncertain by about 100 %."""
 
@@ -21,16 +22,17 @@ class Weighting(str, Enum):
     """How the two fitting functions are combined."""
 
     EVIDENCE = "evidence"
-    """By the probability of the trials under each: the function that fits better prevails."""
+    """By the probability of the trials under each function: the function that fits better prevails."""
     EQUAL = "equal"
-    """Half each (draft 5.3): their difference stays in the estimate as a systematic error."""
+    """Half each (draft 5.3): their difference remains in the estimate as a systematic error."""
 
 
 class SelectionName(str, Enum):
     """How the loads of trials are chosen."""
 
     POSTERIOR = "posterior"
-    """Where a trial is expected to reduce the uncertainty most; some trials in overload, which show the capacity."""
+    """Where a trial is expected to reduce the uncertainty most; with some trials in overload, which show the
+    capacity."""
     CSIT = "csit"
     """The rule, the Monte Carlo and the fitting functions of FD.io CSIT's code."""
 
@@ -41,18 +43,18 @@ class StopReason(str, Enum):
     TIMEOUT = "timeout"
     """The time for trials is used up."""
     PRECISION = "precision"
-    """The 95 % interval is as narrow as was asked for."""
+    """The 95 % interval is as narrow as requested."""
     MIN_LOAD = "minimum load"
     """More than the target is lost at the minimum load: the critical load is below, and no trial can be lower."""
     MISFIT = "misfit"
-    """The model does not fit the trials, and the search was asked to end then."""
+    """The model does not fit the trials, and the search was asked to end in this case."""
 
 
 Choice = TypeVar("Choice", bound=Enum)
 
 
 def chosen(options: type[Choice], given: Choice | str, what: str) -> Choice:
-    """The option of a name.
+    """The option with a name.
 
     Raises:
         SearchError: If there is no such option.

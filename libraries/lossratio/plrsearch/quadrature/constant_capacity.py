@@ -35,7 +35,7 @@ from lossratio.plrsearch.quadrature.rows import (
 )
 
 EXACT, ROUGH = 1e-7, 0.1
-"""Largest errors of a panel, as a share of all mass and variance: for results, whose quantiles are to be accurate, too,
+"""Largest errors of a panel, as a share of all mass and variance: for results, whose quantiles must also be accurate,
 and for choosing loads."""
 
 _FIRST_ROWS = 28
@@ -44,7 +44,7 @@ _ENOUGH_ROWS = 7
 _DEEP_DROP = 90.0
 _ROUNDS = 200
 _INNER = 0.02
-"""Errors in log m must be smaller than those in log a by this factor: else they look like roughness in log a."""
+"""Errors in log m must be smaller than errors in log a by this factor, or they look like roughness in log a."""
 _QUANTILE_ERROR = 1e-7
 _PROBABILITIES = (0.005, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.995)
 
@@ -102,7 +102,7 @@ class _Quadrature:
         self.known, low, high = _outer_support(model)
         best = int(np.argmax(self.known.log_mass))
         steps = steps_of(RowDensity(model, self.known.log_spread[best : best + 1]), question)[0]
-        # If nearly all critical loads are at a limit, the few others are all of the variance.
+        # If nearly all critical loads are at a limit, the few others make up all of the variance.
         self._drop = DROP if steps[0] < self.known.mode[best] < steps[-1] else _DEEP_DROP
         self._bounds: list[tuple[float, float]] = []
         mode = float(self.known.log_spread[best])
@@ -112,7 +112,7 @@ class _Quadrature:
     def refine(self) -> bool:
         """Halves the rough panels in log m or, if there are none, in log a; returns whether there were any.
 
-        First for mass and moments, then for quantiles.
+        It first does so for mass and moments, then for quantiles.
         """
         if self._halve_panels(self._rough_panels()):
             return True
@@ -125,7 +125,7 @@ class _Quadrature:
         )
 
     def posterior(self) -> Posterior:
-        """What the panels so far make of it."""
+        """The posterior that the panels so far represent."""
         (masses, log_mass), panels = masses_of(self.panels), self.panels
         mrr = np.exp(node_positions(panels.low, panels.high).ravel())
         spread = np.repeat(np.exp(panels.log_spread), ORDER)
@@ -200,7 +200,7 @@ class _Quadrature:
         return Panels(row, log_spread, low, high, log_weight, log_density, load)
 
     def _rough_panels(self) -> NDArray[np.bool_]:
-        """Panels with errors that matter beside the largest row: such errors would make rows rough in log a."""
+        """Panels with errors that matter compared with the largest row: such errors would make rows rough in log a."""
         masses, _ = masses_of(self.panels)
         top = self.panels.log_density.max(axis=1, keepdims=True)
         density = np.exp(self.panels.log_density - top)
@@ -255,7 +255,7 @@ def _shares_of_variance(values: Array, masses: Array) -> Array:
 def cut_rows(
     density: RowDensity, known: Modes, question: CriticalLoadQuestion, drop: float
 ) -> Array:
-    """Log m at which to cut rows, shape (rows, cuts); sorted, and several may be at one place.
+    """Log m at which to cut rows, shape (rows, cuts); sorted, and possibly with duplicates.
 
     Rows are cut at their modes, where the critical load meets its limits, and at the loads of trials.
     """
@@ -266,7 +266,7 @@ def cut_rows(
 
 
 def _knees(density: RowDensity) -> Array:
-    """Log m around which single trials may make the density steep, if trials are so few that it is broad elsewhere."""
+    """Log m around which single trials may make the density steep, if there are so few that it is broad elsewhere."""
     groups = density.model.likelihood.groups
     loads = groups.load if len(groups) <= FEW_LOADS else groups.load[groups.lost == 0][-1:]
     reach = 20.0 * np.exp(density.log_spread)[:, None]

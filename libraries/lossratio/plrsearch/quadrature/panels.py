@@ -19,13 +19,13 @@ ORDER = 20
 
 _LEGENDRE = Legendre.basis(ORDER - 1)
 NODES: Array = np.concatenate([[-1.0], np.sort(_LEGENDRE.deriv().roots().real), [1.0]])
-"""Those of Gauss-Lobatto quadrature: both ends are nodes, so that a step at an end is not missed."""
+"""The nodes of Gauss-Lobatto quadrature: both ends are nodes, so that a step at an end is not missed."""
 WEIGHTS: Array = 2.0 / (ORDER * (ORDER - 1) * _LEGENDRE(NODES) ** 2)
 _TO_LEGENDRE = np.linalg.inv(legvander(NODES, ORDER - 1))
 
 
 def roughness(values: Array) -> Array:
-    """About the relative error of the integral over each panel, from the values at its nodes (last axis).
+    """The approximate relative error of the integral over each panel, from the values at its nodes (last axis).
 
     Legendre coefficients show how fast the series converges. Quadrature is exact to twice the degree of the
     polynomial, so its error is about the last coefficient, extrapolated to twice the degree at the same rate.
@@ -35,7 +35,7 @@ def roughness(values: Array) -> Array:
 
 
 def interpolation_roughness(values: Array) -> Array:
-    """About the relative error of integrals that end within the panel: they are exact to the polynomial's degree."""
+    """The approximate relative error of integrals that end within the panel, exact to the polynomial's degree."""
     last, _, largest = _coefficient_sizes(values)
     return np.asarray(last / largest / ORDER)
 
@@ -48,7 +48,7 @@ def _coefficient_sizes(values: Array) -> tuple[Array, Array, Array]:
 
 
 def partial_integrals(values: Array, until: Array) -> tuple[Array, Array]:
-    """Integrals of the polynomials through the nodes' values from -1 to `until`, and their values there; by panels."""
+    """Integrals from -1 to `until` of the polynomials through the nodes' values, and their values there, by panels."""
     series = values @ _TO_LEGENDRE.T
     legendre = legvander(until, ORDER)
     primitive = (legendre[:, 2:] - legendre[:, :-2]) / (2.0 * np.arange(1, ORDER) + 1.0)
@@ -75,7 +75,7 @@ def crossings(values: Array, level: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Panels(Columns):
-    """The panels of a posterior. Arrays are of shape (panels,), or (panels, ORDER) for what differs between nodes."""
+    """The panels of a posterior. Arrays have the shape (panels,), or (panels, ORDER) if values differ between nodes."""
 
     row: NDArray[np.intp]
     """Index of each panel's row: panels of one row share all parameters but the mrr."""
@@ -115,7 +115,7 @@ def node_positions(low: Array, high: Array) -> Array:
 
 
 def masses_of(panels: Panels) -> tuple[Array, float]:
-    """Normalized masses of the nodes, and the logarithm of their sum before."""
+    """Normalized masses of the nodes, and the logarithm of their sum before normalization."""
     log_masses = panels.log_masses()
     top = float(log_masses.max())
     masses = np.exp(log_masses - top)

@@ -18,7 +18,7 @@ from lossratio.plrsearch.quadrature.panels import (
 )
 
 _EXACT = 1e-5
-"""The least scale of steps towards a quantile, as a share of it; see `root`."""
+"""The smallest scale of steps towards a quantile, as a share of it; see `root`."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class Distribution:
     mass: Array
     """Masses; their sum is 1."""
     order: int
-    """This many points after each other are a panel, within which all is a polynomial; 1: they are but points."""
+    """This many successive points form a panel, within which everything is a polynomial; 1: they are only points."""
 
     @classmethod
     def mixed(cls, parts: Sequence[Distribution], weights: Sequence[float]) -> Distribution:
-        """Distributions of the same order together, with these weights."""
+        """The mixture of distributions of the same order, with these weights."""
         masses = [weight * part.mass for weight, part in zip(weights, parts, strict=True)]
         loads = [part.critical_load for part in parts]
         return Distribution(
@@ -55,7 +55,7 @@ class Distribution:
 
     @cached_property
     def p_at_min(self) -> float:
-        """Probability that the critical load is the minimum load or less; panels end where it becomes that."""
+        """Probability that the critical load is the minimum load or less; panels end where it reaches that load."""
         return float(self._masses[self._middles <= self.question.min_load].sum())
 
     @cached_property
@@ -80,7 +80,7 @@ class Distribution:
     def shares_and_density(self, load: Array) -> tuple[Array, Array]:
         """Mass of each panel below each load, shape (loads, panels), and the density at each load.
 
-        Within a panel the critical load increases with m, and is as smooth as the density.
+        Within a panel, the critical load increases with m, and is as smooth as the density.
         """
         loads = self.critical_load.reshape(-1, self.order)
         column = load[:, None]
@@ -138,7 +138,7 @@ class Distribution:
         return float(self.quantiles([probability])[0])
 
     def interval(self, probability: float = 0.95) -> tuple[float, float]:
-        """Loads in frames per second that enclose the critical load with this probability, tails being equal."""
+        """Loads in frames per second that enclose the critical load with this probability, with equal tails."""
         low, high = self.quantiles([0.5 - 0.5 * probability, 0.5 + 0.5 * probability]).tolist()
         return low, high
 
@@ -154,7 +154,7 @@ class Posterior(Distribution):
     log_evidence: float
     """Logarithm of the probability of all counts, averaged over the prior."""
     error: float = 0.0
-    """About the error of the integral: of its logarithm, and of the mean in standard deviations."""
+    """The approximate error of the integral: of its logarithm, and of the mean in standard deviations."""
 
     @property
     def mode(self) -> Curves:
@@ -167,7 +167,7 @@ class Posterior(Distribution):
         return self.curves.function.name
 
     def loss_ratio(self, loads: Sequence[float]) -> Array:
-        """The likeliest curve: the mean loss ratio that it has at these loads, in frames per second."""
+        """The mean loss ratio of the likeliest curve at these loads, in frames per second."""
         load = np.asarray(loads, dtype=float)
         point = self.curves.at(np.full(len(load), self.likeliest)).loss(load)
         return np.asarray(np.minimum(np.exp(point.log_rate - np.log(load)), 1.0))

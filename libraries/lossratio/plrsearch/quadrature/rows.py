@@ -1,4 +1,4 @@
-"""Rows of a posterior: densities over log m with all other parameters fixed. Where are their maxima and their ends?
+"""Rows of a posterior: densities over log m with all other parameters fixed, with their maxima and ends.
 
 The posterior is a thin ridge in (log a, log m), so each row has its own mode and its own support. Newton's method finds
 them, within brackets.
@@ -16,10 +16,10 @@ from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, mrr_o
 DROP = 28.0
 """Nats below a row's maximum at which its support ends; 1e-14 of the mass lies beyond."""
 FEW_LOADS = 8
-"""With so few distinct loads, single trials may give the density a shape far from a Gaussian."""
+"""With this few distinct loads, single trials may give the density a shape far from a Gaussian."""
 _ITERATIONS = 80
 _GAIN = 0.1
-"""Nats by which a row's maximum may be missed."""
+"""Nats by which the maximum of a row may be missed."""
 _HOPELESS = 100.0
 """Nats below the highest row; a lower row has no mass, and its maximum need not be exact."""
 
@@ -48,7 +48,7 @@ class Modes:
 
 
 def find_modes(density: RowDensity, starts: Array) -> Modes:
-    """Finds each row's maximum and about its integral: with many trials, that of the Gaussian of the same curvature."""
+    """Finds each row's maximum and rough integral: with many trials, that of the Gaussian of the same curvature."""
     if len(density.model.likelihood.groups) <= FEW_LOADS:
         mode, peak, low, high = supports(density, starts)
         return Modes(
@@ -71,7 +71,7 @@ def supports(
 
 
 def _domain(density: RowDensity, starts: Array, drop: float) -> tuple[Array, Array]:
-    """The largest log m of each row, and the starts in order and below it."""
+    """The largest log m of each row, and the starts below it, in order."""
     ceiling = np.maximum(
         density.model.prior.highest_log_mrr(drop + 5.0), density.log_spread + drop + 5.0
     )
@@ -118,8 +118,8 @@ def _maximum(
 ) -> tuple[Array, Array, Array]:
     """Climbs from each row's best candidate: position, height and information of the maximum.
 
-    A density that is concave between x and the bracket's end gains at most slope times distance there. When that is
-    little, x is near enough to the maximum. Rows that cannot come within `depth` nats of the highest row are left out.
+    A density that is concave between x and the bracket's end gains at most slope times distance there. If that is
+    little, x is close enough to the maximum. Rows that cannot come within `depth` nats of the highest row are left out.
     """
     rows = np.arange(len(starts))
     scores = density.score(starts)

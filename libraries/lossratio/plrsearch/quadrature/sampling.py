@@ -1,10 +1,10 @@
-"""The posterior of one fitting function where the capacity varies: a sum over points that follow its ridge.
+"""The posterior of one fitting function if the capacity varies: a sum over points that follow its ridge.
 
-The posterior over (log m, log a, log s) is a bent ridge, and may be a thousand times narrower where s is small. By
-Laplace's method for each trial (`rough_rows`) it is known about where the ridge is, and how wide: points
-that fill the unit cube evenly are moved to it, by the quantiles of log s, of log a at that log s, and of log m at both.
-Each point's weight is the exact density over that of the points (importance sampling). There is no chance in it: the
-same trials make the same answer.
+The posterior over (log m, log a, log s) is a bent ridge, and may be a thousand times narrower where s is small.
+Laplace's method for each trial (`rough_rows`) shows approximately where the ridge is, and how wide it is: points that
+fill the unit cube evenly are moved to it, by the quantiles of log s, of log a at that log s, and of log m at both. Each
+point's weight is the exact density over that of the points (importance sampling). No randomness is involved: the same
+trials give the same answer.
 """
 
 from __future__ import annotations
@@ -36,20 +36,22 @@ from lossratio.plrsearch.model import (
 from lossratio.plrsearch.quadrature.posterior import Posterior
 
 _SLICES, _SPREADS = 11, 17
-"""Values of log s, and of log a at each of them, at which the ridge is looked for at a time."""
+"""How many values of log s, and of log a at each of them, are used in one round of looking for the ridge."""
 _FEW, _SLICES_OF_FEW = 6, 25
-"""Trials that are few, and values of log s with these: the ridge's width may change a thousandfold along it."""
+"""Up to how many trials count as few, and the values of log s in that case: the ridge's width may change a
+thousandfold."""
 _MANY, _MOST_OF_FEW = 60, 6.0
 """With fewer trials there are more points, in inverse proportion, but at most this many times as many."""
 _ZOOMS = 6
 _DEPTH, _TOP = 14.0, 4.0
-"""Nats below a maximum where the ridge ends, and where its highest part does."""
+"""Nats below a maximum where the ridge ends, and where its highest part ends."""
 _FINE = 0.35
-"""Share of such values that are on the ridge, if they are near enough to each other."""
+"""Share of these values that are on the ridge, if they are close enough to each other."""
 _DEEP = 60.0
-"""Nats below a maximum where no points are: the highest part may be missed by less."""
+"""Nats below a maximum where there are no points; the highest part may be missed by less."""
 _POWERS = ((0.75, 1.0), (0.15, 0.25), (0.1, 0.0))
-"""Shares of points that follow the ridge, a flatter one, and none: then no shoulder of the posterior is missed."""
+"""Shares of points that follow the ridge, a flatter ridge, and no ridge, so that no shoulder of the posterior is
+missed."""
 _ANYWHERE, _REACH = 0.1, 2.0
 """Share of points whose log m is anywhere above log a, and its mean distance: about that of the prior."""
 _TABLE = np.linspace(0.0, 1.0, 129)
@@ -63,21 +65,21 @@ _CELLS_AT_ONCE = 1 << 14
 _NO_MASS = 25.0
 """Nats below the heaviest point; a lighter one has no mass."""
 _IMPROBABLE = 40.0
-"""Nats by which a model is less probable than the best, about, with which its posterior need not be exact."""
+"""About how many nats less probable than the best a model must be for its posterior not to be exact."""
 _FEW_LOST = 1000.0
 """A trial that lost more has a probability over its capacity that is nearly a Gaussian."""
 _FIRM = 0.25
-"""Least share of the Gaussians' stiffness with which a row's maximum is looked for: no step is far too long."""
+"""Least share of the Gaussians' stiffness in the search for a row's maximum, so that no step is far too long."""
 _SHARP = 0.05
 """Square of a step's width in deviations of the capacity; a narrower one is as good as sharp."""
 _FAR = 30.0
-"""Deviations above a step; its hazard is 0 farther above."""
+"""Deviations above a step beyond which its hazard is 0."""
 _HOPELESS = 60.0
-"""Widths of a row from its mode; a point farther away has no mass."""
+"""Distance from a row's mode, in widths of the row, beyond which a point has no mass."""
 
 
 EXACT = (850, 0.02)
-"""For results: points of the sum, with many trials, and the error above which there are four times as many."""
+"""For results: the points of the sum with many trials, and the error above which there are four times as many."""
 ROUGH = (300, np.inf)
 """For choosing loads: the same."""
 
@@ -97,7 +99,7 @@ def sampled(
     points: int,
     error: float = np.inf,
 ) -> tuple[Posterior, ...]:
-    """The posteriors of models of the same trials; rough ones of models that are improbable beside the best."""
+    """The posteriors of models of the same trials; rough ones for models that are improbable compared with the best."""
     ridges = [_Ridge.of(model) for model in models]
     least = max(ridge.height for ridge in ridges) - _IMPROBABLE
     found = []
@@ -117,11 +119,11 @@ def _summed(
     ridge: _Ridge,
     number: int,
 ) -> Posterior:
-    """The posterior by a number of points."""
+    """The posterior, from a number of points."""
     likelihood = model.likelihood
     even = even_points(number, 3)
     log_deviation, log_spread, log_area = ridge.at(even[:, 0], even[:, 1])
-    # Points of about one log a are computed together: they share what depends on it only.
+    # Points with about the same log a are computed together: they share everything that only depends on it.
     order = np.argsort(log_spread, kind="stable")
     even = even[order]
     log_deviation = log_deviation[order]
@@ -175,7 +177,7 @@ def _pieces(number: int, model: Model[VaryingCapacityLikelihood]) -> list[slice]
 
 
 def _error(loads: Array, masses: Array, even: NDArray[np.bool_]) -> float:
-    """About the error, by what every other point says: half of the difference of mass, and of mean in deviations."""
+    """The approximate error, from every other point: half of the difference of mass, and of the mean in deviations."""
     half = 2.0 * masses[even].sum() - 1.0
     mean = masses @ loads / masses.sum()
     deviation = float(np.sqrt(masses @ (loads - mean) ** 2))
@@ -208,7 +210,7 @@ def _placed(log_spread: Array, even: Array, mode: Array, width: Array) -> tuple[
 
 @dataclass(frozen=True)
 class _Ridge:
-    """About where the posterior is in log s and log a: tables of quantiles."""
+    """Where the posterior approximately is in log s and log a, as tables of quantiles."""
 
     bounds: tuple[float, float]
     """Smallest and largest log s."""
@@ -219,11 +221,11 @@ class _Ridge:
     spreads: Array
     """Quantiles of log a of each slice, shape (slices, quantiles)."""
     height: float
-    """About the logarithm of the highest slice's integral."""
+    """Approximate logarithm of the highest slice's integral."""
 
     @classmethod
     def of(cls, model: Model[VaryingCapacityLikelihood]) -> _Ridge:
-        """Looks for the ridge: first everywhere, then closer."""
+        """Looks for the ridge, first everywhere, then more closely."""
         bounds = deviation_bounds(model.likelihood.groups)
         ceiling = model.prior.highest_log_mrr(20.0)
         found: list[_Slice] = []
@@ -248,7 +250,7 @@ class _Ridge:
         return cls(bounds, places, _quantiles(places, heights), tables, float(heights.max()))
 
     def at(self, deviation: Array, spread: Array) -> tuple[Array, Array, Array]:
-        """Log s and log a of points in the unit square, and the logarithm of the area that each stands for."""
+        """Log s and log a of points in the unit square, and the logarithm of the area that each point represents."""
         log_deviation, log_area = _between(deviation, lambda at: self.deviations[at])
         above = np.clip(
             np.searchsorted(self.log_deviation, log_deviation), 1, len(self.log_deviation) - 1
@@ -267,13 +269,13 @@ class _Ridge:
 
 @dataclass(frozen=True)
 class _Slice:
-    """About the posterior at one log s."""
+    """The approximate posterior at one log s."""
 
     log_deviation: float
     log_spread: Array
     """Places in log a, increasing: from 0 to the ceiling."""
     height: Array
-    """About the logarithms of the rows' integrals there."""
+    """Approximate logarithms of the rows' integrals there."""
 
     @property
     def log_mass(self) -> float:
@@ -295,7 +297,7 @@ def _slices(
     known: Sequence[_Slice],
     ceiling: float,
 ) -> list[_Slice]:
-    """The slices at each log s, looked at closer and closer: first everywhere, or around the tops of known slices."""
+    """The slices at each log s, in finer and finer steps: first everywhere, or around the tops of known slices."""
     everywhere = GRID * np.round(np.linspace(0.0, ceiling, _SPREADS) / GRID)
     places = np.tile(everywhere, (len(log_deviation), 1))
     if known:
@@ -338,7 +340,7 @@ def _slices(
 
 
 def _extent(height: Array, depth: float) -> tuple[int, int, int]:
-    """The first and the last place around those at most so many nats below the highest, and the number of these."""
+    """The first and the last place around those that are at most this many nats below the highest, and their number."""
     inside = np.flatnonzero(height > height.max() - depth)
     return max(int(inside[0]) - 1, 0), min(int(inside[-1]) + 1, len(height) - 1), len(inside)
 
@@ -356,7 +358,7 @@ def _quantiles(x: Array, log_density: Array) -> Array:
 
 
 def _between(probability: Array, quantiles: Callable[[Indices], Array]) -> tuple[Array, Array]:
-    """Quantiles between tabulated ones, and the logarithm of their derivative."""
+    """Quantiles between the tabulated ones, and the logarithm of their derivative."""
     places = probability * (len(_TABLE) - 1)
     at = np.minimum(places.astype(int), len(_TABLE) - 2)
     low = quantiles(at)
@@ -367,7 +369,7 @@ def _between(probability: Array, quantiles: Callable[[Indices], Array]) -> tuple
 def rough_rows(
     model: Model[VaryingCapacityLikelihood], log_spread: Array, deviation: Array, bumps: Bumps
 ) -> tuple[Array, Array, Array]:
-    """Modes in log m, their widths, and about the rows' log masses, each trial's probability being a Gaussian.
+    """Modes in log m, their widths, and the rows' approximate log masses, if each trial's probability is a Gaussian.
 
     Trials without loss are steps of the same width; if there are no others, only the prior bounds the row above.
     """
@@ -410,10 +412,10 @@ def rough_rows(
 
 
 class _SkewedBumps:
-    """Trials' probabilities over their capacities where losses are few: exponential where the means are too large.
+    """Trials' probabilities over their capacities if losses are few: exponential where the means are too large.
 
-    Laplace's method for a Poisson count whose mean is log-normal; a lossless trial's is a normal distribution's tail
-    where the capacity varies far more than the width of its step.
+    This is Laplace's method for a Poisson count whose mean is log-normal; the probability of a lossless trial is a
+    normal distribution's tail if the capacity varies far more than the width of its step.
     """
 
     def __init__(self, lost: Array, place: Array, width: Array, deviation: Array) -> None:

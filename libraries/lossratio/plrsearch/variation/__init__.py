@@ -1,11 +1,11 @@
-"""Variation: which description the trials have, and how counts vary in it.
+"""Variation: how the trials are described, and how counts vary.
 
 - `replicates`: what trials at equal loads show without any model;
-- `bucket`: what a bucket of tokens or a buffer lets through in short trials only;
+- `bucket`: what a token bucket or a buffer passes only in short trials;
 - `change`: whether the SUT changed during the search;
 - `local`: the critical load by a line through trials near it;
 - `pauses`: pauses that overflow a ring, by the sizes of losses at several loads;
-- `inference`: the description that replicates decide for.
+- `inference`: the description that follows from the replicates.
 """
 
 from lossratio.plrsearch.variation.bucket import Bucket

@@ -1,7 +1,7 @@
-"""What a bucket of tokens or a buffer lets through in short trials only.
+"""What a token bucket or a buffer passes only in short trials.
 
-In overload, a trial of D seconds passes C D + B frames: at C frames per second in the long run, and the B frames that a
-full bucket or an empty buffer takes once. Two durations at one load show both.
+In overload, a trial of D seconds passes C D + B frames: C frames per second in the long run, and once the B frames that
+a full bucket or an empty buffer takes. Two durations at one load show both.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import numpy as np
 from lossratio.plrsearch.model import TrialCounts
 
 _SHORT = 0.75
-"""A trial is a short one if it takes less than that share of the usual time."""
+"""A trial is short if it takes less than this share of the usual time."""
 _OVERLOAD = 1e-3
 """Least loss ratio of trials in overload."""
 _NEAR = 0.01
-"""Loads that differ by a smaller share show alike how the capacity varies."""
+"""Loads that differ by a smaller share show the variation of the capacity equally well."""
 _SURE = 10.0
-"""Standard deviations of a trial beyond chance: that of two trials may be small by chance, too."""
+"""Standard deviations of a trial that are beyond chance: the deviation of two trials may also be small by chance."""
 _BELOW = 6.0
-"""Standard deviations of a trial by which the rate in the long run is below what it seems to be: three of its own."""
+"""By how many of a trial's standard deviations the long-run rate is set below its apparent value: three of its own."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,12 @@ class Bucket:
     """Frames that pass in each trial, however long it is, beside a constant rate."""
 
     frames: float
-    """How many they are, of one interface."""
+    """The number of these frames, on one interface."""
     rate: float
-    """At least this many frames per second pass in the long run, if short trials lost frames; else it may be fewer."""
+    """At least this many frames per second pass in the long run, if short trials lost frames; otherwise, it may be
+    fewer."""
     has_lost: bool = True
-    """Whether short trials lost frames; else the bucket may hold more."""
+    """Whether short trials lost frames; otherwise, the bucket may hold more."""
 
     @classmethod
     def of(cls, counts: TrialCounts) -> Bucket | None:
@@ -56,7 +57,7 @@ class Bucket:
         if np.count_nonzero(usual) < 2:
             return None
 
-        # The rates of loss: that of short trials is smaller.
+        # The rates of loss; the rate of short trials is smaller.
         passed_once = float(rate[usual].mean() - rate[short].mean())
         by_chance = float(np.sqrt(counts.lost[usual].mean()) / counts.exposure[usual].mean())
         near = ~is_short & (np.abs(counts.load / load - 1.0) < _NEAR) & (rate > _OVERLOAD * load)

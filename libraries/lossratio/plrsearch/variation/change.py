@@ -1,4 +1,4 @@
-"""Whether the SUT changed during the search: then the trials before say nothing about what it is now.
+"""Whether the SUT changed during the search, so that the trials before say nothing about its present state.
 
 The mean loss ratio does not fall with the load. A curve that only rises (isotonic regression) explains trials of a SUT
 that stays the same, whatever its loss looks like. If it changes, the trials before are above that curve and those after
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from lossratio.plrsearch.model import Array, TrialCounts
 
 _BY_CHANCE = 5e-3
-"""Probability with which a SUT that stays the same is said to have changed, for all places of a change together."""
+"""Probability of reporting a change of a SUT that stays the same, for all places of a change together."""
 _LEAST = 4
-"""Trials before a change and after it, at least, that the curve can be compared with."""
+"""Least number of trials before and after a change that can be compared with the curve."""
 _MOST = 4
-"""Changes that are looked for, one after the other."""
+"""Number of changes that are looked for, one after the other."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class Change:
     """The last change of the SUT."""
 
     trials: int
-    """How many trials were before it."""
+    """Number of trials before it."""
     time: float
     """Seconds from the beginning of the search to the middle of the first trial after it."""
     loses_more: bool
-    """Whether the SUT loses more since then."""
+    """Whether the SUT has lost more since then."""
 
     @classmethod
     def of(cls, counts: TrialCounts) -> Change | None:
@@ -61,10 +61,10 @@ class Change:
 
 
 def _first(counts: TrialCounts) -> tuple[int, bool] | None:
-    """After how many trials the SUT changed, and whether it loses more since then.
+    """After how many trials the SUT changed, and whether it has lost more since then.
 
-    Are the k trials before those that are farthest above the curve, or below it? Their number among the k that are
-    farthest is hypergeometric where the order does not matter.
+    The question is whether the first k trials are those that are farthest above the curve, or below it. If the order
+    does not matter, their number among the k farthest trials is hypergeometric.
     """
     distance, comparable = _from_rising_curve(counts)
     used = np.flatnonzero(comparable)
@@ -73,7 +73,7 @@ def _first(counts: TrialCounts) -> tuple[int, bool] | None:
 
     before = np.arange(_LEAST, len(used) - _LEAST + 1)
     number = len(used)
-    # Whole standard deviations: less is no difference. Of equal ones all have the last place.
+    # Whole standard deviations: smaller differences do not count. Equal values all have the last place.
     whole = np.rint(distance[used])
     chances = []
     for values in (-whole, whole):
@@ -89,7 +89,7 @@ def _first(counts: TrialCounts) -> tuple[int, bool] | None:
 
 
 def _chance(together: NDArray[np.int_], drawn: NDArray[np.int_], number: int) -> Array:
-    """About the probability of so many, or more, among those drawn that are of as many special ones; 1 if usual."""
+    """The approximate probability of this many or more special ones in the same number of draws; 1 if usual."""
     log_choose = scipy.special.gammaln
     # Formula: the logarithm of a hypergeometric probability.
     parts = (
@@ -105,9 +105,9 @@ def _chance(together: NDArray[np.int_], drawn: NDArray[np.int_], number: int) ->
 def _from_rising_curve(counts: TrialCounts) -> tuple[Array, Array]:
     """How far each trial is above the curve, in standard deviations, and whether there are others beside it.
 
-    Trials of each pool have a standard deviation of their own, at least that of chance: else those in overload would be
-    the farthest ones wherever the capacity varies, and rare losses at loads that are tried at one time only.
-    The curve is that by pooling adjacent violators: loads whose loss ratio would fall share one.
+    Trials of each pool have their own standard deviation, at least that of chance: otherwise, trials in overload would
+    be the farthest ones whenever the capacity varies, and so would rare losses at loads that are tried only at one
+    time. The curve comes from pooling adjacent violators: loads whose loss ratio would fall share one.
     """
     order = np.argsort(counts.load, kind="stable")
     frames = counts.load * counts.exposure

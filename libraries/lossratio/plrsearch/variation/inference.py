@@ -1,8 +1,8 @@
-"""Which description the trials have: replicates decide.
+"""How the trials are described, which replicates decide.
 
-Where counts at equal loads differ by chance, in batches, or by losses that do not come from the load, the loss near the
-target is described by a line (`local`). Where they differ by a capacity that varies, both fitting functions are
-integrated over it. With another likelihood than ``varying``, the functions describe all trials.
+If counts at equal loads differ by chance, in batches, or by losses that do not come from the load, a line (`local`)
+describes the loss near the target. If they differ by a varying capacity, both fitting functions are integrated over it.
+With a likelihood other than ``varying``, the functions describe all trials.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lossratio.plrsearch.variation.pauses import Allowed, Pauses
 from lossratio.plrsearch.variation.replicates import Replicates, Scatter
 
 LONG = 4.0
-"""A trial is a long one if it takes more than this many times as long as usual: it shows whether time matters."""
+"""A trial is long if it takes more than this many times as long as usual: it shows whether time matters."""
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,15 @@ class Description:
     """The posteriors of the fitting functions, or the line, and what they describe."""
 
     posteriors: tuple[Posterior, ...]
-    """One for each function; empty where a line describes the trials."""
+    """One for each function; empty if a line describes the trials."""
     local: LocalFit | None
-    """The line; None where the functions describe the trials."""
+    """The line; None if the functions describe the trials."""
     question: CriticalLoadQuestion
     """Target and limits."""
     counts: TrialCounts
     """The trials that they describe: of usual length, and after the last change."""
     likelihood: LikelihoodName
-    """How counts are distributed in them: `VARYING` becomes `POISSON` where the capacity is constant."""
+    """How counts are distributed in them: `VARYING` becomes `POISSON` if the capacity is constant."""
     replicates: Replicates
     """What trials at equal loads show."""
     change: Change | None = None
@@ -53,19 +53,19 @@ class Description:
 
     @cached_property
     def pauses(self) -> Pauses | None:
-        """The pauses that lose frames, besides overload; None: none are seen. It takes a tenth of a second."""
+        """The pauses that lose frames besides overload; None: none are seen. This takes a tenth of a second."""
         if self.pausing is None:
             return None
         return Pauses.of(self.pausing, has_batches=self.replicates.scatter is Scatter.BATCHES)
 
     @property
     def most(self) -> float:
-        """The highest load in frames per second that pauses and buckets may allow: usual trials do not show it."""
+        """The highest load in frames per second that pauses and buckets may allow, which usual trials do not show."""
         return min(self.pauses_allow.most, self.in_long_run)
 
     @cached_property
     def pauses_allow(self) -> Allowed:
-        """The load that pauses allow: they are too rare for trials at each load."""
+        """The load that pauses allow, because pauses are too rare for trials at each load."""
         if self.pauses is None:
             return Allowed(self.question.max_load, self.question.max_load, self.question.max_load)
         return self.pauses.allowed(self.question)
@@ -77,7 +77,7 @@ class Description:
 
     @property
     def best(self) -> Posterior:
-        """The posterior of the function that fits best, where functions describe the trials."""
+        """The posterior of the function that fits best, if functions describe the trials."""
         return _best(self.posteriors)
 
     @property
@@ -88,7 +88,7 @@ class Description:
         return self.posteriors
 
     def weights(self, weighting: Weighting) -> tuple[float, ...]:
-        """Weights of what is reported."""
+        """The weights of the reported distributions."""
         number = len(self.reported)
         if self.local is not None or weighting is Weighting.EQUAL:
             return tuple(1.0 / number for _ in self.reported)
@@ -97,7 +97,7 @@ class Description:
         return tuple(float(share) for share in shares / shares.sum())
 
     def mixed(self, weighting: Weighting) -> Distribution:
-        """The critical load under all that is reported together."""
+        """The critical load under all reported distributions together."""
         return Distribution.mixed(self.reported, self.weights(weighting))
 
     @cached_property
@@ -113,7 +113,7 @@ def described(
     *,
     for_selection: bool = False,
 ) -> Description:
-    """The description of trials in the order of measurement; by rough posteriors to choose a load by."""
+    """The description of trials in the order of measurement; with rough posteriors if it is for choosing a load."""
     if likelihood is not LikelihoodName.VARYING:
         known = posteriors(counts, question, likelihood, for_selection=for_selection)
         return Description(known, None, question, counts, likelihood, Replicates.of(counts))

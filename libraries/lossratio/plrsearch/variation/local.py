@@ -1,7 +1,7 @@
 """The critical load from trials near it: a regression of the logarithm of the loss ratio on that of the load.
 
-It needs no function for the whole curve. What it assumes is that the curve is nearly straight near the target: its
-error of shape is 5 % for each nat between the loss ratio of a trial and the target, and alike for like ratios.
+It needs no function for the whole curve. It assumes that the curve is nearly straight near the target: its error of
+shape is 5 % for each nat between the loss ratio of a trial and the target, and similar for similar ratios.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ _FAR = 2e4
 _SHAPE = 0.05
 """Error of shape for each nat from the target."""
 _LIKE = 2.0
-"""Nats within which errors of shape are alike."""
+"""Nats within which errors of shape are similar."""
 _LEAST_LOST = 5.0
-"""Lost frames, at least, that a regression is made of."""
+"""Least number of lost frames for a regression."""
 _LEAST_SLOPE = 0.5
-"""Smallest slope of a curve that a regression is believed: less is a floor, such as bit errors, and no knee."""
+"""Smallest slope for which a regression is believed: a smaller one is a floor, such as bit errors, and not a knee."""
 _BEYOND = 3.0
 """Standard deviations beyond chance."""
 _NO_LINE = 3.0
-"""Chi-squared per degree of freedom around a line that is none."""
+"""Chi-squared per degree of freedom above which there is no line."""
 _ROUGH = 0.02
-"""Standard deviation of the critical load's logarithm from which on a line tells less than the loads with and without
+"""Standard deviation of the critical load's logarithm above which a line shows less than the loads with and without
 loss."""
 _ROUNDS = 40
 _STEP = 1.0
-"""Nats by which a round changes a loss ratio, at most."""
+"""The most nats by which a round changes a loss ratio."""
 _END = 0.03
-"""Probability of each of two loads between which the critical load is."""
+"""Probability of each of the two loads between which the critical load lies."""
 _PARTS = 201
-"""Points of equal probability that stand for the distribution."""
+"""Number of points of equal probability that represent the distribution."""
 
 
 @dataclass(frozen=True)
 class LocalFit(Distribution):
-    """The critical load by a straight line, or between two loads where nothing is lost and where much is."""
+    """The critical load by a straight line, or between a load where nothing is lost and one where much is lost."""
 
     log_target_load: float = 0.0
-    """Logarithm of the load at which the line has the target."""
+    """Logarithm of the load at which the line reaches the target."""
     slope: float = np.inf
-    """Nats of loss ratio for each nat of load; infinite where the knee is too sharp for a line."""
+    """Nats of loss ratio for each nat of load; infinite if the knee is too sharp for a line."""
     is_line: bool = False
     """Whether there is a line."""
     quiet: float = 0.0
@@ -91,7 +91,7 @@ class LocalFit(Distribution):
 
     @classmethod
     def between(cls, low: float, high: float, question: CriticalLoadQuestion) -> LocalFit:
-        """Anywhere between two loads in frames per second, without a line; the 95 % interval is all of that."""
+        """Without a line: anywhere between two loads in frames per second; the 95 % interval is this whole range."""
         shares = (np.arange(_PARTS) + 0.5) / _PARTS
         shares = np.clip((shares - _END) / (1.0 - 2.0 * _END), 0.0, 1.0)
         mass = np.full(_PARTS, 1.0 / _PARTS)
@@ -117,13 +117,13 @@ class LocalFit(Distribution):
         return has_loss and not self.is_line and self.quiet < (1.0 - share) * self.lossy
 
     def load_of(self, targets: float) -> float:
-        """The load in frames per second at which the line loses so many targets."""
+        """The load in frames per second at which the line loses this many targets."""
         if not self.is_line:
             return float(np.exp(self.log_target_load))
         return float(np.exp(self.log_target_load + np.log(targets) / self.slope))
 
     def loss_ratio(self, loads: Sequence[float]) -> Array:
-        """The mean loss ratio of the line at loads in frames per second; without a line, of a sharp knee."""
+        """The mean loss ratio of the line at loads in frames per second; without a line, that of a sharp knee."""
         load = np.log(np.asarray(loads, dtype=float))
         if not self.is_line:
             return np.asarray(np.maximum(0.0, -np.expm1(self.log_target_load - load)))
@@ -136,11 +136,10 @@ class LocalFit(Distribution):
 def _bracket(
     load: Array, lost: Array, allowed: Array, question: CriticalLoadQuestion
 ) -> tuple[float, float, float, float]:
-    """The highest load that loses no more than the target, the lowest above that loses more, and both for certain.
+    """The highest load that loses no more than the target, the lowest one above that loses more, and both for certain.
 
-    The last one is where less is lost for certain, the one before where the trials above the first lose more together.
-
-    Lower loads that lose more count more than higher ones that do not: some losses are rare.
+    At the last load, less is certainly lost; at the one before it, the trials above the first load together lose more.
+    Lower loads that lose more count more than higher ones that do not, because some losses are rare.
     """
     error = _BEYOND * np.sqrt(allowed)
     high = float(load[lost > allowed + error + _BEYOND].min(initial=np.inf))

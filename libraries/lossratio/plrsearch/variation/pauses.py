@@ -1,8 +1,8 @@
 """Pauses that overflow a ring: how long they are, how often they come, and what the ring holds.
 
-While a device does not read for a time *x*, its ring fills; at a load *L*, a pause loses L x - r frames, if the ring
-holds fewer than L x, that is r. Sizes and number of the losses at several loads show length, ring and frequency. The
-lengths may differ: they have a gamma distribution, whose shape is 1 where they are exponential.
+While a device does not read for a time *x*, its ring fills; at a load *L*, a pause loses L x - r frames if the ring
+holds only r, fewer than L x. The sizes and the number of the losses at several loads show length, ring and frequency.
+The lengths may differ: they have a gamma distribution, whose shape is 1 if they are exponential.
 """
 
 from __future__ import annotations
@@ -20,54 +20,55 @@ from numpy.typing import NDArray
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, TrialCounts
 
 _SHAPES = (1.0, 8.0, 60.0, 1e5)
-"""Shapes of the lengths' distribution that are compared: from exponential to equal lengths."""
+"""The shapes of the lengths' distribution that are compared, from exponential to equal lengths."""
 _EQUAL = 2.0
-"""Shape from which on lengths are about equal."""
+"""Shape above which lengths are about equal."""
 _QUIET = 5.0
-"""Lost frames of a trial that shows no pause, at most."""
+"""The most lost frames of a trial that shows no pause."""
 _LEAST = 3
-"""Trials with losses by pauses, at least."""
+"""Least number of trials with losses by pauses."""
 _OVERLOAD = 1e-3
 """Loss ratio of trials in overload."""
 _BELOW = 0.998
-"""Loads above that share of the forwarding rate are about overload."""
+"""Loads above this share of the forwarding rate are close to overload."""
 _NOT_ABOUT, _FAR_BELOW = 0.97, 0.9
-"""Loads below that share of it are not; and below the other one, no batch is lost by overload."""
+"""Loads below the first share of it are not; below the second share, no batch is lost by overload."""
 _MOST = 40
-"""Pauses of a trial that are told apart, at most."""
+"""The most pauses of a trial that are distinguished."""
 _BEYOND = 8.0
-"""Standard deviations, and pauses, beyond the expected number up to which numbers of pauses are told apart."""
+"""Up to how many standard deviations and pauses beyond the expected number the numbers of pauses are distinguished."""
 _STRAY = 1e-9
 """Probability of a count for another reason."""
 _ROUNDING = 0.005
-"""Share by which losses of equal pauses differ, at least."""
+"""Least share by which losses of equal pauses differ."""
 _UNUSUAL = 2.0
-"""Nats by which other lengths than exponential and equal ones have to be likelier than these: few devices have them."""
+"""Nats by which lengths that are neither exponential nor equal must be likelier than these, because few devices have
+them."""
 _PLAUSIBLE = 6.0
 """Nats by which a shape may be less likely than the best one."""
 _LENGTH, _RING = 0.15, 0.25
-"""Largest standard deviations of the logarithms of length and ring with which they are said."""
+"""Largest standard deviations of the logarithms of length and ring with which they are stated."""
 _ALIKE = 1.2
 """Largest factor between the lengths by plausible shapes."""
 _KNOWN = 4.0
-"""Factor between the least and the largest plausible load that pauses allow, with which one is stated, at most."""
+"""Largest factor between the least and the largest plausible load that pauses allow with which a load is stated."""
 _MOST_STDEV = 5.0
-"""Largest standard deviation of its logarithm that is told apart."""
+"""Largest standard deviation of its logarithm that is distinguished."""
 _STEP = 3e-3
 """Step of derivatives, in nats."""
 _WIDTH, _LEAST_WIDTH = 0.2, 0.01
 """How far from the beginning the search for the likeliest parameters looks first, for exponential lengths and for equal
 ones."""
 _APART, _PAIRS = 0.003, 200
-"""Share by which two loads differ that tell where the search begins, at least; and so many pairs of loads, at most."""
+"""Least share by which two loads that show where the search begins must differ, and the most pairs of such loads."""
 _FEW_PAUSES = 3
-"""Pauses of the smallest loss at a load, at most, there."""
+"""The most pauses in the smallest loss at such a load."""
 _ALIKE_LENGTHS = 0.2
-"""Logarithms of lengths of which one is tried."""
+"""Difference of logarithms within which only one length is tried."""
 _OFF, _BEST = 60.0, 16
-"""Largest squared distance of a loss from a number of pauses, in variances, that counts; and how many are tried."""
+"""Largest squared distance, in variances, of a loss from a number of pauses that counts, and how many are tried."""
 _CLOSE, _ROUNDS = 3e-3, 110
-"""Where the search for the likeliest parameters ends, and its steps."""
+"""Where the search for the likeliest parameters ends, and its largest number of steps."""
 
 
 @dataclass(frozen=True)
@@ -77,13 +78,13 @@ class Allowed:
     likeliest: float
     """By the likeliest pauses."""
     least: float
-    """The least of all plausible pauses, and twice the standard deviation below."""
+    """The smallest by all plausible pauses, minus twice the standard deviation."""
     most: float
     """The largest, likewise."""
 
     @property
     def is_known(self) -> bool:
-        """Whether losses show it well enough to state it."""
+        """Whether losses show the load well enough to state it."""
         return self.most < _KNOWN * self.least
 
 
@@ -102,15 +103,16 @@ class Pauses:
     log_likelihood: float
     """Of the counts."""
     covariance: Array = field(default_factory=lambda: np.diag(np.full(3, np.inf)), compare=False)
-    """Of the logarithms of the pauses per second, the length and the ring; infinite if the losses do not show them."""
+    """Covariance of the logarithms of the pauses per second, the length and the ring; infinite if the losses do not
+    show them."""
     plausible: tuple[Pauses, ...] = ()
-    """Pauses of all shapes that explain the counts nearly as well, with this one."""
+    """Pauses of all shapes that explain the counts nearly as well, including this one."""
 
     @classmethod
     def of(cls, counts: TrialCounts, *, has_batches: bool = False) -> Pauses | None:
-        """The likeliest pauses; None if the losses are too few, or not of pauses.
+        """The likeliest pauses; None if the losses are too few, or do not come from pauses.
 
-        Where frames are lost in batches, only losses far below overload are of pauses.
+        If frames are lost in batches, only losses far below overload come from pauses.
         """
         losses = _Losses.of(counts, _FAR_BELOW if has_batches else _BELOW)
         if losses is None:
@@ -135,7 +137,7 @@ class Pauses:
 
     @property
     def is_sure(self) -> bool:
-        """Whether losses show the length well enough to say it."""
+        """Whether losses show the length well enough to state it."""
         lengths = [fit.length_s for fit in self.plausible]
         return bool(lengths) and max(lengths) < _ALIKE * min(lengths) and self.stdevs[0] < _LENGTH
 
@@ -213,17 +215,17 @@ class _Losses:
     lost: Array
     """Their lost frames."""
     quiet_load: Array
-    """Loads of trials without losses; equal trials are together."""
+    """Loads of trials without losses; equal trials are grouped."""
     quiet_seconds: Array
     """Their durations."""
     quiet_trials: Array
-    """How many they are."""
+    """How many trials there are in each group."""
 
     @classmethod
     def of(cls, counts: TrialCounts, highest: float) -> _Losses | None:
         """The trials that show pauses, and those that show none; None if they are too few, or all at one load.
 
-        The highest of their loads is a share of the forwarding rate.
+        The highest of their loads is limited to a share of the forwarding rate.
         """
         lost = counts.lost * counts.duration / np.maximum(counts.exposure, 1e-300)
         is_quiet = lost <= _QUIET
@@ -232,7 +234,7 @@ class _Losses:
         most = float(counts.load[is_quiet].max(initial=0.0))
         if overloaded.any():
             rate = float(np.median(passed[overloaded]))
-            # Where each trial loses frames is the knee, unless it is far below overload.
+            # The load where every trial loses frames is the knee, unless it is far below overload.
             most = min(max(most, _NOT_ABOUT * rate), highest * rate)
         below = (counts.load <= most) & ~overloaded
         seen = below & ~is_quiet
@@ -257,11 +259,11 @@ class _Losses:
 
     @cached_property
     def _loads(self) -> tuple[Array, NDArray[np.intp]]:
-        """Each load once; and which of them each trial with losses has, and then each quiet one."""
+        """Each load once; and the index of the load of each trial with losses, and then of each quiet trial."""
         return np.unique(np.concatenate([self.load, self.quiet_load]), return_inverse=True)
 
     def fitted(self, shape: float) -> tuple[Pauses, Array]:
-        """The likeliest pauses of that shape, and where the search for them ended; see `_known`."""
+        """The likeliest pauses of a shape, and where the search for them ended; see `_known`."""
         begun = max(
             (self._begun(length, ring, shape) for length, ring in self._beginnings(shape)),
             key=lambda moved: self._log_likelihood(self._known(moved, shape), shape),
@@ -286,7 +288,7 @@ class _Losses:
         return Pauses(1.0 / often, length, shape, ring, -float(found.fun)), found.x
 
     def covariance(self, shape: float, moved: Array) -> Array:
-        """Of the logarithms of a fit's parameters, where the search for them ended."""
+        """Covariance of the logarithms of a fit's parameters, where the search for them ended."""
         covariance = _covariance(
             lambda at: self._log_likelihood(self._known(at, shape), shape), moved
         )
@@ -296,12 +298,12 @@ class _Losses:
         length = np.exp(moved[1]) * self.where
         size = np.exp(moved[2])
         ring = np.exp(self._known(moved, shape)[2])
-        # The ring is what the length fills, less what is lost.
+        # The ring is what the length fills, minus what is lost.
         known = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, length / ring, -size / ring]])
         return np.asarray(known @ covariance @ known.T)
 
     def _known(self, moved: Array, shape: float) -> Array:
-        """Of equal lengths, length and size of a loss are sought: a ring that follows from them varies less."""
+        """For equal lengths, searches for length and size of a loss, as the ring that follows from them varies less."""
         if shape < _EQUAL:
             return moved
         frames = np.exp(moved[1]) * self.where - np.exp(moved[2])
@@ -324,7 +326,7 @@ class _Losses:
         return np.log([often, length, max(length * where - ring, 1.0)])
 
     def _beginnings(self, shape: float) -> list[tuple[float, float]]:
-        """Lengths and rings to begin with: of equal lengths, by how the smallest loss grows with the load."""
+        """Lengths and rings to begin with: for equal lengths, from how the smallest loss grows with the load."""
         size = float(np.median(self.lost / self.load))
         if shape < _EQUAL:
             return [(size, 2.0 * size * self.where)]
@@ -348,11 +350,11 @@ class _Losses:
 
     @property
     def _pairs(self) -> Array:
-        """All pairs of these loads, as two rows of their numbers: the lower load, and the higher one."""
+        """All pairs of these loads, as two rows of indexes: the lower load, and the higher one."""
         return np.array(np.triu_indices(len(self._lossy_loads), 1))
 
     def _of_pairs(self) -> Array:
-        """Two rows, lengths and rings: by how the loss of one pause may grow between two loads far apart."""
+        """Two rows, lengths and rings, from how the loss of one pause may grow between two distant loads."""
         loads = self._lossy_loads[self._pairs]
         wide = np.flatnonzero(loads[1] > (1.0 + _APART) * loads[0])
         wide = wide[:: 1 + len(wide) // _PAIRS]
@@ -382,11 +384,11 @@ class _Losses:
         distance = 0.5 * (np.minimum(off, _OFF) + np.log(variance)) + scipy.special.gammaln(
             pauses + 1.0
         )
-        # Quiet trials are about such pauses, too, unless their loads are below all losses.
+        # Quiet trials also concern such pauses, unless their loads are below all losses.
         quiet = float(self.quiet_trials[self.quiet_load >= self._lossy_loads[0]].sum())
         mean = pauses.sum(axis=1, keepdims=True) / (len(self.lost) + quiet)
         score = (distance - pauses * np.log(mean)).sum(axis=1)
-        # Lengths of one half or a third explain the losses nearly as well: the best one of each is tried.
+        # A half or a third of the length explains the losses nearly as well: the best length of each kind is tried.
         order = np.argsort(score)
         alike = np.rint(np.log(length[order, 0]) / _ALIKE_LENGTHS)
         first = np.unique(alike, return_index=True)[1]
@@ -398,7 +400,7 @@ class _Losses:
         ]
 
     def _straight(self, pauses: Array, weight: Array) -> tuple[float, float] | None:
-        """Length and ring by the line through what one pause loses, with so many in each trial; None: it falls."""
+        """Length and ring from the line through what one pause loses, with this many per trial; None: it falls."""
         weight = weight * pauses**2
         total = float(weight.sum())
         if not total:
@@ -416,7 +418,7 @@ class _Losses:
         moments = _moments(loads, known, shape)
         number, size, variance, _ = (part[where[: len(self.load)]] for part in moments)
         expected = np.maximum(number * self.seconds, 1e-300)
-        # More pauses than these are less probable than a count for another reason.
+        # More pauses than these are less probable than a count that has another reason.
         most = expected.max()
         most = min(int(most + _BEYOND * np.sqrt(most) + _BEYOND), _MOST)
         pauses = np.arange(1.0, most + 1.0)
@@ -463,7 +465,7 @@ def _moments(load: Array, known: Array, shape: float) -> tuple[Array, Array, Arr
     often, length, ring = np.exp(np.minimum(known, 300.0))
     full = ring / load
     x = shape * full / length
-    # Each tail is the one before and a term more (DLMF 8.8.6).
+    # Each tail is the previous one plus a term (DLMF 8.8.6).
     tails = [scipy.special.gammaincc(shape, x)]
     log_x = np.log(np.maximum(x, 1e-300))
     for more in (shape, shape + 1.0):

@@ -1,4 +1,4 @@
-"""What trials at equal loads show without any model: whether counts differ by chance, by batches, or by more."""
+"""What trials at equal loads show without any model: whether counts differ by chance, in batches, or by more."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lossratio.plrsearch.model import TrialCounts
 _ENOUGH = 5
 """Degrees of freedom with which counts at equal loads decide."""
 _ENOUGH_EACH = 3
-"""The same of those that lose much, and of those that lose little."""
+"""The same for loads that lose much, and for loads that lose little."""
 _UNLIKE_FEW = 0.05
 """Largest probability of a smaller dispersion in overload, if there are fewer."""
 _ALIKE = 1.5
@@ -22,23 +22,24 @@ _ALIKE = 1.5
 _IMPROBABLE = 1e-3
 """Largest probability of counts that chance does not explain."""
 _GROWS = 2.0
-"""Factor by which the dispersion differs, at least, between loads that lose much and loads that lose little."""
+"""Least factor by which the dispersion must differ between loads that lose much and loads that lose little."""
 _UNLIKE = 0.01
-"""Largest probability of a factor that chance does not explain."""
+"""Largest probability of such a factor that chance does not explain."""
 _LEAST_MEAN = 1.0
-"""Mean lost frames at a load, at least: scatter of fewer shows little, and is not that of a chi-squared."""
+"""Least mean number of lost frames at a load: with fewer, the scatter shows little and has no chi-squared
+distribution."""
 _LARGEST_BATCH = 512.0
-"""Frames that a device handles at a time, at most: larger dispersion at one scale of loss is not taken for a batch."""
+"""The most frames that a device handles at once: a larger dispersion at one scale of loss does not count as a batch."""
 _OVERLOAD = 1e-4
-"""Least loss ratio of trials that lose much in any case."""
+"""Loss ratio above which trials lose much in any case."""
 _MANY = 20.0
-"""Batches that a trial loses where much is lost, at least."""
+"""Least number of batches that a trial loses where much is lost."""
 _MULTIPLES = 8
-"""Trials with loss whose counts are all multiples of a batch, at least, so that this is no chance."""
+"""Least number of trials with loss whose counts are all multiples of a batch, so that this is not chance."""
 _LEAST_BATCH = 8
-"""Smallest batch that is believed without the dispersion: trials of 2 s may lose even numbers of frames."""
+"""Smallest batch that is believed without the dispersion, because trials of 2 s may lose even numbers of frames."""
 _CLOSE = 1.6
-"""Largest factor between the dispersion and the number that all counts are multiples of."""
+"""Largest factor between the dispersion and the number of which all counts are multiples."""
 
 
 class Scatter(str, Enum):
@@ -63,16 +64,16 @@ class Replicates:
     chi_squared: float = 0.0
     """Pearson's chi-squared around the mean of each load."""
     freedom: int = 0
-    """Its degrees of freedom: trials less loads, of those with lost frames."""
+    """Its degrees of freedom: the number of trials minus that of loads, among those with lost frames."""
     growth: float | None = None
-    """Dispersion of loads that lose much, as a multiple of that of loads that lose little; None: one of them is not
-    known, or chance explains the difference."""
+    """Dispersion of loads that lose much, divided by that of loads that lose little; None: one of them is not known, or
+    chance explains the difference."""
     much: float = 0.0
     """Dispersion of loads that lose much."""
     usual: float = 0.0
     """Frames that a trial loses at these loads."""
     multiple: int = 1
-    """All counts of lost frames are multiples of it."""
+    """The number of which all counts of lost frames are multiples."""
 
     @classmethod
     def of(cls, counts: TrialCounts) -> Replicates:
@@ -102,7 +103,7 @@ class Replicates:
 
     @property
     def ratio(self) -> float | None:
-        """Chi-squared per degree of freedom: about 1 where counts differ by chance only; None if it is not known."""
+        """Chi-squared per degree of freedom: about 1 if counts only differ by chance; None if it is not known."""
         if self.freedom:
             return self.chi_squared / self.freedom
         return None
@@ -124,11 +125,12 @@ class Replicates:
             dispersion = self.chi_squared / self.freedom
             if dispersion > _LARGEST_BATCH:
                 return Scatter.VARYING
-            # Few large losses at low loads look like batches: only where many are lost, each trial has them.
+            # A few large losses at low loads look like batches, but only if many frames are lost does each trial have
+            # batches.
             is_shown = self.multiple >= _LEAST_BATCH or self.usual >= _MANY * dispersion
             return Scatter.BATCHES if is_shown else Scatter.UNKNOWN
 
-        # In overload a capacity that varies shows in each trial, and a rare loss is hidden among many frames.
+        # In overload, a varying capacity shows in each trial, and a rare loss is hidden among many lost frames.
         return (
             Scatter.VARYING
             if max(self.growth, self.much / _LARGEST_BATCH) > 1.0
@@ -137,7 +139,7 @@ class Replicates:
 
     @property
     def batch(self) -> float:
-        """Frames that are lost at a time; 1 where they are lost one by one, or it is not known."""
+        """Number of frames that are lost at once; 1 if they are lost one by one, or it is not known."""
         if self.scatter is not Scatter.BATCHES:
             return float(self.multiple) if self.multiple >= _LEAST_BATCH else 1.0
         dispersion = self.chi_squared / self.freedom
@@ -146,7 +148,7 @@ class Replicates:
 
 
 def _lose_little(freedom: NDArray[np.int_], ratio: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which loads lose little, in order of what they lose: those below overload, or those with half the freedom."""
+    """Which loads lose little, in the order of their losses: loads below overload, or those with half the freedom."""
     is_few = ratio < _OVERLOAD
     if min(freedom[is_few].sum(), freedom[~is_few].sum()) >= 1:
         return is_few
@@ -156,7 +158,7 @@ def _lose_little(freedom: NDArray[np.int_], ratio: NDArray[np.float64]) -> NDArr
 def _growth(
     scatter: NDArray[np.float64], freedom: NDArray[np.int_], is_few: NDArray[np.bool_]
 ) -> tuple[float | None, float]:
-    """The dispersion of loads that lose much by that of the others, and the former itself.
+    """The dispersion of loads that lose much divided by that of the others, and the former itself.
 
     None instead of the factor: chance explains it, or a part is too small.
     """

@@ -45,9 +45,10 @@ class TestbedUnavailableError(TopologyError):
 
 
 def why_unavailable() -> str | None:
-    """The reason in one line why no local testbed can be built here, with the remedy; None: one can be built.
+    """Why no local testbed can be built here, in one line, with the remedy; None: one can be built.
 
-    It takes a few hundredths of a second: it tries to make namespaces, as the kernel's settings alone are no proof.
+    This takes a few hundredths of a second: it tries to make namespaces, because the kernel's settings alone are no
+    proof.
     """
     if not sys.platform.startswith("linux"):
         return "a local testbed needs Linux, and this is " + sys.platform
@@ -66,7 +67,7 @@ def why_unavailable() -> str | None:
 
 
 def find_tools() -> Tools:
-    """Finds the programs that a testbed is built with.
+    """Finds the programs that build a testbed.
 
     Raises:
         TestbedUnavailableError: If one is missing.

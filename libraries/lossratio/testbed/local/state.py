@@ -1,7 +1,7 @@
 """The directories of running testbeds on disk, one for each: keys, logs, and how to reach the nodes.
 
 A testbed's holder keeps the lock of its directory as long as it lives. So a directory without a lock belongs to a
-holder that was killed. It is removed the next time that a function here reads the directories.
+holder that was killed; the next function here that reads the directories removes it.
 """
 
 import fcntl
@@ -58,7 +58,7 @@ def create_directory(name: str) -> tuple[Path, int]:
 
 
 def write_state(directory: Path, state: State) -> None:
-    """Writes the record of a testbed, in one step: a reader never sees a part of it."""
+    """Writes the record of a testbed in one step, so that a reader never sees a part of it."""
     temporary = directory / f"{_STATE}.new"
     # Unset fields are left out, so that they are still unset after the record is read again.
     temporary.write_text(state.model_dump_json(indent=1, exclude_unset=True))

@@ -1,4 +1,4 @@
-"""Local testbeds: builds them, finds running ones, joins them to other tools' labs, takes them down."""
+"""Local testbeds: builds them, finds running ones, joins them to other tools' labs, and takes them down."""
 
 import json
 import os
@@ -25,14 +25,14 @@ from lossratio.testbed.local.requirements import (
 from lossratio.topology import Node, Port, RealGenerator, Topology, XdpGenerator
 
 _OWN = "lossratio-"
-"""Beginning of the names of namespaces that lossratio makes: no others are made or removed."""
+"""How the names of namespaces that lossratio makes begin: no other namespaces are made or removed."""
 
 
 def join(topology: Topology) -> list[str]:
-    """Makes the TG's namespace, and a veth pair for each of its links; what is there already stays.
+    """Makes the TG's namespace, and a veth pair for each of its links; existing ones are kept.
 
-    It returns the links that were made, in words. The kernel is to compute no checksum later: a device in between would
-    drop such frames.
+    It returns the links that were made, in words. The kernel must not compute checksums later, because a device in
+    between would drop such frames.
 
     Raises:
         TopologyError: If the TG has no namespace of lossratio's own, or a link goes to a node without one.
@@ -65,7 +65,7 @@ def join(topology: Topology) -> list[str]:
 
 
 def part(topology: Topology) -> bool:
-    """Removes the TG's namespace, and with it its links; returns whether it was there."""
+    """Removes the TG's namespace with its links; returns whether it existed."""
     own = _own_namespace(topology)
     if _ip("-n", own, "link", "show", "lo").returncode != 0:
         return False
@@ -84,7 +84,7 @@ def _own_namespace(topology: Topology) -> str:
 
 
 def _links(topology: Topology, own: str) -> Iterator[tuple[str, str, str]]:
-    """Interface of the TG, namespace of the node at the other end and interface there, for each link of the TG."""
+    """For each link of the TG: its interface, and namespace and interface of the node at the other end."""
     for name, ends in topology.links().items():
         ends = tuple(sorted(ends, key=lambda port: port.node_name != topology.tg_name))
         if ends[0].node_name != topology.tg_name:
@@ -166,7 +166,7 @@ class Holder:
         _wait_for_end_of(self._control)
 
     def close(self) -> None:
-        """Ends the holder if it has not been let go, and waits for its end."""
+        """Ends the holder, unless it may outlive this process, and waits for its end."""
         with suppress(OSError):
             self._control.shutdown(socket.SHUT_WR)
             _wait_for_end_of(self._control)
@@ -187,12 +187,12 @@ def launch(plan: Plan, name: str) -> Iterator[Holder]:
                 stdout=log,
                 stderr=log,
                 pass_fds=(plan.lock,),
-                # Not in the terminal's process group: Ctrl-C is for the run, which then ends the holder in order.
+                # Not in the terminal's process group: Ctrl-C is for the run, which then ends the holder properly.
                 start_new_session=True,
                 env={**os.environ, "LC_ALL": "C"},
             )
     except BaseException:
-        # An interrupt, too, must not leave the other end of the holder's input open.
+        # Even an interrupt must not leave the other end of the holder's input open.
         control.close()
         raise
     finally:
@@ -203,7 +203,8 @@ def launch(plan: Plan, name: str) -> Iterator[Holder]:
         holder.build(plan, name)
         yield holder
     except BaseException:
-        # No testbed stays behind, also not after an interrupt. The holder may have been let go already.
+        # No testbed stays behind, not even after an interrupt. The holder may already be allowed to outlive this
+        # process.
         if holder.pid:
             with suppress(ProcessLookupError):
                 os.kill(holder.pid, signal.SIGTERM)
@@ -218,10 +219,10 @@ def _wait_for_end_of(control: socket.socket) -> None:
 
 
 class LocalTestbed(AbstractContextManager["LocalTestbed"]):
-    """A running local testbed: per node a set of namespaces on this machine, with an sshd on the loopback interface.
+    """A running local testbed: for each node, namespaces on this machine with an sshd on the loopback interface.
 
-    Build one with `LocalTestbed.up`, best in a ``with`` statement. `find` and `LocalTestbed.use` join a testbed that is
-    up to stay.
+    Build one with `LocalTestbed.up`, preferably in a ``with`` statement. `find` and `LocalTestbed.use` join a testbed
+    that is kept running.
     """
 
     def __init__(self, directory: Path, known: state.State, holder: Holder | None = None) -> None:
@@ -241,11 +242,12 @@ class LocalTestbed(AbstractContextManager["LocalTestbed"]):
     def up(cls, topology: Topology, *, keep: bool = False) -> "LocalTestbed":
         """Builds a testbed, whose topology has ``testbed: local``.
 
-        It stays until `LocalTestbed.down` if it is to `keep`; otherwise it ends with this process, in any case.
+        With `keep`, it stays until `LocalTestbed.down`; otherwise, it always ends with this process.
 
         Raises:
-            TestbedUnavailableError: If this machine cannot have a local testbed; gives the reason and the remedy.
-            TopologyError: If the topology is not a local testbed, or a testbed of this name is already up to stay.
+            TestbedUnavailableError: If this machine cannot have a local testbed; the message has the reason and the
+                remedy.
+            TopologyError: If the topology is not a local testbed, or a testbed of this name is already kept running.
         """
         _check(topology)
         if keep and find(topology.name) is not None:
@@ -289,10 +291,10 @@ class LocalTestbed(AbstractContextManager["LocalTestbed"]):
 
     @classmethod
     def use(cls, topology: Topology) -> "LocalTestbed":
-        """Joins this topology's testbed that is up to stay, or builds one.
+        """Joins this topology's testbed that is kept running, or builds one.
 
         Raises:
-            TopologyError: If the one that is up has another description, or none can be built.
+            TopologyError: If the running testbed has another description, or none can be built.
             TestbedUnavailableError: If no testbed can be built on this machine.
         """
         running = find(topology.name)
@@ -314,17 +316,17 @@ class LocalTestbed(AbstractContextManager["LocalTestbed"]):
         return state.is_locked(self.directory)
 
     def release(self) -> None:
-        """Takes the testbed down, unless it is up to stay."""
+        """Takes the testbed down, unless it is kept running."""
         if not self.keep:
             self.down()
 
     def down(self) -> None:
-        """Takes the testbed down, and waits until nothing of it is left. Does nothing if it is already down."""
+        """Takes the testbed down, and waits until nothing is left of it. Does nothing if it is already down."""
         with suppress(ProcessLookupError):
             self._end(os.pidfd_open(self.pid))
         if self._holder is not None:
             self._holder.close()
-        # The directory of the holder that has ended goes with this.
+        # This also removes the directory of the holder that has ended.
         state.running()
 
     def _end(self, holder: int) -> None:
@@ -344,17 +346,17 @@ class LocalTestbed(AbstractContextManager["LocalTestbed"]):
 
 
 def find(name: str) -> LocalTestbed | None:
-    """Finds this user's testbed that is up to stay, by its topology's name."""
+    """Finds this user's testbed that is kept running, by the name of its topology."""
     return next((testbed for testbed in status() if testbed.keep and testbed.name == name), None)
 
 
 def status() -> list[LocalTestbed]:
-    """All of this user's testbeds that are up, testbeds of other runs too; removes files of killed testbeds."""
+    """All running testbeds of this user, including those of other runs; removes files of killed testbeds."""
     return [LocalTestbed(directory, known) for directory, known in state.running()]
 
 
 def describe(testbed: LocalTestbed) -> str:
-    """Describes in a few lines a testbed that is up, and how to log in on its nodes."""
+    """Describes a running testbed, and how to log in on its nodes, in a few lines."""
     if testbed.keep:
         stays = "stays until you remove it"
     else:
@@ -381,7 +383,7 @@ def _check(topology: Topology) -> None:
 
 
 def _has_xdp(topology: Topology) -> bool:
-    """Whether frames come from XDP programs, for which it takes root."""
+    """Whether frames come from XDP programs, which need root."""
     return is_privileged() and isinstance(topology.nodes[topology.tg_name].generator, XdpGenerator)
 
 
@@ -405,7 +407,7 @@ def _home() -> str:
 
 def _resolved(directory: Path, known: state.State) -> Topology:
     topology = known.topology
-    # DUTs that are programs have the last processors, and never the first one; senders keep off these.
+    # DUTs that are programs have the last processors, and never the first one; senders avoid these.
     _, *others = sorted(os.sched_getaffinity(0))
     if _has_xdp(topology):
         device_cpus = tuple(others[max(0, len(others) - len(topology.dut_names)) :])
@@ -423,7 +425,7 @@ def _resolved(directory: Path, known: state.State) -> Topology:
             and generator.any_python
             and "python" not in generator.model_fields_set
         ):
-            # The nodes are this machine, and of its Pythons this one is known to have numpy.
+            # The nodes are this machine, and this Python is known to have numpy.
             generator = generator.model_copy(update={"python": sys.executable})
 
         as_user = {
@@ -453,7 +455,7 @@ def _write_ssh_config(testbed: LocalTestbed) -> None:
 
 
 def reachable(topology: Topology, undo: ExitStack) -> Topology:
-    """The topology, complete with how its nodes are reached; a local testbed that is not up is built, if it can be."""
+    """The topology, complete with how its nodes are reached; a local testbed that is not up is built if possible."""
     if topology.testbed != "local":
         return topology
     return undo.enter_context(LocalTestbed.use(topology)).topology

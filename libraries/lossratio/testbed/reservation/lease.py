@@ -96,8 +96,8 @@ def make_claim(
 ) -> Claim | None:
     """The claim to a testbed, with the token from the environment; None: the topology has no reservation.
 
-    The lease lasts this many seconds unless it is renewed; None: as the topology says. It is kept on a node; None: on
-    the TG, the first one of two.
+    The lease lasts this many seconds unless it is renewed; None: as the topology says. It is kept on the given node;
+    None: on the TG, or the first of two.
     """
     reservation: Reservation | None = topology.reservation
     if reservation is None or topology.testbed == "simulated":
@@ -128,7 +128,7 @@ BEATS = 4
 _ANSWER_SECONDS = 30.0
 """Seconds that an answer may take."""
 _NOT_STARTED = (126, 127)
-"""Exit statuses of a shell for a program that it cannot start, or does not find."""
+"""Exit statuses of a shell for a program that it cannot start or find."""
 _PROGRAM = "lossratio-keeper"
 _LOG = logging.getLogger(__name__)
 
@@ -257,7 +257,7 @@ class Conversation:
 
 
 class TestbedReservedError(ReservationError):
-    """Another owner has the testbed: the `holder`; None: it is free, but other owners came earlier and wait for it."""
+    """Another owner, the `holder`, has the testbed; None: it is free, but other owners came earlier and wait for it."""
 
     __test__ = False
 
@@ -271,7 +271,7 @@ class ReservationLostError(ReservationError):
 
 
 class Lease(AbstractContextManager["Lease"]):
-    """A lease that this process holds; take it with `Lease.take`, and release it in the end."""
+    """A lease that this process holds; take it with `Lease.take`, and release it at the end."""
 
     def __init__(
         self,
@@ -284,7 +284,7 @@ class Lease(AbstractContextManager["Lease"]):
         self.node_name = session.name
         self.token: str = granted["lease"]["token"]
         self.is_borrowed: bool = granted["adopted"]
-        """Whether another process took the lease, so that it stays after the release here."""
+        """Whether another process took the lease, so that releasing it here has no effect."""
         self._session = session
         self._claim = replace(claim, token=self.token)
         self._keeper: Conversation | None = keeper
@@ -301,8 +301,8 @@ class Lease(AbstractContextManager["Lease"]):
     ) -> "Lease":
         """Waits for the testbed in a fair queue, at most this many seconds, and takes it.
 
-        Processes that are started over the TG's session from now on end with the lease. If it `restores`, the heartbeat
-        logs in again where the connection is lost: only if it alone uses the session.
+        Processes that are started over the TG's session from now on end with the lease. With `restores`, the heartbeat
+        logs in again if the connection is lost; only use it if nothing else uses the session.
 
         Raises:
             TestbedReservedError: If the testbed did not become free in time; the message names the holder.
@@ -346,7 +346,7 @@ class Lease(AbstractContextManager["Lease"]):
         """Checks that the lease is still held, as far as the heartbeat knows; sends nothing to the node.
 
         Raises:
-            ReservationError: If it is lost; with who has the testbed now, if that is known.
+            ReservationError: If it is lost; the message says who now has the testbed, if that is known.
         """
         keeper = self._keeper
         if self._lost is None and keeper is not None and keeper.ended is not None:
@@ -402,7 +402,7 @@ class Lease(AbstractContextManager["Lease"]):
         try:
             self._request("release")
         except NodeError:
-            # Worth another log-in: otherwise the next owner in the queue waits until the lease has expired.
+            # This is worth another log-in: otherwise, the next owner in the queue waits until the lease has expired.
             self._session.restore()
             self._renew()
             self.check()
@@ -447,7 +447,7 @@ class Lease(AbstractContextManager["Lease"]):
             self._session.prefix = tuple(event["prefix"])
             return
         if event["event"] == "granted" and self._keeper is not None:
-            # A new lease, as the old one was lost. In between, another holder may have changed the testbed.
+            # A new lease, because the old one was lost. In between, another holder may have changed the testbed.
             self._keeper.send({"op": "release"})
         holder = Holder.from_json(event.get("holder"))
         reason = event.get("reason") or "somebody has released it"
@@ -474,7 +474,7 @@ def holder_of(session: NodeSession, claim: Claim) -> Holder | None:
 def clear(session: NodeSession, claim: Claim, *, force: bool) -> Holder | None:
     """Ends the lease of a testbed, and all processes of its holder on the TG node, and returns that holder, if any.
 
-    The claim has the owner who asks. By force another owner's lease ends, too, and a damaged record is repaired.
+    The claim names the owner who asks. With `force`, another owner's lease also ends, and a damaged record is repaired.
 
     Raises:
         TestbedReservedError: If another owner has the lease; other errors are those of `Lease.take`.

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ends all processes that were started under a lease, at every end of the lease.
 
-Each of them has the lease's token in its environment. Where the kernel permits it, they are in a PID namespace of the
-lease, too. The guard, a process that outlives the keeper, watches the record. It ends all processes of the lease as
-soon as the record no longer has the lease. The first process of the namespace dies with the guard, and the
-kernel ends all others.
+Each of them has the lease's token in its environment. If the kernel permits it, they are also in a PID namespace of the
+lease. The guard, a process that outlives the keeper, watches the record. It ends all processes of the lease as soon as
+the record no longer has the lease. The first process of the namespace dies with the guard, and the kernel ends all
+others.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def end_all(file: ReservationFile) -> None:
 
 
 def end_marked(mark: str) -> None:
-    """Ends all processes with a variable in their environment, and the processes that they start meanwhile."""
+    """Ends all processes with a variable in their environment, and the processes that these start in the meantime."""
     deadline = time.monotonic() + _END_SECONDS
     while time.monotonic() < deadline:
         # A process that we may not kill belongs to another user, and to that user's lease.
@@ -148,7 +148,7 @@ def end_marked(mark: str) -> None:
 
 
 def give_up(file: ReservationFile, lease: Lease) -> None:
-    """Ends a lease that is lost. If its record was damaged meanwhile, the record is repaired: it was this lease's."""
+    """Ends a lease that is lost. If its record was damaged meanwhile, it is repaired, as it was this lease's."""
     end_lease(lease)
     with suppress(OSError, DamagedRecordError), file.mutex(repair=True):
         pass
@@ -173,7 +173,7 @@ def _guard(file: ReservationFile, token: str, report: int) -> None:
         pass
 
     while _is_there(file, token) and (inside is None or os.waitpid(inside, os.WNOHANG)[0] == 0):
-        # The guard before this one may still have the name, or a process that asks whether there is a guard.
+        # The previous guard may still have the name, or a process that asks whether there is a guard.
         beacon = beacon or _beacon(file)
         watch.wait()
 
@@ -189,7 +189,7 @@ def _guard(file: ReservationFile, token: str, report: int) -> None:
 
 
 def _beacon(file: ReservationFile) -> socket.socket | None:
-    """A name that one process of this node has at a time, and that nobody can remove; None: another process has it."""
+    """A name that only one process of this node can have, and that nobody can remove; None: another process has it."""
     name = hashlib.sha256(_place(file).encode()).hexdigest()
     beacon = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
@@ -218,7 +218,7 @@ def _start_inside() -> tuple[int | None, int | None]:
         try:
             os.close(reading)
             libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-            # So the kernel waits for the namespace's orphans.
+            # This way, the kernel waits for the namespace's orphans.
             signal.signal(signal.SIGCHLD, signal.SIG_IGN)
             # Fails if the guard has died already.
             os.write(writing, os.readlink("/proc/self").encode())

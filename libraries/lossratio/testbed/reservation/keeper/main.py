@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes and keeps a lease for a controller, reports the holder of one, or ends it.
+"""Takes and keeps a lease for a controller, reports the holder of a lease, or ends a lease.
 
 Standard input and output carry JSON lines. The first input line is a request: ``status``, ``clear`` or ``take``. After
-``take``, the keeper queues up. It answers each ``wait`` with ``waiting``, and in the end it answers the request with
-``granted`` or ``unavailable``. From then on each ``renew`` renews the lease, and ``release`` gives it back. If the
+``take``, the keeper queues up. It answers each ``wait`` with ``waiting``, and finally answers the request with
+``granted`` or ``unavailable``. From then on, each ``renew`` renews the lease, and ``release`` gives it back. If the
 lease is lost, the keeper sends ``ended`` without a request; all processes of the lease have ended by then.
 
 Each waiting keeper locks the byte of its ticket, and waits for the locks of all bytes below.
@@ -124,7 +124,7 @@ class Keeper:
             if lease["token"] == self._request.get("token"):
                 record["lease"] = self._extended(lease)
                 return {"lease": record["lease"], "adopted": True, "taken_over": None}
-            # A lease of this run's own: no other holder's lease is ended.
+            # A lease of this run: no other holder's lease is ended.
             is_own = lease["token"] == self._request.get("succeeds")
             if is_own:
                 return {**self._taken(record), "taken_over": None}
@@ -150,7 +150,7 @@ class Keeper:
             fcntl.lockf(self._file.fd, fcntl.LOCK_UN, 1, self._file.tickets + ticket)
 
     def _is_first(self, ticket: int, deadline: float) -> bool:
-        """Waits until no keeper has an earlier ticket; returns whether this was in time."""
+        """Waits until no keeper has an earlier ticket; returns whether that was in time."""
         if ticket == 0:
             return True
 
@@ -267,7 +267,7 @@ def main() -> None:
 
 
 def _way_out_of(error: OSError) -> str:
-    """What helps where the disk is to blame, after a full stop; nothing in other cases."""
+    """The remedy if the disk is to blame, after a full stop; empty in other cases."""
     elsewhere = "name a directory in memory in the topology file, e.g. reservation: {directory: /dev/shm/lossratio}"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f". Make room on this disk, or {elsewhere}"

@@ -20,7 +20,7 @@ RECORD_BYTES = 4096
 """Size of the record. It never changes, so that renewing a lease works on a full disk."""
 MUTEX = 1 << 20
 VERSION = 2
-"""Version of a lease in a record. Those of version 1 have neither a version nor a checksum."""
+"""Version of a lease in a record. Leases of version 1 have neither a version nor a checksum."""
 SETTLE_SECONDS = 0.5
 """Seconds in which nobody takes a lease in a new record while the guard of another lease is alive: its file was
 removed. The guard notices this long before the end of these seconds, and ends with all traffic of its lease."""
@@ -55,7 +55,8 @@ class ReservationFile:
                 os.makedirs(directory)
                 os.chmod(directory, 0o1777)  # noqa: S103 (all users that log in may reserve)
         self.fd = self._open()
-        """Its descriptor. This process must not open and close another one of the file: that drops the locks."""
+        """Its descriptor. This process must not open and close another descriptor of the file, because that drops the
+        locks."""
 
     @contextmanager
     def mutex(self, *, repair: bool = False) -> Iterator[Record]:
@@ -64,7 +65,7 @@ class ReservationFile:
             fcntl.lockf(self.fd, fcntl.LOCK_EX, 1, MUTEX)
             if self.is_in_place():
                 break
-            # Somebody has removed the file, and other processes open a new file now. Closing drops the locks.
+            # Somebody has removed the file, and other processes now open a new file. Closing drops the locks.
             os.close(self.fd)
             self.fd = self._open()
 
@@ -163,7 +164,7 @@ def is_settled(record: Record) -> bool:
 
 
 def uptime() -> float:
-    """Seconds since the boot, with those in which the node slept."""
+    """Seconds since the boot, including the time in which the node slept."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
