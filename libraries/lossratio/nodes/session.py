@@ -244,9 +244,10 @@ class NodeSession(AbstractContextManager["NodeSession"]):
                 process.close(channel)
 
         if exit_status < 0 and expired.is_set():
+            printed = process.quoted_tail(stderr.data().decode(errors="replace"))
             raise NodeError(
                 f"Node {self.name}: {shown(command)} did not end within {timeout:g} s and was abandoned. It may "
-                f"still be running there{process.quoted_tail(stderr.data().decode(errors='replace'))}"
+                f"still be running there, or the node no longer answers{printed}"
             )
         if exit_status < 0 and lost:
             raise NodeError(self._lost(command))
@@ -272,12 +273,19 @@ class NodeSession(AbstractContextManager["NodeSession"]):
         try:
             return transport.open_session(timeout=timeout)
         except (OSError, *broken()) as cause:
+            said = str(cause).rstrip(".")
+            way_out = ""
             if not transport.is_active():
                 why = "the connection is lost"
+            elif said.startswith("Timeout"):
+                why = f"its sshd did not answer within {timeout:g} s"
+                way_out = " Look at its power, its load, and the network on the way to it."
             else:
-                why = f"no channel: {str(cause).rstrip('.')}"
+                why = f"no channel: {said}"
 
-            raise NodeError(f"Node {self.name}: {why}; cannot run {shown(command)}.") from cause
+            raise NodeError(
+                f"Node {self.name}: {why}; cannot run {shown(command)}.{way_out}"
+            ) from cause
 
     def _exec(
         self, channel: AnyChannel, command: tuple[str, ...], *, reads_nothing: bool = False

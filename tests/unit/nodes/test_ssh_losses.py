@@ -54,7 +54,8 @@ class TestLostConnections:
         server_pid = sshd_of(ssh_session)
         os.kill(server_pid, signal.SIGSTOP)
         try:
-            with pytest.raises(NodeError, match="DUT1"):
+            words = r"DUT1: its sshd did not answer within 0\.3 s; cannot run `true`\. Look at its power"
+            with pytest.raises(NodeError, match=words):
                 ssh_session.run("true", timeout=0.3)
         finally:
             os.kill(server_pid, signal.SIGCONT)
