@@ -275,7 +275,7 @@ class Bisection:
         return sum(map(math.log, right)) + math.log(max(wrong, default=1.0))
 
     def _nothing_matters(self, no_change: float) -> float:
-        """Probability that there is no change; or, where this is well possible, none that is large enough to matter."""
+        """Probability that there is no change, or, if that is well possible, none that is large enough to matter."""
         ends = [
             np.array([value for index, value in self._measured if index == end])
             for end in self._ends
@@ -328,9 +328,9 @@ def revisions_between(good: str, bad: str, repository: Path) -> tuple[str, ...]:
 
 
 def alarm_to_bisect(alarms: Sequence[Trend], repository: Path) -> tuple[Trend, str, str] | None:
-    """The worst alarm that was not bisected yet, and the revisions of the builds before it and since.
+    """The worst alarm that was not bisected yet, and the revisions of the builds before and after it.
 
-    None: there is none whose builds name two revisions of the repository.
+    None: there is no alarm whose builds name two revisions of the repository.
     """
     for alarm in sorted(
         alarms, key=lambda trend: 0.0 if trend.change is None else -abs(trend.change.ratio)
@@ -345,7 +345,7 @@ def alarm_to_bisect(alarms: Sequence[Trend], repository: Path) -> tuple[Trend, s
 
 
 def _revision_in(build: str, repository: Path) -> str | None:
-    """The revision that a build's version names, such as ``vpp 24.06-rc0~123-gabcdef0``; None: it names none."""
+    """The revision that a build's version names, such as ``vpp 24.06-rc0~123-gabcdef0``; None: it names no revision."""
     for word in reversed(re.findall(r"\w[\w.+/-]*", build)):
         try:
             return _git(repository, "rev-parse", "--verify", "--quiet", f"{word}^{{commit}}")[0]
@@ -357,8 +357,9 @@ def _revision_in(build: str, repository: Path) -> str | None:
 class _Questions:
     """Which revisions are asked whether they are as the first one was in earlier searches.
 
-    The first revision is asked, too: if it is not as before, no other revision is asked. The last one is searched,
-    because the size of the change is needed. No revision is asked twice: what misled one answer may mislead the next.
+    The first revision is also asked: if it is not as before, no other revision is asked. The last one is searched,
+    because the size of the change is needed. No revision is asked twice, because what misled one answer may mislead the
+    next.
     """
 
     def __init__(self, search: Bisection, *, asks: bool) -> None:
@@ -371,7 +372,7 @@ class _Questions:
         return self._asks and revision != self._last and revision not in self._asked
 
     def answered(self, revision: str, answer: AsBefore | None) -> None:
-        """Takes in an answer; None: it is not *as before*."""
+        """Records an answer; None: it is not *as before*."""
         self._asked.add(revision)
         if revision == self._first and answer is None:
             self._asks = False
@@ -387,17 +388,17 @@ def bisect(
 ) -> BisectionResult:
     """Measures revisions until it is clear which one changed the throughput. Measurements in the record count.
 
-    Where frames are missing that no build lost, the answer is that of the values as they are and at their most.
+    If frames are missing that no build lost, both the values as they are and their upper ends must give the answer.
 
     Args:
         search: The search.
-        record: What was measured until now.
+        record: The measurements so far.
         measure: Measures a revision.
         show: Called with a line of text for each measurement.
         asks: Whether revisions are asked whether they are as in earlier searches of the first one.
 
     Raises:
-        BuildError: If a revision cannot be measured, or there is not exactly one value.
+        BuildError: If a revision cannot be measured, or does not have exactly one value.
     """
     step = 0
     share = 0.0
@@ -442,7 +443,7 @@ def bisect(
 
 
 def _both(plain: BisectionResult, most: BisectionResult) -> BisectionResult:
-    """The answer that values give as they are and at their most, with the smaller change; else it is undecided."""
+    """The answer that both the values and their upper ends give, with the smaller change; otherwise undecided."""
     weaker = plain
     agreed = agreed_change(plain.change, most.change)
     if agreed is not None and agreed == most.change:
@@ -458,7 +459,7 @@ def _both(plain: BisectionResult, most: BisectionResult) -> BisectionResult:
 
 
 def describe_bisection(result: BisectionResult, subject: Callable[[str], str]) -> str:
-    """The answer of a bisection in a few lines."""
+    """The result of a bisection in a few lines."""
     missing = share_in_words([result.share])
     return _answer(result, subject) + (f"\nUp to {missing}." if missing else "")
 

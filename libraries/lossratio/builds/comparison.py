@@ -1,10 +1,10 @@
-"""Which of two builds is faster: measured in turns until the verdict of every test is clear, and no longer.
+"""Which of two builds is faster: measured alternately until the verdict on every test is clear, and no longer.
 
-Builds are measured in blocks of A, B, B, A, so that a drift of the testbed that is steady over a block cancels out.
-Each block gives one relative difference, and after each block the interval of the difference is computed. The chance
-that any of these intervals misses the truth is limited, and not only the chance of a single interval.
+Builds are measured in blocks of A, B, B, A, so that a steady drift of the testbed during a block cancels out. Each
+block gives one relative difference, and after each block the interval of the difference is computed. The chance that
+any of these intervals misses the truth is limited, not only the chance for a single interval.
 
-Where hundreds of measurements are cheap, builds are measured in pairs instead, in an order that is drawn.
+If hundreds of measurements are cheap, builds are measured in pairs instead, in random order.
 """
 
 import math
@@ -23,11 +23,11 @@ from lossratio.exit_status import ExitStatus
 from lossratio.results import Ends, share_in_words
 
 _MIXTURE = 0.005
-"""Precision of the mixture over the difference in standard deviations. Two blocks that agree perfectly suffice with it:
-((2 + m) / m) ** 0.5 is just above 20, which a certainty of 95 % asks for."""
+"""Precision of the mixture over the difference in standard deviations. With it, two blocks that agree perfectly are
+enough: ((2 + m) / m) ** 0.5 is just above 20, which a certainty of 95 % requires."""
 _FEW_BLOCKS, _WIDE = 8, 4.5
-"""From how many blocks on a block cannot be further from the median than this many times the median distance from it:
-three standard deviations of normal values."""
+"""From this many blocks on, a block counts as at most this many times the median distance away from the median: three
+standard deviations of normal values."""
 
 
 class Build(str, Enum):
@@ -58,20 +58,21 @@ class ComparisonResult:
     """The difference of two builds, if it is known."""
 
     verdict: ComparisonVerdict
-    """What B is."""
+    """The verdict on B."""
     difference: float | None
     """The difference of the means of whole blocks, relative to A's; None before the first block is whole."""
     interval: tuple[float, float]
-    """The relative difference is in it with the requested certainty; infinite before two blocks are whole."""
+    """The interval that contains the relative difference with the requested certainty; infinite before two blocks are
+    whole."""
     measurements: int
     """Number of measurements of both builds."""
     share: float = 0.0
-    """Largest share of the frames of a load that are missing and that neither build lost; 0: there are few of them."""
+    """Largest share of missing frames at a load that neither build lost; 0: there are few of them."""
     measured: float | None = None
-    """The difference as measured, if it differs from the one if these frames had passed."""
+    """The difference as measured, if it differs from the difference with these frames passed."""
     missed: float | None = None
-    """The probability that a build with the least change is called as before; None: not all measurements were
-    questions whether the builds are as before."""
+    """The probability that a build with the least change is called *as before*; None: not all measurements asked
+    whether the builds are as before."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,8 @@ class AbRequest:
     certainty: float = 0.95
     """Probability that no interval of a test's comparison misses the truth."""
     pairs: bool = False
-    """Whether builds are measured in pairs whose order is drawn, instead of blocks A B B A: 16 measurements at least,
-    and no assumption about noise."""
+    """Whether builds are measured in pairs in random order, instead of blocks A B B A: at least 16 measurements, and no
+    assumption about noise."""
 
 
 class BuildComparison:
@@ -130,7 +131,7 @@ class BuildComparison:
         return block[index]
 
     def record(self, value: float) -> None:
-        """Takes in the throughput of `next_build`'s build.
+        """Records the throughput of the build that `next_build` named.
 
         Args:
             value: The throughput: a number in any unit, the same for both builds.
@@ -162,8 +163,8 @@ class BuildComparison:
     def _differences(self) -> list[float]:
         """The differences of blocks as a share of the mean of both builds.
 
-        A and B are alike in it, so a stall of the machine makes as many large values on one side as on the other. From
-        some blocks on, such values count as the largest of the others.
+        This treats A and B alike, so a stall of the machine makes as many large values on one side as on the other.
+        From some number of blocks on, such values count as the largest of the others.
         """
         if self._pairs is not None:
             return self._pairs.differences
@@ -185,7 +186,7 @@ class BuildComparison:
         For every mean, the mixture over effects of N(0, 1 / m) standard deviations against none, with the variance
         integrated out, is sqrt(m / (n + m)) (1 - S^2 / ((n + m) V))^(-n / 2), with S and V the sums of the deviations
         from that mean and of their squares. It is a test martingale, so the probability that it ever exceeds
-        1 / doubt is at most the doubt (Ville's inequality). Solved for the means at which it does not.
+        1 / doubt is at most the doubt (Ville's inequality). The interval has the means at which it does not.
         """
         if self._pairs is not None:
             low, high = _interval(self._pairs.differences, self._doubt)
@@ -223,18 +224,18 @@ class BuildComparison:
 _BETS = (0.125, 0.25, 0.5, 1.0, 2.0)
 """Stakes per unit of distance: small ones find small differences, large ones need few pairs for large differences."""
 _LONGEST = 2.0
-"""A difference counts as this many median distances at most: a stall of the machine is no better evidence."""
+"""A difference counts as at most this many median distances, because a stall of the machine is no better evidence."""
 
 
 class Signs:
     """Evidence that differences lie above a centre, and that they lie below it.
 
-    The order of the two builds in each pair is drawn. So whatever the machine does, a pair's difference is as likely
+    The order of the two builds in each pair is random. So whatever the machine does, a pair's difference is as likely
     above zero as below it if the builds are the same. Nothing else is assumed: no distribution, no steady machine.
 
-    For each stake the wealth of a gambler who bets on the signs: each factor exp(stake * distance) / cosh(stake *
-    distance) has the mean 1 for a fair coin, so the mean of all stakes' wealth is a test martingale. The distance is
-    in medians of the distances until then, which do not depend on signs.
+    For each stake, it computes the wealth of a gambler who bets on the signs: each factor exp(stake * distance) /
+    cosh(stake * distance) has the mean 1 for a fair coin, so the mean of all stakes' wealth is a test martingale. The
+    distance is measured in medians of the distances so far, which do not depend on signs.
     """
 
     def __init__(self, centre: float, differences: Iterable[float] = ()) -> None:
@@ -245,7 +246,7 @@ class Signs:
             self.add(difference)
 
     def add(self, difference: float) -> None:
-        """Takes in the difference of another pair."""
+        """Adds the difference of another pair."""
         off = difference - self._centre
         insort(self._distances, abs(off))
         middle = self._distances[len(self._distances) // 2]
@@ -262,12 +263,12 @@ class Signs:
 
     @property
     def below(self) -> float:
-        """Logarithm of the evidence that they lie below it."""
+        """Logarithm of the evidence that differences lie below the centre."""
         return _mean(self._below)
 
 
 def _interval(differences: list[float], doubt: float) -> tuple[float, float]:
-    """The centres that neither side's evidence speaks against; infinite where there are too few differences."""
+    """The centres that neither side's evidence speaks against; infinite if there are too few differences."""
     needed = math.log(2.0 / doubt)
     if len(differences) < 2:
         return -math.inf, math.inf
@@ -294,14 +295,14 @@ def _mean(logarithms: list[float]) -> float:
 
 
 class _Pairs:
-    """Pairs of measurements, one of each build, in an order that is drawn.
+    """Pairs of measurements, one of each build, in random order.
 
-    The least change is a share of the mean of both builds; the verdict is wrong with the probability of doubt at most.
+    The least change is a share of the mean of both builds; the verdict is wrong with at most the probability `doubt`.
     """
 
     def __init__(self, least_change: float, doubt: float) -> None:
         self.differences: list[float] = []
-        # The same draws each time: a comparison that was cut off goes on.
+        # The same draws each time, so that an interrupted comparison can continue.
         self._coin = random.Random(0)
         self._needed = math.log(2.0 / doubt)
         self._zero, self._low, self._high = (
@@ -331,14 +332,14 @@ class _Pairs:
 
 
 def _relative(difference: float) -> float:
-    """B over A, less one, from their difference as a share of their mean."""
+    """B / A - 1, from their difference as a share of their mean."""
     if difference >= 2.0:
         return math.inf
     return max(-1.0, 2.0 * difference / (2.0 - difference))
 
 
 class _BothEnds:
-    """Two comparisons of one test: of the values as they are, and of the values at their most."""
+    """Two comparisons of one test: of the values as they are, and of their upper ends."""
 
     def __init__(self, request: AbRequest) -> None:
         self._as_they_are, self._at_their_most = BuildComparison(request), BuildComparison(request)
@@ -357,11 +358,11 @@ class _BothEnds:
                 comparison.record(end)
 
     def result(self) -> ComparisonResult:
-        """The verdict that both have, with the smaller difference; without one it is undecided."""
+        """The verdict that both share, with the smaller difference; otherwise undecided."""
         plain, most = self._as_they_are.result(), self._at_their_most.result()
         weaker = plain
         if None not in (plain.difference, most.difference):
-            # Without one sign, the smaller one is no verdict, and promises the least.
+            # Without a common sign, the smaller one is no verdict, and promises the least.
             weaker = min(plain, most, key=_size)
         if plain.verdict is not most.verdict:
             weaker = replace(weaker, verdict=ComparisonVerdict.UNDECIDED)
@@ -386,18 +387,18 @@ def compare_builds(
     *,
     asks: bool = False,
 ) -> dict[str, ComparisonResult]:
-    """Measures two builds in turns, and compares each test. Measurements that the record has already count.
+    """Measures two builds alternately, and compares each test. Measurements that are already in the record count.
 
     Args:
         request: When the comparison ends.
         record: What was measured until now.
         measure: Measures a build.
         show: Called with a line of text for each measurement.
-        asks: Whether the builds are asked first whether they are as in earlier searches. Only tests in which one of
+        asks: Whether the builds are first asked whether they are as in earlier searches. Only tests in which one of
             them is not are compared by searches.
 
     Raises:
-        BuildError: If a build cannot be measured, or not with the same tests each time.
+        BuildError: If a build cannot be measured, or its tests are not the same each time.
         SearchError: If the request is out of range.
     """
     same: dict[str, ComparisonResult] = {}
@@ -441,14 +442,14 @@ def compare_builds(
 def _ask(
     request: AbRequest, record: BuildRecord, measure: Measure, show: Callable[[str], None]
 ) -> tuple[dict[str, ComparisonResult], tuple[str, ...], int]:
-    """Asks both builds, in one block of turns, whether they are as before.
+    """Asks both builds, in one block of alternating measurements, whether they are as before.
 
     Returns:
-        The comparisons of tests in which both are, each time; the full names of the other tests; and the number of
+        The comparisons of tests in which both always are; the full names of the other tests; and the number of
         measurements.
     """
     answers: dict[str, list[AsBefore]] = {}
-    # The tests that were as before until now, and the others.
+    # The tests that were as before so far, and the others.
     asked: tuple[str, ...] = ()
     rest: tuple[str, ...] = ()
     tests: dict[str, str] = {}
@@ -535,7 +536,7 @@ def comparison_comment(
 ) -> str:
     """The verdicts as Markdown, for a comment on a pull request: a table, and a chart of all measurements.
 
-    The chart is one of Mermaid, which GitHub and GitLab draw; neither shows a picture that a comment has in itself.
+    The chart is in Mermaid, which GitHub and GitLab draw; neither shows pictures that are embedded in a comment.
     """
     verdicts = {result.verdict for result in results.values()}
     worst = next(verdict.value for verdict in _WORST_FIRST if verdict in verdicts)

@@ -1,7 +1,7 @@
 """A build on a testbed: a command of the user sets it up, suites or trials measure it, and a record keeps the values.
 
-A measurement is on disk before the next build is set up, so that a comparison that was cut off continues. Where builds
-are exchanged in place, the testbed stays: a trial of one build costs little more than its duration.
+A measurement is on disk before the next build is set up, so that an interrupted comparison can continue. If builds are
+exchanged in place, the testbed stays: a trial of one build costs little more than its duration.
 """
 
 import json
@@ -31,8 +31,8 @@ SKIP = 125
 _LINES = 20
 _NEVER = 1_000_000
 Values = Mapping[str, results.Ends]
-"""What each test measured, by test and quantity (``<full name> <quantity>``): frames per second per interface.
-Frames may be missing that the SUT did not lose, so a value has two ends."""
+"""What each test measured, by test and quantity (``<full name> <quantity>``), in frames per second per interface.
+Because missing frames may not have been lost by the SUT, a value has two ends."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ class Measured:
     values: Values
     """The values."""
     devices: Mapping[str, str] = field(default_factory=dict)
-    """The device of each value with its options, in words; of one that is not named, nobody asks."""
+    """The device of each value with its options, in words; values without one are not checked."""
     as_before: Mapping[str, AsBefore] = field(default_factory=dict)
-    """Answers instead of values, by test and quantity likewise."""
+    """Answers instead of values, likewise by test and quantity."""
     tests: Mapping[str, str] = field(default_factory=dict)
     """The full name of the test of each value and answer, if the build was asked."""
 
 
 Measure = Callable[[str, Path, Wanted], Measured | None]
-"""Sets a build up and measures what is wanted of it, with files in a directory; None: it cannot be measured."""
+"""Sets up a build and measures it, with files in a directory; None: it cannot be measured."""
 FORMAT = "lossratio-builds/2"
 _FILE = "measurements.jsonl"
 
@@ -62,7 +62,7 @@ class Bench:
         """Runs the command that sets a build up.
 
         Returns:
-            Whether the build can be measured; not if the command ends with `SKIP`.
+            Whether the build can be measured; False if the command ends with `SKIP`.
 
         Raises:
             BuildError: If the command fails.
@@ -87,7 +87,7 @@ class Bench:
         return done.returncode == 0
 
     def close(self) -> None:
-        """Puts the testbed back, if it is open."""
+        """Restores the testbed, if it is open."""
 
 
 @dataclass(frozen=True)
@@ -97,30 +97,30 @@ class BuildBench(Bench):
     request: RunRequest
     """The run of one measurement; each has its own output directory."""
     quantity: str | None = None
-    """Only this quantity (e.g. ``NDR``); None: all."""
+    """The only quantity to measure (e.g. ``NDR``); None: all."""
     warn: Callable[[str], None] = lambda caveat: None
     """Called with a line of text for each doubt about a value."""
     run_suites: Callable[[RunRequest], RunOutcome] = run
     """Runs suites."""
     earlier: Path | None = None
-    """A folder with earlier runs, for questions whether the build is as it was there; None: it is not asked."""
+    """A folder with earlier runs, for the question whether the build is as it was there; None: it is not asked."""
 
     def measure(self, directory: Path, wanted: Wanted = WHOLE) -> Measured:
         """Measures the build that is set up: throughput per interface, by ``<full name> <quantity>`` of tests.
 
-        It is in frames per second, and 0 where the minimum load was too much. Quantities without a single value
+        It is in frames per second, and 0 if even the minimum load was too high. Quantities without a single value
         (latencies) and in other units are left out.
 
         Raises:
-            BuildError: If the run or a measurement failed, a search was not finished, or nothing was measured; with the
-                exit status for it.
+            BuildError: If the run or a measurement failed, a search was not finished, or nothing was measured; it has
+                the exit status.
         """
         options = (*self.request.robot_options, "--outputdir", str(directory), "--console", "none")
         if wanted.asks:
             options += self._asking()
         tests = wanted.tests or self.request.tests
         outcome = self.run_suites(replace(self.request, robot_options=options, tests=tests))
-        # A demand that was not met is a verdict about the build, whose throughput was measured.
+        # An unmet demand is a verdict about the build, whose throughput was measured.
         if outcome.status not in (ExitStatus.PASSED, ExitStatus.FAILED, ExitStatus.REGRESSION):
             reason = f"exit status {int(outcome.status)}: {(outcome.error or f'see {directory}').rstrip('.')}"
             raise BuildError(
@@ -161,7 +161,7 @@ class BuildBench(Bench):
         variables = {
             "HINTS": self.earlier,
             "NIGHTLY": Nightly.AS_BEFORE.value,
-            # No build is searched because it is its turn.
+            # No build is searched just because it is due.
             "SEARCH_EVERY": _NEVER,
         }
         given = ((f"{name}:{value}") for name, value in variables.items())
@@ -206,7 +206,7 @@ class BuildBench(Bench):
 
         for caveat in results.caveats_of(finding):
             self.warn(f"{name}: {caveat}")
-        # That a limit made it a least value is a caveat, and the limit is the same for both builds.
+        # If a limit made it only a lower bound, that is a caveat, and the limit is the same for both builds.
         if ends.share < 1.0:
             return ends
         return results.Ends(ends.least, ends.least, 0.0)
@@ -218,12 +218,12 @@ def _name(finding: results.Finding) -> str:
 
 _ATTEMPTS = 10
 _TRIALS, _BEST = 10, 5
-"""Trials of a measurement, and how many of them count: the best, as other work only ever takes from a trial."""
+"""Trials of a measurement, and how many count: the best ones, because other work can only lower a trial's value."""
 
 
 @dataclass(frozen=True)
 class InPlace:
-    """What is measured of builds that are exchanged in place: what they forward of the largest load."""
+    """The measurement of builds that are exchanged in place: how much they forward of the largest load."""
 
     topology: Path
     """The topology file."""
@@ -236,13 +236,13 @@ class InPlace:
     options: Mapping[str, str]
     """The kind's options."""
     max_load: float | None
-    """The load, frames per second per interface; None: the largest that generator and links can do."""
+    """The load, frames per second per interface; None: the largest that generator and links can carry."""
     duration: float
     """Seconds of a trial."""
 
 
 class TrialBench(Bench):
-    """Measures builds by trials on a testbed that stays open. Close it in the end."""
+    """Measures builds by trials on a testbed that stays open. Close it at the end."""
 
     def __init__(self, request: InPlace, warn: Callable[[str], None]) -> None:
         self._request, self._warn = request, warn
@@ -253,7 +253,7 @@ class TrialBench(Bench):
         self._opened = ExitStack()
 
     def set_up(self, command: str, build: str, variable: str = "LOSSRATIO_BUILD") -> bool:
-        """Exchanges the build, unless it is there.
+        """Exchanges the build, unless it is already in place.
 
         Raises:
             LossRatioError: If the command, DUT or testbed fails.
@@ -270,7 +270,7 @@ class TrialBench(Bench):
         return True
 
     def measure(self, directory: Path, wanted: Wanted = WHOLE) -> Measured:
-        """Measures the build that is set up, by trials; none of them is a question.
+        """Measures the build that is set up, by trials; none of these asks whether it is as before.
 
         Raises:
             BuildError: If the trials show the limit of the generator instead of the build's.
@@ -285,8 +285,8 @@ class TrialBench(Bench):
     def _forwarding_rate(self, name: str) -> results.Ends:
         for _ in range(_ATTEMPTS):
             output = self._ready.measurer.measure(self._trial)
-            # Beyond what the build can do, frames that could not be sent change nothing; and where it runs on the CPUs
-            # of the generator, they are its cost.
+            # Frames that could not be sent change nothing if the build is at its limit anyway; and if it runs on the
+            # generator's CPUs, they are its cost.
             missing = missing_frames(output) or MissingFrames()
             if missing.without_tester or not missing.by_tester or self._shares_cpus:
                 break
@@ -333,16 +333,16 @@ class BuildMeasurement:
     """One build, measured once."""
 
     build: str
-    """Which build: ``A``, ``B`` or a revision."""
+    """The build: ``A``, ``B`` or a revision."""
     values: Mapping[str, float] | None
     """Throughput per interface in frames per second, by test and quantity (``<full name> <quantity>``); None: the build
     could not be set up, and is left out."""
     directory: str
     """The directory of its run, relative to the directory of the record."""
     most: Mapping[str, float] | None = None
-    """The values had the frames passed that are missing and that the SUT did not lose; None: there are none."""
+    """The values if the missing frames that the SUT did not lose had passed; None: there are no such frames."""
     shares: Mapping[str, float] | None = None
-    """The shares of these frames; None: there are none."""
+    """The shares of these frames; None: there are no such frames."""
     devices: Mapping[str, str] | None = None
     """The device of each value, in words; None: it is not known."""
     as_before: Mapping[str, AsBefore] | None = None
@@ -357,7 +357,7 @@ class BuildMeasurement:
             return cls(build, None, directory)
         ends = measured.values
         values = {name: one.least for name, one in ends.items()}
-        # Record: what was measured, without what is missing.
+        # Record: the measurement, without missing fields.
         plain = cls(
             build,
             values,
@@ -377,7 +377,7 @@ class BuildMeasurement:
         """The measurement of a line of the record.
 
         Raises:
-            AttributeError: If its answers are none.
+            AttributeError: If its answers are not answers.
             KeyError: If a field of an answer is missing.
             TypeError: If it is not a measurement.
             ValueError: If it is not a measurement.
@@ -395,7 +395,7 @@ class BuildMeasurement:
 
     @property
     def ends(self) -> Values | None:
-        """What each value may be; None: the build could not be set up."""
+        """The range of each value; None: the build could not be set up."""
         if self.values is None:
             return None
         most = self.most or self.values
@@ -407,17 +407,17 @@ class BuildMeasurement:
 
 
 class BuildRecord:
-    """The measurements in a directory, one JSON object per line, behind a header with the request."""
+    """The measurements in a directory, one JSON object per line, after a header with the request."""
 
     def __init__(
         self, directory: Path, asked: Mapping[str, Any], device: str | None = None
     ) -> None:
-        """Begins a record, or goes on with it.
+        """Begins a record, or continues it.
 
         Args:
             directory: The directory.
             asked: The request.
-            device: The device that an alarm is of, in words; None: all builds must have the device of the first one.
+            device: The device of an alarm, in words; None: all builds must have the device of the first one.
 
         Raises:
             JobError: If it has another request, or cannot be read.
@@ -436,10 +436,10 @@ class BuildRecord:
     def measurement(
         self, step: int, build: str, measure: Measure, wanted: Wanted = WHOLE
     ) -> BuildMeasurement:
-        """What a step of a comparison measured; one that is not in the record is measured, and waited for on disk.
+        """The measurement of a step of a comparison; if it is not in the record, it is measured and written to disk.
 
         Raises:
-            BuildError: If it was measured on another device than those before. The record does not take it in.
+            BuildError: If it was measured on a different device from the earlier ones. The record does not accept it.
         """
         if step == len(self.measurements):
             directory = f"{step + 1:03}-{build[:12].replace('/', '_')}"

@@ -23,11 +23,11 @@ _PROFILES = {4: "ethip4-udp-hosts", 6: "ethip6-udp-hosts"}
 _TOPOLOGY = "topology.yaml"
 _QUICK = "quick"
 _MIN_LOAD = 100.0
-"""Frames per second from which searches begin: a policer may let few through."""
+"""The smallest load of searches, in frames per second, because a policer may pass little."""
 _LATENCY_SHARES = (0.9, 0.5, 0.1)
 _LATENCY_SECONDS = 1.0
 _HEARTBEAT = 10.0
-"""Seconds between lines that show that a measurement goes on."""
+"""Seconds between lines that show that a measurement is still running."""
 
 
 @command()
@@ -118,7 +118,7 @@ def between(
     asked: dict[str, Any] = {"min_load": _MIN_LOAD}
     asked |= {"goals": goals or _QUICK} if soak is None else {"timeout": soak}
     if asked.get("goals") == _QUICK:
-        # That rest takes longer than all trials of the search. The look for memory before the search stays.
+        # That rest takes longer than all trials of the search. The check for memory before the search is kept.
         asked["memory_rest"] = 0.0
     traffic: dict[str, Any] = {
         "profile": profile,
@@ -142,7 +142,7 @@ def between(
 
 
 class _Heartbeat:
-    """Shows the newest trial from time to time, on the standard error output."""
+    """Shows the newest trial from time to time, on standard error."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
@@ -198,7 +198,7 @@ def _write_page(directory: Path) -> None:
 
 
 def _python(ends: "tuple[Host, ...]", given: str) -> str:
-    """The Python of both ends: this one, where both are on this machine."""
+    """The Python of both ends: this one, if both are on this machine."""
     if any("host" in end.fields for end in ends):
         return given
     return sys.executable
@@ -216,7 +216,7 @@ def _begun(output: Path | None, name: str, topology: str) -> Path:
 
     Args:
         output: The directory that the user names; None: a new one.
-        name: How a new one is named.
+        name: The name of a new directory.
         topology: The contents of the topology file.
     """
     directory = output or _new_directory(name)
@@ -233,7 +233,7 @@ def _begun(output: Path | None, name: str, topology: str) -> Path:
 
 
 def _continued(directory: Path, topology: str) -> Path:
-    """The directory of an interrupted run, whose path must be that of now."""
+    """The directory of an interrupted run, whose path must be the present one."""
     file = directory / _TOPOLOGY
     if not file.is_file():
         raise click.UsageError(
@@ -248,7 +248,7 @@ def _continued(directory: Path, topology: str) -> Path:
 
 
 def _new_directory(name: str) -> Path:
-    """A directory in results that nobody else has."""
+    """A directory in ``results`` that nobody else uses."""
     path = Path("results") / name
     number = 1
     while True:

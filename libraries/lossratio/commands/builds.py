@@ -104,7 +104,7 @@ class _Measured:
 
         Args:
             test: The full name of a test, if it is the only one.
-            earlier: The folder of earlier runs, if it is another one.
+            earlier: The folder of earlier runs, if it is not the option's.
         """
         from lossratio import builds
         from lossratio.runs import RunRequest, check_directory

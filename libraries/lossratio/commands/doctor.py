@@ -31,7 +31,7 @@ _TOOLS = {
 }
 
 _Line = tuple[str, str | None]
-"""A thing that the machine can do, and what is missing for it, with the way out; None: the machine can do it."""
+"""A thing that the machine can do, and what is missing for it, with the remedy; None: the machine can do it."""
 
 
 @command()
@@ -80,7 +80,7 @@ def _lines() -> Iterator[_Line]:
 
 
 def _devices() -> Iterator[_Line]:
-    """What each kind of DUT says about its software; nothing of kinds that need none."""
+    """What each kind of DUT says about its software; nothing for kinds that need none."""
     from lossratio.dut import dut_kinds, load_kind
 
     for kind in dut_kinds():

@@ -144,7 +144,7 @@ def init(
     click.echo(f"  lossratio check {directory / name}.yaml{'' if is_local else ' --connect'}")
     click.echo(f"  lossratio run --job {directory / name}-job.yaml")
     is_measured = False
-    # Answers that end before are none.
+    # Input that ends before gives no answer.
     with suppress(click.Abort):
         is_measured = is_local and click.confirm(
             "Measure it now, with quick goals? It takes a minute or two.", default=True
@@ -243,7 +243,7 @@ def _mac(value: str | tuple[int, ...] | None) -> str | None:
 
 
 def _next_hop(port: _PortInfo, opposite: _PortInfo) -> str | None:
-    """The destination of frames of a port, unless it is the opposite port, as it is behind a bridge."""
+    """The destination of a port's frames, unless it is the opposite port, as behind a bridge."""
     mac = _mac(port.dest_mac)
     if mac == _mac(opposite.src_mac):
         return None
@@ -251,7 +251,7 @@ def _next_hop(port: _PortInfo, opposite: _PortInfo) -> str | None:
 
 
 def _reach(what: str, *, needs_one: bool) -> dict[str, Any]:
-    """How a node is reached; empty: not at all."""
+    """How a node is reached; empty: it is not reached."""
     answer = click.prompt(
         f"Where is {what}? A host name, netns:NAME or container:NAME",
         default=None if needs_one else "",

@@ -19,7 +19,7 @@ def suites() -> Iterator[tuple[str, str]]:
 
 
 def _configuration(suite: Path) -> str:
-    """What a suite's documentation says behind ``[Cfg]``, or all of it: the device, and how it is set up."""
+    """What a suite's documentation says after ``[Cfg]``, or all of it: the device, and how it is set up."""
     from robot.api.parsing import Documentation, get_model
 
     model = get_model(suite, curdir=str(suite.parent))

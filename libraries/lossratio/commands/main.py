@@ -43,7 +43,7 @@ class Subject:
     """A subject, whose commands have two words, such as ``lossratio lab doctor``."""
 
     what: str
-    """What its commands do, in a line."""
+    """What its commands do, in one line."""
     commands: Mapping[str, str]
     """Module and attribute of each command by its second word."""
 
@@ -93,7 +93,7 @@ SUBJECTS = {
 ELSEWHERE = {
     "study": "lossratio-study, which is not installed: pip install lossratio-study (in a clone: pip install ./study)"
 }
-"""The commands of the project's other packages by name: the package, and how it is installed."""
+"""The commands of the project's other packages by name: the package, and how to install it."""
 
 
 def _own_commands() -> dict[str, dict[str, str]]:
@@ -124,7 +124,7 @@ _MOVED = {
     "archive": ("send", "fetch", "site", "ack", "replay", "repair"),
     "builds": ("ab", "bisect"),
 }
-"""The commands that had one word in version 0.2, by the word that goes before it now."""
+"""The commands that had one word in version 0.2, by the word that now comes before it."""
 
 
 def _new_names() -> dict[str, str]:
@@ -136,7 +136,7 @@ def _new_names() -> dict[str, str]:
 
 _NEW_NAMES = _new_names()
 
-# Table: the words that other tools have for a command, by the command.
+# Table: other tools' words for a command, by command.
 _OTHER_WORDS = {
     "run": (
         "bench",
@@ -166,7 +166,7 @@ _OTHER_WORDS = {
 
 
 def sections() -> dict[str, tuple[EntryPoint, ...]]:
-    """The commands by section: the first ones, those of each subject, and those that each other package adds."""
+    """The commands by section: the first ones, those of each subject, and those that other packages add."""
     own = {entry.name: entry for entry in _PLUGINS.own}
     found = {title: tuple(own[name] for name in section) for title, section in _OWN.items()}
     for entry in _PLUGINS.added():
@@ -176,9 +176,10 @@ def sections() -> dict[str, tuple[EntryPoint, ...]]:
 
 
 def first_line(entry: EntryPoint) -> str:
-    """The first line of a command's help, from its source: to print the help imports no command.
+    """The first line of a command's help, from its source, so that printing the help imports no command.
 
-    A command that is not a function of its module has none. Raises whatever the import of a command's package raises.
+    A command that is not a function of its module has no such line. Raises whatever the import of a command's package
+    raises.
     """
     module = find_spec(entry.module)
     if module is None or module.origin is None:
@@ -284,7 +285,7 @@ def _check_name(ctx: click.Context, name: str, names: Sequence[str]) -> None:
 
 
 def _meant_elsewhere(name: str) -> str:
-    """The question whether a command of other words is meant: of another subject, or what other tools call so."""
+    """The question whether another command is meant: of another subject, or one that other tools call by this name."""
     for command, words in _OTHER_WORDS.items():
         if name in words:
             return f" Did you mean 'lossratio {command}'?"
@@ -319,7 +320,7 @@ def commands() -> None:
 class _Stop(KeyboardInterrupt):
     """Ctrl-C, or SIGTERM, which ends processes of schedulers and containers.
 
-    If a KeyboardInterrupt itself reached code that `exec` had compiled, Python would end by SIGINT, and with no status.
+    If a KeyboardInterrupt itself reached code that `exec` had compiled, Python would end by SIGINT, without a status.
     """
 
 
@@ -369,7 +370,7 @@ def run_command(command: click.Command) -> None:
         try:
             print(end="", flush=True)
         except OSError:
-            # Nobody reads the output any more. Python would try once more, and end with a status of its own.
+            # Nobody reads the output any more. Python would try once more, and end with its own status.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         for number, handler in heard.items():
             signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""The command ``lossratio lab otg-serve``: the generators of lossratio as a tester of the Open Traffic Generator."""
+"""The command ``lossratio lab otg-serve``: lossratio's generators as an Open Traffic Generator tester."""
 
 import logging
 import os
@@ -43,7 +43,7 @@ def otg_serve(
 
     with _listener(address, usual if tcp_port is None else tcp_port) as listener:
         if find_spec("snappi") is not None:
-            # What the server needs takes seconds to load; clients can connect meanwhile.
+            # The server's modules take seconds to load; clients can already connect.
             place = f"{scheme}://{address}:{listener.getsockname()[1]}"
             click.echo(f"{place} serves {', '.join(locations)}. Ctrl-C ends it.")
         if not is_loopback(address):
@@ -55,7 +55,7 @@ def otg_serve(
 
         tester = Tester(locations, generator, settle_time, lambda line: click.echo(line, err=True))
         with OtgServer(tester, listener, context) as server:
-            # The models warn of each deprecated field, in each of their steps.
+            # The models warn of each deprecated field in each of their steps.
             for name in (None, "snappi"):
                 logging.getLogger(name).setLevel(logging.ERROR)
             server.serve_forever()
@@ -84,7 +84,7 @@ def _listener(address: str, tcp_port: int) -> socket.socket:
 
 
 def _locations(ports: tuple[str, ...]) -> dict[str, str]:
-    """The interfaces by the locations that configurations call them by."""
+    """The interfaces by the locations that configurations use for them."""
     locations: dict[str, str] = {}
     for port in ports:
         location, _, interface = port.rpartition("=")

@@ -1,4 +1,4 @@
-"""Commands whose options are the parameters of their functions, declared once; quantities with units among them."""
+"""Commands whose options are the parameters of their functions, declared once, including quantities with units."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
@@ -59,7 +59,7 @@ TESTBED = "The testbed: a topology file, or a name such as local or simulated."
 
 
 class _Suite(click.Path):
-    """A suite: a file, a directory, or the name of one that comes with lossratio."""
+    """A suite: a file, a directory, or the name of a suite that comes with lossratio."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         found = SUITES.path(value)
@@ -72,7 +72,7 @@ SUITE = _Suite()
 
 
 class OneOf(click.Choice):  # type: ignore[type-arg]
-    """One of some words. The error about another word asks whether the nearest one is meant."""
+    """One of several words. The error about any other word asks whether the nearest one is meant."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Reads a word."""
@@ -86,7 +86,7 @@ class OneOf(click.Choice):  # type: ignore[type-arg]
 
 @dataclass(frozen=True)
 class _Declared:
-    """A parameter without its name and type: those are the function's."""
+    """A parameter without its name and type, which come from the function."""
 
     kind: type[click.Option] | type[click.Argument]
     names: tuple[str, ...]
@@ -106,7 +106,7 @@ def argument(metavar: str | None = None, **settings: Any) -> Any:
 def command(
     name: str | None = None, *, cls: type[click.Command] = click.Command
 ) -> Callable[[Callable[..., None]], click.Command]:
-    """Makes a command of a function whose parameters are declared by `option` and `argument`.
+    """Makes a command from a function whose parameters are declared by `option` and `argument`.
 
     A parameter whose type is a dataclass stands for the fields of the dataclass, which several commands can share.
     """

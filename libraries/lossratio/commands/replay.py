@@ -25,7 +25,7 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class Asked:
-    """The settings of an estimate, instead of those of the journal's search; loads in frames per second."""
+    """The settings of an estimate, which replace those of the journal's search; loads in frames per second."""
 
     target_loss_ratio: float | None = option(
         "Estimate the critical load at this loss ratio, e.g. 1e-7 or 0.1 %. Default: the soak test's.",
@@ -70,7 +70,7 @@ def replay(journal: Path = argument(), *, asked: Asked) -> None:
             err=True,
         )
     if contents.withdrawn:
-        # Results need much that most journals do not.
+        # Results need many modules that most journals do not.
         from lossratio.results import withdrawn_in_words
 
         for note in withdrawn_in_words(contents):
@@ -92,7 +92,7 @@ def replay(journal: Path = argument(), *, asked: Asked) -> None:
 
 
 def _journals_in(directory: Path) -> str:
-    """What to name instead of a directory."""
+    """The journals to name instead of a directory."""
     journals = sorted([*directory.glob("trials/*.jsonl"), *directory.glob("*.jsonl")])
     if not journals:
         return f"{shown_name(directory)} is a directory without journals (trials/*.jsonl). Name the journal of a test."
@@ -103,7 +103,7 @@ def _journals_in(directory: Path) -> str:
 
 
 def replay_estimate(journal: JournalContents, path: Path, asked: Asked) -> CriticalLoadEstimate:
-    """The critical load, from the trials of any journal; without a soak test's, the target loss ratio is needed.
+    """The critical load, from the trials of any journal; unless it is a soak test's, the target loss ratio is needed.
 
     Raises:
         SearchError: If neither the options nor the journal give a figure that the estimate needs, or trials have early

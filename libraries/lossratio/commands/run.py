@@ -55,7 +55,7 @@ _VARIABLES = ("GOALS", "LATENCY", "TELEMETRY", "FRAME_SIZE", "CORES", "NIC")
 
 
 def _instead_of(option_name: str, command_path: str) -> str | None:
-    """What to write instead of an option that the command has not; None: not known."""
+    """What to write instead of an option that the command does not have; None: not known."""
     variable = option_name.lstrip("-").replace("-", "_").upper()
     if variable in _VARIABLES:
         return f"{option_name} is not an option but a variable of the suites: --variable {variable}:VALUE"
@@ -70,7 +70,7 @@ def _instead_of(option_name: str, command_path: str) -> str | None:
 
 
 def _option_of_robot(name: str) -> str | None:
-    """The long name of an option of Robot Framework, which takes capitals and hyphens as well; None: it has none."""
+    """The long name of a Robot Framework option, which may have capitals and hyphens; None: there is no such option."""
     from robot.run import USAGE
 
     options = re.findall(r"^ (?:(-[A-Za-z])| {2}) (--[a-z]+)", USAGE, re.MULTILINE)
@@ -81,7 +81,7 @@ def _option_of_robot(name: str) -> str | None:
 
 
 def _any_of_expanded(args: Sequence[str]) -> list[str]:
-    """Puts the option before each of several files behind ``--any-of``."""
+    """Puts the option before each of several files after ``--any-of``."""
     expanded: list[str] = []
     is_listing = False
     for word in args:
@@ -168,7 +168,7 @@ def run(
     if results is not None:
         from lossratio.history import Outbox
 
-        # A mistake in the address is an error before the run, and not after it.
+        # A mistake in the address is an error before the run, not after it.
         Outbox.of(results)
     limits = Limits(test_timeout, suite_timeout, run_timeout)
     topologies = (*((topology,) if topology else ()), *any_of)
@@ -209,7 +209,7 @@ def run(
 
 
 _VERBOSE = ("--variable", "LOSSRATIO_VERBOSE:yes")
-"""The keywords that measure look at this variable."""
+"""The measuring keywords read this variable."""
 
 
 def _repeated(name: str, values: Sequence[str]) -> Iterator[str]:
@@ -218,7 +218,7 @@ def _repeated(name: str, values: Sequence[str]) -> Iterator[str]:
 
 
 def _show_problems(outcome: RunOutcome) -> None:
-    """Shows what went wrong in a run, and how to go on with one that was stopped."""
+    """Shows what went wrong in a run, and how to resume a run that was stopped."""
     for problem in (*outcome.troubles, *filter(None, (outcome.error,))):
         click.echo(f"Error: {problem}", err=True)
     if outcome.status is ExitStatus.INTERRUPTED and outcome.directory is not None:
@@ -227,7 +227,7 @@ def _show_problems(outcome: RunOutcome) -> None:
 
 
 def _is_kept(directory: Path, url: str) -> bool:
-    """Sends a run to the archive, or keeps it on this machine until it can; whether its disk took it."""
+    """Sends a run to the archive, or keeps it on this machine until it can; returns whether it could be kept."""
     from lossratio.errors import ArchiveError, ReportError, StorageError
     from lossratio.history import Outbox
 
@@ -316,12 +316,12 @@ def demo(
 def measured_or_simulated(
     real: RunRequest, simulated: RunRequest, *, slower: RunRequest | None = None
 ) -> RunOutcome:
-    """Measures on a local testbed; where this machine cannot, or is too busy, simulates, and shows the reason.
+    """Measures on a local testbed; if this machine cannot, or is too busy, simulates it, and shows the reason.
 
     Args:
         real: The measurement on a local testbed.
         simulated: The same on a simulated one.
-        slower: The same with less traffic, which comes first where the machine is too busy; None: there is none.
+        slower: The same with less traffic, which is tried first if the machine is too busy; None: there is none.
     """
     from lossratio.results import in_columns
     from lossratio.runs import run
@@ -343,7 +343,7 @@ def measured_or_simulated(
 
 
 def _show_truth(directory: Path) -> None:
-    """Compares the bounds with what the policer's rate and burst mean for each goal; a real generator is shown, too."""
+    """Compares the bounds with what the policer's rate and burst mean for each goal; also shows a real generator."""
     from lossratio.results import RunDirectory
     from lossratio.simulation import sut_from
 

@@ -122,7 +122,7 @@ def part_lab(file: Path = argument()) -> None:
 
 
 def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> Iterator[Problem]:
-    """Finds what would end a measurement at its set-up, as far as the file shows it, on any path through it."""
+    """Finds what would make the set-up of a measurement fail, as far as the file shows it, on any path through it."""
     wired = [
         port
         for ports in topology.links().values()
@@ -161,7 +161,7 @@ def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> I
 
 
 def _connect(topology: Topology, chosen: _Paths) -> None:
-    """Logs in on every node, and shows what it is, what it lacks, and what would be chosen there for these paths."""
+    """Logs in on every node, and shows what it is, what it lacks, and what would be chosen on it for these paths."""
     if topology.testbed == "simulated":
         click.echo("The testbed is simulated: there is no node to connect to.")
         return
@@ -216,7 +216,7 @@ def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPat
 
 
 def _unknown_models(topology: Topology, paths: Sequence[TrafficPath]) -> Iterator[str]:
-    """NIC models without limits, which may be misspelt: searches would begin at the speed of the link."""
+    """NIC models without limits, which may be misspelt; searches would begin at the speed of the link."""
     models = {
         port.interface.model: port
         for path in paths
@@ -313,7 +313,7 @@ def _write_new(output: Path, text: str) -> None:
     """Writes a file, and shows its remarks.
 
     Raises:
-        TopologyError: If there is such a file already.
+        TopologyError: If there already is such a file.
     """
     if output.exists():
         raise TopologyError(

@@ -25,7 +25,7 @@ _USUAL = TrendRequest()
 
 @dataclass(frozen=True)
 class TrendRules:
-    """What a change and an alarm are: fields of `lossratio.history.TrendRequest`."""
+    """The rules for changes and alarms: fields of `lossratio.history.TrendRequest`."""
 
     fresh: int = option(
         "A change can raise an alarm if it began among this many of the newest results.",
@@ -103,7 +103,7 @@ def trend(
     Exit status: 0 if no alarm is open, 3 if a test got worse or no longer has a value, 1 if undecided: too few results,
     or the tester changed.
     """
-    # A mistake in the file of alerts is an error before anything is read, and not in the night of the first alarm.
+    # A mistake in the file of alerts is an error before anything is read, not in the night of the first alarm.
     alerts = None if alert is None else histories.Alerts.load(alert)
     folder = _opened(history, runs)
     chosen = rules.request(
@@ -240,6 +240,6 @@ def site(
         )
 
         if serve:
-            # Ctrl-C is how a look at the site ends, and no failure.
+            # Ctrl-C ends the display of the site, and is no failure.
             stack.enter_context(suppress(KeyboardInterrupt))
             serve_site(place, port, lambda address: click.echo(f"{address}  (Ctrl-C ends it)"))

@@ -1,8 +1,8 @@
-"""Alerts about trends, as a YAML file says: by a webhook, by e-mail, by a command, or by another sink.
+"""Alerts about trends, set up in a YAML file: by a webhook, by e-mail, by a command, or by another sink.
 
-An alert says what changed, where, and how sure that is; and later who explained it, and why. It is sent once: a memory
-beside the file has the alerts that were sent, and the next night sends no second one for the same change. An alert that
-could not be sent is tried again.
+An alert says what changed, where, and how certain that is; and later who explained it, and why. It is sent once: a
+memory beside the file records the alerts that were sent, so the next night sends no second one for the same change. An
+alert that could not be sent is tried again.
 """
 
 import json
@@ -36,12 +36,12 @@ FORMAT: Literal["lossratio-alerts/1"] = "lossratio-alerts/1"
 
 
 class Alert(FileModel):
-    """An alert: a way to send it, by one of the sinks, and which trends it is for."""
+    """An alert: how to send it, by one of the sinks, and the trends that it is for."""
 
     name: str = Field(min_length=1, max_length=100)
-    """Its name in messages and in the memory."""
+    """The alert's name in messages and in the memory."""
     input: Literal["text", "json"] = "text"
-    """What the command reads."""
+    """The form of the command's input."""
     timeout: float = Field(default=20.0, gt=0.0, le=600.0)
     """Seconds that it may take."""
     testbed: str = "*"
@@ -68,7 +68,7 @@ class Alert(FileModel):
 
     @property
     def sink(self) -> Sink:
-        """The way to send it."""
+        """The sink that sends the alert."""
         (sink,) = self._sinks()
         return sink
 
@@ -76,7 +76,7 @@ class Alert(FileModel):
 class _AlertsFile(FileModel):
     alerts: tuple[Alert, ...]
     memory: Path | None = None
-    """File of the alerts that were sent; relative to this file. Left out: beside it, ``NAME.sent.json``."""
+    """File of the alerts that were sent, relative to this file. Left out: beside it, ``NAME.sent.json``."""
 
 
 def _file_model() -> type[_AlertsFile]:
@@ -90,7 +90,7 @@ def _file_model() -> type[_AlertsFile]:
 
 
 def _sink_type(name: str) -> Any:
-    """The type of a sink's field. A sink that is broken is an error for those who use it, and for nobody else."""
+    """The type of a sink's field. A broken sink is an error only for the people who use it."""
     try:
         return load_sink(name) | None
     except ReportError as error:
@@ -111,14 +111,14 @@ class Alerts:
     memory: Path
     """The file of the alerts that were sent."""
     sent: Mapping[str, Mapping[str, datetime]]
-    """What was sent before: by alert and change, when the newest result was measured that it was about."""
+    """What was sent before: for each alert and change, the time of the newest result that it was about."""
 
     @classmethod
     def load(cls, path: Path) -> "Alerts":
         """Reads a file of alerts, and checks that it can be used: nothing is sent.
 
         Raises:
-            ReportError: If the file is wrong, a variable of the environment is missing, or the memory cannot be read.
+            ReportError: If the file is wrong, an environment variable is missing, or the memory cannot be read.
         """
         loaded = load_yaml_file(path, _file_model(), ReportError, check=_problems)
         memory = path.parent / (loaded.memory or f"{path.stem}.sent.json")
@@ -134,10 +134,11 @@ class Alerts:
             ) from error
 
     def send(self, trends: Sequence[Trend]) -> Iterator[str]:
-        """Sends what is new about trends, and remembers it.
+        """Sends alerts about what is new in trends, and records them.
 
         Yields:
-            A line for each alert that was sent or failed. A failure is no error: the trends are more than their alerts.
+            A line for each alert that was sent or failed. A failure is no error: the trends matter more than their
+            alerts.
         """
         sent = {name: dict(changes) for name, changes in self.sent.items()}
         for alert in self.alerts:
@@ -190,9 +191,9 @@ def _paragraph(trend: Trend) -> Iterator[str]:
 
 
 def how_sure(trend: Trend) -> str:
-    """How sure an alarm is, in words: the results that agree, and the size of the change over the usual scatter.
+    """How certain an alarm is, in words: the results that agree, and the size of the change over the usual scatter.
 
-    The scatter is the standard deviation of the values of the step before the change.
+    The scatter is the standard deviation of the values in the step before the change.
     """
     if trend.verdict is TrendVerdict.NO_VALUE or trend.change is None:
         missing = missing_in_a_row(trend.series)
@@ -230,7 +231,7 @@ def how_sure(trend: Trend) -> str:
 
 
 def _keys(trend: Trend, verdict: TrendVerdict | None = None) -> tuple[str, ...]:
-    """What the memory calls a trend; and, if it can be no other one, what earlier versions called it."""
+    """The name of a trend in the memory, and, if it is unambiguous, its name in earlier versions."""
     key, said = trend.series.key, (verdict or trend.verdict).value
     now = json.dumps([*vars(key).values(), said])
     earlier = json.dumps([key.testbed, key.test, key.quantity, said])
@@ -240,10 +241,10 @@ def _keys(trend: Trend, verdict: TrendVerdict | None = None) -> tuple[str, ...]:
 
 
 def _is_news(trend: Trend, changes: Mapping[str, datetime]) -> bool:
-    """Whether no alert was sent for an alarm; or for the explanation of one, to those who got the alarm."""
+    """Whether an alarm, or the explanation of an alarm that was sent, has not been sent yet."""
 
     def was_sent(verdict: TrendVerdict) -> bool:
-        # An alert is about all that began before its newest result.
+        # An alert covers everything that began before its newest result.
         sent = [changes[key] for key in _keys(trend, verdict) if key in changes]
         return any(trend.began <= last for last in sent)
 

@@ -1,4 +1,4 @@
-"""The trends of a whole history, and the demand that a result has not regressed against it."""
+"""The trends of a whole history, and the check that a result has not regressed against it."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -51,14 +51,14 @@ class TrendRequest(TrendRules):
     quantity: str = "*"
     """Names of goals (or MRR), likewise."""
     device: str = "*"
-    """Devices with their options, in words, likewise, e.g. ``linux_router, police=*``. A series of which no device is
-    known is of any."""
+    """Devices with their options, in words, likewise, e.g. ``linux_router, police=*``. A series without a known device
+    matches any."""
     last: int = 250
-    """How many of the newest results of a series are looked at."""
+    """How many of the newest results of a series are used."""
     annotations: Path | None = None
     """File of known changes; None: the file in the history's folder, if there is one."""
     readings: bool = False
-    """Whether readings have trends, too: latency at each load, and numbers of the devices' telemetry."""
+    """Whether readings also have trends: latency at each load, and numbers of the devices' telemetry."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class Analysis:
     problems: tuple[str, ...]
     """Files that could not be read."""
     readings: tuple[Trend, ...] = ()
-    """The trends of readings, by testbed and test. They explain others, and none is an alarm."""
+    """The trends of readings, by testbed and test. They explain other trends, and are never alarms."""
     unmeasured: tuple[NothingMeasured, ...] = ()
-    """Tests that measured nothing the last time, and no alarms: the run itself has failed."""
+    """Tests that measured nothing the last time. They are no alarms, because the run itself failed."""
 
     @property
     def alarms(self) -> tuple[Trend, ...]:
@@ -83,7 +83,7 @@ class Analysis:
 
     @property
     def of_tester(self) -> tuple[Trend, ...]:
-        """The trends whose change is the tester's."""
+        """The trends whose change comes from the tester."""
         return tuple(trend for trend in self.trends if trend.verdict is TrendVerdict.TESTER)
 
     @property
@@ -112,7 +112,7 @@ def analyse_entries(
         ReportError: If there is no such test, quantity or device.
     """
     whole = list(series_of(stored.table, request.last))
-    # The latest is the last, and stays.
+    # The latest one is last, and is kept.
     newest = dict(sorted((series.key.testbed, series.times[-1]) for series in whole))
     if request.readings:
         readings = list(series_of_readings(stored.table, request.last, request.fresh))
@@ -142,7 +142,7 @@ def _asked_trends(
     known: tuple[KnownChange, ...],
     request: TrendRequest,
 ) -> list[Trend]:
-    """The trends of the series that were asked for, each with how long its testbed went on without it."""
+    """The trends of the requested series, each with how long its testbed has gone on without it."""
     asked = [series for series in found if series.key.fits(request)]
     return [
         replace(trend, idle=newest[trend.series.key.testbed] - trend.series.times[-1])
@@ -160,7 +160,7 @@ def _twins(
 def _last_unmeasured(
     stored: StoredEntries, series: Sequence[Series], test: str
 ) -> Iterator[NothingMeasured]:
-    """The tests, by a pattern, whose newest attempt measured nothing: that attempt of each."""
+    """The newest attempt of each test, by a pattern, whose newest attempt measured nothing."""
     measured: dict[tuple[str, str], datetime] = {}
     for one in series:
         key = (one.key.testbed, one.key.test)
@@ -187,10 +187,10 @@ def known_changes(history: History, file: Path | None) -> tuple[KnownChange, ...
 def explain_alarms(
     history: History, request: TrendRequest, note: str, by: str, *, keeps_open: bool = False
 ) -> tuple[Trend, ...]:
-    """Adds the reason of each alarm to the known changes of a history, so that it no longer is an alarm.
+    """Adds the reason of each alarm to the known changes of a history, so that it is no longer an alarm.
 
     Raises:
-        ReportError: If the history or the known changes cannot be read, or have no place for more.
+        ReportError: If the history or the known changes cannot be read, or nothing can be added to the changes.
         StorageError: If the known changes cannot be written.
     """
     analysis = analyse(history, request)
@@ -209,7 +209,7 @@ def add_runs(history: History, runs: Iterable[Path]) -> list[str]:
     """Adds runs to a history. A run that is added again changes nothing.
 
     Returns:
-        Messages about files that cannot be read, and about tests that are not added; all others were.
+        Messages about files that cannot be read, and about tests that were not added; all others were.
 
     Raises:
         ReportError: If a path is not a run directory, or the history cannot be written.
@@ -232,14 +232,14 @@ def require_no_regression(
 ) -> list[Trend]:
     """Checks that a result is no regression by `TrendRules`, and returns all trends of the quantity.
 
-    The history with the result at its end is judged; the history itself is not changed.
+    It judges the history with the result at its end; the history itself is not changed.
 
     Args:
         history: The earlier results.
-        result: The result that is judged.
-        quantity: Name of the only quantity that is judged; None: all are.
+        result: The result to judge.
+        quantity: Name of the only quantity to judge; None: all quantities.
         fresh: Number of newest values among which a change is fresh; see `TrendRules`.
-        least_change: Smaller changes, relative to the value before, are no regression.
+        least_change: Smaller changes, relative to the earlier value, are no regression.
 
     Raises:
         RegressionError: If a value got worse or is missing, and no known change explains it.
@@ -249,7 +249,7 @@ def require_no_regression(
     stored = history.read(testbed=entries[0].testbed)
     # The result may be the first one with the name that its test has now.
     table, renamed = with_names_now(continued(stored.table, entries), ())
-    # One result more than usual: the one that is judged. No other one must confirm it.
+    # One result more than usual, for the one that is judged, which needs no confirmation.
     found = list(series_of(with_lines(table)[0], TrendRequest.last + 1))
     mine = {(entry.testbed, entry.test, entry.quantity, entry.started) for entry in entries}
     series = [
@@ -277,7 +277,7 @@ FORMAT = "lossratio-trend/2"
 
 
 def trend_text(analysis: Analysis) -> str:
-    """Alarms, known changes, progressions and changes of kind, one line each; then a summary. Readings are last."""
+    """Alarms, known changes, progressions and changes of kind, one line each, then a summary. Readings come last."""
     lines = [*_lines(analysis.trends), *_summary(analysis)]
     if analysis.readings:
         results = sum(len(trend.series.times) for trend in analysis.readings)
@@ -292,7 +292,7 @@ def trend_text(analysis: Analysis) -> str:
 def _lines(trends: Sequence[Trend]) -> list[str]:
     order = list(TrendVerdict)
     quiet = (TrendVerdict.STEADY, TrendVerdict.TOO_FEW)
-    # What changed with the tester is in the tester's line.
+    # Changes that come from the tester are in the tester's line.
     told = {follower.series.key for trend in trends for follower in trend.followers}
     return [
         describe_trend(trend)
@@ -303,7 +303,7 @@ def _lines(trends: Sequence[Trend]) -> list[str]:
 
 
 def _begun_anew(trends: Sequence[Trend]) -> Iterator[str]:
-    """A line for each change of a device with which series begin again, and whose trends have no lines of their own."""
+    """A line for each change of a device that restarts series, if their trends have no lines of their own."""
     told = {describe_trend(trend) for trend in trends if trend.begins} & set(_lines(trends))
     series: dict[str, list[Trend]] = {}
     for trend in trends:

@@ -25,11 +25,11 @@ class KnownChange(FileModel):
     date: date
     """The day of the change, UTC."""
     note: str = Field(min_length=1)
-    """The reason: what was changed."""
+    """The reason, which says what was changed."""
     by: str | None = None
-    """Who says so."""
+    """Who states it."""
     keeps_open: bool = False
-    """Whether alarms stay open: the note says who looks at them, or what a bisection found, and explains nothing."""
+    """Whether alarms remain open: the note says who looks at them, or what a bisection found, but explains nothing."""
     testbed: str = "*"
     """Testbeds that the change concerns: a name, or a pattern with ``*``."""
     test: str = "*"
@@ -43,7 +43,7 @@ class KnownChange(FileModel):
     def of(
         cls, key: SeriesKey, began: datetime, note: str, by: str, *, keeps_open: bool = False
     ) -> "KnownChange":
-        """The reason of a change in one series, and in no other one; or a note about it."""
+        """The reason for a change in one series only, or a note about it."""
         names = {name: escape(text) for name, text in key.names.items()}
         return cls(date=began.date(), note=note, by=by, keeps_open=keeps_open, **names)
 
@@ -57,7 +57,7 @@ class KnownChange(FileModel):
         return key.fits(self)
 
     def explains(self, key: SeriesKey, before: datetime, after: datetime) -> bool:
-        """Whether the change explains a step of a series between two results, which needs no further look then."""
+        """Whether the change explains a step of a series between two results, which then needs no further attention."""
         is_near = before.date() <= self.date <= after.date() + timedelta(days=1)
         return is_near and not self.keeps_open and self.concerns(key)
 
@@ -68,7 +68,7 @@ class KnownChanges(FileModel):
     changes: tuple[KnownChange, ...] = ()
     """The changes."""
     same: tuple[tuple[str, str], ...] = ()
-    """Pairs of full names of tests: what a test was called by an earlier version, or in another place, and now."""
+    """Pairs of full names of tests: the name in an earlier version or another place, and the present name."""
 
 
 def load_known_changes(path: Path) -> tuple[KnownChange, ...]:
@@ -90,10 +90,10 @@ def load_same_names(path: Path) -> tuple[tuple[str, str], ...]:
 
 
 def add_known_changes(path: Path, changes: Sequence[KnownChange]) -> None:
-    """Adds known changes at the end of a file, whose other lines and comments stay; the file is made if it is missing.
+    """Adds known changes at the end of a file, keeping its other lines and comments; a missing file is made.
 
     Raises:
-        ReportError: If the form of the file has no place for more at its end. It stays as it was.
+        ReportError: If the form of the file allows no additions at its end. The file is not changed.
         StorageError: If the file cannot be written.
     """
     before = load_known_changes(path) if path.exists() else ()

@@ -1,6 +1,6 @@
 """The archive: runs and history in a folder or an object store, sent through an outbox and fetched back.
 
-Object stores are all kinds that fsspec knows, such as S3, GCS and Azure.
+All object stores that fsspec knows are supported, such as S3, GCS and Azure.
 """
 
 import gzip
@@ -29,12 +29,12 @@ from lossratio.report import Run, read_run
 from lossratio.results import write_whole
 
 _MIRRORED = re.compile(rf"testbed=[^/]+/date=[^/]+/[^/]+\.parquet|{re.escape(ANNOTATIONS_NAME)}")
-# A password may have slashes in it; an address with one may lack slashes, or have its marks encoded.
+# A password may contain slashes; an address with a password may lack slashes, or have encoded punctuation.
 _SECRETS = re.compile(r"://([^/@]*@|[^@]*:[^@]*@|[^?]*\?)|@.*://")
 _MISTYPED = re.compile(r"([a-z][a-z0-9+.-]*:|//)[^@]*:[^@]*@", re.IGNORECASE)
-"""The address of a store without its ``//``, or without its kind, and with a user: nobody calls a folder so."""
+"""The address of a store without its ``//`` or its kind, and with a user: no folder has such a name."""
 _AZURE = re.compile(r"abfss?://[\w-]+@[\w.-]+(/[^@?]*)?$", re.ASCII)
-"""A container of a storage account, which is no user of a host."""
+"""A container of a storage account, which is not a user of a host."""
 HISTORY = "history"
 """Folder below an archive's URL with the rows of all its runs, a `lossratio.history.History`."""
 RUNS = "runs"
@@ -43,7 +43,7 @@ RUNS = "runs"
 
 @dataclass(frozen=True)
 class ObjectStore:
-    """A store of objects, whose names have slashes."""
+    """A store of objects, whose names contain slashes."""
 
     url: str
     """A folder, or a URL such as ``s3://bucket/lossratio``. Credentials are in the environment, where the store's own
@@ -56,7 +56,7 @@ class ObjectStore:
         return without_secrets(self.url)
 
     def is_archive(self) -> bool:
-        """Whether an archive is there: runs, or a history.
+        """Whether there is an archive: runs, or a history.
 
         Raises:
             ArchiveError: If the store does not say.
@@ -77,16 +77,16 @@ class ObjectStore:
             )
 
     def put(self, file: Path, name: str) -> None:
-        """Stores a file, as a whole or not at all, instead of another.
+        """Stores a file as a whole or not at all, replacing an earlier one.
 
         Raises:
-            ArchiveError: If the store does not take it.
+            ArchiveError: If the store does not accept it.
         """
         with self._errors(f"take {name}"):
             files, root = self._opened
             path = f"{root}/{name}"
             if "file" in ([protocol] if isinstance(protocol := files.protocol, str) else protocol):
-                # Object stores show whole objects only. In a folder this takes a file that is moved there.
+                # Object stores only show whole objects. In a folder, the same takes a file that is moved there.
                 part = f"{path}.{secrets.token_hex(4)}.part"
                 files.makedirs(path.rpartition("/")[0], exist_ok=True)
                 files.put_file(str(file), part)
@@ -141,7 +141,7 @@ class ObjectStore:
                 f"Folders need fsspec, S3 needs s3fs, GCS gcsfs and Azure adlfs."
             ) from error
         except Exception as error:
-            # Each kind of store has errors of its own, without a common class.
+            # Each kind of store has its own errors, without a common class.
             raise ArchiveError(
                 without_secrets(f"{self} does not {what}: {type(error).__name__}: {error}")
             ) from error
@@ -151,7 +151,7 @@ def check_without_secrets(place: str) -> None:
     """Checks that the address of an archive or a history has no credentials.
 
     Raises:
-        ReportError: If it has; the message does not show them.
+        ReportError: If it has credentials; the message does not show them.
     """
     written = unquote(place)
     if _AZURE.match(place) or not (_SECRETS.search(written) or _MISTYPED.match(written)):
@@ -183,9 +183,9 @@ def open_history(place: str) -> History:
 
 
 def mirror_history(store: ObjectStore, cache: Path | None = None) -> History:
-    """Fetches new files of an archive's history, and removes files that the archive has no more.
+    """Fetches new files of an archive's history, and removes files that the archive no longer has.
 
-    A file's name follows from its content, so a file that is here already is never fetched again.
+    A file's name follows from its content, so an existing file is never fetched again.
 
     Raises:
         ReportError: If there is no archive, or no history in it.
@@ -222,7 +222,7 @@ def _folder(url: str, variable: str, default: str, name: str) -> Path:
 
 @dataclass(frozen=True)
 class Outbox:
-    """The files that wait on this machine's disk until one archive has them. So no run is lost with the connection."""
+    """The files that wait on this machine's disk until an archive has them, so that a lost connection loses no run."""
 
     path: Path
     """The folder of the files, in the archive's own layout."""
@@ -239,7 +239,7 @@ class Outbox:
         return cls(_folder(url, "XDG_STATE_HOME", ".local/state", "outbox"), ObjectStore(url))
 
     def add(self, directory: Path) -> list[str]:
-        """Puts a run into the outbox. The same run has the same names each time.
+        """Puts a run into the outbox. The same run always gets the same names.
 
         Returns:
             Messages about files that cannot be read, and about tests without rows in the history; all others were
@@ -257,7 +257,7 @@ class Outbox:
         return [*run.problems, *left_out_of(run)]
 
     def waiting(self) -> list[Path]:
-        """The files that wait. Those of the history are last: the runs of its rows are in the archive then."""
+        """The files that wait. Files of the history come last, so that the runs of its rows are already archived."""
         files = (
             path
             for path in self.path.rglob("*")
@@ -268,11 +268,11 @@ class Outbox:
         )
 
     def beginning(self) -> str | None:
-        """Says that a new archive begins with the waiting files; None: there already is an archive.
+        """The remark that a new archive begins with the waiting files; None: there already is an archive.
 
         Raises:
             ArchiveError: If the store does not say whether there is an archive.
-            ReportError: If there is no archive, and no files wait with which one could begin.
+            ReportError: If there is no archive, and no files wait from which it could begin.
         """
         if not self.waiting():
             self.store.require_archive()
@@ -281,7 +281,7 @@ class Outbox:
         return f"There was no archive at {self.store}: it was created with these files."
 
     def send(self) -> int:
-        """Sends the files that wait, and counts them. Each file leaves the outbox when the archive has it.
+        """Sends the files that wait, and counts them. Each file leaves the outbox once the archive has it.
 
         Raises:
             ArchiveError: If the archive does not take a file; this file and the rest stay in the outbox.
@@ -295,8 +295,8 @@ class Outbox:
     def _add_directory(self, run: Run) -> None:
         """Packs the whole directory, for each testbed and date of its results (usually one).
 
-        The name begins with the time of day (UTC) of the first of these results, so that names are in order of time. In
-        a run without results, tests that measured nothing take their place.
+        The name begins with the time of day (UTC) of the first of these results, so that names are in order of time. If
+        a run has no results, tests that measured nothing take their place.
         """
         data, digest = _packed(run.path), _digest(run.path)
         names: dict[tuple[str, str], str] = {}
@@ -332,7 +332,7 @@ def _digest(directory: Path) -> str:
 
 def _contents(directory: Path) -> Iterator[str]:
     for path in sorted(directory.rglob("*")):
-        # Hidden files are not sent: the token of a lease is in one of them, and is a secret.
+        # Hidden files are not sent, because one of them has the token of a lease, which is a secret.
         if path.is_file() and not path.is_symlink() and not path.name.startswith("."):
             yield path.relative_to(directory).as_posix()
 

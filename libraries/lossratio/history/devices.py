@@ -1,7 +1,7 @@
-"""Which results of a test are one series: those of one device, with the same traffic, path, goal and generator.
+"""Which results of a test form a series: those of one device, with the same traffic, path, goal and generator.
 
-A test of one name may be measured on several devices, by turns or by several jobs: each is a series. Where one device
-took the place of another, such as one with another option, its series begins again: both are one line, of which the
+A test of one name may be measured on several devices, alternately or by several jobs: each device has a series. If one
+device replaced another, such as one with another option, its series begins again: both are one line, of which the
 newest results count (`lossratio.history.Series.like_newest`).
 """
 
@@ -16,16 +16,16 @@ from lossratio.results import kind_in_words, what_differs
 from lossratio.units import results_counted
 
 LINE = "line"
-"""Column of a table of entries: the number of the line that an entry belongs to, among those of its quantity."""
+"""Column of a table of entries: the number of an entry's line among the lines of its quantity."""
 _SERIES = ("testbed", "test", "quantity")
 _OVERDUE = 0.75
-"""A device has been replaced if it was not measured for this share of its usual time, and another one was."""
+"""A device has been replaced if it was not measured for this share of its usual time, but another one was."""
 _SURE = 2
-"""This many results of another device, and none of this one between them, show the same."""
+"""This many results of another device, with none of this device in between, show the same."""
 
 
 class Identity(NamedTuple):
-    """What results must have in common to be a series; None: an earlier version did not say."""
+    """What results must have in common to form a series; None: an earlier version did not say."""
 
     device: str | None
     """The device, in words."""
@@ -34,10 +34,10 @@ class Identity(NamedTuple):
     generator: str | None
     """Kind of the traffic generator."""
     kind: str | None = None
-    """Kind of the device, of a result that does not say its options."""
+    """Kind of the device, for a result that does not state its options."""
 
     def fits(self, other: "Identity") -> bool:
-        """Whether both are the same, as far as both are known."""
+        """Whether both are the same, as far as they are known."""
         if self.device is None or other.device is None:
             kinds = [
                 one.kind if one.device is None else kind_in_words(one.device)
@@ -56,7 +56,7 @@ class Identity(NamedTuple):
 
 @dataclass
 class _Group:
-    """The results of one identity, by their numbers."""
+    """The results of one identity, by index."""
 
     identity: Identity
     times: list[datetime] = field(default_factory=list)
@@ -69,7 +69,7 @@ class _Group:
         self.times.append(time)
 
     def join(self, other: "_Group") -> None:
-        """Takes in results that may be of this identity."""
+        """Adds results that may have this identity."""
         merged = sorted(
             [*zip(self.times, self.rows, strict=True), *zip(other.times, other.rows, strict=True)]
         )
@@ -126,7 +126,7 @@ def places_of(identities: Sequence[Identity], times: Sequence[datetime]) -> list
             for before in groups[:number]
             if before.line is not None and before.was_replaced_by(group)
         ]
-        # Each line goes on in one device at most, the one that is most alike.
+        # Each line continues in at most one device, the most similar one.
         lasts = {before.line: before for before in groups[:number]}
         open_ends = [before for before in ended if lasts[before.line] is before]
         if open_ends:
@@ -145,7 +145,7 @@ def places_of(identities: Sequence[Identity], times: Sequence[datetime]) -> list
 
 
 def _joined(groups: list[_Group]) -> list[_Group]:
-    """The groups, of which those that are not wholly known have joined the one that they fit, if it is certain."""
+    """The groups, after groups that are not wholly known have joined the group that they certainly fit."""
     whole = [group for group in groups if group.identity.is_whole]
     partial = [group for group in groups if not group.identity.is_whole]
     for group in sorted(partial, key=lambda one: one.times[-1], reverse=True):
@@ -165,11 +165,11 @@ def _joined(groups: list[_Group]) -> list[_Group]:
 
 
 def with_lines(table: Any) -> tuple[Any, tuple[str, ...]]:
-    """A table of entries with their lines, sorted by testbed, test, quantity, line and time; and what is not certain.
+    """A table of entries with their lines, sorted by testbed, test, quantity, line and time; and what is uncertain.
 
-    Entries of earlier versions have the device that they are certain to be of.
+    Entries of earlier versions get the device that they certainly belong to.
     """
-    # Imported here, as it is not always installed; who has a table has it.
+    # Imported here because it is not always installed; whoever has a table has it.
     import pyarrow
 
     if LINE in table.column_names:
@@ -196,7 +196,7 @@ def with_lines(table: Any) -> tuple[Any, tuple[str, ...]]:
 
 
 def _uncertain(tests: Sequence[str], places: Sequence[Place]) -> Iterator[str]:
-    """Words about results of earlier versions that may be of several devices, in one line."""
+    """A line about results of earlier versions that may belong to several devices."""
     uncertain = [
         (test, place.may_be) for test, place in zip(tests, places, strict=True) if place.may_be
     ]
@@ -210,7 +210,7 @@ def _uncertain(tests: Sequence[str], places: Sequence[Place]) -> Iterator[str]:
 
 
 def _places(column: Mapping[str, list[Any]]) -> Iterator[Place]:
-    """Where entries belong that are sorted by testbed, test, quantity and time."""
+    """Where entries belong, if they are sorted by testbed, test, quantity and time."""
     keys = list(zip(*(column[name] for name in _SERIES), strict=True))
     starts = [number for number, key in enumerate(keys) if number == 0 or key != keys[number - 1]]
     for start, end in pairwise([*starts, len(keys)]):

@@ -1,7 +1,7 @@
 """The rows that a history keeps of a result, and series of them in the order of time.
 
-A result has a row for each quantity, with all that shows and explains a change. A series is one quantity of one test on
-one testbed; or a reading of latency or telemetry, whose trends are computed alike, and are no alarms.
+A result has a row for each quantity, with everything that shows and explains a change. A series is one quantity of one
+test on one testbed, or a reading of latency or telemetry, whose trends are computed in the same way but are no alarms.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,15 +28,15 @@ _LEAST_SHARE = 0.01
 
 @dataclass(frozen=True)
 class Reading:
-    """A number of a result that explains its value, from telemetry or latency: one of those that people look at.
+    """A number of a result that explains its value, from telemetry or latency, and that people look at.
 
-    Numbers of the threads of a device become one: a mean by the packets that each thread had.
+    The numbers of a device's threads become one: their mean, weighted by the packets of each thread.
     """
 
     quantity: str
     """The quantity, e.g. ``clocks per packet``."""
     place: str
-    """Where it was counted, e.g. ``DUT1 ip4-lookup``; of a latency the load, e.g. ``90 % of PDR``."""
+    """Where it was counted, e.g. ``DUT1 ip4-lookup``; for a latency, the load, e.g. ``90 % of PDR``."""
     value: float
     """Its value."""
     unit: str
@@ -44,7 +44,7 @@ class Reading:
 
 
 class _Column(NamedTuple):
-    """A statistic of a graph node, the name and unit of its reading, and the statistic that weighs its threads."""
+    """A statistic of a graph node, the name and unit of its reading, and the statistic that weights its threads."""
 
     statistic: str
     quantity: str
@@ -81,7 +81,7 @@ _LATENCIES = {"p50_us": "latency p50", "p99_us": "latency p99"}
 
 
 def readings_of(result: results.TestResult) -> tuple[Reading, ...]:
-    """The readings of a result's telemetry: of its newest trial at PDR, else of its newest one."""
+    """The readings of a result's telemetry: of its newest trial at PDR, or else of its newest trial."""
     trials = [trial.model_dump(mode="json") for trial in results.view_of(result).telemetry(result)]
     at_pdr = [trial for trial in trials if str(trial.get("goal") or "").upper().endswith("PDR")]
     return tuple(
@@ -122,7 +122,7 @@ def _of_device(dut: Mapping[str, Any]) -> Iterator[Reading]:
         cycles = _sum(polling, "processing_cycles") / _sum(polling, "packets_received")
         yield Reading("processing cycles per packet", dut["node"], cycles, "cycles")
 
-    # The kernel's counters of all CPUs, where the device's frames came through the kernel.
+    # The kernel's counters of all CPUs, if the device's frames came through the kernel.
     cpus = [each for each in places.values() if "softnet_processed" in each]
     received = sum(dut["received_frames"].values())
     if received and _sum(cpus, "softnet_processed") >= _LEAST_SHARE * received:
@@ -133,7 +133,7 @@ def _of_device(dut: Mapping[str, Any]) -> Iterator[Reading]:
 
 
 def _of_graph(device: str, nodes: Mapping[str, Sequence[Mapping[str, float]]]) -> Iterator[Reading]:
-    """VPP's graph nodes: of each, the numbers of all threads as one."""
+    """VPP's graph nodes, each with the numbers of all threads combined."""
     packets = {node: _sum(threads, "vectors") for node, threads in nodes.items()}
     busiest = max(packets.values(), default=0.0)
     for node, threads in nodes.items():
@@ -158,7 +158,7 @@ def _sum(rows: Iterable[Mapping[str, float]], name: str) -> float:
 
 
 def latency_readings(points: Iterable[Mapping[str, Any]]) -> Iterator[Reading]:
-    """Median and 99th percentile of the latency at each load, of the slower direction."""
+    """Median and 99th percentile of the latency at each load, in the slower direction."""
     slowest: dict[tuple[str, str], float] = {}
     for point in points:
         for percentile, quantity in _LATENCIES.items():
@@ -172,7 +172,7 @@ MEASURED = "measured"
 """Outcome of a result that was measured as requested."""
 FAILED = "failed"
 AS_BEFORE = "as before"
-"""Outcome of entries of nights without a search, as the SUT was as before: they have no value, and lack none."""
+"""Outcome of entries of nights without a search because the SUT was as before: they neither have nor need a value."""
 """Outcome of a result that could not be measured."""
 
 
@@ -181,7 +181,7 @@ class Entry:
     """One quantity of one test of one run."""
 
     testbed: str
-    """Name of the testbed. Equal testbeds differ, so each has trends of its own."""
+    """Name of the testbed. Even equal testbeds differ, so each has its own trends."""
     test: str
     """Full name of the test."""
     quantity: str
@@ -191,7 +191,7 @@ class Entry:
     seconds: float
     """How long the measurement took, with latency and telemetry after a search."""
     value: float | None
-    """The value in the unit; in files a rate is an aggregate, in series it is per interface; None: there is none."""
+    """The value in the unit. In files, a rate is an aggregate; in series, it is per interface. None: there is none."""
     lower_bound: float | None
     """Relevant lower bound, likewise."""
     upper_bound: float | None
@@ -205,18 +205,18 @@ class Entry:
     lossratio_version: str
     """Version of lossratio that measured it."""
     measured_as: str | None = None
-    """Distinguishes values of other traffic, paths or goals with the same name of test; None: not known, as the result
-    was added by an earlier version."""
+    """Distinguishes values with other traffic, paths or goals for the same test name; None: not known, because an
+    earlier version added the result."""
     unit: str = FRAMES_PER_SECOND.name
     """Name of the unit of the value and the bounds."""
     lower_is_better: bool = FRAMES_PER_SECOND.lower_is_better
-    """Whether the lower of two values is the better one."""
+    """Whether the lower of two values is better."""
     generator: str | None = None
-    """Kind of the traffic generator; None: not known, as the result was added by an earlier version."""
+    """Kind of the traffic generator; None: not known, because an earlier version added the result."""
     run: str | None = None
-    """Name of the run's directory; None: not known, likewise."""
+    """Name of the run's directory; None: likewise not known."""
     run_started: datetime | None = None
-    """When the first test of the run began, which distinguishes runs of one name; None: likewise."""
+    """When the first test of the run began, which distinguishes runs of the same name; None: likewise."""
     tags: tuple[str, ...] = ()
     """The tags of the test."""
     frame_size_bytes: float | None = None
@@ -227,36 +227,36 @@ class Entry:
     """Latencies of the test, if it has any."""
     unsent_share: float | None = None
     """Share of the value's frames that were unsent, late or dropped by the generator, if more than 1 %; 1: the value is
-    a least one; None: not known."""
+    only a lower bound; None: not known."""
     readings: tuple[Reading, ...] = ()
-    """Readings of the test's telemetry, if it has any; the first entry of a result has them."""
+    """Readings of the test's telemetry, if there are any; the first entry of a result has them."""
     resolution: float | None = None
-    """Width of the search's goal, relative to the upper bound; None: there is none, or the result was added by an
-    earlier version."""
+    """Width of the search's goal, relative to the upper bound; None: there is none, or an earlier version added the
+    result."""
     most: float | None = None
-    """The value if these frames had passed; None: there are none, the value is a least one, or the result was added by
-    an earlier version."""
+    """The value if these frames had passed; None: there are none, the value is only a lower bound, or an earlier
+    version added the result."""
     long_name: str | None = None
     """What Robot Framework called the test in its run; None: a script measured it, or an earlier version, which has
     this name as `test`."""
     has_device: bool | None = None
-    """Whether there was a device between the tester's ports; None: not known, as the result was added by an earlier
-    version."""
-    device: str | None = None
-    """The device with its options that count, and what counts of its testbed; None: not known, as the result was added
-    by an earlier version."""
-    aggregate_factor: float | None = None
-    """An aggregate rate over the rate per interface; None: the value is not a rate, or an earlier version added the
+    """Whether there was a device between the tester's ports; None: not known, because an earlier version added the
     result."""
+    device: str | None = None
+    """The device with its options that count, and what counts about its testbed; None: not known, because an earlier
+    version added the result."""
+    aggregate_factor: float | None = None
+    """The aggregate rate divided by the rate per interface; None: the value is not a rate, or an earlier version added
+    the result."""
     stream: str | None = None
-    """The stream of the traffic profile whose loss alone counts for the quantity; None: the loss of all frames does, or
-    the result was added by an earlier version."""
+    """The stream of the traffic profile whose loss alone counts for the quantity; None: the loss of all frames counts,
+    or an earlier version added the result."""
 
 
 def entries_of(run: Run) -> Iterator[Entry]:
     """The entries of a run, in the order of its tests; tests that were cut off have none.
 
-    Tests that measured nothing are last, with `NOTHING_MEASURED` as their quantity.
+    Tests that measured nothing come last, with `NOTHING_MEASURED` as their quantity.
     """
     before = 0
     for finding in results.findings_of(run.results):
@@ -290,7 +290,7 @@ def entries_of(run: Run) -> Iterator[Entry]:
 
 
 def _began(run: Run) -> datetime:
-    """When the first test of a run began, or else when the first one that measured nothing failed."""
+    """When the first test of a run began, or else when the first test that measured nothing failed."""
     began = [result.started for result in run.results]
     return min(began or [test.time for test in nothing_measured(run)])
 
@@ -343,7 +343,7 @@ def _entry(run: Run, finding: results.Finding, doubts: tuple[str, ...]) -> Entry
 
 @dataclass(frozen=True)
 class SeriesKey:
-    """What a series is of: testbed, test, quantity and device, and what they were measured as."""
+    """What a series belongs to: testbed, test, quantity and device, and how they were measured."""
 
     testbed: str
     """Name of the testbed."""
@@ -365,7 +365,7 @@ class SeriesKey:
 
     @property
     def names(self) -> dict[str, str]:
-        """The names that people give patterns of; one that is not known fits any pattern."""
+        """The names that users match with patterns; an unknown name fits any pattern."""
         named = {
             "testbed": self.testbed,
             "test": self.test,
@@ -402,17 +402,17 @@ class Series:
     key: SeriesKey
     """Its testbed, test and quantity."""
     columns: Mapping[str, Sequence[Any]]
-    """Fields of its entries (see `Entry`) by their names: of each an item for each result."""
+    """Fields of its entries (see `Entry`) by their names, each with an item per result."""
     is_reading: bool = False
     """Whether its values are readings, whose changes are no alarms."""
     mark: str = ""
     """What distinguishes it from other series of the same quantity; empty: there are none."""
     as_before: tuple[datetime, ...] = ()
-    """When the test found since the newest result that the SUT was as before, and did not search."""
+    """When the test, since the newest result, found that the SUT was as before, and did not search."""
 
     @property
     def quantity(self) -> str:
-        """Its quantity; if its test has several series of it, with what distinguishes them."""
+        """Its quantity; if the test has several series of it, with what distinguishes them."""
         if self.mark:
             return f"{self.key.quantity} ({self.mark})"
         return self.key.quantity
@@ -438,7 +438,7 @@ class Series:
 
     @cached_property
     def kinds(self) -> Sequence[frozenset[str]]:
-        """Of each result: ``irregular`` or ``failed``, and kinds of doubts."""
+        """For each result: ``irregular`` or ``failed``, and kinds of doubts."""
         rows = zip(self["outcome"], self["doubts"], strict=True)
         return [
             frozenset((*(doubts or ()), *({outcome} - {MEASURED, None})))
@@ -448,7 +448,7 @@ class Series:
     @cached_property
     def unit(self) -> Unit:
         """The unit of the newest result."""
-        # Earlier versions had one unit only, and did not write it.
+        # Earlier versions only had one unit, and did not write it.
         unit = self["unit"][-1]
         if unit is None:
             return FRAMES_PER_SECOND
@@ -456,7 +456,7 @@ class Series:
 
     @property
     def stream(self) -> str | None:
-        """The stream whose loss alone counts for the newest result; None: that of all frames does."""
+        """The stream whose loss alone counts for the newest result; None: the loss of all frames counts."""
         stream: str | None = self["stream"][-1]
         return stream
 
@@ -467,7 +467,7 @@ class Series:
 
     @cached_property
     def has_no_device(self) -> bool:
-        """Whether it is of the tester alone. Entries of earlier versions say so by the names of their tests only."""
+        """Whether it belongs to the tester alone. In entries of earlier versions, only the names of tests say so."""
         known = [has_device for has_device in self["has_device"] if has_device is not None]
         if known:
             return not known[-1]
@@ -475,13 +475,13 @@ class Series:
 
     @cached_property
     def aggregate_factor(self) -> float | None:
-        """The aggregate rate over the rate per interface; None: the values are not rates, or aggregates themselves."""
+        """The aggregate rate over the rate per interface; None: the values are not rates, or are already aggregates."""
         factor = self["aggregate_factor"][-1]
         return None if factor is None else float(factor)
 
     @property
     def is_aggregate(self) -> bool:
-        """Whether its rates are aggregates: all of its results are of earlier versions, which stored no factor."""
+        """Whether its rates are aggregates, as all its results come from earlier versions, which stored no factor."""
         return self.unit == FRAMES_PER_SECOND and self.aggregate_factor is None
 
     def bounds_of(self, index: int) -> tuple[float | None, float | None]:
@@ -492,8 +492,8 @@ class Series:
     def resolution(self) -> float | None:
         """The width of the search's goal, relative to the upper bound; None: not known, or no search.
 
-        Entries of earlier versions lack it, and have the bounds: those of a search whose goal is met are a width apart
-        at most, and its value is the lower one, or less by what was lost there.
+        Entries of earlier versions lack it, but have the bounds: if a goal is met, its bounds are at most a width
+        apart, and the value is the lower bound, minus what was lost there.
         """
         if self["resolution"][-1] is not None:
             return float(self["resolution"][-1])
@@ -508,25 +508,25 @@ class Series:
         return max(widths, default=None)
 
     def least_change(self, wanted: float) -> float:
-        """The least relative change that is news: a wanted one, and more than one width of the search's goal.
+        """The least relative change that is reported: the wanted one, and more than the width of the search's goal.
 
         Args:
-            wanted: The least change that is asked for, relative to the value before.
+            wanted: The requested least change, relative to the earlier value.
         """
         return results.least_news(wanted, self.resolution)
 
     def unsent_share(self, index: int) -> float:
-        """The share of a value's frames that are missing and that the SUT did not lose, by the index of its result."""
+        """The share of a value's missing frames that the SUT did not lose, by the index of its result."""
         return self["unsent_share"][index] or 0.0
 
     def ends_of(self, index: int) -> results.Ends:
-        """What the value of a result may be, by its index."""
+        """The range of a result's value, by its index."""
         return results.stored_ends(
             float(self.values[index]), self["unsent_share"][index], self["most"][index]
         )
 
     def like_newest(self) -> "Series":
-        """The results with the device, traffic, path, goal and generator of the newest, as far as these are known."""
+        """The results with the newest one's device, traffic, path, goal and generator, as far as these are known."""
         device = self["device"]
         alike = {index for index, one in enumerate(device) if one == device[-1]}
         for known in (self["measured_as"], self["generator"]):
@@ -549,9 +549,9 @@ _MEANING = ("testbed", "test", "quantity", "measured_as", "unit", "aggregate_fac
 
 
 def with_rates_per_interface(table: Any) -> Any:
-    """A table of entries as they are in files, with rates per interface, and the factor of each row.
+    """A table of entries as in files, but with rates per interface, and the factor of each row.
 
-    Entries of earlier versions lack the factor: it is that of newer entries which measured the same. Where there are
+    Entries of earlier versions lack the factor: it is taken from newer entries that measured the same. If there are
     none, their rates stay aggregates.
     """
     columns = {name: table.column(name).to_pylist() for name in (*_MEANING, *_RATES)}
@@ -572,7 +572,7 @@ def _factors(columns: Mapping[str, Sequence[Any]]) -> list[float | None]:
     rows = list(zip(*(columns[name] for name in _MEANING), strict=True))
     for testbed, test, quantity, measured_as, _, factor in rows:
         if factor is not None:
-            # The newest ones are last, and stay.
+            # The newest ones come last, and are kept.
             known[testbed, test, quantity] = factor
             known[test, quantity] = factor
             known[test, quantity, measured_as or "", "meaning"] = factor
@@ -591,7 +591,7 @@ def _factors(columns: Mapping[str, Sequence[Any]]) -> list[float | None]:
 
 
 def _with_column(table: Any, name: str, values: Sequence[Any]) -> Any:
-    """The table with other values in a column; without any value it stays as it is, as the values show no type."""
+    """The table with other values in a column; without any value, it is unchanged because the values show no type."""
     if all(value is None for value in values):
         return table
     index = table.schema.get_field_index(name)
@@ -601,7 +601,7 @@ def _with_column(table: Any, name: str, values: Sequence[Any]) -> Any:
 def series_of(table: Any, last: int) -> Iterator[Series]:
     """The series of a table of entries with their lines, from `lossratio.history.devices.with_lines`.
 
-    Their rates are per interface, those of the table are as in files.
+    Their rates are per interface; the table's rates are as in files.
     """
     table = with_rates_per_interface(table)
     for key, rows in groups_of(table, ("testbed", "test", "quantity")):
@@ -610,7 +610,7 @@ def series_of(table: Any, last: int) -> Iterator[Series]:
 
 
 def _made_line(key: tuple[str, str, str], line: Any, last: int) -> Series | None:
-    """The last results of a line, without nights on which the SUT was as before; None: there are no others."""
+    """The last results of a line, without nights on which the SUT was as before; None: there are no other results."""
     outcomes = line.column("outcome").to_pylist()
     searched = [place for place, outcome in enumerate(outcomes) if outcome != AS_BEFORE]
     if not searched:
@@ -660,7 +660,7 @@ def _distinguished(series: Sequence[Series]) -> Iterator[Series]:
 
 
 def groups_of(table: Any, names: Sequence[str]) -> Iterator[tuple[Any, Any]]:
-    """The successive rows of a table that are equal in some columns: their values there, and the rows."""
+    """Groups of successive rows of a table that are equal in some columns: the values there, and the rows."""
     keys = list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
     starts = [index for index, key in enumerate(keys) if index == 0 or key != keys[index - 1]]
     for start, end in pairwise([*starts, len(keys)]):

@@ -1,4 +1,4 @@
-"""Names of tests in a history: earlier versions called a test what Robot Framework called it in one run."""
+"""Names of tests in a history: earlier versions used the name that Robot Framework gave a test in one run."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -12,15 +12,15 @@ from lossratio.results import fitting
 
 @dataclass(frozen=True)
 class Names:
-    """The names that tests of a history have now."""
+    """The present names of a history's tests."""
 
     now: dict[tuple[str, str], str] = field(default_factory=dict)
-    """The name now, by the testbed and an earlier name."""
+    """The present name, by testbed and earlier name."""
     problems: tuple[str, ...] = ()
     """Earlier names that may mean several tests."""
 
     def followed(self, changes: Sequence[KnownChange]) -> tuple[KnownChange, ...]:
-        """Known changes, and those of earlier names once more with the names now."""
+        """Known changes; those with earlier names are repeated with the present names."""
         more = [
             change.model_copy(update={"test": escape(name), "testbed": escape(testbed)})
             for (testbed, earlier), name in self.now.items()
@@ -35,11 +35,11 @@ def _means(change: KnownChange, testbed: str, test: str) -> bool:
 
 
 def with_names_now(table: Any, same: Iterable[tuple[str, str]]) -> tuple[Any, Names]:
-    """A table of entries with the names that their tests have now, sorted by them.
+    """A table of entries with the present names of their tests, sorted by these names.
 
     Args:
         table: The entries.
-        same: Pairs of an earlier name and the name now, as the user says.
+        same: Pairs of an earlier name and the present name, given by the user.
     """
     rows = list(
         zip(
@@ -74,14 +74,14 @@ def _names(rows: Iterable[tuple[str, str, str | None]], same: dict[str, str]) ->
             else:
                 several[test] = fits
 
-        # A name that the user joins may be one of this version, too: its file was moved.
+        # A name that the user joins may also come from this version, if its file was moved.
         now |= {(testbed, test): _last(same, test) for test in (*old, *new) if test in same}
 
     return Names(now, tuple(_ambiguous(several)))
 
 
 def _last(same: dict[str, str], test: str) -> str:
-    """The name that a test has now, which may have been renamed more than once."""
+    """The present name of a test, which may have been renamed more than once."""
     seen = {test}
     while test in same and same[test] not in seen:
         test = same[test]

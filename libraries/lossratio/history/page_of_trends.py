@@ -1,6 +1,6 @@
 """The page of trends: one HTML file in the design of the page of a run, with a picture and all results of each series.
 
-A picture has a real axis of dates, the bounds of each value as error bars, and the steps. Pictures of more than some
+A picture has a true date axis, the bounds of each value as error bars, and the steps. Pictures of more than some
 hundred results have no hints; the page's script lists the results with their runs when a section is opened.
 """
 
@@ -35,12 +35,12 @@ _MEASURED = drawing.Mark("measured", "measured", "circle", "#0072B2")
 _DOUBTFUL = drawing.Mark("doubtful", "irregular or doubtful", "square", "#0072B2", is_filled=False)
 _MISSING = drawing.Mark("missing", "no value", "cross", "#B3261E", is_filled=False)
 _MOST_HINTS = 300
-"""A picture of more results has no hint for each of them."""
+"""A picture of more results than this has no hints for them."""
 _FEW = 3
 _MANY_SERIES = 200
 _MANY_RESULTS = 20_000
 _SPARK = 60
-"""Results in a small picture: more would lie on each other."""
+"""Number of results in a small picture: more would overlap."""
 _HOURS = (1, 2, 3, 6, 12, 24, 48, 168, 336)
 _MONTHS = (1, 2, 3, 6, 12, 24, 60, 120)
 _KINDS = {
@@ -52,7 +52,7 @@ _KINDS = {
 
 
 class _Row:
-    """A row of the overview, with the numbers behind its words; values are of the newest result."""
+    """A row of the overview, with the numbers behind its words; values come from the newest result."""
 
     def __init__(self, trend: Trend, number: int) -> None:
         series = trend.series
@@ -75,11 +75,11 @@ class _Row:
         self.words = " ".join((self.test, series.key.testbed, *series.tags)).lower()
         self.frame_size = "not known" if size is None else f"{size:g} B"
         self.is_odd = trend.change is not None or trend.is_alarm or bool(trend.new_kinds)
-        # What a rate is of; empty: it is no rate.
+        # The scale of a rate; empty: it is no rate.
         self.scale = ""
         if series.unit == FRAMES_PER_SECOND:
             self.scale = "aggregate" if series.is_aggregate else "per interface"
-        # A value that was measured as asked for.
+        # A value that was measured as requested.
         self.is_quotable = bool(np.isfinite(series.values[-1])) and "irregular" not in kinds
         self.value, self.bounds = _in_words(series, -1), _bounds(series, -1)
         self.aggregate = _aggregate(series)
@@ -109,7 +109,7 @@ class _Row:
 
     @property
     def ratio(self) -> float | None:
-        """The last change, as a share of the value before."""
+        """The last change, as a share of the earlier value."""
         change = self.trend.last_change
         if change is None or not np.isfinite(change.ratio):
             return None
@@ -117,7 +117,7 @@ class _Row:
 
     @property
     def marked_verdict(self) -> str:
-        """The verdict with what a reader needs besides, as markup."""
+        """The verdict with what else a reader needs, as markup."""
         known = self.trend.known or (self.trend.change and self.trend.change.known)
         noted = (f"{note}" for note in (known, *self.trend.notes) if note is not None)
         doubts = (f"doubt: {doubt}" for doubt in self.doubts)
@@ -128,7 +128,7 @@ class _Row:
 
 
 def _no_words(_: _Row) -> str:
-    """Of a column of pictures."""
+    """The words of a column of pictures: none."""
     return ""
 
 
@@ -156,7 +156,7 @@ _COLUMNS: tuple[drawing.Column[_Row], ...] = (
     drawing.number_column("results", attrgetter("results"), str),
     drawing.Column("newest result, UTC", attrgetter("newest_in_words"), style="date"),
 )
-# Table: by the name of a filter, what it is called, and the text of a row that it filters by.
+# Table: for each filter, its label, and the text of a row that it filters by.
 _FILTERS: Mapping[str, tuple[str, Callable[[_Row], str]]] = {
     "verdict": ("Verdict", attrgetter("verdict")),
     "goal": ("Goal", attrgetter("goal")),
@@ -290,7 +290,7 @@ def _in_words(series: Series, index: int) -> str:
 
 
 def _aggregate(series: Series) -> str:
-    """The newest value as an aggregate; empty: it has none, or is one."""
+    """The newest value as an aggregate; empty: it has none, or already is one."""
     value = float(series.values[-1])
     if series.aggregate_factor is None or not np.isfinite(value):
         return ""
@@ -387,7 +387,7 @@ def date_ticks(
     """Dates in days since 1970 for an axis, at most so many and none twice, and a function that formats one."""
     hours = next((hours for hours in _HOURS if (high - low) * 24 / hours <= most), None)
     if hours is not None:
-        # Weeks begin on Monday, as the fifth day of 1970 was one.
+        # Weeks begin on Monday, which the fifth day of 1970 was.
         midnight = math.floor(low)
         first = midnight - ((midnight - 4) % 7 if hours >= 168 else 0)
         ticks = (

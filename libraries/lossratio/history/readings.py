@@ -17,9 +17,9 @@ from lossratio.history.entries import (
 )
 
 LATENCY, TELEMETRY = "latency", "telemetry"
-"""Where readings come from."""
+"""The sources of readings."""
 BETWEEN = ", "
-"""What is between the quantity and the place in the name of a series of readings."""
+"""The text between the quantity and the place in the name of a series of readings."""
 TOP_NODES = 8
 """How many graph nodes of a device are followed: those with the most clocks per packet."""
 _OF_READINGS = [
@@ -43,11 +43,11 @@ def series_of_readings(
 ) -> Iterator[Series]:
     """The series of the readings in a table of entries.
 
-    Those that the newest results have not are left out, and so are graph nodes beyond the first `TOP_NODES`.
+    Readings that the newest results do not have are left out, and so are graph nodes beyond the first `TOP_NODES`.
     """
     for key, rows in groups_of(table, ("testbed", "test")):
         results_of_test = _results_of_test(rows)
-        # The quantities of a result are of one device, whatever their goals are.
+        # The quantities of a result belong to one device, whatever their goals are.
         identities = [
             Identity(one["device"], None, one["generator"], identity_in(one).kind)
             for one, _ in results_of_test
@@ -67,7 +67,7 @@ def series_of_readings(
 
 
 def _results_of_test(rows: Any) -> list[_Result]:
-    """The results of a test. The entries of a result all have its latency, and one has its readings."""
+    """The results of a test. All entries of a result have its latency, and one of them has its readings."""
     by_time: dict[datetime, dict[str, Any]] = {}
     for entry in rows.select(_OF_READINGS).to_pylist():
         known = by_time.setdefault(entry["started"], entry)

@@ -1,24 +1,23 @@
 """Change detection: a series is divided into groups of similar values, by minimum message length; or into two bands.
 
-FD.io CSIT's ``jumpavg`` makes the same groups (same message, same search). Here many series are grouped at once, in
-numpy: the cost grows with the pairs of values, and jumpavg pays it in Python objects. A test compares both.
+FD.io CSIT's ``jumpavg`` makes the same groups (same message, same search). Here, many series are grouped at once in
+numpy: the cost grows with the number of pairs of values, and jumpavg pays it in Python objects. A test compares both.
 
 For each group, the message holds its number of values, its average (uniform up to the maximum for the first group,
-around the average of the group before for the others), its standard deviation, and a point on the sphere: all values
-with this average and deviation are on it. The unit of numbers is 1/8191 of the largest value: about twelve bits.
+around the previous group's average for the others), its standard deviation, and a point on the sphere of all values
+with this average and deviation. The unit of numbers is 1/8191 of the largest value: about twelve bits.
 
-Two bands: a SUT that is in one of two states from run to run, e.g. because its workers share the traffic otherwise.
+Two bands: a SUT that is in one of two states from run to run, e.g. because its workers share the traffic differently.
 
 Steps explain such a series badly: each flip would be a step. So a series is described in two ways, and the more
 probable description counts. A regime is a sequence of values around one level, or around two levels between which the
 values flip. With a flat prior of each level and a scaled inverse chi-squared prior of the noise, levels and noise are
-integrated out in closed form (Gelman et al., Bayesian Data Analysis, sections 2.6 and 3.2). The chain of states is
-integrated out, too: its two probabilities of a flip have uniform priors. The best division into regimes is found as
-in Jackson et al., An algorithm for optimal partitioning of data on an interval (IEEE Signal Processing Letters 12,
-2005).
+integrated out in closed form (Gelman et al., Bayesian Data Analysis, sections 2.6 and 3.2). The chain of states is also
+integrated out: its two probabilities of a flip have uniform priors. The best division into regimes is found as in
+Jackson et al., An algorithm for optimal partitioning of data on an interval (IEEE Signal Processing Letters 12, 2005).
 
-Two values that are one or two widths of the search's goal apart are not two states: on its grid, noise alone makes
-either of them. So bands are farther apart than that. Where the width is not known, it is read off the values.
+Two values that are one or two widths of the search's goal apart are not two states: on its grid, noise alone can make
+either of them. So bands are farther apart than that. If the width is not known, it is derived from the values.
 
 A series with bands is then judged by its lower band: values of the upper one are divided by the ratio of both. Regimes
 are computed again for these values, so that a real step moves both bands.
@@ -101,7 +100,7 @@ def _last_starts(scaled: Values) -> npt.NDArray[np.int64]:
         _grow(groups, scaled[:, end], end)
         groups.base[:, end], groups.previous[:, end] = shortest, average
         lengths = groups.base[:, : end + 1] + _message_lengths(groups, end)
-        # A group of its own stands unless an older one makes the message really shorter.
+        # A separate group stands unless an older one makes the message clearly shorter.
         if end:
             older = np.argmin(lengths[:, :end], axis=1)
         else:
@@ -127,7 +126,7 @@ def _grow(groups: _Open, values: Values, end: int) -> None:
 
 
 def _message_lengths(groups: _Open, end: int) -> Values:
-    """Message lengths of the open groups, if each ends here; bits."""
+    """Message lengths of the open groups in bits, if each of them ends here."""
     sizes = np.arange(end + 1, 0, -1.0)
     averages = groups.average[:, : end + 1]
     lengths: Values = np.zeros_like(averages) + np.log2(sizes * (sizes + 1.0))
@@ -166,20 +165,20 @@ LEAST_SWITCHES = 5
 LEAST_SHARE, LEAST_IN_BAND = 0.2, 3
 """Least share of the values in the smaller band, and least number of them; fewer values are bad nights."""
 LEAST_RATIO = 1.01
-"""Least ratio of both bands."""
+"""Least ratio of the two bands."""
 LEAST_DISTANCE = 4.0
-"""Least distance of both bands, in standard deviations of the noise."""
+"""Least distance between the two bands, in standard deviations of the noise."""
 LEAST_WIDTHS = 2.5
-"""Least distance of both bands, in widths of the search's goal. On a grid, noise of one width alone makes values two
-steps apart."""
+"""Least distance between the two bands, in widths of the search's goal. On a grid, noise of one width alone makes
+values that are two steps apart."""
 _WIDEST_GRID = 0.055
-"""The widest goal that is read off values; values that are farther apart are two states."""
+"""The widest goal that is derived from values; values that are farther apart are two states."""
 ENDED = 15
 """After this many values around one level, a series no longer has bands."""
 _NEWEST = 20
-"""Number of the newest values whose best division is tried, too."""
+"""Number of the newest values whose best division is also tried."""
 _NOISE, _NOISE_WEIGHT = 0.003, 1.0
-"""Prior of the noise: relative standard deviation, and the number of values that it counts for."""
+"""Prior of the noise: relative standard deviation, and the number of values that it counts as."""
 _NEW_REGIME, _REAL_STEP = np.log(30.0), np.log(300.0)
 """Prices of a new regime in nats, before the values are known: while bands are looked for, there is one in thirty
 values; with known bands a real step is rarer, so that there are no more false alarms than without bands."""
@@ -188,7 +187,7 @@ _TWO_LEVELS = np.log(20.0)
 _THRESHOLDS = 12
 """Number of the widest gaps between values that are tried as the border between bands."""
 _SMALLEST = 1e-3
-"""Smaller values, relative to the largest one, count as this: the logarithm of zero is not a number."""
+"""Smaller values, relative to the largest one, count as this, because zero has no logarithm."""
 
 
 @dataclass(frozen=True)
@@ -204,21 +203,21 @@ class Bands:
     looked_at: int
     """How many of the newest values were searched for bands."""
     starts: tuple[int, ...]
-    """Indices of the first values of the steps: of values between two real changes."""
+    """Indices of the first values of the steps, which are the values between two real changes."""
 
     @property
     def ratio(self) -> float:
-        """Upper band over lower band."""
+        """Upper band divided by lower band."""
         return self.high / self.low
 
     @property
     def now(self) -> npt.NDArray[np.bool_]:
-        """Whether each value is in the upper band, of those since the newest real change: they have these levels."""
+        """For each value since the newest real change, which has these levels: whether it is in the upper band."""
         return self.in_upper[max(self.starts[-1], len(self.in_upper) - self.looked_at) :]
 
     @property
     def in_upper_count(self) -> int:
-        """Number of values in the upper band, of those since the newest real change."""
+        """Number of values in the upper band since the newest real change."""
         return int(np.count_nonzero(self.now))
 
     @property
@@ -228,7 +227,7 @@ class Bands:
 
     @property
     def switches(self) -> int:
-        """How often the values that were looked at flip from one band to the other."""
+        """How often the examined values flip from one band to the other."""
         return int(np.count_nonzero(np.diff(self.in_upper[-self.looked_at :])))
 
     def lowered(self, values: Values) -> Values:
@@ -260,9 +259,9 @@ def bands_in(
 ) -> Bands | None:
     """The bands of a series of finite values, none of them negative; None: its steps explain it better.
 
-    `starts` has the indices of the first values of its steps. Values before the newest `WINDOW` ones are taken as they
-    are, in the steps that they have. The resolution is the width of the search's goal, relative to the upper bound;
-    None: it is not known.
+    `starts` has the indices of the first values of its steps. Values before the newest `WINDOW` ones are unchanged,
+    with the steps that they have. The resolution is the width of the search's goal, relative to the upper bound; None:
+    it is not known.
     """
     first = max(0, len(values) - WINDOW)
     newest = values[first:]
@@ -300,7 +299,7 @@ def bands_in(
 
 
 def _merged(lowered: Values, regimes: Sequence[int], width: float) -> list[int]:
-    """Where regimes begin that are more than one width of the goal apart: less is not a real change."""
+    """Where regimes begin that are more than one width of the goal apart; smaller changes are not real."""
     kept = [regimes[0]]
     for begin, end in pairwise([*regimes[1:], len(lowered)]):
         if abs(lowered[begin:end].mean() - lowered[kept[-1] : begin].mean()) > width * (1.0 + 1e-6):
@@ -309,7 +308,7 @@ def _merged(lowered: Values, regimes: Sequence[int], width: float) -> list[int]:
 
 
 def _grid_in(logs: Values) -> float:
-    """The step of the grid that values are on, as far as they show it; 0: they are on none, or on one that is wider."""
+    """The step of the grid of the values, as far as they show it; 0: they are on no grid, or on a wider one."""
     different = np.unique(np.round(logs, 9))
     if len(different) < 2 or len(different) == len(logs):
         return 0.0
@@ -320,7 +319,7 @@ def _grid_in(logs: Values) -> float:
 
 
 def _looks_split(logs: Values, least: float) -> bool:
-    """Whether the best division of all values into low and high ones leaves wide room between both: a quick look."""
+    """A quick check: whether the best division of all values into low and high ones leaves a wide gap between them."""
     border = _best_border(logs)
     low = logs[logs <= border]
     high = logs[logs > border]
@@ -368,18 +367,18 @@ class _Segments:
         # Sums over the pairs of neighbours inside the segments.
         self.rises = self._sum((1.0 - before) * now, last=1)
         self.stays_high = self._sum(before * now, last=1)
-        # Of the values but the last one, the high ones either stay or fall; and the low ones likewise.
+        # Except for the last value, high values either stay or fall, and low ones likewise.
         self.falls = self._sum(before, last=1) - self.stays_high
 
         self.stays_low = self.count - 1.0 - self.rises - self.stays_high - self.falls
 
     def _sum(self, rows: Values, last: int = 0) -> Values:
-        """Sums over the segments, without so many of their last items."""
+        """Sums over the segments, without this many of their last items."""
         sums = np.concatenate([np.zeros((len(rows), 1)), np.cumsum(rows, axis=1)], axis=1)
         return np.asarray(sums[:, self.end - last] - sums[:, self.begin])
 
     def matrix(self, values: Values) -> Values:
-        """Values of the segments by begin and end; there is no other segment."""
+        """Values of the segments by beginning and end; there are no other segments."""
         whole = np.full((self._size + 1, self._size + 1), -np.inf)
         whole[self.begin, self.end] = values
         return whole
@@ -388,7 +387,7 @@ class _Segments:
 def _newest_bands(logs: Values, least: float) -> tuple[float, float, tuple[float, float]] | None:
     """The newest regime with two levels: their distance, the noise, the chances to rise and to fall; or None.
 
-    Levels that are less than `least` apart, as logarithms, are one.
+    Levels that are less than `least` apart, as logarithms, count as one.
     """
     spread = max(float(np.ptp(logs)), np.log(LEAST_RATIO))
     whole = _Segments(logs, logs[:1])
@@ -448,7 +447,7 @@ def _lower_regimes(
     logs: Values, distance: float, noise: float, chances: tuple[float, float]
 ) -> tuple[list[int], npt.NDArray[np.bool_]]:
     """Where the regimes of values in one of two bands begin, and whether each value is in the upper band."""
-    # Below the lowest threshold there is no value: a level explains the segment without bands.
+    # Below the lowest threshold, there is no value: one level explains the segment without bands.
     thresholds = np.concatenate([[logs.min() - 1.0], _borders(logs, 2 * _THRESHOLDS)])
     segments = _Segments(logs, thresholds)
     # Distance to the level, with high values lowered.
@@ -456,7 +455,7 @@ def _lower_regimes(
     square = segments.square - 2.0 * distance * segments.high_total + distance**2 * segments.high
     inside = np.maximum(square - _per(total**2, segments.count), 0.0)
     rise, fall = chances
-    # Formula: the likelihood of a chain with two states, from a level that is as likely as the other.
+    # Formula: the likelihood of a chain with two equally likely initial states.
     chain = (
         segments.rises * np.log(rise)
         + segments.stays_low * np.log1p(-rise)
@@ -482,7 +481,7 @@ def _lower_regimes(
         upper = logs[begin:end] > thresholds[int(best[begin, end])]
         level = float((logs[begin:end] - distance * upper).mean())
         if levels and (upper.all() or not upper.any()):
-            # One level may be either band: the one that is nearer to an earlier level.
+            # A single level may be either band: the one that is closer to an earlier level.
             mean = float(logs[begin:end].mean())
             level = min(
                 (mean, mean - distance),
@@ -532,8 +531,8 @@ def _evidence(count: Values, levels: int, inside: Values, spread: float) -> Valu
 
 
 def _chain(changes: Values, stays: Values) -> Values:
-    """Logarithm of the evidence of a state's changes and stays, for a uniform prior of the chance to change."""
-    # Counts are whole, and there are few of them: a table is much faster than the function.
+    """Logarithm of the evidence of a state's changes and stays, for a uniform prior of the probability to change."""
+    # Counts are whole numbers, and there are few of them, so a table is much faster than the function.
     logs = scipy.special.gammaln(np.arange(1.0, 2.0 * WINDOW + 3.0))
     changed, stayed = changes.astype(np.intp), stays.astype(np.intp)
     return np.asarray(logs[changed] + logs[stayed] - logs[changed + stayed + 1])

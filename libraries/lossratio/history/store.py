@@ -1,8 +1,8 @@
-"""A history on disk: a folder of Parquet files, partitioned by testbed and date as Hive does.
+"""A history on disk: a folder of Parquet files, partitioned by testbed and date as in Hive.
 
 Its files are ``testbed=<name>/date=<day>/<digest>.parquet``. Any number of jobs may add files at once: every file
-appears as a whole, and its name follows from its content. So a run that is added twice changes nothing. Spark, Trino,
-Athena and DuckDB read the folder.
+appears as a whole, and its name follows from its content. So adding a run twice changes nothing. Spark, Trino, Athena
+and DuckDB read the folder.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ class StoredEntries:
     unmeasured: tuple[NothingMeasured, ...] = ()
     """Tests that measured nothing, by testbed, test and time. They are not in the table."""
     names: Names = field(default_factory=Names)
-    """What earlier names of tests are now."""
+    """The present names of tests, by earlier names."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class History:
         """Adds entries; the entries of one testbed and day go into one file.
 
         Raises:
-            StorageError: If the disk does not take the files.
+            StorageError: If the files cannot be written to the disk.
             ReportError: If pyarrow is not installed.
         """
         groups: dict[tuple[str, str], list[Entry]] = {}
@@ -65,7 +65,7 @@ class History:
         return [self._write(testbed, day, group) for (testbed, day), group in groups.items()]
 
     def read(self, testbed: str | None = None, *, readings: bool = False) -> StoredEntries:
-        """Reads the history of a testbed (None: all); readings, which are most of it, only if asked for.
+        """Reads the history of a testbed (None: all testbeds); readings, which are most of it, only on request.
 
         Columns that a file of an earlier version lacks are null.
 
@@ -85,7 +85,7 @@ class History:
         try:
             table, unusable = _query(whole, testbed, readings=readings)
         except duckdb.Error:
-            # So far only the end of each file was read: to read whole files each time would take too long.
+            # So far, only the end of each file was read, because reading whole files each time would take too long.
             whole, more = _without_damage(whole)
             problems += more
             table, unusable = _query(whole, testbed, readings=readings)
@@ -138,7 +138,7 @@ def _unmeasured(table: Any) -> Iterator[NothingMeasured]:
 
 
 def continued(table: Any, entries: Sequence[Entry]) -> Any:
-    """Entries of a history until a result began, and that result's: one that is in the history already counts once."""
+    """Entries of a history until a result began, and the result's own, which count once even if already there."""
     earlier = table.filter(
         required("pyarrow.compute").less(table.column("started"), entries[0].started)
     )
@@ -198,7 +198,7 @@ def _damaged(file: Path, error: Exception) -> str:
 
 
 def _query(paths: Sequence[Path], testbed: str | None, *, readings: bool) -> tuple[Any, list[str]]:
-    """The entries in some files, of one testbed if that is not None; and files that are left out."""
+    """The entries in some files, for one testbed if it is not None, and the files that are left out."""
     if not paths:
         raise ReportError("No file of the history can be read: all of them are damaged.")
 
@@ -207,7 +207,7 @@ def _query(paths: Sequence[Path], testbed: str | None, *, readings: bool) -> tup
     found, chosen = text.format(names=names).split(";\n")
 
     with required("duckdb").connect() as connection:
-        # It gives times in this machine's zone, and everything that is written about them is in UTC.
+        # It gives times in this machine's zone, but everything that is written about them is in UTC.
         connection.execute("SET TimeZone = 'UTC'")
         connection.register("all_columns", _schema().empty_table())
         asked = {"files": [str(path) for path in paths], "testbed": testbed, "readings": readings}

@@ -1,6 +1,6 @@
-"""Changes that are the tester's: its own test without a device got worse when tests with one did.
+"""Changes that come from the tester: its own test without a device got worse when tests with a device did.
 
-Such a change is no regression of a device, so it is told once, and not for each test.
+Such a change is no regression of a device, so it is reported once, and not for each test.
 """
 
 from collections.abc import Sequence
@@ -11,15 +11,16 @@ from lossratio.history.trend import Trend, TrendRules, TrendVerdict
 from lossratio.results import common_name
 
 _MORE = 0.25
-"""A fall that exceeds the tester's own by this share of it, and by the least change, is not the tester's alone."""
+"""A fall that exceeds the tester's own by this share of it and by the least change does not come from the tester
+alone."""
 
 
 def with_testers(trends: Sequence[Trend], twins: Sequence[Trend], rules: TrendRules) -> list[Trend]:
-    """The trends, of which those that changed with the tester have no alarm of their own.
+    """The trends; those that changed with the tester have no alarm of their own.
 
     Args:
         trends: The trends.
-        twins: The trends of all tests without a device, also of those that are not among the others.
+        twins: The trends of all tests without a device, including any that are not among `trends`.
         rules: What a change is.
     """
     judged = []
@@ -50,7 +51,7 @@ def with_testers(trends: Sequence[Trend], twins: Sequence[Trend], rules: TrendRu
 
 
 def _guilty(trend: Trend, twins: Sequence[Trend], rules: TrendRules) -> Trend | None:
-    """The twin that got worse when a test did; the test's own one, if it has one, or else one with its quantity."""
+    """The twin that got worse when a test did: the test's own twin, or else one with the same quantity."""
     if not trend.is_alarm:
         return None
     key = trend.series.key
@@ -67,12 +68,12 @@ def _guilty(trend: Trend, twins: Sequence[Trend], rules: TrendRules) -> Trend | 
 
 
 def _name(trend: Trend) -> str:
-    """What the name of a test has in common with that of its twin, in whatever suite."""
+    """What the name of a test has in common with its twin's, in any suite."""
     return common_name(trend.series.key.test.rpartition(".")[2])
 
 
 def _is_worse(twin: Trend, rules: TrendRules) -> bool:
-    """Whether the tester alone got worse, also if somebody knows why."""
+    """Whether the tester itself got worse, even if the reason is known."""
     if twin.verdict is TrendVerdict.NO_VALUE:
         return True
     change = twin.change
@@ -85,7 +86,7 @@ def _is_worse(twin: Trend, rules: TrendRules) -> bool:
 
 
 def _size(trend: Trend) -> float:
-    """The relative size of a change; infinite: there is no longer a value."""
+    """The relative size of a change; infinite: there is no value any more."""
     if trend.change is None:
         return float("inf")
     return abs(trend.change.ratio)

@@ -17,9 +17,9 @@ from lossratio.units import counted, results_counted
 LEAST_RESULTS = 4
 """Fewer values make no trend."""
 LOOK_AT = 3
-"""Number of the newest values of which some must be worse, so that a change for the worse is an alarm."""
+"""Number of the newest values of which some must be worse for an alarm."""
 OLD = timedelta(days=7)
-"""A series is old if its newest result is this much older than the newest result of its testbed."""
+"""A series is old if its newest result is this much older than the testbed's newest result."""
 
 
 class TrendVerdict(str, Enum):
@@ -30,21 +30,21 @@ class TrendVerdict(str, Enum):
     NO_VALUE = "no value any more"
     """The newest result has no value, and earlier ones had."""
     TESTER = "the tester's"
-    """The value got worse or is missing as that of the tester's own test, which has no device: it is the tester's."""
+    """The value got worse or is missing together with that of the tester's own test, which has no device."""
     NOT_OFFERED = "load not offered"
-    """The value changed lately or is missing, and frames that the SUT did not lose may be the reason."""
+    """The value changed recently or is missing, and frames that the SUT did not lose may be the reason."""
     UNCONFIRMED = "one bad result"
     """The newest result is worse, and no other result confirms it yet."""
     EXPLAINED = "known change"
-    """The value got worse lately, and a known change explains it."""
+    """The value got worse recently, and a known change explains it."""
     PROGRESSION = "progression"
-    """The value got better lately."""
+    """The value got better recently."""
     CHANGED = "changed"
-    """A reading changed lately: latency or telemetry, of which no change is an alarm."""
+    """A reading (latency or telemetry) changed recently; such changes are no alarms."""
     ONE_OTHER = "one other result"
     """The newest reading has changed, and no other result confirms it yet."""
     STEADY = "steady"
-    """The value did not change lately."""
+    """The value did not change recently."""
     TOO_FEW = "too few results"
     """There are not enough values for a verdict."""
 
@@ -62,15 +62,15 @@ class Step:
     first: int
     """Index of its first result in the series."""
     last: int
-    """Index of its last one."""
+    """Index of its last result."""
     mean: float
-    """Mean of its values, in the unit of the series; with bands the level of the lower one."""
+    """Mean of its values, in the unit of the series; with bands, the level of the lower band."""
     upper: float | None = None
     """Level of the upper band; None: no value is in it."""
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """Its mean; with bands both levels."""
+        """Its mean; with bands, both levels."""
         if self.upper is None:
             return (self.mean,)
         return (self.mean, self.upper)
@@ -81,10 +81,10 @@ class Change:
     """The newest change of a trend."""
 
     ratio: float
-    """The difference over the mean before; where frames are missing that the SUT did not lose, the smaller one of the
-    values as they are and at their most."""
+    """The difference divided by the mean before; if frames are missing that the SUT did not lose, the smaller of the
+    differences of the values as they are and of their upper ends."""
     before: float
-    """Mean before, in the unit of the series; of a series with bands the level of the lower one."""
+    """Mean before, in the unit of the series; with bands, the level of the lower band."""
     after: float
     """Mean after, likewise."""
     began: datetime
@@ -92,7 +92,7 @@ class Change:
     known: KnownChange | None
     """The known change that explains this one; None: there is none."""
     measured_ratio: float | None = None
-    """The difference of the values as they are, over the mean before, if the ratio is another one."""
+    """The difference of the values as they are, divided by the mean before, if it is not the ratio."""
 
 
 @dataclass(frozen=True)
@@ -100,20 +100,20 @@ class Trend:
     """The trend of a series."""
 
     series: Series
-    """The results with the same meaning as the newest."""
+    """The results with the same meaning as the newest one."""
     steps: tuple[Step, ...]
     """Its steps, in the order of time."""
     verdict: TrendVerdict
     """The verdict."""
     change: Change | None
-    """The newest change, if it is fresh; else the regression that is open; None: there is neither."""
+    """The newest change, if it is fresh; otherwise, the open regression; None: there is neither."""
     new_kinds: tuple[str, ...]
-    """Kinds of the newest result that the fresh results before it do not have: a change of kind."""
+    """Kinds of the newest result that the fresh results before it lack, which is a change of kind."""
     left_out: int = 0
     """Number of earlier results of another device, or with another meaning (other traffic, another path, goal or
     generator)."""
     begins: str = ""
-    """The difference to the device before, with which the series begins again; empty: there is none."""
+    """The difference from the previous device, with which the series begins again; empty: there is none."""
     idle: timedelta = timedelta()
     """Time from the newest result of the series to the newest result of its testbed."""
     bands: Bands | None = None
@@ -123,8 +123,8 @@ class Trend:
     notes: tuple[KnownChange, ...] = ()
     """Notes about the open alarm: who looks at it, and what a bisection found."""
     shares: tuple[float, float] = (0.0, 0.0)
-    """Largest share of a value's frames that are missing and that the SUT did not lose: of the results before the
-    newest change, and of the fresh ones."""
+    """Largest share of a value's missing frames that the SUT did not lose: for the results before the newest change,
+    and for the fresh ones."""
     tester: "Trend | None" = None
     """The trend of the tester's own test, without a device, which got worse at the same time; None: there is none."""
     followers: tuple["Trend", ...] = ()
@@ -132,24 +132,24 @@ class Trend:
 
     @property
     def is_alarm(self) -> bool:
-        """Whether somebody should look at it. A reading explains a value, and is no alarm of its own."""
+        """Whether somebody should look at it. A reading explains a value, and is never an alarm itself."""
         return self.verdict in ALARMS and not self.series.is_reading
 
     @property
     def is_news(self) -> bool:
-        """Whether it has a line of its own: an alarm, or a change of the tester, which is told once."""
+        """Whether it has a line of its own: an alarm, or a change of the tester, which is reported once."""
         return self.is_alarm or (self.verdict is TrendVerdict.TESTER and self.tester is None)
 
     @property
     def began(self) -> datetime:
-        """When the first result of its newest change, or of those without a value, was measured."""
+        """When the first result of its newest change, or the first one without a value, was measured."""
         if self.change is not None:
             return self.change.began
         return self.series.times[-max(1, missing_in_a_row(self.series))]
 
     @property
     def builds(self) -> tuple[str | None, str | None]:
-        """The builds of the last result before its newest change, and of the first one since; None: not known."""
+        """The builds of the last result before its newest change, and of the first result after it; None: not known."""
         builds = self.series["build"]
         index = self.series.times.index(self.began)
         if index:
@@ -158,7 +158,7 @@ class Trend:
 
     @property
     def last_change(self) -> Change | None:
-        """Its newest change, or else the one between its last two steps, however old; None: there was never any."""
+        """Its newest change, or else the change between its last two steps, however old; None: there never was one."""
         if self.change is not None or len(self.steps) < 2:
             return self.change
         before, after = self.steps[-2:]
@@ -173,13 +173,13 @@ class Trend:
 
     @property
     def is_old(self) -> bool:
-        """Whether its test no longer seems to run: the verdict is as old as its newest result."""
+        """Whether its test no longer seems to run, so that the verdict is as old as its newest result."""
         return self.idle >= OLD
 
 
 @dataclass(frozen=True)
 class TrendRules:
-    """What a change and an alarm are."""
+    """The rules for changes and alarms."""
 
     fresh: int = 5
     """A change that began among this many newest values is fresh."""
@@ -218,7 +218,7 @@ def trends_of(
 
 
 def _begins(whole: Series, series: Series) -> str:
-    """The difference of a series to the device that was measured before it; empty: there was none, or it is alike."""
+    """The difference of a series from the previously measured device; empty: there was none, or it is the same."""
     earlier = whole["device"][: whole.times.index(series.times[0])]
     if not earlier or earlier[-1] is None or not series.key.device:
         return ""
@@ -234,7 +234,7 @@ def _notes(trend: Trend, known: Sequence[KnownChange]) -> Iterator[KnownChange]:
 
 
 class _Judged:
-    """A series with its steps, or with its bands where these explain it better."""
+    """A series with its steps, or with its bands if these explain it better."""
 
     def __init__(self, series: Series, indices: np.ndarray, starts: Sequence[int]) -> None:
         values = series.values[indices]
@@ -260,9 +260,9 @@ class _Judged:
         self.indices, self.values = indices, values
 
     def sure(self, change: Change, before: Step, after: Step, least_change: float) -> Change | None:
-        """A change as the values show it as they are and at their most; None: not in both.
+        """A change that both the values and their upper ends show; None: not both.
 
-        Then frames that the SUT did not lose may be the change.
+        In that case, frames that the SUT did not lose may be the change.
         """
         sides = self._ends(before), self._ends(after)
         # The steps have tested the values as they are.
@@ -278,7 +278,7 @@ class _Judged:
         return replace(change, ratio=ratio, measured_ratio=change.ratio)
 
     def _ends(self, step: Step) -> list[Ends]:
-        """What the values of a step may be."""
+        """The range of a step's values."""
         found = []
         for index, value in zip(self.indices, self.values, strict=True):
             if step.first <= index <= step.last:
@@ -342,7 +342,7 @@ def _open_regression(
     """The regression that has neither recovered nor been explained since its alarm; None: there is none.
 
     Steps of fewer than ``confirm`` values neither raise an alarm nor end one. A known change in between moves the level
-    that counts as a recovery, and explains nothing but itself.
+    that counts as a recovery, but only explains itself.
     """
     series, indices = judged.series, judged.indices
     steps = [
@@ -356,7 +356,7 @@ def _open_regression(
 
     for number, step in enumerate(steps[1:], start=1):
         if found is None or origin is None:
-            # The alarm was raised by the value that confirmed it, against the step from before the fresh values.
+            # The confirming value raised the alarm, compared with the step before the fresh values.
             raised = int(np.searchsorted(indices, step.first)) + rules.confirm
             origin = _last_old_step(tuple(steps[:number]), indices[:raised], rules.fresh)
             level = origin.mean
@@ -386,18 +386,18 @@ def _open_regression(
 
 
 def _shares(trend: Trend, fresh: int) -> tuple[float, float]:
-    """Largest shares of missing frames that the SUT did not lose: before the newest change, and of the fresh ones."""
+    """Largest shares of missing frames that the SUT did not lose: before the newest change, and in fresh values."""
     known = [share or 0.0 for share in trend.series["unsent_share"]]
     began = 0 if trend.change is None else trend.series.times.index(trend.change.began)
     before = known[max(0, began - fresh) : began]
     newest = known[-fresh:]
-    # A least value has no share of its own.
+    # A value that is only a lower bound has no share.
     before, newest = ([share for share in shares if share < 1.0] for shares in (before, newest))
     return max(before, default=0.0), max(newest, default=0.0)
 
 
 def missing_in_a_row(series: Series) -> int:
-    """Number of newest results in a row without a value; in a series without values, of those that failed."""
+    """Number of newest results in a row without a value; in a series without values, of failed results."""
     there = np.isfinite(series.values)
     if not there.any():
         there = np.array([FAILED not in kinds for kinds in series.kinds])
@@ -433,7 +433,7 @@ _UNCONFIRMED = {
     TrendVerdict.REGRESSION: TrendVerdict.UNCONFIRMED,
     TrendVerdict.CHANGED: TrendVerdict.ONE_OTHER,
 }
-"""Verdicts that need a second result, and what they are called until then."""
+"""Verdicts that need a second result, and their names until then."""
 
 
 def _verdict(change: Change | None, series: Series, least_change: float) -> TrendVerdict:
@@ -456,7 +456,7 @@ def describe_trend(trend: Trend) -> str:
 
 
 def details_of(trend: Trend) -> Iterator[str]:
-    """What there is to say about a trend: its change, what is new, how old it is, and what is left out."""
+    """The details of a trend: its change, what is new, how old it is, and what is left out."""
     if trend.change is not None:
         change = trend.change
         unit = trend.series.unit
@@ -523,7 +523,7 @@ _MOST_FOLLOWERS = 5
 
 
 def _of_tester(trend: Trend) -> Iterator[str]:
-    """What the tester's own test has to do with a trend."""
+    """How the tester's own test is related to a trend."""
     if trend.tester is not None:
         yield f"{_worse(trend.tester)} at the same time, and has no device"
     elif trend.verdict is TrendVerdict.TESTER:

@@ -10,7 +10,7 @@ from lossratio.report import NOTHING_MEASURED, Run
 
 @dataclass(frozen=True)
 class NothingMeasured:
-    """A test that failed before it measured anything. It is in no series, as its quantities are not known."""
+    """A test that failed before it measured anything. It is in no series because its quantities are not known."""
 
     testbed: str
     """Name of the testbed."""

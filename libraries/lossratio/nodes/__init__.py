@@ -1,4 +1,4 @@
-"""Sessions on the nodes of a testbed over SSH: commands, files, and long-lived processes that speak in lines."""
+"""Sessions on the nodes of a testbed over SSH: commands, files, and long-lived processes that exchange lines."""
 
 from lossratio.nodes.background import LIVES, BackgroundProgram, before_ordinary
 from lossratio.nodes.credentials import NO_CREDENTIALS, Credentials

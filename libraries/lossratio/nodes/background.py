@@ -1,4 +1,4 @@
-"""Programs that outlive the command which starts them on a node: servers of a DUT, and of a generator.
+"""Programs that outlive the command that starts them on a node: servers of a DUT, and of a generator.
 
 The node's shell does everything. A DUT needs no Python, and the command that stops a program must work when only the
 node's shell is left to run it (see `lossratio.nodes.node.Will`).
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 _STOP_SECONDS = 10.0
 
-# The time of its start distinguishes the program from any later process with the same id. A process that has ended, but
-# that its parent has not waited for (Z), counts as ended.
+# The time of its start distinguishes the program from any later process with the same id. A process that has ended but
+# that its parent has not waited for (Z) counts as ended.
 LIVES = """
 pid= start=
 read -r pid start < "$1pid" 2>/dev/null
@@ -22,7 +22,7 @@ lives() {
 """Shell code: ``$1`` is `BackgroundProgram.files`; ``lives`` succeeds if the program runs, and ``$pid`` is its id."""
 
 # The inner shell becomes the program, so its id and the time of its start are the program's. Both are as /proc shows
-# them: the program may be in a PID namespace of its own. The outer shell stays until the program has ended.
+# them: the program may be in its own PID namespace. The outer shell stays until the program has ended.
 _START = """
 files=$1 directory=$2; shift 2
 cd -- "$directory" && rm -f -- "${files}pid" "${files}status" || exit 1
@@ -50,8 +50,8 @@ echo "it did not start$why" >&2
 exit 1
 """
 _IS_ALIVE = f"{LIVES} lives"
-# The outer shell of the start writes the status when the program has ended, and nobody may remove the directory of the
-# files before. Five seconds are enough, unless that shell was killed.
+# The outer shell of the start writes the status when the program has ended, and the directory of the files must not be
+# removed before. Five seconds are enough, unless that shell was killed.
 _STOP = f"""{LIVES}
 [ -n "$start" ] || exit 0
 if lives; then
@@ -72,7 +72,7 @@ done
 """
 
 
-# A node without chrt, or a user who may not, runs it as an ordinary program.
+# On a node without chrt, or for a user without the right, it runs as an ordinary program.
 _BEFORE_ORDINARY = """
 priority=$1; shift
 if chrt -r "$priority" true 2>/dev/null; then set -- chrt -r "$priority" "$@"; fi
@@ -81,16 +81,16 @@ exec "$@"
 
 
 def before_ordinary(priority: int, command: Sequence[str]) -> tuple[str, ...]:
-    """The command that runs a program before all ordinary ones (SCHED_RR), where the node's kernel grants that.
+    """The command that runs a program with priority over all ordinary ones (SCHED_RR), if the node's kernel grants it.
 
-    For programs that sleep while they have nothing to do: one that polls would take a CPU from the system.
+    It is for programs that sleep while they have nothing to do: a polling program would take a CPU from the system.
     """
     return ("sh", "-c", _BEFORE_ORDINARY, "run", str(priority), *command)
 
 
 @dataclass(frozen=True)
 class BackgroundProgram:
-    """A program on a node, in a session of its own, and the commands that start it, check it and stop it there."""
+    """A program on a node, in its own session, and the commands that start, check and stop it there."""
 
     files: str
     """Beginning of the paths of its files: ``pid`` (its id and the time of its start), ``log`` (its output) and
@@ -113,7 +113,8 @@ class BackgroundProgram:
     def stop(self, signal: str = "TERM", seconds: float = _STOP_SECONDS) -> tuple[str, ...]:
         """The command that stops the program. It succeeds if the program does not run, and fails if it does not end.
 
-        The signal asks it to end. After this many seconds it is killed, and after as many again it must be gone.
+        The signal asks it to end. After this many seconds, it is killed, and after the same time again, it must be
+        gone.
         """
         return ("sh", "-c", _STOP, "stop", self.files, signal, str(round(10 * seconds)))
 

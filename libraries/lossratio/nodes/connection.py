@@ -1,6 +1,6 @@
 """Opens SSH connections to nodes, with strict host keys. Private keys or an SSH agent come before passwords.
 
-The files with host keys and private keys may be broken: an error names the file, and the line.
+The files with host keys and private keys may be broken: an error then names the file and the line.
 """
 
 import getpass
@@ -79,7 +79,7 @@ def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSH
 
     with within(node.connect_timeout, lambda: connection.shutdown(socket.SHUT_RDWR)) as expired:
         try:
-            # Record: all that paramiko would decide by itself.
+            # Record: everything that paramiko would decide by itself.
             client.connect(
                 node.host,
                 node.port,
@@ -96,7 +96,7 @@ def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSH
                 disabled_algorithms={"keys": _unknown_algorithms(client.get_host_keys(), identity)},
             )
         except BaseException as cause:
-            # A test's timeout or an interrupt must not leave a connection behind, either.
+            # Even a test's timeout or an interrupt must not leave a connection behind.
             client.close()
             connection.close()
             if isinstance(cause, NodeError) or not isinstance(cause, Exception):
@@ -217,7 +217,7 @@ def _load_host_keys(keys: paramiko.HostKeys, identity: str, node: Node, where: s
         _read(file, "its known_hosts file", _MOST_KNOWN_HOSTS_BYTES, where).splitlines(), 1
     ):
         names, kind, *_ = (*line.split(), "", "")
-        # A node may have keys of types that this version of paramiko does not know, beside a key that it knows.
+        # Besides a key of a known type, a node may have keys of types that this version of paramiko does not know.
         if kind not in _HOST_KEY_TYPES or not any(
             _is_about(name, identity) for name in names.split(",")
         ):
@@ -229,7 +229,7 @@ def _load_host_keys(keys: paramiko.HostKeys, identity: str, node: Node, where: s
                 f"{where}: {file}:{number}: the line of {identity} has no public key of type {kind}. Correct the "
                 f"line, or remove it (ssh-keygen -R '{identity}' -f {file})."
             )
-        # The first of several keys of one type counts.
+        # If there are several keys of one type, the first one counts.
         if key.get_name() not in (keys.lookup(identity) or {}):
             keys.add(identity, key.get_name(), key)
 

@@ -1,6 +1,6 @@
 """Facts of a node, and the hardware that generators and DUTs are placed on: each in one command over its session.
 
-No other module asks for them. What the node does not report (a tool is missing, a file cannot be read) is None or
+No other module asks for them. Facts that the node does not report (a tool is missing, a file is unreadable) are None or
 missing, never an error.
 """
 
@@ -52,7 +52,7 @@ interfaces_of_card() {
 }
 """
 """Shell code: ``interfaces_of_card DEVICE`` prints the directories of the Linux interfaces of a PCI device, by the
-device's own directory. Those of a virtio card are below the virtio device that the card carries."""
+device's own directory. The interfaces of a virtio card are below the virtio device that the card carries."""
 
 _HARDWARE = (
     INTERFACES_OF_CARD
@@ -88,9 +88,9 @@ class GatheredFacts:
     kernel_version: str | None = None
     """Name, release and version of the kernel, and the machine architecture."""
     online_cpus: str | None = None
-    """The logical CPUs that are on line, as a list of ranges."""
+    """The logical CPUs that are online, as a list of ranges."""
     online_numa_nodes: str | None = None
-    """The NUMA nodes that are on line, as a list of ranges."""
+    """The NUMA nodes that are online, as a list of ranges."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Hardware:
     hugepages: Mapping[int, int]
     """Hugepages of all sizes, free or not, megabytes by NUMA node."""
     cards: Mapping[str, Card]
-    """The cards that were asked for and are there, by PCI address."""
+    """The requested cards that exist, by PCI address."""
     needs_no_iommu: bool = False
     """Whether vfio-pci takes cards without an IOMMU."""
 
@@ -175,7 +175,7 @@ def cores_in(listing: Mapping[str, Any]) -> tuple[Core, ...]:
 
 
 def _answers_of(session: CommandRunner, script: str, *arguments: str) -> dict[str, str]:
-    """The answers of a script that begins with `_REPORT`, by name; what the node does not report is missing."""
+    """The answers of a script that begins with `_REPORT`, by name; answers that the node does not give are missing."""
     output = session.run("sh", "-c", _REPORT + script, "report", *arguments, check=False).stdout
     parts = (part.partition("\n") for part in output.split("\x1e")[1:])
     return {name: answer.strip() for name, _, answer in parts if answer.strip()}
@@ -205,7 +205,7 @@ def _from_answers(answers: dict[str, str]) -> NodeFacts:
     _, _, cpu_model = answers.get("cpu_model", "").partition(":")
     versions = {tool: tools.get(f"tool.{tool}") for tool in ToolVersions.model_fields}
 
-    # Record: what a node says of itself.
+    # Record: what a node reports about itself.
     return NodeFacts(
         os=_assignments(answers.get("os_release", ""), "=").get("PRETTY_NAME"),
         kernel=answers.get("kernel"),

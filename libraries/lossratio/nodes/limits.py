@@ -1,4 +1,4 @@
-"""A limit of time for what may wait without one."""
+"""A time limit for operations that may wait without one."""
 
 import threading
 from collections.abc import Callable, Iterator

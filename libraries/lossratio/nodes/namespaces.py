@@ -1,7 +1,8 @@
 """Nodes that are network namespaces or containers of this machine: programs are started in them, without an SSH server.
 
-A `Client` and its channels have the face of paramiko's that sessions use, so a session does not see the difference. A
-program keeps its own file system, so a container needs neither Python nor a shell: only its network is entered.
+A `Client` and its channels have the parts of paramiko's interface that sessions use, so a session does not notice the
+difference. A program keeps this machine's file system, so a container needs neither Python nor a shell: only its
+network is entered.
 """
 
 import fcntl
@@ -19,7 +20,7 @@ from lossratio.shipped import names_near
 from lossratio.topology import Node
 
 NETNS_DIRECTORY = Path("/run/netns")
-"""Where names of network namespaces are."""
+"""The directory with the names of network namespaces."""
 _INSPECT_SECONDS = 20.0
 _AS_ROOT = "Run this as root"
 _PIPE_BYTES = 1 << 20
@@ -44,9 +45,9 @@ def _of_name(name: str, netns: str) -> Path:
 
 
 def namespace_key(netns: str) -> str:
-    """What distinguishes a network namespace from all others of this machine: its name, and the kernel's number of it.
+    """What distinguishes a network namespace from all others of this machine: its name, and the kernel's number for it.
 
-    Names alone do not: processes with mounts of their own may have other namespaces of the same names.
+    Names alone do not, because processes with their own mounts may have other namespaces with the same names.
     """
     try:
         return f"{netns}-{(NETNS_DIRECTORY / netns).stat().st_ino}"
@@ -92,12 +93,12 @@ def _of_container(name: str, container: str, sudo: Sequence[str]) -> Path:
 
 
 class Channel:
-    """A program in a namespace, with the face of `paramiko.Channel`.
+    """A program in a namespace, with the interface of `paramiko.Channel`.
 
     Attributes:
         exit_status: Its exit status; -1: it has not ended, or a signal has ended it.
         status_event: Set when it has ended, or the channel is closed.
-        closed: Whether all who read and write are gone.
+        closed: Whether all readers and writers are gone.
         eof_received: True: unlike a connection, a namespace of this machine is never lost.
     """
 
@@ -114,7 +115,7 @@ class Channel:
         self._woken, self._wake = os.pipe()
 
     def get_transport(self) -> "Client":
-        """What it belongs to."""
+        """The client that the channel belongs to."""
         return self._client
 
     def settimeout(self, timeout: float | None) -> None:
@@ -123,7 +124,7 @@ class Channel:
 
     def exec_command(self, line: str) -> None:
         """Starts a line of shell code."""
-        # In a session of its own, so that Ctrl-C at the controller's terminal does not end it.
+        # In its own session, so that Ctrl-C at the controller's terminal does not end it.
         process = self._process = subprocess.Popen(
             [*self._enter, line],
             stdin=subprocess.PIPE,
@@ -181,7 +182,7 @@ class Channel:
                 stdin.close()
 
     def close(self) -> None:
-        """Closes its standard input, and ends all waiting; the program itself ends or goes on."""
+        """Closes its standard input, and ends all waiting; the program itself may end or continue."""
         if self.closed:
             return
         self.closed = True
@@ -223,12 +224,12 @@ class Channel:
 
 
 def open_here() -> "Client":
-    """The way to programs of this machine itself, outside of any namespace; as the user who runs this one."""
+    """The way to programs on this machine itself, outside of any namespace, as the user who runs this process."""
     return Client(("sh", "-c"))
 
 
 class Client:
-    """The way into a namespace, with the face of `paramiko.SSHClient` and its transport; see `open_namespace`."""
+    """The way into a namespace, with the interface of `paramiko.SSHClient` and its transport; see `open_namespace`."""
 
     def __init__(self, enter: Sequence[str]) -> None:
         self._enter = enter
@@ -246,7 +247,7 @@ class Client:
         return self._is_open
 
     def open_session(self, timeout: float | None = None) -> Channel:
-        """A channel for one program. It takes no time, so there is no timeout."""
+        """A channel for one program. Opening it takes no time, so there is no timeout."""
         channel = Channel(self._enter, self)
         self._channels = [other for other in self._channels if not other.closed]
         self._channels.append(channel)

@@ -10,7 +10,7 @@ from lossratio.errors import DutError
 from lossratio.nodes.facts import GatheredFacts, gather_facts
 from lossratio.nodes.session import CommandResult, CommandRunner
 
-# Users other than root may lack the sbin directories in their path; messages should be in one language.
+# Users other than root may lack the sbin directories in their path, and messages should be in one language.
 _ENVIRONMENT = (
     "env",
     "LC_ALL=C",
@@ -25,9 +25,9 @@ ValueT = TypeVar("ValueT")
 
 
 class Will:
-    """Keeps the commands that undo the changes to a node, for the case that the controller dies before it runs them.
+    """Keeps the commands that undo the changes to a node, in case the controller dies before it runs them.
 
-    This one keeps nothing: after the death of the controller, the changes stay.
+    This base class keeps nothing: after the death of the controller, the changes stay.
     """
 
     def add(self, command: Sequence[str], stdin: str | None) -> None:
@@ -133,14 +133,14 @@ class DutNode:
     def read_files(self, *paths: str, under: str | None = None) -> dict[str, str]:
         """Reads small text files by path, without the last line feed; missing and empty files are left out.
 
-        Files of these names are looked for `under` a directory, at any depth, if there is one.
+        If `under` is given, files with these names are looked for below that directory, at any depth.
         """
         if under:
             where = [f"--include={path}" for path in paths] + ["-r", under]
         else:
             where = ["--", *paths]
 
-        # A path can have colons itself, as paths of cards in /sys have.
+        # A path may itself contain colons, as paths of cards in /sys do.
         named = re.compile(rf"(.*?{'|.*?'.join(map(re.escape, paths))}):(.*)" if paths else r"(?!)")
         texts: dict[str, list[str]] = {}
         for line in self.attempt("grep", "-sH", "", *where).stdout.splitlines():

@@ -22,10 +22,10 @@ AnyChannel: TypeAlias = "paramiko.Channel | Channel"
 
 
 def broken() -> "tuple[type[EOFError], type[paramiko.SSHException]]":
-    """Exceptions, besides OSError, if a connection breaks while a channel sends; reading sends, too.
+    """Exceptions, besides OSError, if a connection breaks while a channel sends; reading also sends.
 
-    paramiko is imported only here, where something went wrong, and where a node is reached by SSH: it takes a tenth of
-    the time in which keywords are imported, and namespaces of this machine do without it.
+    paramiko is only imported here, when something went wrong, and when a node is reached over SSH: it takes a tenth of
+    the time of importing the keywords, and namespaces of this machine do not need it.
     """
     import paramiko
 
@@ -34,7 +34,7 @@ def broken() -> "tuple[type[EOFError], type[paramiko.SSHException]]":
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Ends the block where the connection breaks meanwhile."""
+    """Ends the block at the point where the connection breaks."""
     try:
         yield
     except OSError:
@@ -75,14 +75,15 @@ class StreamReader(threading.Thread):
 
 def feed(channel: AnyChannel, data: bytes) -> None:
     """Sends the whole standard input of a command and closes it."""
-    # The command or the connection may end meanwhile. The caller waits for the exit status, and sees which one it was.
+    # The command or the connection may end meanwhile. The caller waits for the exit status, and sees which of them
+    # ended.
     with _quietly():
         channel.sendall(data)
         channel.shutdown_write()
 
 
 def close(channel: AnyChannel) -> None:
-    """Closes a channel, also when its connection breaks at that moment."""
+    """Closes a channel, even if its connection breaks at that moment."""
     # paramiko marks the channel as closed before it sends the end to the node, and sending may fail.
     with _quietly():
         channel.close()
@@ -183,11 +184,11 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
         """Waits for one line, and returns it without its line feed.
 
         While one thread waits without a limit, another thread may write lines. While it waits with a limit, no other
-        thread may: the channel has one limit for both.
+        thread may write, because the channel has one limit for both.
 
         Args:
-            timeout: Seconds to wait at most; None: no limit.
-            meanwhile: Called about once a second, if there is a limit; None: nothing is.
+            timeout: The most seconds to wait; None: no limit.
+            meanwhile: Called about once a second, if there is a limit; None: nothing is called.
 
         Raises:
             NodeError: If the process has ended, the connection is lost, or there is no whole line in time.
@@ -218,7 +219,7 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
         return line
 
     def close(self, timeout: float = 5.0) -> int | None:
-        """Closes its standard input, waits for its end, closes the channel; returns the exit status, None: no end.
+        """Closes its standard input, waits for its end, closes the channel; returns the exit status (None: no end).
 
         Args:
             timeout: Seconds that its end may take.
@@ -261,7 +262,7 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
                     self._channel.settimeout(None)
 
     def _obituary(self) -> str:
-        # The end of the output may come before the exit status and the last of standard error.
+        # The end of the output may come before the exit status and the last part of standard error.
         self._channel.status_event.wait(1.0)
         self._stderr.join(1.0)
         if is_lost(self._channel):
@@ -280,7 +281,7 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
 
 
 class Pulse:
-    """Calls a function every this many seconds from a thread of its own, until it is stopped.
+    """Calls a function at this interval (seconds) from its own thread, until it is stopped.
 
     A `NodeError` of the function is ignored: the thread that needs the node gets the error itself.
     """

@@ -1,4 +1,4 @@
-"""lossratio's programs that run on a node's own Python: packed here, sent over the session, started from memory there.
+"""lossratio's programs that run on a node's own Python: packed here, sent over the session, and started from memory.
 
 The node keeps no file of a program. So nobody can start an old version, and the program starts even if the node's disk
 is full, or the user has no home directory.
@@ -87,11 +87,11 @@ class NodeProgram:
 
     @cached_property
     def line(self) -> str:
-        """Its modules: the first line that it reads. All that follows is the program's own."""
+        """Its modules: the first line that it reads. Everything after that is the program's own input."""
         sources = json.dumps(self.sources).encode()
         made_by = f"{sys.implementation.cache_tag} {MAGIC_NUMBER.hex()}".encode()
         content = b"\n".join((sources, made_by, marshal.dumps(self.code)))
-        # Better compression takes longer than a network needs for what it saves.
+        # Better compression would take longer than a network needs for the bytes that it saves.
         return base64.b64encode(zlib.compress(content, level=1)).decode()
 
     def command(self, python: str, *options: str) -> tuple[str, ...]:
@@ -108,8 +108,8 @@ def pack_program(
     """Packs the modules of a folder of the library, once in a process; `main` is the module with the function `main`.
 
     Its package on the node has underscores instead of the hyphens in its name. `rooms` of the library, which need
-    nothing but the standard library, are imported by the names that they have here. `seldom` are packages of the
-    folder that are seldom used: they go without code, and are compiled on the node.
+    nothing but the standard library, are imported by the names that they have here. `seldom` are packages of the folder
+    that are rarely used: they are sent without code, and compiled on the node.
     """
     package = name.replace("-", "_")
     folders = {package: _LIBRARY / folder}
@@ -155,8 +155,8 @@ def _files(folder: Path, package: str) -> Iterator[tuple[str, Path]]:
 def _read_code(folder: Path, package: str, left_out: tuple[str, ...]) -> dict[str, CodeType]:
     """Code of a package and the packages in it, from Python's own cache, as `NodeProgram.code` has it.
 
-    Nothing where Python keeps no such cache: each process of ours would compile all of it, and a node only what it
-    uses. And nothing where Python leaves assertions out, as the node's Python would not.
+    Nothing if Python keeps no such cache: each of our processes would compile everything, and a node only what it uses.
+    Also nothing if Python leaves out assertions, because the node's Python would not.
     """
     if sys.dont_write_bytecode or sys.flags.optimize:
         return {}

@@ -1,4 +1,4 @@
-"""Compares two sets of runs of the same tests: regressions, progressions, undecided; a table, or JUnit cases."""
+"""Compares two sets of runs of the same tests: regressions, progressions and undecided; as a table, or JUnit cases."""
 
 import math
 import statistics
@@ -21,7 +21,7 @@ from lossratio.units import FRAMES_PER_SECOND, Unit
 RANK_TEST_LEAST = 5
 """Least number of results on both sides for a comparison of ranks."""
 ONE_SIDED_LEAST = 3
-"""Least number of results on one side if the other side has only one; their spread stands for both sides."""
+"""Least number of results on one side if the other side has only one; their spread represents both sides."""
 _ROUNDING = 1e-9
 _NOT_IN_A, _NOT_IN_B = "not in A", "not in B"
 
@@ -57,22 +57,22 @@ class Difference:
     interval: tuple[float, float] | None
     """Confidence interval (95 %) of the relative change; None: too few values, no spread, or a mean of zero before."""
     test: str | None
-    """Name of the statistical test; ``no spread``: the values of each side are all equal, and none was made; None: too
-    few values for a test."""
+    """Name of the statistical test; ``no spread``: the values of each side are all equal, so no test was made; None:
+    too few values for a test."""
     p_value: float | None
-    """Probability of a difference at least as large if nothing had changed; without spread 1 for equal sides, else 0;
-    None: too few values for a test."""
+    """Probability of a difference at least as large if nothing had changed; without spread, 1 for equal sides,
+    otherwise 0; None: too few values for a test."""
 
 
 def difference(before: Sample, after: Sample) -> Difference:
     """Compares two samples, neither of which may be empty.
 
-    Only the numbers of results select the statistical test, never their values:
+    Only the numbers of results select the statistical test, never the values:
 
-    * five or more on both sides: Mann-Whitney's rank test, as rates of software are seldom normally distributed,
+    * five or more on both sides: Mann-Whitney's rank test, because rates of software are rarely normally distributed,
     * two or more on both sides: Welch's t test,
     * one on one side, three or more on the other: Student's t test with the larger side's spread,
-    * fewer: no test, as nothing distinguishes a change from the spread of repeated runs.
+    * fewer: no test, because nothing distinguishes a change from the spread of repeated runs.
     """
     change = _relative(after.mean - before.mean, before.mean)
     sizes = sorted((len(before.values), len(after.values)))
@@ -171,7 +171,7 @@ class Verdict(str, Enum):
     TOO_FEW = "too few results"
     """There are not enough results to distinguish a change from chance."""
     NOT_COMPARABLE = "not comparable"
-    """The two sides measured different quantities, lack a value, or differ by frames that the SUT did not lose."""
+    """The two sides measured different quantities, lack a value, or differ in frames that the SUT did not lose."""
 
 
 _STATES = {
@@ -188,14 +188,14 @@ class ComparedQuantity:
     test: str
     """Full name of the test."""
     quantity: str
-    """Name of the goal, or MRR; with the device, if others were measured, too."""
+    """Name of the goal, or MRR; with the device, if other devices were also measured."""
     before: Sample
     """Values before, in the unit; rates are per interface."""
     after: Sample
     """Values after, likewise."""
     difference: Difference | None
-    """The difference of the values, or of the values at their most if that is smaller; None: one side has no values, or
-    the sides are not comparable."""
+    """The difference of the values, or of their upper ends if that is smaller; None: one side has no values, or the
+    sides are not comparable."""
     p_value: float | None
     """Probability, adjusted for the number of compared quantities; None: no statistical test."""
     verdict: Verdict
@@ -205,13 +205,13 @@ class ComparedQuantity:
     unit: Unit = FRAMES_PER_SECOND
     """The unit of the values."""
     findings_before: tuple[results.Finding, ...] = ()
-    """The findings before, also those without a value."""
+    """The findings before, including those without a value."""
     findings_after: tuple[results.Finding, ...] = ()
     """The findings after, likewise."""
 
     @cached_property
     def ends(self) -> tuple[list[results.Ends], list[results.Ends]]:
-        """What the values before and after may be: frames may be missing that the SUT did not lose."""
+        """The ranges of the values before and after, because frames may be missing that the SUT did not lose."""
         sides = (self.findings_before, self.findings_after)
         before, after = (
             [ends for one in side if (ends := results.ends_of(one)) is not None] for side in sides
@@ -220,7 +220,7 @@ class ComparedQuantity:
 
     @property
     def stream(self) -> str | None:
-        """The stream whose loss alone counts; None: that of all frames does."""
+        """The stream whose loss alone counts; None: the loss of all frames counts."""
         return next((one.stream for one in (*self.findings_after, *self.findings_before)), None)
 
     @property
@@ -262,7 +262,7 @@ def compare(
     Args:
         before: The older runs.
         after: The newer runs.
-        least_change: Smaller changes, relative to the value before, do not count.
+        least_change: Smaller changes, relative to the earlier value, do not count.
 
     Raises:
         ReportError: If the runs are from different testbeds, have no results, or have no test in common.
@@ -319,10 +319,10 @@ def _problems(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _names_now(tests: Iterable[results.TestIdentity]) -> dict[str, str]:
-    """The names that tests are compared by, by their full names.
+    """The names by which tests are compared, by their full names.
 
-    A result of an earlier version has Robot Framework's full name; its test is the one now whose name fits, if it is
-    only one.
+    A result of an earlier version has Robot Framework's full name; its test is the present test whose name fits, if
+    there is only one.
     """
     known = list(tests)
     identities = {test.full_name for test in known if test.long_name is not None}
@@ -375,7 +375,7 @@ def _compared(
     after: list[results.Finding],
     absent: tuple[str, str],
 ) -> ComparedQuantity:
-    """Compares the findings of a quantity; the words are for one that is absent in A, and in B."""
+    """Compares the findings of a quantity; the words are for quantities that are missing in A, and in B."""
     old, new = _sample(before), _sample(after)
     base = ComparedQuantity(*key, old, new, None, None, Verdict.NOT_COMPARABLE)
     base = replace(
@@ -409,7 +409,7 @@ def _compared(
         )
         return replace(base, note=f"{side} was not searched: {one.reason}")
 
-    # What the generator could not send, or a TG that failed, says nothing about the SUT.
+    # Frames that the generator could not send, or a TG that failed, say nothing about the SUT.
     if all(map(results.unsent_share_of, after)):
         missing = Verdict.NOT_COMPARABLE
     else:
@@ -447,7 +447,7 @@ def _compared(
 
 
 def _missing_frames(compared: ComparedQuantity) -> Iterator[str]:
-    """The share of frames that are missing and that the SUT did not lose, of each side that has such."""
+    """The share of missing frames that the SUT did not lose, for each side that has such frames."""
     for name, side in zip("AB", compared.ends, strict=True):
         words = results.share_in_words(one.share for one in side)
         if words:
@@ -464,7 +464,7 @@ def _caveats(side: str, findings: Sequence[results.Finding]) -> Iterator[str]:
 def _judged(
     compared: Sequence[ComparedQuantity], least_change: float
 ) -> Iterator[ComparedQuantity]:
-    """The verdicts: on the values as they are, and on the values at their most."""
+    """The verdicts on the values as they are, and on their upper ends."""
     as_they_are = [one.difference for one in compared]
     at_their_most = [
         None if one.difference is None else difference_at_most(*one.ends, one.unit, one.difference)
@@ -492,11 +492,11 @@ def _adjusted(differences: Sequence[Difference | None]) -> list[Difference | Non
 def difference_at_most(
     before: Sequence[results.Ends], after: Sequence[results.Ends], unit: Unit, plain: Difference
 ) -> Difference | None:
-    """The difference of values at their most, where frames are missing that the SUT did not lose; None: not known.
+    """The difference of the upper ends of values, if frames are missing that the SUT did not lose; None: not known.
 
     Args:
-        before: What the values before may be.
-        after: What the values after may be.
+        before: The ranges of the values before.
+        after: The ranges of the values after.
         unit: The unit of the values.
         plain: The difference of the values as they are.
     """
@@ -509,13 +509,13 @@ def difference_at_most(
     if all(no_end):
         return None
     if any(no_end):
-        # A least value only grows, and so does its distance from values that are known.
+        # A value that is only a lower bound may be larger, and so may its distance from known values.
         return replace(plain, change=-math.inf if no_end[0] else math.inf)
     return difference(Sample(tuple(old)), Sample(tuple(new)))
 
 
 def real_change(found: Difference | None, least_change: float) -> float | None:
-    """A change that is large enough to matter, and that chance does not explain; None: it is none, or not known.
+    """A change that is large enough to matter and that chance does not explain; None: there is none, or not known.
 
     Args:
         found: The difference of two samples; None: there is none.
@@ -562,7 +562,7 @@ def _verdict(
             0, "frames that the generator did not send or did not count may explain the difference"
         )
         if most is not None and abs(most.change) < abs(plain.change):
-            # No verdict stands on either; the smaller one promises the least.
+            # No verdict is based on either; the smaller one promises the least.
             weaker = most
             notes.append(_both_changes(plain, most))
 
@@ -606,7 +606,7 @@ def comparison_markdown(comparison: Comparison) -> str:
 
 
 def _rows(quantities: Sequence[ComparedQuantity]) -> list[tuple[str, ...]]:
-    """The heads of columns, and the cells of each quantity; without streams there is no column of these."""
+    """The column headings, and the cells of each quantity; without streams, there is no column for them."""
     cells = itemgetter(
         *(head for head in _HEADER if head != "stream" or any(one.stream for one in quantities))
     )
@@ -641,7 +641,7 @@ def describe_quantity(compared: ComparedQuantity) -> str:
 
 
 def quantity_in_words(compared: ComparedQuantity) -> Mapping[str, str]:
-    """The cells of a quantity's row, by the heads of their columns in the table."""
+    """The cells of a quantity's row, by the column headings of the table."""
     difference = compared.difference
     interval = None if difference is None else difference.interval
     change = "-"
@@ -688,7 +688,7 @@ def _sample_in_words(sample: Sample, unit: Unit) -> str:
 
 
 def summary_of(comparison: Comparison) -> Iterator[str]:
-    """How many quantities have which verdict, what to do without any verdict, and what is missing; in lines."""
+    """How many quantities have which verdict, what to do without any verdict, and what is missing, in lines."""
     counts = {
         verdict: sum(compared.verdict is verdict for compared in comparison.quantities)
         for verdict in Verdict

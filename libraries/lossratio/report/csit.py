@@ -1,13 +1,13 @@
 """Exports results for FD.io CSIT's dashboards, if their numbers mean the same there.
 
-Rates are aggregates, bandwidths are of layer 1, and ``lower`` is the conditional throughput, as in CSIT's own files.
+Rates are aggregates, bandwidths refer to layer 1, and ``lower`` is the conditional throughput, as in CSIT's own files.
 A result that would mean something else there, or could not be shown, is refused with the reason.
 
 The dashboards derive most of what they show from names. A suite is called
 ``[1n1l-|2n1l-]{nic}-[driver-]{body}-{type}``, as in
-``2n1l-100ge2p1e810cq-avf-ethip4-ip4base-mrr``, and a test ``{size}-{cores}c-[driver-]{body}-{type}``. Tests of ours
-have frame size, cores, body and type in their names. The result has the rest: the number of nodes, the NIC, its driver
-and the kind of DUT. A suite that has a name of CSIT's form already keeps it.
+``2n1l-100ge2p1e810cq-avf-ethip4-ip4base-mrr``, and a test ``{size}-{cores}c-[driver-]{body}-{type}``. Our tests have
+frame size, cores, body and type in their names. The result has the rest: the number of nodes, the NIC, its driver and
+the kind of DUT. A suite whose name already has CSIT's form keeps it.
 
 Files lie where CSIT's upload puts them, below ``JOB/BUILD``: ``tests/.../TEST.info.json.gz`` for each test, and
 ``tests/suite.info.json.gz`` for the run as a whole.
@@ -132,7 +132,7 @@ def csit_names(result: TestResult) -> CsitNames:
         devices = sum((_nodes(conditions).get(node) or {}).get("type") == "DUT" for node in in_path)
         links = {0: "1n1l-", 1: "2n1l-"}.get(devices, "")
         code = _nic_code(test, conditions)
-        # The dashboards show the last folder above a suite as the area, except of DPDK's tests.
+        # The dashboards show the last folder above a suite as the area, except for DPDK's tests.
         kind = _dut_kind(result)
         areas = {"vxlan": "ip4_tunnels", "l2": "l2", "ip6": "ip6"}
         if kind == "dpdk":
@@ -154,7 +154,7 @@ def csit_names(result: TestResult) -> CsitNames:
                 f"The names of {test.full_name} end with two types, {suite['type']} and {parts['type']}."
             )
 
-    # The tag with the number of worker threads and of cores, else the cores alone, which CSIT takes too.
+    # The tag with the numbers of worker threads and cores, or else the cores alone, which CSIT also accepts.
     tags = (tag.lower() for tag in test.tags)
     threads = next(
         (tag for tag in tags if re.fullmatch(rf"\d+t{parts['cores']}", tag)), parts["cores"]
@@ -179,7 +179,7 @@ def _nodes(conditions: Conditions) -> Mapping[str, Any]:
 
 
 def _interfaces(conditions: Conditions) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """The DUTs' interfaces on the path: as in the topology, and the facts that the DUT reported."""
+    """The DUTs' interfaces on the path, as in the topology, and the facts that the DUT reported."""
     for end in conditions.testbed.path:
         node, _, port = end.partition(".")
         described = _nodes(conditions).get(node) or {}
@@ -195,7 +195,7 @@ def _interfaces(conditions: Conditions) -> Iterator[tuple[Mapping[str, Any], Map
 
 
 def _nic_code(test: TestIdentity, conditions: Conditions) -> str:
-    """Speed in Gbit/s, ports, cards and model of the DUT's NIC, e.g. ``100ge2p1e810cq``; a NIC of the lab likewise."""
+    """Speed in Gbit/s, ports, cards and model of the DUT's NIC, e.g. ``100ge2p1e810cq``, also for NICs of the lab."""
     for described, facts in _interfaces(conditions):
         model = str(described.get("model") or facts.get("kind") or facts.get("driver") or "")
         known = _NIC_CODES.get(model.lower())
@@ -218,9 +218,9 @@ def _nic_code(test: TestIdentity, conditions: Conditions) -> str:
 
 
 def csit_job(result: TestResult) -> str:
-    """A name for the job that measured a result, with all parts that CSIT's dashboards take from it.
+    """A name for the job that measured a result, with all parts that CSIT's dashboards read from it.
 
-    All that follows the part ``x`` is the testbed: the dashboards know that form for testbeds outside FD.io's lab.
+    Everything after the part ``x`` is the testbed: the dashboards know this form for testbeds outside FD.io's lab.
     """
     names = csit_names(result)
     testbed = re.sub(r"[^a-z0-9-]+", "_", result.conditions.testbed.name.lower())
@@ -244,8 +244,7 @@ def csit_export(result: TestResult) -> CsitExport:
 
     Raises:
         ReportError: If the result cannot be exported; the message names the reason.
-        CsitExportError: If it lacks the version of generator or DUT, or is of another type than its
-            name says.
+        CsitExportError: If it lacks the version of generator or DUT, or its type is not what its name says.
     """
     names = csit_names(result)
     view = view_of(result)
@@ -309,7 +308,7 @@ def csit_export(result: TestResult) -> CsitExport:
 def write_csit(
     folder: Path, exports: Sequence[CsitExport], *, job: str | None = None, build: int
 ) -> list[Path]:
-    """Writes the files of a run below ``JOB/BUILD`` in a folder; without a job, each type of tests has its own.
+    """Writes the files of a run below ``JOB/BUILD`` in a folder; without a job, each type of test has its own.
 
     Raises:
         ReportError: If the job has no name like CSIT's, or a file cannot be written.
@@ -362,7 +361,7 @@ def write_csit(
 def _write(path: Path, fields: Mapping[str, Any]) -> Path:
     with storing(f"write {path}", error=ReportError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Without the time in the archive's head, a result always gives the same file.
+        # Without the time in the archive's header, a result always gives the same file.
         write_whole(path, gzip.compress(json.dumps(fields, indent=1).encode() + b"\n", mtime=0))
     return path
 

@@ -1,4 +1,4 @@
-"""Tests that failed or were skipped, a line each in a file of the run's directory.
+"""Tests that failed or were skipped, each with a line in a file of the run's directory.
 
 A test that measured nothing has no other file.
 """
@@ -44,7 +44,7 @@ class Unmeasured:
     suite: str
     """The identity of its suite."""
     failed: str | None
-    """Time when it failed, as in RFC 3339; None: not known, as an earlier version noted it."""
+    """Time when it failed, as in RFC 3339; None: not known, because an earlier version noted it."""
 
     @property
     def test(self) -> str:
@@ -59,57 +59,58 @@ class Skipped:
     reason: str
     """The reason."""
     tests: tuple[SkippedTest, ...]
-    """The tests that it holds for."""
+    """The tests that were skipped."""
     is_misfit: bool
-    """Whether the testbed is too small for them, e.g. has too few cores; else the suite or Robot's options say so."""
+    """Whether the testbed is too small for them, e.g. has too few cores; otherwise, the suite or Robot's options
+    skipped them."""
 
     @property
     def what(self) -> str:
-        """What became of them, in words."""
+        """What happened to them, in words."""
         return what_a_skip_is(is_misfit=self.is_misfit)
 
     @property
     def in_words(self) -> str:
-        """What became of which tests, and why, in one line."""
+        """What happened to which tests, and why, in one line."""
         names = ", ".join(test.full_name for test in self.tests)
         reason = " ".join(self.reason.split())
         return f"{tests_counted(len(self.tests))} {self.what}: {reason} ({names})"
 
 
 def what_a_skip_is(*, is_misfit: bool) -> str:
-    """What became of a test that was skipped, in words: only a misfit was not measured *here*."""
+    """What happened to a skipped test, in words: only a misfit was not measured *here*."""
     if is_misfit:
         return NOT_HERE
     return "skipped"
 
 
 NOT_HERE = "not measured here"
-"""What became of a test that the testbed is too small for."""
+"""What happened to a test that needs a larger testbed."""
 
 
 class Misfits:
-    """Which tests the testbed is too small for. A listener of Robot Framework shows it each keyword that skips one.
+    """The tests that need a larger testbed. A Robot Framework listener shows it each keyword that skips a test.
 
-    Robot Framework keeps the message of a skip alone, and a suite can skip tests for any reason.
+    Robot Framework only keeps the message of a skip, and a suite can skip tests for any reason.
     """
 
     def __init__(self) -> None:
         self._messages: set[str] = set()
 
     def look_at(self, keyword: Any) -> None:
-        """Looks at the exception that passes through a keyword, while the listener is told of the keyword's end."""
+        """Checks the exception that passes through a keyword, when the listener is notified of the keyword's end."""
         error = sys.exc_info()[1]
         if keyword.status == "SKIP" and isinstance(error, NotMeasuredHereError):
             self._messages.add(str(error))
 
     def has(self, test: Any) -> bool:
-        """Whether the testbed was too small for a test that was skipped."""
+        """Whether a test was skipped because the testbed was too small."""
         reason = reason_of_skip(test)
         return any(message in reason for message in self._messages)
 
 
 def note_failure(directory: Path, test: str, message: str | None, **more: Any) -> None:
-    """Notes why a test failed (None: it passed after all), and more about it, such as the full name of its suite.
+    """Notes why a test failed (None: it passed after all), and further facts, such as the full name of its suite.
 
     Raises:
         OSError: If the disk does not take the line.
@@ -118,7 +119,7 @@ def note_failure(directory: Path, test: str, message: str | None, **more: Any) -
 
 
 def note_skip(directory: Path, test: Any, *, is_misfit: bool) -> None:
-    """Notes a test of Robot Framework's result that was skipped, and whether the testbed is too small for it.
+    """Notes a skipped test of Robot Framework's result, and whether the testbed is too small for it.
 
     Raises:
         OSError: If the disk does not take the line.
@@ -134,7 +135,7 @@ def note_skip(directory: Path, test: Any, *, is_misfit: bool) -> None:
 
 
 def reason_of_skip(test: Any) -> str:
-    """Why Robot Framework skipped a test. Where the set-up of a suite did so, its message stands for all tests."""
+    """Why Robot Framework skipped a test. If the set-up of a suite did so, its message applies to all tests."""
     suite = test.parent
     while suite is not None:
         if suite.has_setup and suite.setup.skipped:
@@ -144,7 +145,7 @@ def reason_of_skip(test: Any) -> str:
 
 
 def noted_failures(directory: Path) -> Iterator[dict[str, Any]]:
-    """The lines of the file. One that was cut off is left out."""
+    """The lines of the file. A line that was cut off is left out."""
     path = directory / FAILURES
     for line in path.read_bytes().splitlines() if path.exists() else ():
         with suppress(ValueError, TypeError, LookupError):
@@ -174,7 +175,7 @@ def skips_of(directory: Path) -> Iterator[tuple[SkippedTest, str, bool]]:
 
 
 def misfits_of(directory: Path) -> frozenset[str]:
-    """The identities of the tests that the testbed is too small for."""
+    """The identities of the tests that need a larger testbed."""
     return frozenset(test.full_name for test, _, is_misfit in skips_of(directory) if is_misfit)
 
 

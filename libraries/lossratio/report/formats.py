@@ -12,7 +12,7 @@ from lossratio.plugins import plugin_group
 from lossratio.report.run import Run
 
 PAGE = "html"
-"""The format of the page, which is written where no other one is asked for."""
+"""The format of the page, which is written by default."""
 FORMATS = plugin_group(
     "lossratio.report_format",
     what="format of reports",
@@ -30,7 +30,7 @@ FORMATS = plugin_group(
         "bencher": "metrics:BENCHER",
     },
 )
-"""The formats that there are."""
+"""All formats."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,14 @@ class ReportFormat:
 
 
 def report_format(name: str) -> ReportFormat:
-    """The format of a name.
+    """The format with a name.
 
     Raises:
-        ReportError: If there is none or several of the name, or its package is broken.
+        ReportError: If no format or several have this name, or its package is broken.
     """
     return FORMATS.load_object(name, ReportFormat)
 
 
 def render(name: str, runs: Sequence[Run]) -> str:
-    """Makes a report of runs in the format of a name, as text. Raises ReportError if there is no such format."""
+    """Makes a report of runs in the named format, as text. Raises ReportError if there is no such format."""
     return report_format(name).write(runs)

@@ -1,12 +1,12 @@
 """Runs as JUnit XML, which CI systems show as tests.
 
 A failed measurement is an ``error``. An irregular measurement is ``skipped``, with its reason: it neither passed nor
-failed. So is a test that was not measured here, e.g. because the testbed is too small for it. A test that measured, and
-failed nevertheless, is a ``failure``: it may ask for more than it measured, or for a result without doubts. A test that
-failed before it measured anything, one that was cut off and a file that cannot be read are ``error``, too, so that an
-incomplete run is never taken for a complete one.
+failed. So is a test that was not measured here, e.g. because the testbed is too small for it. A test that measured but
+still failed is a ``failure``: it may require more than it measured, or a result without doubts. A test that failed
+before it measured anything, a test that was cut off and an unreadable file are also an ``error``, so that an incomplete
+run is never mistaken for a complete one.
 
-A test has the same class and name in each run, whatever became of it: CI systems know it by these.
+A test has the same class and name in each run, whatever happened to it, because CI systems identify it by these.
 """
 
 from collections.abc import Iterator, Sequence
@@ -113,7 +113,7 @@ def junit_xml(suites: dict[str, list[Case]]) -> str:
 
 
 def of_stream(stream: str | None) -> tuple[tuple[str, str], ...]:
-    """The properties of a case whose quantity is of a stream; none, if it is of all frames.
+    """The properties of a case whose quantity belongs to a stream; none if it belongs to all frames.
 
     Args:
         stream: The name of the stream.
@@ -122,7 +122,7 @@ def of_stream(stream: str | None) -> tuple[tuple[str, str], ...]:
 
 
 def _names(cut_off: CutOff) -> tuple[str, str]:
-    """Suite and name of a test that was cut off: those that it has when it is measured, where they are known."""
+    """Suite and name of a test that was cut off: the same as when it is measured, if they are known."""
     if cut_off.suite is None or cut_off.test is None:
         return "cut off", cut_off.name
     return cut_off.suite, cut_off.test

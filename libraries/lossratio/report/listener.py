@@ -21,7 +21,7 @@ from lossratio.report.run import is_run, read_run
 from lossratio.results import identity_of, suite_identity_of, write_whole
 
 PAGE_VARIABLE = "LOSSRATIO_PAGE"
-"""Robot Framework's variable that is set when a listener or program has taken on writing the page of the run."""
+"""Robot Framework's variable that is set when a listener or program will write the page of the run."""
 _LIBRARY = "library"
 
 
@@ -79,7 +79,7 @@ class RunReport:
         robot = BuiltIn()
         if robot.get_variable_value(f"${{{PAGE_VARIABLE}}}") in (None, _LIBRARY):
             name = f"{cls.__module__}.{cls.__qualname__}"
-            # In each suite, as Robot Framework tells a library only of the tests of suites that import it.
+            # In each suite, because Robot Framework only notifies a library of the tests of suites that import it.
             robot.import_library(name)
             report: Any = robot.get_library_instance(name)
             report.begin(_LIBRARY)
@@ -89,7 +89,7 @@ class RunReport:
         self.begin()
 
     def end_body_item(self, data: Any, result: Any) -> None:
-        """Sees which keywords skip a test that the testbed is too small for. Robot Framework calls this method."""
+        """Notes which keywords skip a test that needs a larger testbed. Robot Framework calls this method."""
         self._misfits.look_at(result)
 
     def end_test(self, data: Any, result: Any) -> None:

@@ -21,7 +21,7 @@ _SHADES = (0.01, 0.1, 0.5, 1.0)
 def losses_pictures(result: TestResult) -> Iterator[Picture]:
     """The lost frames of one trial, by flow and time; nothing if none was located.
 
-    The trial has many frames and a small load: overload hides where a device loses frames below it.
+    The trial has many frames and a small load, because overload hides where a device loses frames below it.
 
     Args:
         result: The result of a test.
@@ -75,7 +75,7 @@ def _shares(losses: Losses) -> list[list[float]]:
 
 
 def _parts(count: int, most: int) -> list[slice]:
-    """So many things in parts that are as large as each other, as far as that goes."""
+    """This many items in parts of equal size, as far as possible."""
     parts = min(count, most)
     return [slice(part * count // parts, (part + 1) * count // parts) for part in range(parts)]
 

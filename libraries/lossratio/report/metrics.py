@@ -1,7 +1,7 @@
 """Results as metrics: OpenMetrics for Prometheus, OTLP as JSON for OpenTelemetry, and Bencher's format.
 
-Irregular values are left out, as a chart would not show that they are. Samples of findings have the unit in their
-names, as Prometheus asks for. Rates are aggregates. CSIT's telemetry has the same samples of the DUTs.
+Irregular values are left out, because a chart would not show that they are irregular. Samples of findings have the unit
+in their names, as Prometheus requires. Rates are aggregates. CSIT's telemetry has the same samples of the DUTs.
 """
 
 import json
@@ -60,7 +60,7 @@ class Sample:
     def csit(self) -> str:
         """The sample as a line of CSIT's telemetry: single quotes, and the time in milliseconds.
 
-        CSIT's dashboards split lines at commas, ``=``, ``{`` and quotes, so that labels have none of them.
+        CSIT's dashboards split lines at commas, ``=``, ``{`` and quotes, so labels contain none of these.
         """
         labels = ",".join(
             f"{name}='{re.sub(_SPLIT, '_', text)}'" for name, text in self.labels.items()
@@ -69,7 +69,7 @@ class Sample:
 
 
 def telemetry_metrics(result: TestResult) -> Iterator[Sample]:
-    """The counters of the DUTs around the telemetry's trials, where a result has them."""
+    """The counters of the DUTs around the telemetry's trials, if a result has them."""
     for trial in view_of(result).telemetry(result):
         fields = trial.model_dump(mode="json")
         rate = str(fields.get("goal") or "load").lower()
@@ -115,7 +115,7 @@ def telemetry_metrics(result: TestResult) -> Iterator[Sample]:
             )
 
 
-# Table: CSIT's names of VPP's statistics.
+# Table: CSIT's names for VPP's statistics.
 _CSIT_NAMES = {
     "calls": "vpp_runtime_calls",
     "vectors": "vpp_runtime_vectors",
@@ -135,7 +135,7 @@ _CSIT_NAMES = {
     "perfmon_l3_hits_per_packet": "vpp_cache_hierarchy_l3_hit",
     "perfmon_l3_misses_per_packet": "vpp_cache_hierarchy_l3_miss",
 }
-"""CSIT's names of the numbers of VPP's graph nodes, from ``show runtime`` and the bundles of the performance monitor;
+"""CSIT's names for the numbers of VPP's graph nodes, from ``show runtime`` and the bundles of the performance monitor;
 its labels are the labels of the statistics."""
 
 
@@ -156,7 +156,7 @@ _LOADS = (
         "Share of a CPU's time in soft interrupts.",
     ),
 )
-"""The fields of a DUT with its loads: their labels, what their frames are, and a share of time with its words."""
+"""The fields of a DUT with its loads: labels, the meaning of their frames, and a share of time with its description."""
 
 
 def samples_of(run: Run) -> Iterator[Sample]:
@@ -215,7 +215,7 @@ def samples_of(run: Run) -> Iterator[Sample]:
                 sample, name=f"lossratio_{sample.name}", labels={**labels, **sample.labels}
             )
 
-    # Labels of all samples are alike, so that queries which group by one of them find these tests, too.
+    # All samples have the same labels, so that queries that group by one of them also find these tests.
     about_run = {
         "testbed": run.testbed or "",
         "run": run.path.resolve().name,
@@ -247,9 +247,9 @@ def samples_of(run: Run) -> Iterator[Sample]:
 def openmetrics_report(runs: Sequence[Run]) -> str:
     """The runs' samples as OpenMetrics text, for Prometheus.
 
-    Samples have no times: Prometheus' collectors refuse them in files. The time of a test is a metric of its own.
+    Samples have no times, which Prometheus' collectors refuse in files. The time of a test is a separate metric.
     """
-    # Imported here, as only this report needs it.
+    # Imported here, because only this report needs it.
     from prometheus_client.core import GaugeMetricFamily
     from prometheus_client.openmetrics.exposition import generate_latest
 
@@ -258,13 +258,13 @@ def openmetrics_report(runs: Sequence[Run]) -> str:
         for sample in samples_of(run):
             family = families.setdefault(sample.name, GaugeMetricFamily(sample.name, sample.help))
             family.add_sample(sample.name, dict(sample.labels), sample.value)
-    # Of a registry, the client library reads no more than this.
+    # The client library reads no more than this from a registry.
     text: bytes = generate_latest(SimpleNamespace(collect=families.values))  # type: ignore[no-untyped-call]
     return text.decode()
 
 
 def otlp_report(runs: Sequence[Run]) -> str:
-    """The runs' samples as OTLP in JSON (opentelemetry-proto 1), as a collector takes them at ``/v1/metrics``."""
+    """The runs' samples as OTLP in JSON (opentelemetry-proto 1), for a collector's ``/v1/metrics``."""
     resources = []
     for run in runs:
         gauges: dict[str, dict[str, Any]] = {}
@@ -298,7 +298,7 @@ def bencher_report(runs: Sequence[Run]) -> str:
                 continue
 
             lower, upper = aggregate_of(finding.lower_bound), aggregate_of(finding.upper_bound)
-            # The lower bound is a load; a conditional throughput with loss is less, and outside of such a band.
+            # The lower bound is a load; a conditional throughput with loss is less, and so outside of such a band.
             bounds = {
                 "lower_value": lower if lower is None or lower <= value else None,
                 "upper_value": upper,
@@ -314,7 +314,7 @@ def bencher_report(runs: Sequence[Run]) -> str:
 
 
 def _benchmark_of(result: TestResult) -> str:
-    """Bencher's name of a test. It has the device, as Bencher compares all values of one name."""
+    """Bencher's name for a test. It includes the device, because Bencher compares all values of one name."""
     device = result.conditions.measured_on
     if device is None:
         return result.test.full_name

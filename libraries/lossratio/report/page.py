@@ -1,8 +1,8 @@
 """The page of a run: one HTML file with all results, which needs no network.
 
-The headline has the numbers to quote, the overview a row for each of them, and each test a section. A script sorts and
-filters the overview; without it, the page shows the same. Only a report of very many tests keeps the sections
-compressed, and needs the script to show them.
+The headline has the numbers to quote, the overview has a row for each of them, and each test has a section. A script
+sorts and filters the overview; without it, the page shows the same contents. Only a report of very many tests has
+compressed sections, and needs the script to show them.
 """
 
 import html
@@ -26,13 +26,13 @@ from lossratio.units import counted, results_counted, tests_counted
 PAGE_NAME = "lossratio.html"
 """Name of the page in the directory of a run; ``report.html`` there is Robot Framework's own."""
 _FEW_TESTS = 12
-# Quotes stay as they are, as the text is never in an attribute.
+# Quotes are not escaped, because the text is never in an attribute.
 _as_text = partial(html.escape, quote=False)
 _MANY_TESTS, _MANY_TRIALS = 200, 8_000
 """In a page of more tests or trials, everything below the first numbers is compressed, and a script shows it."""
 _MARKS = [(mark.label, mark.shape, mark.colour, mark.is_filled) for mark in MARKS]
 _COLOURS = [series_colour(number) for number in range(8)]
-# Table: by the name of a filter, what it is called, and the text of a row that it filters by.
+# Table: for each filter, its label, and the text of a row that it filters by.
 _FILTERS: Mapping[str, tuple[str, Callable[[tables.FindingRow], str]]] = {
     "run": ("Run", attrgetter("run")),
     "goal": ("Goal", attrgetter("finding.quantity")),
@@ -62,7 +62,7 @@ def report_page(runs: Sequence[Run], title: str) -> str:
     overviews: list[str] = []
 
     for run in runs:
-        # The results of one run: those of several would hide each other.
+        # Only the results of one run: results of several would hide each other.
         by_kind: dict[str, list[TestResult]] = {}
         for result in run.results:
             by_kind.setdefault(result.kind, []).append(result)
@@ -108,10 +108,10 @@ def _sections(
     known: dict[str, tuple[str, ...]] = {}
 
     def facts_of(conditions: Conditions) -> tuple[str, ...]:
-        # Most tests of a run have equal facts, and to format them takes longer than to compare them.
+        # Most tests of a run have equal facts, and formatting them takes longer than comparing them.
         key = conditions.model_dump_json()
         if key not in known:
-            # As they are in the file of the result: heading, and facts by their own headings.
+            # As they are in the file of the result: a heading, and facts by their own headings.
             shown: Mapping[str, Mapping[str, object]] = {
                 "SUT configuration": {"": conditions.duts},
                 "Generator": {"": conditions.generator},

@@ -1,6 +1,6 @@
 """The page of a comparison: one HTML file, in the design of the page of a run.
 
-An undecided quantity has its reason instead of a number, and each one a section with every single value.
+An undecided quantity has its reason instead of a number, and each quantity has a section with every single value.
 """
 
 from collections import Counter
@@ -41,7 +41,7 @@ _KINDS = {
     Verdict.TOO_FEW: "undecided",
     Verdict.NOT_COMPARABLE: "irregular",
 }
-"""Classes of verdicts; the others are of the class `measured`."""
+"""Classes of verdicts; all other verdicts have the class `measured`."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class _Row:
 
     @property
     def doubts(self) -> Iterator[str]:
-        """What the number does not show: caveats, and kinds of doubts with how many values have them."""
+        """What the number does not show: caveats, and kinds of doubts with the number of values that have them."""
         if self.compared.note and self.is_decided:
             yield self.compared.note
         for side in ("A", "B"):
@@ -173,7 +173,7 @@ class _Row:
 
     @property
     def verdict(self) -> str:
-        """The verdict with its doubts, as markup; without a number it has the reason."""
+        """The verdict with its doubts, as markup; without a number, it has the reason."""
         if self.is_decided:
             words = self.compared.verdict.value
         else:
@@ -183,12 +183,12 @@ class _Row:
 
 
 def _no_words(row: _Row) -> str:
-    """The text of a column that has pictures only."""
+    """The text of a column that only has pictures."""
     return ""
 
 
 def _words(column: str) -> Callable[[_Row], str]:
-    """A column of what a comparison says in words."""
+    """A column with words of a comparison."""
 
     def text(row: _Row) -> str:
         return row.in_words[column]

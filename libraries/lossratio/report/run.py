@@ -1,4 +1,4 @@
-"""A run as it is on the disk: readable results, tests that were cut off, and files that cannot be read."""
+"""A run as it is on the disk: readable results, tests that were cut off, and unreadable files."""
 
 import gc
 import json
@@ -31,7 +31,7 @@ from lossratio.trials import JournalContents, missing_frames, read_journal
 from lossratio.units import format_frame_rate
 
 NOTHING_MEASURED = "nothing measured"
-"""Stands for the quantities of a test that failed before it measured anything: which ones they are is not known."""
+"""Stands for the quantities of a test that failed before it measured anything, because these are not known."""
 RECORD = "run.json"
 """Name of the record of a run in its directory, if ``lossratio run`` began it."""
 
@@ -47,12 +47,12 @@ class CutOff:
     trials: int
     """Number of proved trials in the journal."""
     bounds: tuple[str, ...]
-    """The bounds of each goal so far, in words; empty if the test was no search. Then a note on trials that nothing
-    proves, if there are any."""
+    """The bounds of each goal so far, in words; empty if the test was not a search. If there are trials that nothing
+    proves, a note on them follows."""
     last: str | None
     """The last trial, in words; None: no trial."""
     suite: str | None = None
-    """Full name of the test's suite; None: not known, as the journal does not describe the test."""
+    """Full name of the test's suite; None: not known, because the journal does not describe the test."""
     test: str | None = None
     """Name of the test in its suite, likewise."""
 
@@ -76,7 +76,7 @@ class Run:
     recorded_testbed: str | None = None
     """Name of the testbed in the record of a run by ``lossratio run``; None: there is no such record."""
     failures: Mapping[str, str] = field(default_factory=dict)
-    """Why tests failed, by their names: also those that had measured before, e.g. less than they ask for."""
+    """Why tests failed, by their names, including tests that had measured before, e.g. less than they require."""
 
     def failure_of(self, result: TestResult) -> str | None:
         """Why the test of a result failed; None: it passed, or was skipped."""
@@ -86,7 +86,7 @@ class Run:
         return self.failures.get(result.test.long_name)
 
     def failure_in_spite_of(self, result: TestResult) -> str | None:
-        """Why the test of a result failed although it has one; None: it did not, or nothing was measured."""
+        """Why a test failed although it has a result; None: it did not fail, or nothing was measured."""
         if result.outcome is Outcome.FAILED:
             return None
         return self.failure_of(result)
@@ -117,15 +117,15 @@ class Run:
 
 
 def is_run(path: Path) -> bool:
-    """Whether a directory is that of a run: it has results, journals, or a record of tests without both.
+    """Whether a directory belongs to a run: it has results, journals, or a record of tests without either.
 
-    A parallel runner (pabot) leaves such a directory for each of its processes, in the one of the run.
+    A parallel runner (pabot) leaves such a directory for each of its processes within the run's directory.
     """
     return bool(_parts_of(path))
 
 
 def _parts_of(path: Path) -> list[Path]:
-    """The directories of a run's processes: usually it is one, the run's own."""
+    """The directories of a run's processes: usually a single one, the run's own."""
     places = [path, *sorted((path / _PARALLEL).glob("*"))]
     return [
         place for place in places if RunDirectory(place).has_files or (place / FAILURES).exists()
@@ -138,7 +138,7 @@ _PARALLEL = "pabot_results"
 
 @contextmanager
 def cycles_left_alone() -> Iterator[None]:
-    """Keeps Python from searching millions of new objects for cycles, which results do not have."""
+    """Keeps Python from searching millions of new objects for reference cycles, which results do not have."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -263,7 +263,7 @@ def _recorded_testbed(path: Path) -> str | None:
 
 
 def _names_in(journal: JournalContents) -> tuple[str, str] | tuple[None, None]:
-    """Suite and name of the test that a journal describes; None: it describes none, or not as this version does."""
+    """Suite and name of the test that a journal describes; None: it describes none, or not in this version's form."""
     described = (journal.about or {}).get("test")
     try:
         test = TestIdentity.model_validate_json(json.dumps(described), strict=True)
@@ -273,7 +273,7 @@ def _names_in(journal: JournalContents) -> tuple[str, str] | tuple[None, None]:
 
 
 def _skipped_in(path: Path, stems: AbstractSet[str]) -> tuple[Skipped, ...]:
-    """The tests that were skipped and have no files, each reason once."""
+    """The skipped tests without files, each reason once."""
     tests: dict[tuple[str, bool], list[SkippedTest]] = {}
     for test, reason, is_misfit in skips_of(path):
         if stems.isdisjoint(result_stems(test.full_name)):

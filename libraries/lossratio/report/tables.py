@@ -42,9 +42,9 @@ _INTEGRITY = (
     "misdelivered",
     "reordered",
 )
-"""Attributes of `lossratio.results.frame_integrity.FrameIntegrity` with a column of their own."""
+"""Attributes of `lossratio.results.frame_integrity.FrameIntegrity` that have their own column."""
 _LONGEST_MESSAGE = 300
-"""Characters of a failed test's message in a table; the section of the test has all of it."""
+"""The most characters of a failed test's message in a table; the test's section has the whole message."""
 _VALUE = "conditional throughput (or other value)"
 
 
@@ -59,9 +59,9 @@ class FindingRow:
     doubts: tuple[str, ...] = ()
     """The doubts about the result, in a few words each."""
     failure: str | None = None
-    """Why the test failed nevertheless, where its values were measured; None: it passed, or there are none."""
+    """Why the test failed although its values were measured; None: it passed, or there are no values."""
     run: str = ""
-    """The directory of the row's run; empty: the page has one run only."""
+    """The directory of the row's run; empty: the page has only one run."""
     tester: str = ""
     """The value of the test's twin without DUTs; empty: the runs have none."""
 
@@ -88,7 +88,7 @@ class FindingRow:
 
     @property
     def stream(self) -> str:
-        """The stream whose loss alone counts; empty: that of all frames does."""
+        """The stream whose loss alone counts; empty: the loss of all frames counts."""
         return self.finding.stream or ""
 
     @property
@@ -98,7 +98,7 @@ class FindingRow:
 
     @property
     def average_size_bytes(self) -> float:
-        """Their average."""
+        """The average size of the frames."""
         return self.result.conditions.traffic.average_frame_size_bytes
 
     @property
@@ -117,7 +117,7 @@ class FindingRow:
 
     @property
     def rate(self) -> Rate | None:
-        """The value as a rate; None: it has another unit, or there is none."""
+        """The value as a rate; None: it has another unit, or there is no value."""
         if isinstance(self.finding.value, Rate):
             return self.finding.value
         return None
@@ -176,7 +176,7 @@ class FindingRow:
 
     @property
     def failed_test(self) -> tuple[str, ...]:
-        """That the test failed although its values were measured; empty: it did not."""
+        """The remark that the test failed although its values were measured; empty: it did not fail."""
         if self.failure is None:
             return ()
         return (
@@ -198,7 +198,7 @@ class FindingRow:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader of the number needs besides its doubts and the reason of the outcome."""
+        """What readers of the number need besides its doubts and the reason for the outcome."""
         caveats = caveats_of(self.finding)[0 if self.finding.reason is None else 1 :]
         early = self.result.conditions.timing.has_early_verdicts
         alone = [f"the tester alone: {self.tester}"] if self.tester else []
@@ -223,7 +223,7 @@ class FindingRow:
 
     @property
     def offered(self) -> str:
-        """What is known of offered loads: which one meets the goal of a search and which does not, or the bounds."""
+        """What is known about offered loads: which one meets the goal of a search and which does not, or the bounds."""
         finding = self.finding
         ends = [_in_words(end, finding.unit) for end in (finding.lower_bound, finding.upper_bound)]
         if finding.resolution is None or NOTHING in ends or finding.is_at_limit:
@@ -274,7 +274,7 @@ class FindingRow:
 
     @property
     def latency_in_words(self) -> str:
-        """The latency in words; `NOTHING` where it was not measured."""
+        """The latency in words; `NOTHING` if it was not measured."""
         return self.latency[0]
 
     @property
@@ -374,7 +374,7 @@ _MARKDOWN = (
     _MEASURED,
     *(column for column in COLUMNS[2:] if column not in (_PICTURE, _LATENCY, _STREAM)),
 )
-"""Markdown has the value of irregular results too, beside the reason."""
+"""Markdown also has the value of irregular results, beside the reason."""
 
 
 def section_name(number: int) -> str:
@@ -394,7 +394,7 @@ def describe_frame_size(traffic: Traffic) -> str:
 
 
 def bounds_in_words(lower: str, upper: str, *, is_at_limit: bool) -> str:
-    """Bounds in words, each of which may be `NOTHING`; at the generator's limit there is no upper one."""
+    """Bounds in words, each of which may be `NOTHING`; at the generator's limit, there is no upper bound."""
     if lower == upper == NOTHING:
         return ""
     if upper == NOTHING or (is_at_limit and lower != NOTHING):
@@ -405,7 +405,7 @@ def bounds_in_words(lower: str, upper: str, *, is_at_limit: bool) -> str:
 
 
 def _in_words(value: Rate | float | None, unit: Unit) -> str:
-    """A value with its unit; of a rate the value per interface."""
+    """A value with its unit; for a rate, the value per interface."""
     if isinstance(value, Rate):
         return format_frames_per_second(value.per_interface_fps)
     if value is None:
@@ -440,9 +440,9 @@ def _as_json(run: Run) -> dict[str, Any]:
 
 
 def _plain(cell: object) -> object:
-    """A cell without characters that tear a row apart, or that Python 3.10 does not write; a number as it is.
+    """A cell without characters that break a row, or that Python 3.10 does not write; numbers are unchanged.
 
-    Names are of those who measured, and a spreadsheet would calculate what one that begins with ``=`` says.
+    Names come from users, and a spreadsheet would evaluate a name that begins with ``=``.
     """
     if not isinstance(cell, str):
         return cell
@@ -536,7 +536,7 @@ def _twin_of(finding: Finding) -> tuple[str, str]:
 
 
 def _per_interface(path: str) -> Callable[[FindingRow], float | None]:
-    """A column of a rate per interface, in frames per second; empty where the attribute is none."""
+    """A column of a rate per interface, in frames per second; empty if the attribute is None."""
 
     def read(row: FindingRow) -> float | None:
         value = attrgetter(path)(row)
@@ -640,7 +640,7 @@ def _markdown_lines(run: Run) -> Iterator[str]:
 
 
 def value_names(results: Sequence[TestResult]) -> str:
-    """What the value of each kind of result is."""
+    """The name of the value for each kind of result."""
     names = sorted({name for result in results if (name := view_of(result).value_name) is not None})
     if names:
         return f"the {' or the '.join(names)}"

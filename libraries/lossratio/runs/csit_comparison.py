@@ -1,4 +1,4 @@
-"""Which tests of FD.io CSIT's jobs are in our suites, and which of them are the same tests."""
+"""Which tests of FD.io CSIT's jobs are in our suites, and which of these are the same tests."""
 
 import re
 from collections import Counter
@@ -24,24 +24,24 @@ _SuiteKey = tuple[str, str]
 
 
 class CoverageVerdict(str, Enum):
-    """What our suites have of a test of CSIT."""
+    """How our suites cover a test of CSIT."""
 
     SAME = "same"
     """A test with the same frames, set-up and tags."""
     DIFFERS = "differs"
     """A test that differs in its tags, or in what its suite declares."""
     NAME_ONLY = "name only"
-    """A test of this name, which differs in what its suite does not declare, or has no counterpart to read."""
+    """A test of this name that differs in something that its suite does not declare, or has no readable counterpart."""
     MISSING = "not here"
     """No test of this name."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A test of CSIT beside ours."""
+    """A CSIT test compared with ours."""
 
     verdict: CoverageVerdict
-    """What we have of it."""
+    """How our suites cover it."""
     differences: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """The aspects that differ: CSIT's value, and ours."""
 
@@ -53,7 +53,7 @@ class Coverage:
     jobs: Mapping[str, Mapping[CsitTest, Judged]]
     """The tests by name of the job."""
     has_suites: bool
-    """Whether CSIT's suites were there to be read; if not, only names are compared."""
+    """Whether CSIT's suites could be read; if not, only names are compared."""
 
 
 def csit_coverage(directory: Path, suites: tuple[Path, ...], pattern: str) -> Coverage:
@@ -135,9 +135,9 @@ class _Ours:
                     by_nodes.setdefault(nodes_of(test), {})[point] = test
 
     def of(self, test: CsitTest, nodes: int) -> tuple[TestCase | None, tuple[str, ...]]:
-        """Our test; None if no suite has its name. And what it lacks: frame size, cores.
+        """Our test (None if no suite has its name), and what it lacks: frame size, cores.
 
-        Suites for one number of nodes each may share a name, as CSIT's do.
+        Suites for different numbers of nodes may share a name, as CSIT's do.
         """
         by_nodes = self._tests.get((test.dut, f"{test.suite}-{test.test_type}"), {})
         others = next(iter(by_nodes.values()), {})
@@ -182,7 +182,7 @@ def _judged(test: CsitTest, nodes: int, theirs: CsitSuites, ours: _Ours) -> Judg
 
 
 def _nodes(job: str, dut: str) -> int:
-    """The number of nodes of a job's testbed, such as ``2n-icx``; 1 where the TG tests itself."""
+    """The number of nodes of a job's testbed, such as ``2n-icx``; 1 if the TG tests itself."""
     if dut == "trex":
         return 1
     match = _NODES.search(f"{job}-")

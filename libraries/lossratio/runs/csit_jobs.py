@@ -86,7 +86,7 @@ class CsitTest:
 def csit_jobs(specifications: Path, pattern: str) -> dict[str, tuple[CsitTest, ...]]:
     """Expands CSIT's jobs: the tests by name of the job.
 
-    Jobs without a test set run what somebody asks for; they are left out.
+    Jobs without a test set run on request; they are left out.
 
     Args:
         specifications: The directory with CSIT's job files.
@@ -143,7 +143,7 @@ def _found(table: Mapping[str, Any], name: str, user: str) -> Any:
 def _tests(
     name: str, job: _Job, test_set: _TestSet, groups: Mapping[str, tuple[str, ...]]
 ) -> set[CsitTest]:
-    """The tests of a job. A NIC whose driver a later group names again has that group's sizes and cores, as in CSIT."""
+    """The tests of a job. A NIC whose driver a later group repeats has that group's sizes and cores, as in CSIT."""
     found: dict[tuple[str, str, str], set[CsitTest]] = {}
     dut = name.partition("-")[2].partition("-")[0]
     entries = (

@@ -59,7 +59,7 @@ class Described:
     setup: Setup
     """What is set up on the devices."""
     tags: frozenset[str]
-    """CSIT's tags, in lower case and without ``_``, but for those that the testbed or the kind of test decides."""
+    """CSIT's tags, in lower case and without ``_``, except those that the testbed or the kind of test decides."""
     declared: frozenset[str] = frozenset()
     """The aspects in which the suite says that it differs from CSIT's."""
 
@@ -111,7 +111,7 @@ class CsitSuites:
         return self._described[key]
 
     def ours(self, test: TestCase, nodes: int) -> Described:
-        """What an expanded test of ours is about, on a path of so many nodes."""
+        """What an expanded test of ours is about, on a path with this many nodes."""
         given = _given(test)
         arguments = dict(_named(_arguments(test)))
         profile = arguments.get("profile", "ethip4-udp")
@@ -160,7 +160,7 @@ class CsitSuites:
         )
 
     def _set_up(self, keywords: Sequence[str], variables: Mapping[str, str], nodes: int) -> Setup:
-        """What a suite of CSIT sets up; nothing where the TG tests itself."""
+        """What a suite of CSIT sets up; nothing if the TG tests itself."""
         if nodes == 1:
             return {}
 
@@ -189,7 +189,7 @@ class CsitSuites:
         nodes: int,
         variables: Mapping[str, str] | None = None,
     ) -> dict[str, str]:
-        """What options set up. What an entry for a value says goes before what an entry for all values says."""
+        """What options set up. An entry for a value takes precedence over an entry for all values."""
         general: dict[str, str] = {}
         special: dict[str, str] = {}
         for name, value in options.items():
@@ -212,7 +212,7 @@ class CsitSuites:
 
 
 def nodes_of(test: TestCase) -> int | None:
-    """The number of nodes on the path that an expanded test of ours asks for; None: any number."""
+    """The number of nodes on the path that an expanded test of ours requires; None: any number."""
     duts = _given(test).get("duts", "")
     return int(duts) + 1 if duts.isdecimal() else None
 
@@ -223,7 +223,7 @@ def _given(test: TestCase) -> dict[str, str]:
 
 
 def _overhead(options: Mapping[str, str]) -> int:
-    """The most bytes by which our devices make frames longer, on a link of theirs."""
+    """The most bytes by which our devices make frames longer on one of their links."""
     kind = parse_options(
         options["dut"], {name: value for name, value in options.items() if name != "dut"}
     )

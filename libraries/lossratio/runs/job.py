@@ -1,4 +1,4 @@
-"""Job files: the suites of a night with their frame sizes, cores and testbeds; the tests that these are on a testbed.
+"""Job files: the suites of a night with their frame sizes, cores and testbeds; and the resulting tests on a testbed.
 
 Suites are expanded, and the tests that the job names are chosen. A run without a job has the suites that it names. The
 matrix of a job is for CI systems.
@@ -39,15 +39,15 @@ class JobTests(FileModel):
     suites: tuple[Path, ...] = Field(min_length=1)
     """Files and directories with Robot suites, relative to the job file, or names of suites of lossratio."""
     include: tuple[str, ...] = ()
-    """Only tests with one of these tags, or patterns of tags as Robot Framework has them (``ndrpdrAND64b``)."""
+    """Only tests with one of these tags, or Robot Framework's patterns of tags (``ndrpdrAND64b``)."""
     exclude: tuple[str, ...] = ()
     """No tests with one of these tags, or patterns of tags."""
     frame_sizes: tuple[str, ...] = ()
-    """Frame sizes to take instead of the suites' own, e.g. ``64B`` and ``IMIX``."""
+    """Frame sizes that replace the suites' own, e.g. ``64B`` and ``IMIX``."""
     cores: tuple[int, ...] = ()
-    """Numbers of cores to take instead of the suites' own."""
+    """Numbers of cores that replace the suites' own."""
     testbeds: tuple[str, ...] = ()
-    """Names of the topologies that they are for; none: all of the job's."""
+    """Names of the topologies that they are for; none: all topologies of the job."""
 
 
 class TesterDemand(FileModel):
@@ -60,9 +60,9 @@ class TesterDemand(FileModel):
     profile: str = "ethip4-udp"
     """Name of the traffic profile."""
     trials: int = Field(default=3, ge=1)
-    """How many trials of a second."""
+    """Number of trials of one second each."""
     topologies: dict[str, Path] = Field(default={})
-    """Topologies with the cable, as above, by name of testbed; others have it in their own file."""
+    """Topologies with the cable, as above, by testbed name; other testbeds have the cable in their own file."""
 
     @field_validator("load")
     @classmethod
@@ -87,7 +87,7 @@ class JobFile(FileModel):
     variables: dict[str, str] = Field(default={})
     """Variables of Robot Framework, e.g. ``GOALS: quick``."""
     self_test: TesterDemand | None = None
-    """The load that the tester must send and receive: is the testbed fit tonight?"""
+    """The load that the tester must send and receive, to check that the testbed is fit tonight."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ def _problems(path: Path, file: JobFile) -> Iterator[Problem]:
 def matrix(places: Iterable[Path], kinds: Iterable[str] = ()) -> dict[str, Any]:
     """The jobs of a nightly for CI systems, one per testbed: ``{"include": [{"testbed": …, "topology": …}, …]}``.
 
-    The kinds are those of `Topology.testbed`; all without any.
+    The kinds are those of `Topology.testbed`; without any, all are meant.
 
     Raises:
         JobError: If there is no testbed, or two have the same name.
@@ -247,9 +247,9 @@ def _is_job(file: Path) -> bool:
 
 
 class JobSelection(SuiteVisitor):  # type: ignore[misc]
-    """Expands suites as `SuiteExpander` does, and chooses a job's tests on a testbed; a modifier before a run.
+    """Expands suites as `SuiteExpander` does, and chooses a job's tests on a testbed; a pre-run modifier.
 
-    A suite that the job names several times runs as often, each time as a suite of its own within the suite.
+    A suite that the job names several times runs that many times, each time as a child suite.
     """
 
     def __init__(self, job: Job, testbed: Testbed) -> None:
@@ -261,7 +261,7 @@ class JobSelection(SuiteVisitor):  # type: ignore[misc]
         self._file = testbed.file
 
     def start_suite(self, suite: TestSuite) -> bool | None:
-        """Chooses the tests of a suite that has some."""
+        """Chooses tests of a suite, if it has any."""
         if not suite.tests:
             return None
 
@@ -278,7 +278,7 @@ class JobSelection(SuiteVisitor):  # type: ignore[misc]
             self._choose(copy, tests)
             chosen = {test.name for test in copy.all_tests}
             if chosen & known:
-                # The same tests once more, e.g. with other arguments, are other tests.
+                # Repetitions of the same tests, e.g. with other arguments, are other tests.
                 _vary(copy, str(number))
             known |= chosen
 
@@ -304,7 +304,7 @@ class JobSelection(SuiteVisitor):  # type: ignore[misc]
 
 
 def _vary(suite: TestSuite, variation: str) -> None:
-    """Gives a suite and those in it identities of their own."""
+    """Gives a suite and its child suites their own identities."""
     known = suite.metadata.get(VARIATION)
     suite.metadata[VARIATION] = variation if known is None else f"{known} {variation}"
     for child in suite.suites:
@@ -338,7 +338,7 @@ def suite_tests(
         include: Tags that select tests, as with ``robot --include``; empty: all tests.
 
     Raises:
-        JobError: If there are none, or the suites cannot be read.
+        JobError: If there are no tests, or the suites cannot be read.
     """
     root = _built(suites)
     root.visit(SuiteExpander(str(file)))
@@ -405,8 +405,7 @@ def assignments_of(request: RunRequest) -> list[Assignment]:
     """The tests that a request has for each of its testbeds.
 
     Raises:
-        JobError: If the job cannot be used, is for several testbeds and none is chosen, or suites
-            are named besides it.
+        JobError: If the job cannot be used, is for several testbeds and none is chosen, or suites are also named.
         TopologyError: If a topology file cannot be used.
     """
     if request.job is None:

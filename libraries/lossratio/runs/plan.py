@@ -29,7 +29,7 @@ _AFTER_SEARCHES = (
     ("latency", len(LATENCY_SHARES) + 1, LATENCY_DURATION),
     ("telemetry", 1, TELEMETRY_DURATION),
 )
-"""What is measured after searches for NDR and PDR: the argument, the number of trials, and their usual duration."""
+"""Measurements after searches for NDR and PDR: the argument, the number of trials, and their usual duration."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,8 @@ class PlannedTest:
     is_known: bool
     """Whether the times come from earlier nights."""
     is_forecast: bool = True
-    """Whether they are forecast for its measurements if not; else each time is `UNKNOWN_SECONDS`, a guess."""
+    """Whether times that do not come from earlier nights are forecasts; otherwise, each is the guess
+    `UNKNOWN_SECONDS`."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Plan:
 def spread(tests: Sequence[PlannedTest], testbeds: Sequence[str]) -> Plan:
     """Spreads tests over testbeds: the longest test first, each to the testbed where it ends earliest.
 
-    With equal testbeds the night is at most a third longer than the shortest possible one (Graham 1969).
+    With equal testbeds, the night is at most a third longer than the shortest possible one (Graham 1969).
     """
     ends = dict.fromkeys(testbeds, 0.0)
     places: dict[str, str] = {}
@@ -111,7 +112,7 @@ class History:
     def of(cls, table: Any) -> "History":
         """Reads the times from a table of entries, as `lossratio.history.History.read` gives it.
 
-        Failed tests are left out, as they may have ended early. A test with several goals counts once.
+        Failed tests are left out because they may have ended early. A test with several goals counts once.
         """
         taken: dict[tuple[str, str], dict[datetime, float]] = {}
         columns = [
@@ -150,7 +151,7 @@ class History:
 
 
 def expected_seconds(test: TestCase, variables: Mapping[str, str]) -> float:
-    """Expected time of a test without history: the sum over all measurements in it, in seconds.
+    """Expected time of a test without history, in seconds: the sum over all its measurements.
 
     Keywords that measure nothing take no time. The variables ``GOALS``, ``LATENCY`` and ``TELEMETRY`` count.
     """
@@ -186,7 +187,7 @@ def _seconds_after_searches(test: TestCase, variables: Mapping[str, str]) -> flo
 
 
 def _keywords(test: TestCase) -> Iterator[tuple[str, dict[str, str]]]:
-    """The keywords of a test: their names without case, spaces and underscores, and their named arguments."""
+    """The keywords of a test: their names, ignoring case, spaces and underscores, and their named arguments."""
     for keyword in test.body:
         if isinstance(keyword, Keyword):
             named = dict(
@@ -212,7 +213,7 @@ def _seconds(text: str | None, otherwise: float) -> float:
 
 
 def plan_job(job: Job, history: History) -> Plan:
-    """Plans a job: a test for several testbeds runs on the one that has time.
+    """Plans a job: a test for several testbeds runs on the one that has time for it.
 
     Raises:
         JobError: If the job cannot be used.

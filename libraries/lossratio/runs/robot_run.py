@@ -41,7 +41,7 @@ class Limits:
     suite: float | None = None
     """Seconds for each suite with tests. The rest of its tests fail."""
     run: float | None = None
-    """Seconds for the run. It is stopped in order, as by Ctrl-C, and a minute or two later by force."""
+    """Seconds for the run. It is stopped properly, as by Ctrl-C, and a minute or two later by force."""
 
 
 NO_LIMITS = Limits()
@@ -51,8 +51,8 @@ NO_LIMITS = Limits()
 class Watchdog:
     """Holds a run to its limits; a listener of Robot Framework.
 
-    Robot Framework's own timeouts stop tests, also within a keyword. A set-up that hangs ends with the run, by a
-    signal to this process.
+    Robot Framework's own timeouts stop tests, even within a keyword. A hanging set-up ends with the run, by a signal to
+    this process.
     """
 
     ROBOT_LISTENER_API_VERSION = 3
@@ -81,7 +81,7 @@ class Watchdog:
             )
 
     def end_test(self, data: Any, result: Any) -> None:
-        """Limits the tests that follow to the time that is left of their suite."""
+        """Limits the following tests to the time that is left for their suite."""
         if self._suite_ends[-1] is not None:
             self._shorten(data.parent.tests, max(1.0, self._suite_left()))
 
@@ -102,7 +102,7 @@ class Watchdog:
         if seconds is None:
             return
         for test in tests:
-            # The value of a variable is not known yet; the author of the test has set a limit with it.
+            # The value of the variable, with which the author of the test set a limit, is not known yet.
             with suppress(ValueError):
                 own = float(timestr_to_secs(test.timeout)) if test.timeout else math.inf
                 test.timeout = secs_to_timestr(min(seconds, own))
@@ -139,7 +139,7 @@ class RunRequest:
     robot_options: tuple[str, ...] = ()
     """More options for Robot Framework, as on its command line."""
     wait: float = 0.0
-    """Seconds to wait for a testbed at most."""
+    """The most seconds to wait for a testbed."""
     purpose: str = ""
     """The reason, shown to other users of the testbed."""
     job: Path | None = None
@@ -149,14 +149,13 @@ class RunRequest:
     name: str = ""
     """Name of its directory in ``results``; empty: the testbed's name and the time."""
     tests: tuple[str, ...] = ()
-    """Full names of results, whose tests are the only ones to run, whatever Robot Framework calls them; none: all
-    run."""
+    """Full names of results; only their tests run, whatever Robot Framework calls them. None: all tests run."""
 
     def robot_command(self, suites: Sequence[Path]) -> tuple[dict[str, Any], list[str]]:
         """Options by long name without dashes, as `robot.run` takes them, argument files included; and the suites.
 
         Raises:
-            RobotOptionsError: If Robot Framework does not take the options, or they run nothing.
+            RobotOptionsError: If Robot Framework does not accept the options, or they run nothing.
         """
         included = [argument for pattern in self.include for argument in ("--include", pattern)]
         try:
@@ -185,14 +184,14 @@ def check_selection(
     topology: Topology,
     variables: Mapping[str, object],
 ) -> None:
-    """Checks that the options select tests of the suites, and that the generator can send what these name.
+    """Checks that the options select tests of the suites, and that the generator can send the streams that these name.
 
     Args:
         options: The options for Robot Framework.
         suites: The suites.
         modifiers: What changes the suites before they run.
         topology: The topology that they run on.
-        variables: Variables that they get beside those of the options.
+        variables: Variables that they get besides those of the options.
 
     Raises:
         RobotOptionsError: If Robot Framework cannot read the suites, or no test is selected.
@@ -250,16 +249,17 @@ def run_robot(
     modifiers: Sequence[object],
     listeners: Sequence[object] = (),
 ) -> tuple[int, tuple[TestVerdict, ...], tuple[str, ...]]:
-    """Runs suites. Robot Framework handles Ctrl-C: the first one ends the run in order.
+    """Runs suites. Robot Framework handles Ctrl-C: the first one ends the run properly.
 
-    Returns its return code, the verdict of each test that was begun, and messages about files that a disk did not take.
+    Returns its return code, the verdict of each test that was begun, and messages about files that could not be
+    written.
 
     Raises:
-        StorageError: If a disk does not take Robot Framework's output. All trials are kept.
+        StorageError: If Robot Framework's output cannot be written. All trials are kept.
     """
     files = _Files()
     verdicts = VerdictListener(FailureRecord(directory))
-    # The page is written below, when Robot Framework has ended.
+    # The page is written below, after Robot Framework has ended.
     ours = [
         f"{name}:{value}" for name, value in {**variables, PAGE_VARIABLE: "lossratio run"}.items()
     ]
@@ -276,7 +276,7 @@ def run_robot(
     try:
         return_code = robot.execute(*suites, **options)
     except (OSError, ValueError):
-        # Robot Framework closes its output a second time, which fails as well.
+        # Robot Framework closes its output a second time, which also fails.
         if robot.failure is None:
             raise
         return_code = FRAMEWORK_ERROR
@@ -292,7 +292,7 @@ def run_robot(
 
 
 def _write_page(directory: Path, *, is_shown: bool) -> Iterator[str]:
-    """Writes the page of the run. Gives a message if the disk does not take it; damaged files go to standard error."""
+    """Writes the page of the run. Returns a message if it cannot be written; damaged files go to standard error."""
     try:
         for path in write_reports(directory, [PAGE]):
             if is_shown:
@@ -310,7 +310,7 @@ def _write_page(directory: Path, *, is_shown: bool) -> Iterator[str]:
 
 
 class _Robot(RobotFramework):  # type: ignore[misc]
-    """Robot Framework without a traceback where a disk is full."""
+    """Robot Framework without a traceback if a disk is full."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
-"""A run from the topology to the exit status: check, reserve, run Robot Framework, release; and a run that is resumed.
+"""A run from the topology to the exit status: check, reserve, run Robot Framework, release; and resuming a run.
 
-The request and the conditions of a run are kept beside its output. To resume it keeps its finished tests, and makes one
-run of all attempts. If the earlier process was killed, it takes its lease over at once, and need not wait until the
-lease ends.
+The request and the conditions of a run are kept beside its output. Resuming keeps finished tests, and combines all
+attempts into one run. If the earlier process was killed, the resumed run takes over its lease at once, and need not
+wait until the lease ends.
 """
 
 import fcntl
@@ -90,7 +90,7 @@ class RunRecord(Record):
     """The differences when the run was resumed by force."""
 
     def request(self) -> RunRequest:
-        """The request of the run, for the testbed that it got."""
+        """The request of the run, for the testbed that it was given."""
         return RunRequest(
             (Path(self.topology_file),),
             tuple(Path(suite) for suite in self.suites),
@@ -119,7 +119,7 @@ def make_record(
     inputs = (*assignment.suites, *(() if request.job is None else (request.job,)))
     files = (file for path in inputs for file in _files(path))
     sources = {str(file.resolve()): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
-    # Record: what a later attempt must be alike in.
+    # Record: what must be the same in a later attempt.
     return RunRecord(
         version=__version__,
         topology_file=str(assignment.file.resolve()),
@@ -137,7 +137,7 @@ def read_record(directory: Path) -> RunRecord:
     """Reads the record of a run.
 
     Raises:
-        ResumeError: If there is none, or it is damaged.
+        ResumeError: If there is no record, or it is damaged.
     """
     file = directory / RECORD
     try:
@@ -173,7 +173,7 @@ _P = ParamSpec("_P")
 
 _LEASE_FILE = ".lease.json"
 """The token of a run's lease, in the run's directory while the run's process lives. Hidden files are not sent to an
-archive: a token is a secret."""
+archive, because a token is a secret."""
 
 
 @dataclass(frozen=True)
@@ -185,11 +185,11 @@ class RunOutcome:
     directory: Path | None = None
     """The directory of its output; None: it never began."""
     verdicts: tuple[TestVerdict, ...] = ()
-    """The verdict of each test that was begun, also in earlier attempts."""
+    """The verdict of each test that was begun, including in earlier attempts."""
     error: str | None = None
     """Why it never began; None if it did."""
     troubles: tuple[str, ...] = ()
-    """Messages about files that a disk did not take."""
+    """Messages about files that could not be written."""
 
 
 def _in_outcome(perform: Callable[_P, RunOutcome]) -> Callable[_P, RunOutcome]:
@@ -216,7 +216,7 @@ def _in_outcome(perform: Callable[_P, RunOutcome]) -> Callable[_P, RunOutcome]:
 def _check_nodes(chosen: Candidate) -> dict[str, str | None]:
     """Checks that the nodes of a reserved lab can be used, and returns the kernel of each.
 
-    Without a reservation, the log-in on a DUT could cost frames in somebody else's trial.
+    Without a reservation, logging in on a DUT could cost frames in somebody else's trial.
     """
     if chosen.topology.testbed != "lab":
         return {}
@@ -237,7 +237,7 @@ def run(request: RunRequest) -> RunOutcome:
         OSError: If the run cannot write to its directory.
     """
     assignments = assignments_of(request)
-    # Wrong options are found before the wait for a testbed.
+    # Wrong options are found before waiting for a testbed.
     commands = {
         assignment.file: request.robot_command(assignment.suites) for assignment in assignments
     }
@@ -296,7 +296,7 @@ def resume(
     Args:
         directory: Where the run is.
         force: Whether it is resumed although its conditions have changed.
-        wait: Seconds to wait for the testbed at most, if others use it.
+        wait: The most seconds to wait for the testbed, if others use it.
         limits: The time that its parts may take.
     """
     record = read_record(directory)
@@ -323,7 +323,7 @@ def resume(
             forced = ""
 
         ours = {"TOPOLOGY": chosen.file, "RESUME": directory, "RESUME_FORCED": forced}
-        # Log and report are written later, of all attempts. If all tests are finished, there is nothing else to do.
+        # Log and report are written later, for all attempts. If all tests are finished, there is nothing else to do.
         alone = {
             "output": "output.xml",
             "log": "NONE",
@@ -369,7 +369,7 @@ def _finished(directory: Path) -> Iterator[str]:
     set_aside = results_set_aside(directory)
     lost = results_lost(directory)
     for verdict in verdicts_of(merged(outputs), FailureRecord(directory)) if outputs else ():
-        # A test that failed may have no result; a test that passed has the results of its journals.
+        # A failed test may have no result; a passed test has the results of its journals.
         gone = set_aside | lost if verdict.status == "PASS" else set_aside
         if verdict.is_final and gone.isdisjoint(result_stems(verdict.name)):
             yield verdict.name
@@ -387,7 +387,7 @@ def _refuse(directory: Path, why: str, reasons: Iterable[object], way_out: str) 
 
 
 def check_directory(directory: Path, option: str) -> None:
-    """Checks that a run can write to a directory, and leaves nothing.
+    """Checks that a run can write to a directory, and leaves nothing behind.
 
     Raises:
         OSError: If it cannot; the message shows the option.
@@ -401,7 +401,7 @@ def check_directory(directory: Path, option: str) -> None:
 
 
 def _new_directory(name: str) -> Path:
-    """Makes a directory in ``results`` that no other run has, with a number behind its name if there is one already."""
+    """Makes a directory in ``results`` that no other run has, with a number after its name if the name is taken."""
     names = chain([name], (f"{name}-{number}" for number in count(2)))
     while True:
         directory = _RESULTS / next(names)
@@ -412,10 +412,10 @@ def _new_directory(name: str) -> Path:
 
 @contextmanager
 def _kept_for_this_run(directory: Path, token: str | None) -> Iterator[None]:
-    """Makes a directory if need be, and keeps other runs out of it during the block; keeps the token of a lease, too.
+    """Makes a directory if necessary, keeps other runs out of it during the block, and stores the token of a lease.
 
-    A lock on a file shows that this process lives. The kernel drops the lock when this process dies. Processes that it
-    has forked do not have the lock.
+    A lock on a file shows that this process lives. The kernel drops the lock when this process dies. Forked processes
+    do not have the lock.
     """
     file = directory / _LEASE_FILE
     with storing(f"write to {directory}", _MAKE_ROOM):
@@ -439,7 +439,7 @@ def _kept_for_this_run(directory: Path, token: str | None) -> Iterator[None]:
     finally:
         file.unlink(missing_ok=True)
         os.close(fd)
-        # A run that could not write anything leaves nothing.
+        # A run that could not write anything leaves nothing behind.
         with suppress(OSError):
             directory.rmdir()
 
@@ -466,7 +466,7 @@ def _boot() -> str:
 
 
 _OUTPUT = "output.xml"
-"""While an attempt runs, this is its own output, and afterwards that of all attempts."""
+"""While an attempt runs, this is its own output; afterwards, it is that of all attempts."""
 _ATTEMPTS = "attempts"
 """Folder below the directory of a run with the outputs of earlier attempts."""
 
@@ -477,7 +477,7 @@ def _outputs(directory: Path) -> tuple[Path, ...]:
 
 
 def _keep_newest(directory: Path) -> None:
-    """Keeps the output of the newest attempt, as far as it is whole, before another attempt begins."""
+    """Keeps the output of the newest attempt, as far as it is complete, before another attempt begins."""
     whole = salvage(directory / _OUTPUT)
     if whole is not None:
         folder = directory / _ATTEMPTS
@@ -501,13 +501,13 @@ class OnlySome(SuiteVisitor):  # type: ignore[misc]
         suite.suites = [child for child in suite.suites if child.has_tests]
 
     def visit_test(self, test: Any) -> None:
-        """Changes nothing: tests stay as they are."""
+        """Changes nothing, because tests stay as they are."""
 
 
 class OnlyRest:
-    """Leaves out the tests that are finished, when their suite begins; a listener of Robot Framework.
+    """Leaves out finished tests when their suite begins; a Robot Framework listener.
 
-    Variables in the names of tests, and in the ``Id`` of a suite, have their values from then on.
+    From then on, variables in the names of tests and in the ``Id`` of a suite have their values.
     """
 
     ROBOT_LISTENER_API_VERSION = 3
@@ -527,12 +527,12 @@ def _resolved(name: str) -> str:
     try:
         return str(BuiltIn().replace_variables(name))
     except RobotError:
-        # The set-up of the suite gives the variable its value; or nobody does, and the name stays as it is.
+        # The set-up of the suite gives the variable its value; otherwise, the name stays as it is.
         return name
 
 
 def merged(outputs: Sequence[Path]) -> Result:
-    """The result of several attempts, oldest first: each test as it went the last time."""
+    """The combined result of several attempts, oldest first: each test with its last outcome."""
     first, *rest = (_read(output) for output in outputs)
     for later in rest:
         _merge(first.suite, later.suite)
@@ -541,7 +541,7 @@ def merged(outputs: Sequence[Path]) -> Result:
 
 
 def verdicts_of(result: Result, record: FailureRecord) -> tuple[TestVerdict, ...]:
-    """The verdict of each test, with what the record of the run knows about it."""
+    """The verdict of each test, with what the run's record knows about it."""
     kinds = record.read()
     misfits = record.misfits()
     verdicts = []
@@ -554,7 +554,7 @@ def verdicts_of(result: Result, record: FailureRecord) -> tuple[TestVerdict, ...
 
 
 def _write_result(result: Result, directory: Path, options: Mapping[str, Any]) -> None:
-    """Writes output, log and report, as of one run. A file appears only when it is complete."""
+    """Writes output, log and report, as for a single run. A file only appears when it is complete."""
     whole = directory / "merged.xml"
     files = {"log": "log.html", "report": "report.html", "xunit": "NONE"}
     chosen = {name: options.get(name, default) for name, default in files.items()}
@@ -577,7 +577,7 @@ def _read(output: Path) -> Result:
 
 
 def _merge(ours: TestSuite, later: TestSuite) -> None:
-    """Takes over the tests that a later attempt at the same suite ran."""
+    """Takes over the tests that a later attempt of the same suite ran."""
     ours.message = later.message
     if later.has_setup:
         ours.setup = later.setup
@@ -612,7 +612,7 @@ def salvage(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     opened: list[str] = []
-    # The position of the end of the last whole element, in bytes, and the number of suites around it.
+    # The position of the end of the last complete element, in bytes, and the number of suites around it.
     kept: list[tuple[int, int]] = []
     parser = xml.parsers.expat.ParserCreate()
 

@@ -1,7 +1,7 @@
 """Verdicts of tests: why a test failed, the record of the reasons, and the exit status of the whole run.
 
-Robot Framework keeps only the message of an exception, and users write messages of their own. So a listener notes the
-kind of each failure while its exception passes. The record beside ``output.xml`` keeps the kinds for later attempts.
+Robot Framework only keeps the message of an exception, and users write their own messages. So a listener notes the kind
+of each failure while its exception passes. The record beside ``output.xml`` keeps the kinds for later attempts.
 """
 
 import sys
@@ -27,7 +27,7 @@ from lossratio.report import (
 from lossratio.results import TERMINATED, identity_of, suite_identity_of
 from lossratio.trials import NegativeLossError
 
-# Return codes of Robot Framework that are no number of failed tests.
+# Return codes of Robot Framework that are not a number of failed tests.
 _ROBOT_STATUSES = {252: ExitStatus.BAD_INPUT, 253: ExitStatus.INTERRUPTED, 255: ExitStatus.INTERNAL}
 # Robot Framework's own messages of tests that it leaves out: after a fatal error, --exitonfailure, --exitonerror.
 _STOPPED = "Test execution stopped due to a fatal error."
@@ -51,7 +51,7 @@ class TestVerdict:
     status: str
     """Robot Framework's status: PASS, FAIL or SKIP."""
     message: str
-    """Robot Framework's message; of a test that was skipped, the reason alone."""
+    """Robot Framework's message; for a skipped test, only the reason."""
     failure: FailureKind | None
     """Why the test failed; None if it did not."""
     is_misfit: bool = False
@@ -59,7 +59,7 @@ class TestVerdict:
 
     @property
     def skip(self) -> str | None:
-        """What became of a test that was skipped, in words; None: it was not."""
+        """What happened to a skipped test, in words; None: it was not skipped."""
         if self.status == "SKIP":
             return what_a_skip_is(is_misfit=self.is_misfit)
         return None
@@ -77,10 +77,10 @@ def verdict_of(test: Any, failure: FailureKind | None, *, is_misfit: bool) -> Te
 
 
 def failure_kind(error: BaseException, default: FailureKind = FailureKind.TEST) -> FailureKind:
-    """The kind of failure that an exception is. Only its class counts, not the words in its message."""
+    """The kind of failure of an exception. Only its class counts, not the words in its message."""
     if isinstance(error, ExecutionFailed) and error.message == TERMINATED:
         return FailureKind.INTERRUPTED
-    # No other attempt mends a DUT that duplicates frames: the trial was measured again before it failed.
+    # Another attempt does not help if a DUT duplicates frames: the trial was repeated before it failed.
     if isinstance(error, NegativeLossError):
         return FailureKind.TEST
     return kind_of_error(error, default)
@@ -92,7 +92,7 @@ def exit_status(
     """The exit status of a run."""
     status = _ROBOT_STATUSES.get(return_code)
     kinds = {verdict.failure for verdict in verdicts if verdict.failure is not None}
-    # After Ctrl-C within a message, Robot Framework cannot read its own output, and takes that for bad input.
+    # After Ctrl-C within a message, Robot Framework cannot read its own output, and treats that as bad input.
     if status is not None and not (
         status is ExitStatus.BAD_INPUT and FailureKind.INTERRUPTED in kinds
     ):
@@ -105,7 +105,7 @@ _Failure = tuple[str, frozenset[FailureKind]]
 
 
 class FailureRecord:
-    """Why the tests of a run failed or were skipped, in the run's directory: a line each. The last of a test counts."""
+    """Why the tests of a run failed or were skipped, a line each, in the run's directory. A test's last line counts."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -120,21 +120,21 @@ class FailureRecord:
         """Records why a test of a suite failed.
 
         Raises:
-            OSError: If the disk does not take the line.
+            OSError: If the line cannot be written to the disk.
         """
         note_failure(self._directory, test, message, failure=kind.value, suite=suite)
 
     def skip(self, test: Any, *, is_misfit: bool) -> None:
-        """Records why a test was skipped. Raises OSError if the disk does not take the line."""
+        """Records why a test was skipped. Raises OSError if the line cannot be written to the disk."""
         note_skip(self._directory, test, is_misfit=is_misfit)
 
     def forget(self, test: str) -> None:
-        """Records that a test passed this time, if it is known that it did not."""
+        """Records that a test passed this time, if an earlier failure of it is recorded."""
         if any(entry["test"] == test for entry in noted_failures(self._directory)):
             note_failure(self._directory, test, None)
 
     def misfits(self) -> frozenset[str]:
-        """The tests that were skipped as the testbed is too small for them, by full name."""
+        """The tests that were skipped because they need a larger testbed, by full name."""
         return misfits_of(self._directory)
 
     def read(self) -> Mapping[str, FailureKind]:
@@ -206,7 +206,7 @@ class VerdictListener:
 
     def _close(self, result: Any) -> list[_Failure]:
         """The failures inside a suite, test or keyword that ends now."""
-        # Where Robot Framework cannot write its output, it does not report the end of inner keywords.
+        # If Robot Framework cannot write its output, it does not report the end of inner keywords.
         while any(running is result for running, _ in self._open):
             running, failures = self._open.pop()
             if running is result:
@@ -216,7 +216,7 @@ class VerdictListener:
     def _note(self, result: Any, failures: Sequence[_Failure]) -> None:
         before = self._verdicts.get(result.id)
         if result.skipped and before is not None and before.status == result.status:
-            # The set-up that skipped it has the reason, and Robot Framework drops it when its suite has ended.
+            # The set-up that skipped the test has the reason, which Robot Framework drops when the suite has ended.
             return
 
         kinds = self._kinds.get(result.id, frozenset()) | _kinds_in(result.message, failures)
@@ -256,7 +256,7 @@ def _kinds_in(message: str, failures: Iterable[_Failure]) -> frozenset[FailureKi
 
 
 def _kind_of_test(message: str, kinds: frozenset[FailureKind]) -> FailureKind:
-    """Why a test failed; of several kinds, the first of `FailureKind`."""
+    """Why a test failed; if there are several kinds, the first one in `FailureKind`."""
     if kinds:
         return next(kind for kind in FailureKind if kind in kinds)
     # No keyword of the test failed: Robot Framework left the test out, or failed it itself.

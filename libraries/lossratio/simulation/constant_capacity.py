@@ -1,8 +1,8 @@
-"""SUTs whose capacity does not vary: knees, buckets that let a burst pass, constant losses, and tables of connections.
+"""SUTs whose capacity does not vary: knees, buckets that pass a burst, constant losses, and tables of connections.
 
 Knees are sharp or smooth: the forwarding rate follows the load up to a capacity, then bends. Buckets are a policer's
 tokens, and a queue in front of a capacity. Both pass ``rate * T + burst`` frames in a trial of T seconds, if the bucket
-is full or the queue is empty when the trial begins; if too little time has passed since the trial before, they pass
+is full or the queue is empty when the trial begins; if too little time has passed since the previous trial, they pass
 fewer. A constant loss takes each frame with the same small or large probability, at all loads or in a band of them.
 """
 
@@ -118,19 +118,19 @@ class Bucket:
         return min(self._size, self._level + self._rate * (time - self._time))
 
     def take(self, traffic: Traffic) -> None:
-        """Empties it by traffic."""
+        """Removes what traffic takes."""
         gain = self._rate * traffic.duration - traffic.frames
         self._level = min(self._size, max(0.0, self.level_at(traffic.start) + gain))
         self._time = traffic.start + traffic.duration
 
     def losses(self, traffic: Traffic, share: float | None = None) -> list[Loss]:
-        """Empties it by traffic, and returns the losses, frame by frame; a share of all frames from the first loss on.
+        """Removes what traffic takes, and returns the losses: single frames, or a share of all from the first loss on.
 
-        Without a share, the frames are lost for which there is no whole token. With the level b, the rate R and the
-        load L, frame k (from 1 on) arrives at ``(k - 1) / L``. It passes while ``b + R (k - 1) / L >= k``, so the
-        longest burst without loss has ``floor((b - R/L) / (1 - R/L))`` frames.
+        Without a share, frames are lost if there is no whole token for them. With the level b, the rate R and the load
+        L, frame k (from 1 on) arrives at ``(k - 1) / L``. It passes while ``b + R (k - 1) / L >= k``, so the longest
+        burst without loss has ``floor((b - R/L) / (1 - R/L))`` frames.
         """
-        # The first frame of all needs a whole token.
+        # The very first frame needs a whole token.
         level = max(1.0, self.level_at(traffic.start))
         gain = self._rate / traffic.load
         end = traffic.start + traffic.duration
@@ -260,7 +260,7 @@ class ConstantLoss:
         return lambda traffic: int(rng.binomial(traffic.frames, self.loss_ratio))
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
-        """Infinite or 0. For a goal without loss, the load with so few frames that enough trials lose none."""
+        """Infinite or 0. For a goal without loss, the load with so few frames that enough trials lose nothing."""
         if self.loss_ratio in (0.0, 1.0):
             if self.loss_ratio <= loss_ratio:
                 return math.inf
@@ -270,7 +270,7 @@ class ConstantLoss:
 
 @dataclass(frozen=True, config=STRICT)
 class BackgroundLoss(SutWithoutMemory):
-    """A sharp knee that also loses each other frame with the same small probability."""
+    """A sharp knee that also loses each remaining frame with the same small probability."""
 
     capacity: sut.FrameRate
     """Greatest forwarding rate, in frames per second."""
@@ -373,25 +373,25 @@ class ConnectionTable:
     room: sut.Frames = 1e9
     """Entries of the table."""
     scan: sut.Delay = 0.0
-    """Seconds that a new connection takes longer for each entry that is there already: a table that is searched."""
+    """Additional seconds for a new connection per existing entry, as in a table that is searched."""
     timeout: sut.Seconds = 1e9
-    """Time after which an entry is forgotten that nobody has answered. Answers come as fast as connections did."""
+    """Time after which an unanswered entry is forgotten. Answers come as fast as connections did."""
     kept: sut.Frames = 0.0
-    """Entries that stay although the device was told to forget them."""
+    """Entries that remain although the device should have forgotten them."""
 
     def start(self, rng: np.random.Generator) -> RunningSut:
         """A device with a table that was emptied."""
         return self._lost
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float:
-        """Connections that are established in a trial, over its duration and the share that must be."""
+        """Connections established in a trial, divided by its duration and by the share that must be established."""
         if duration >= self.timeout:
             return 0.0
         return self._most(duration) / duration / (1.0 - loss_ratio)
 
     def _most(self, duration: float) -> float:
-        """Connections that are established at most in this many seconds."""
-        # The n-th of them takes 1 / rate + scan * n seconds.
+        """The most connections that are established in this many seconds."""
+        # The n-th connection takes 1 / rate + scan * n seconds.
         root = math.sqrt(1.0 + 2.0 * self.scan * self.rate**2 * duration)
         if not self.scan:
             served = self.rate * duration

@@ -1,6 +1,7 @@
 """Losses of a simulated SUT located in time, and timelines made of them.
 
-Most models say how many frames of a trial are lost; these are taken to be spread evenly. A `LocatingSut` says which.
+Most models say how many frames of a trial are lost; these are assumed to be spread evenly. A `LocatingSut` says which
+frames are lost.
 """
 
 from abc import ABC, abstractmethod
@@ -34,7 +35,7 @@ class LocatingSut(ABC):
         """Takes the traffic of a trial or a step, as a `RunningSut` does, and returns the losses in their order."""
 
     def reset(self, time: float) -> None:
-        """Resets the SUT at a time in seconds on the virtual clock. Most models do not mind."""
+        """Resets the SUT at a time in seconds on the virtual clock. Most models are not affected."""
         return
 
     def __call__(self, traffic: Traffic) -> int:
@@ -50,7 +51,7 @@ def losses_of(sut: RunningSut, traffic: Traffic) -> list[Loss]:
 
 
 def spread(lost: int, first: int, last: int) -> list[Loss]:
-    """So many lost frames, evenly spread from one frame to another; no loss if there is none."""
+    """This many lost frames, evenly spread from one frame to another; no loss if the number is 0."""
     if not lost:
         return []
     gap = (last - first + 1) // lost
@@ -74,7 +75,7 @@ class Course:
         self._rates: list[tuple[int, float, float]] = []
 
     def add(self, traffic: Traffic, intended: int, losses: Sequence[Loss]) -> None:
-        """Adds a step of so many `intended` frames behind those before; in its losses their numbers begin at 0."""
+        """Adds a step of this many `intended` frames after the earlier ones; in its losses, numbers begin at 0."""
         start = traffic.start - self._began
         self._rates.append((self.sent, start, traffic.load))
         for loss in losses:
@@ -124,7 +125,7 @@ class Course:
         )
 
     def as_one_step(self) -> Timeline:
-        """The timeline of traffic of one load, whose steps are only where somebody looked."""
+        """The timeline of traffic with one load, whose steps only show when it was read."""
         timeline = self.timeline()
         step = StepCounters(
             start=0.0,

@@ -21,13 +21,13 @@ from lossratio.trials import DirectionCounters, LatencyCounters, TrialInput, Tri
 from lossratio.wrong_values import in_words
 
 QUEUE_FRAMES = 1024
-"""Frames that wait in a simulated SUT at most."""
+"""The most frames that wait in a simulated SUT."""
 RESOLUTION = 0.1
 """Width of the histogram's intervals, in microseconds."""
 WATCH_SECONDS = 0.05
-"""Seconds of traffic between two looks at the counters of a trial that may end early."""
+"""Seconds of traffic between two checks of the counters of a trial that may end early."""
 WATCH_SHARE = 0.05
-"""The same as a share of the traffic so far, where that is longer."""
+"""The same as a share of the traffic so far, if that is longer."""
 _MICROSECOND = 1e-6
 
 
@@ -90,7 +90,7 @@ class SimulatedMeasurer:
         Args:
             sut: One SUT that carries all directions together, or one SUT for each direction.
             seed: Seed of all random numbers.
-            overhead: Seconds that each trial takes besides its traffic.
+            overhead: Seconds that each trial takes in addition to its traffic.
             count_overhead: Whether the effective duration includes the overhead, as FD.io CSIT's does.
             settle: Seconds without traffic after each trial, for frames in flight; never in the effective duration.
             max_rate: Frames per second and direction that the generator can send. Frames above that are unsent, not
@@ -136,7 +136,7 @@ class SimulatedMeasurer:
             return self._measure_in_time(trial)
 
         if self.now == 0.0:
-            # A SUT that was just started has rested for as long as anybody asks for.
+            # A SUT that was just started has rested for any requested time.
             trial = replace(trial, rest=0.0)
         self.now += trial.rest
         intended = _whole_frames(trial.load * trial.duration)
@@ -159,7 +159,7 @@ class SimulatedMeasurer:
     def _watched(self, trial: TrialInput, certain_above: float, frames: int) -> TrialOutput:
         """Sends the frames of a trial in parts, until its loss ratio is certain to be above a limit.
 
-        As many frames as a generator allows for on their way do not count, although none are.
+        As many frames as a generator allows to be in flight do not count, although none are.
         """
         sent = 0
         lost = [0] * self._directions
@@ -229,7 +229,7 @@ class SimulatedMeasurer:
         )
 
     def reset_sut(self) -> None:
-        """Resets the SUT now; most models do not mind."""
+        """Resets the SUT now; most models are not affected."""
         for sut in self._suts:
             if isinstance(sut, LocatingSut):
                 sut.reset(self.now)
@@ -257,7 +257,7 @@ class SimulatedMeasurer:
         counters: Sequence[DirectionCounters],
         duration: float | None = None,
     ) -> TrialOutput:
-        """The output of a trial; the duration is its traffic's, None: the whole one."""
+        """The output of a trial; the duration is that of its traffic, None: the whole duration."""
         self.rest()
         duration = trial.duration if duration is None else duration
         return trials.output_from_counters(
@@ -291,7 +291,7 @@ class SimulatedMeasurer:
         for loss in losses_of(
             self._suts[0], replace(traffic, frames=traffic.frames * self._directions)
         ):
-            # The directions take turns, frame by frame.
+            # The directions alternate, frame by frame.
             places = [loss.first + number for number in range(self._directions)]
             ends = [
                 (
@@ -346,10 +346,10 @@ def simulated_latency(
     """The latency of one direction.
 
     Frames arrive at random (as a Poisson process) and are served one after the other, all in the same time: the queue
-    M/D/1, empty at first. The model is for trying out reports. It represents no device.
+    M/D/1, empty at first. The model is for trying out reports, and represents no device.
 
     The load, in frames per second, is what reaches the SUT, and the capacity what it can forward; None: it has no
-    queue. So many latency frames were sent, and so many of them received.
+    queue. `sent` is the number of latency frames that were sent, and `received` that of those received.
     """
     delays = (BASE_DELAY + _waits(load, capacity, received, rng)) / _MICROSECOND
     if not received:

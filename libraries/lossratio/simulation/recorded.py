@@ -1,10 +1,10 @@
-"""A SUT that is the record of another one: trials that were measured once, at some loads, are measured again.
+"""A SUT that is the record of another one: trials that were once measured at some loads are measured again.
 
 A record is a journal, or a file of JSON lines with a line for each trial in the order measured:
 
 {"load": 450000, "frames": 4499999, "lost": 22153}
 
-`load` is per interface in frames per second, `frames` were sent, and so many of them were `lost`. The duration of a
+`load` is per interface in frames per second, `frames` were sent, and `lost` of them were lost. The duration of a
 recorded trial does not matter: a trial of a search loses the same share, whatever its own duration.
 """
 
@@ -25,7 +25,7 @@ from lossratio.simulation.sut import STRICT, RunningSut, Traffic, WithoutTruth
 from lossratio.trials import TrialResult, read_journal
 
 NOTHING = 0.5
-"""Frames that a trial without loss counts as between two loads, where a logarithm is needed."""
+"""Lost frames that a trial without loss counts as between two loads, where a logarithm is needed."""
 _ROUNDING = 1e-6
 Between = Literal["interpolated", "either"]
 Sequence = NDArray[np.float64]
@@ -37,15 +37,15 @@ class Recorded(WithoutTruth):
     """A SUT that loses what another one lost in recorded trials.
 
     Each trial of a search takes the next trial of the record, from a random one on, so the record's order in time is
-    kept. Beyond the recorded loads, the lowest one's trials lose the same share, and the highest one's forward the same
-    rate.
+    kept. Below the recorded loads, trials lose the same share as at the lowest one; above them, they forward the same
+    rate as at the highest one.
     """
 
     file: Path
     """The record."""
     between: Between = "interpolated"
-    """The loss between two recorded loads: by the same trial at both, in logarithms of the loss ratio; or that of
-    either load by chance, the nearer one more often."""
+    """The loss between two recorded loads: interpolated between the same trial at both, in logarithms of the loss
+    ratio; or that of either load at random, the nearer one more often."""
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -57,7 +57,7 @@ class Recorded(WithoutTruth):
         return tuple(_record(self.files))
 
     def fewest_trials(self, low: float, high: float) -> int:
-        """The least number of trials at a load from one to another, and at the next ones around them."""
+        """The least number of trials at a load within a range, including the next loads around it."""
         record = _record(self.files)
         loads = list(record)
         first = max(0, bisect_right(loads, low) - 1)
@@ -141,7 +141,7 @@ def record_of(trials: Iterable[tuple[float, float, float]]) -> dict[float, Seque
 
 
 def _loss_ratio(below: Sequence, above: Sequence, share: float, number: int) -> float:
-    """The loss ratio of a trial between two loads, so far from the lower to the upper one; 0: less than a frame."""
+    """The loss ratio of a trial between two loads, this far from the lower to the upper one; 0: less than a frame."""
     first, second = (np.log(sequence[:, number % sequence.shape[1]]) for sequence in (below, above))
     lost, sent = np.exp(first + share * (second - first))
     if lost >= 1.0 - _ROUNDING:
@@ -187,7 +187,7 @@ def counted(trial: TrialResult) -> tuple[float, float, float]:
     frames = trial.load * trial.duration
     if not trial.loss_ratio:
         return trial.load, frames, 0.0
-    # One frame that was lost is less than one where a load is no whole number of frames.
+    # One lost frame counts as less than one if the load is not a whole number of frames.
     return trial.load, frames, max(1.0, trial.loss_ratio * frames)
 
 

@@ -40,7 +40,7 @@ def sut_from(data: Mapping[str, Any]) -> Sut:
     """Builds a SUT model from data: ``{"model": "policer", "rate": "50 kfps"}``.
 
     Raises:
-        ValueError: If there is no such model, or fields are wrong, all of which it names.
+        ValueError: If there is no such model, or fields are wrong; the message names all of them.
     """
     arguments = dict(data)
     name = arguments.pop("model", None)

@@ -37,7 +37,7 @@ RelativeChange = Annotated[float, Field(gt=-1, allow_inf_nan=False)]
 class Overload:
     """The behaviour of a SUT at loads above its capacity: it may forward less than its capacity (congestion collapse).
 
-    A frame that is dropped late has cost work already. With capacity C, load r > C and work w per dropped frame, as a
+    A frame that is dropped late has already cost work. With capacity C, load r > C and work w per dropped frame, as a
     share of the work per forwarded frame, the forwarding rate f solves ``f + w (r - f) = C``. It falls to 0 as the load
     grows. In addition, any overload may cost a share of the capacity (cold caches, full queues).
     """
@@ -76,8 +76,8 @@ class Traffic:
     frames: int
     """Number of frames, evenly spread over the duration."""
     continues: bool = False
-    """Whether it is a further part of the trial of the traffic before. A SUT that does something once in a trial does
-    it only where this is False."""
+    """Whether it is a further part of the previous traffic's trial. A SUT that does something once per trial only does
+    it if this is False."""
 
     @property
     def load(self) -> float:
@@ -86,8 +86,8 @@ class Traffic:
 
 
 RunningSut = Callable[[Traffic], int]
-"""A SUT that was started: takes the traffic of one trial after the other, and returns the number of lost frames.
-A trial that is watched comes in parts, see `Traffic.continues`."""
+"""A started SUT: it takes the traffic of one trial after the other, and returns the number of lost frames. A watched
+trial comes in parts, see `Traffic.continues`."""
 
 
 class Sut(Protocol):
@@ -106,8 +106,8 @@ class Sut(Protocol):
 
         Returns:
             The largest load, in frames per second, below which at most a share `exceed_ratio` of all trials has more
-            than that loss ratio; infinite if all loads are such, 0 if none is. None where the model has no such load:
-            because the SUT changes with time, or because the exceed ratio is 0 and trials may lose at any load.
+            than that loss ratio; infinite if this holds for all loads, 0 if for none. None where the model has no such
+            load: because the SUT changes with time, or because the exceed ratio is 0 and trials may lose at any load.
         """
 
 
@@ -124,7 +124,7 @@ class SutWithoutMemory(ABC):
 
 
 class WithoutTruth:
-    """Base class of models without a truth: the SUT changes with time, or too little is known of it."""
+    """Base class of models without a truth: the SUT changes with time, or too little is known about it."""
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> None:
         """None."""
@@ -133,9 +133,9 @@ class WithoutTruth:
 def smallest_exceeding_load(
     exceed_probability: Callable[[float], float], exceed_ratio: float
 ) -> float:
-    """The load (frames per second, to 12 digits) from which on a non-decreasing probability to exceed is above a ratio.
+    """The load (frames/s, to 12 digits) above which a non-decreasing probability to exceed is larger than a ratio.
 
-    By bisection; infinite if the probability is never larger, 0 if it always is.
+    It is found by bisection; infinite if the probability is never larger, 0 if it always is.
     """
     low, high = math.log(LEAST_LOAD), math.log(GREATEST_LOAD)
     if exceed_probability(LEAST_LOAD) > exceed_ratio:

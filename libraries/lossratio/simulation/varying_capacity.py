@@ -243,7 +243,7 @@ class TwoStates:
 
 
 class _Spells:
-    """The states over time, drawn up to the latest time asked for. Times only go forward."""
+    """The states over time, drawn up to the latest requested time. Times only go forward."""
 
     def __init__(self, sut: TwoStates, rng: np.random.Generator) -> None:
         self._means = {True: sut.slow_spell, False: sut.fast_spell}
@@ -314,21 +314,21 @@ def _slow_spacings(sut: TwoStates, duration: float) -> tuple[np.ndarray, np.ndar
 
 @dataclass(frozen=True, config=STRICT)
 class Device:
-    """A sharp knee with a queue in front of it, a known time of recovery after an overload, and of a reset."""
+    """A sharp knee with a queue in front of it, and known recovery times after an overload and after a reset."""
 
     capacity: sut.FrameRate
     """Greatest forwarding rate, in frames per second."""
     size: sut.Frames = 0.0
     """Frames that the queue holds: no frame is lost while it fills."""
     recovery: sut.Delay = 0.0
-    """Seconds for which the SUT goes on losing frames when the load is no longer above the capacity, after an overload
-    that lost frames."""
+    """Seconds for which, after an overload that lost frames, the SUT still loses frames although the load is no longer
+    above the capacity."""
     recovery_loss: sut.PositiveRatio = 0.5
     """Share of the frames that it loses in this time."""
     downtime: sut.Delay = 0.0
     """Seconds without forwarding after a reset."""
     resets: tuple[sut.Seconds, ...] = ()
-    """Times of resets that come by themselves, in seconds on the virtual clock."""
+    """Times of spontaneous resets, in seconds on the virtual clock."""
     overload: Overload = GRACEFUL
     """The behaviour while the queue is full."""
 
@@ -337,7 +337,7 @@ class Device:
         return _RunningDevice(self)
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
-        """As a buffer; None if it resets by itself."""
+        """The same as for a buffer; None if it resets by itself."""
         if self.resets:
             return None
         buffer = Buffer(self.capacity, self.size, self.overload)
@@ -369,7 +369,7 @@ class _RunningDevice(LocatingSut):
         return losses + self._losses_in_operation(traffic, place, traffic.frames)
 
     def _losses_in_operation(self, whole: Traffic, first: int, end: int) -> list[Loss]:
-        """Losses of the frames from one number on and before another."""
+        """Losses of the frames from one number up to, but without, another."""
         if first == end:
             return []
         load = whole.load
@@ -387,7 +387,7 @@ class _RunningDevice(LocatingSut):
 
 
 def _numbers(traffic: Traffic, start: float, end: float) -> tuple[int, int]:
-    """Numbers of the first and the last frame that arrive from one time on and before another."""
+    """Numbers of the first and the last frame that arrive from one time on, but before another."""
     # A product's rounding error must not move a frame.
     first, after = (
         math.ceil((time - traffic.start) * traffic.load - 1e-6) for time in (start, end)

@@ -1,7 +1,7 @@
-"""Why frames of a trial did not come back: each of them has one cause, and the cause has a type.
+"""Why frames of a trial did not come back: each has one cause, and each cause a type.
 
-What the generator did is no property of the SUT. So whoever speaks of the SUT, in a sentence, a rule or a doubt, takes
-the frames that the SUT lost, and not a trial's loss ratio, in which RFC 9971 counts unsent frames, too.
+What the generator did is no property of the SUT. So sentences, rules and doubts about the SUT use the frames that the
+SUT lost, and not a trial's loss ratio, in which RFC 9971 also counts unsent frames.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ class MissingFrames:
     late: int = 0
     """Frames that came back after the wait for frames in flight; they count as lost (RFC 2544, section 23)."""
     unsent: int = 0
-    """Frames that the generator could not send in time, without the refused ones."""
+    """Frames that the generator could not send in time, without the refused frames."""
     refused: int = 0
     """Frames that the generator's port, or the ring of a virtual link, had no room for."""
     generator_drops: int = 0
@@ -38,12 +38,12 @@ class MissingFrames:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """All missing frames."""
         return self.without_tester + self.by_tester
 
     @property
     def not_lost(self) -> str:
-        """Those that the SUT did not lose, in words, e.g. ``5 frames unsent, 2 frames only late``; empty: none."""
+        """The frames that the SUT did not lose, in words, e.g. ``5 frames unsent, 2 frames only late``; empty: none."""
         counts = {
             "unsent": self.unsent + self.refused,
             "dropped by the generator": self.generator_drops,
@@ -64,7 +64,7 @@ class MissingFrames:
 
 
 class CountedFrames(Protocol):
-    """What a trial counted, as its output and its record in a result have it."""
+    """The counts of a trial, as in its output and in its record in a result."""
 
     @property
     def directions(self) -> Sequence[DirectionCounters]:
@@ -72,7 +72,7 @@ class CountedFrames(Protocol):
 
     @property
     def lost_frames(self) -> int | None:
-        """Frames sent less frames received; None: not counted."""
+        """Frames sent minus frames received; None: not counted."""
 
     @property
     def unsent_frames(self) -> int | None:
@@ -80,7 +80,7 @@ class CountedFrames(Protocol):
 
     @property
     def late_frames(self) -> int | None:
-        """Lost frames that came back after the wait; None: nobody knows of one."""
+        """Lost frames that came back after the wait; None: none is known."""
 
 
 def missing_frames(output: CountedFrames) -> MissingFrames | None:
@@ -96,10 +96,10 @@ def missing_frames(output: CountedFrames) -> MissingFrames | None:
 
 
 def sut_loss_ratio(result: TrialResult) -> float:
-    """The share of a trial's frames that the SUT lost, of those that it was sent.
+    """The share that the SUT lost of the frames that were sent to it.
 
-    Unsent, refused and late frames are not in it, nor are those that the generator dropped. If the trial counted no
-    frames, this is its loss ratio. If an early verdict ended the trial, it is a lower limit as the loss ratio is, and a
+    Unsent, refused and late frames are not in it, nor are frames that the generator dropped. If the trial counted no
+    frames, this is its loss ratio. If an early verdict ended the trial, it is a lower limit like the loss ratio, and a
     share of the frames of the whole duration.
 
     The most that the SUT may have lost is the trial's loss ratio.
@@ -111,9 +111,9 @@ def sut_loss_ratio(result: TrialResult) -> float:
 
 
 def loss_ratio_without_tester(result: TrialResult) -> float:
-    """The loss ratio of a trial, had its load been the one sent, and had all frames that came back been counted.
+    """The loss ratio of a trial if its load had been what was sent, and all frames that came back had been counted.
 
-    Late frames count as lost, as in every trial; those that are missing because of the tester do not.
+    Late frames count as lost, as in every trial; frames that are missing because of the tester do not.
     """
     missing = missing_frames(result.output)
     if missing is None or not missing.by_tester:
@@ -134,7 +134,7 @@ def _missing_in(direction: DirectionCounters) -> MissingFrames:
 
 
 def _share(result: TrialResult, frames: int) -> float:
-    """Frames as a share of those sent; after an early verdict, of those that the whole duration asked for."""
+    """Frames as a share of the sent ones; after an early verdict, of the frames that the whole duration required."""
     output = result.output
     if result.is_early:
         whole = sum(direction.intended_frames for direction in output.directions)

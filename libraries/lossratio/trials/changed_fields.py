@@ -1,4 +1,4 @@
-"""Fields that frames came back with other values of, in words, and how a measurement is told to expect that."""
+"""Fields that had other values when frames came back, in words, and how to make a measurement expect them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -7,21 +7,21 @@ LOOK_AT_DUT = (
     "Look at the DUT. If it changes frames on purpose, declare the change in the traffic profile, or measure with "
     "'integrity=off'."
 )
-"""What to do where frames came back changed, and nobody knows how."""
+"""What to do if frames came back changed in an unknown way."""
 LOOK_FOR_COPIES = (
     "Look for a loop, a mirror port, or a bridge that floods. If the DUT copies frames on purpose, measure with "
     "'integrity=off'."
 )
-"""What to do where frames came back more than once."""
+"""What to do if frames came back more than once."""
 FRAGMENTED = (
     "The network cuts these packets into fragments, because an MTU on the way is smaller than they are. Send smaller "
     "frames, or raise that MTU."
 )
-"""What to do where the first fragments of packets came back."""
+"""What to do if the first fragments of packets came back."""
 _MOST_FIELDS = 4
 _FRAGMENTS = "IPv4 fragment offset and flags"
 _OF_FRAGMENTS = 0x3FFF
-"""The bits of that field that only fragments have: more of them follow, or some went before."""
+"""The bits of that field that only fragments have: more fragments follow, or some came before."""
 _MARKS = (
     "For a device that marks frames, give the profile 'is_marked: true' in its 'ipv4' or 'ipv6' header "
     "(ethip4-ip4base-marked has it), or, to have the mark compared, 'received' with its 'dscp': every other byte is "
@@ -39,19 +39,19 @@ _WAYS = {
     " address": "For a device that translates addresses, measure with 'integrity=off'; a black box has the option "
     "'translates', and 'lossratio between' has --translates.",
 }
-"""How to expect a change, by the end of the name of the field; the first one that fits counts."""
+"""How to expect a change, by the end of the field's name; the first match counts."""
 
 
 class Change(Protocol):
-    """A field that a frame came back with another value of."""
+    """A field that had another value when a frame came back."""
 
     @property
     def name(self) -> str:
-        """Its name, with its header's."""
+        """The field's name, with its header's."""
 
     @property
     def after(self) -> str:
-        """Its value in the frame that came back."""
+        """Its value in the returned frame."""
 
     @property
     def in_words(self) -> str:
@@ -68,13 +68,13 @@ def fields_in_words(changes: Sequence[Change]) -> str:
 
 
 def ways_to_expect(changes: Sequence[Change]) -> list[str]:
-    """How a measurement is told to expect changes, a sentence for each kind that it can be told to."""
+    """How to make a measurement expect changes: a sentence for each kind for which this is possible."""
     found = (_way_to_expect(change.name) for change in changes)
     return [*dict.fromkeys(way for way in found if way is not None)]
 
 
 def seen_in_words(changes: Mapping[str, Sequence[Change]]) -> str:
-    """Which fields of single frames differ, by direction, in a sentence; empty if none is known."""
+    """Which fields of single frames differ, by direction, in a sentence; empty if none are known."""
     seen = "; ".join(
         f"{name}: {fields_in_words(fields)}" for name, fields in changes.items() if fields
     )

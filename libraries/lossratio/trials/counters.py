@@ -1,6 +1,6 @@
 """A trial's counters, for every generator: its loss ratio, the integrity of its frames, and their latency.
 
-Integrity: each frame comes back as it was sent, and once (RFC 2544, section 10). A receiver counts all frames, and
+Integrity: each frame comes back once, and as it was sent (RFC 2544, section 10). A receiver counts all frames, and
 examines some or all of them; both become counters here.
 """
 
@@ -20,7 +20,8 @@ from lossratio.trials.trial import ChangedField, DirectionCounters, TrialInput, 
 class OneWayLatency(Observed):
     """The one-way latency of one direction in one trial.
 
-    A direction whose latency was not measured has an error, and None for every latency; other ones are a `ValueError`.
+    A direction whose latency was not measured has an error, and None for every latency; any other combination is a
+    `ValueError`.
     """
 
     direction: str
@@ -32,7 +33,7 @@ class OneWayLatency(Observed):
     out_of_order_frames: Frames
     """Latency frames that arrived after one that was sent later."""
     duplicate_frames: Frames
-    """Latency frames that arrived once more."""
+    """Further copies of latency frames that arrived."""
     least_us: Microseconds | None
     """Smallest latency."""
     mean_us: Microseconds | None
@@ -50,8 +51,8 @@ class OneWayLatency(Observed):
     """Latency of the first frame that was sent after the middle of the trial and came back: the single tagged frame of
     RFC 2544, section 26.2; None: the generator does not report it."""
     clock_error_us: Microseconds = 0.0
-    """By how much each latency may be wrong because the ends are machines with clocks of their own, microseconds, as
-    chrony states it there; 0: both times are of one clock."""
+    """By how much each latency may be wrong because the ends are machines with separate clocks, in microseconds, as
+    chrony states there; 0: both times come from one clock."""
 
     def __post_init__(self) -> None:
         if (self.error is None) != (None not in (self.least_us, self.mean_us, self.most_us)):
@@ -63,15 +64,16 @@ class LatencyCounters(OneWayLatency):
     """The one-way latency of one direction, as a generator measured it."""
 
     hdr: str | None
-    """All latencies in microseconds as an HdrHistogram, compressed and in base64; None where the generator gives a
+    """All latencies in microseconds as an HdrHistogram, compressed and in base64; None if the generator gives a
     `histogram`."""
     histogram: tuple[tuple[float, int], ...]
-    """All latencies: one in each interval in microseconds with the number of frames in it; empty where the generator
+    """All latencies: a value of each interval in microseconds, with the number of its frames; empty if the generator
     gives an `hdr`, or the latencies could not be measured."""
     interval_ratio: float = 0.0
-    """Width of the histogram's intervals as a share of the latency, where that is more."""
+    """Width of the histogram's intervals as a share of the latency, if that is more."""
     by_stream: tuple["StreamLatencyCounters", ...] = ()
-    """The latency of each stream of the traffic profile; empty: it has none, or the generator does not tell."""
+    """The latency of each stream of the traffic profile; empty: it has no streams, or the generator does not report
+    them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,18 +89,18 @@ class LatencyOutput:
     """The output of one latency trial."""
 
     directions: tuple[DirectionCounters, ...]
-    """The counters of all frames, of the load and for latency together."""
+    """The counters of all frames, both of the load and for latency."""
     latency: tuple[LatencyCounters, ...]
     """The latency of each direction."""
 
 
 IN_FLIGHT = 20e-6
-"""Seconds of traffic that may be on their way in a running trial, and do not count as lost yet, at first. Where an
-early verdict proves wrong, as more were on their way, more are allowed for: see `TrafficMeasurer`."""
+"""Seconds of traffic that may initially be in flight in a running trial, and do not count as lost yet. If an early
+verdict proves wrong because more frames were in flight, more are allowed for: see `TrafficMeasurer`."""
 START_TOLERANCE = 10e-6
 """Seconds by which a generator's workers may start late without their frames counting as unsent."""
 MOST_EXCESS = 0.05
-"""Share of the intended frames by which a generator may exceed them. With more frames the load was another one."""
+"""Share of the intended frames by which a generator may exceed them. With more frames, the load was a different one."""
 _FEW_FRAMES = 10
 _ROUNDING = 1e-15
 """Largest rounding error of a loss ratio that was computed as 1 minus the share of received frames."""
@@ -108,7 +110,7 @@ again. ``csit`` counts the surplus as loss, as FD.io CSIT does, and refuses only
 
 
 class CountersError(TrafficError):
-    """A trial's counters contradict each other, or give no loss ratio. To measure the trial again is no remedy."""
+    """A trial's counters contradict each other, or give no loss ratio. Measuring the trial again is no remedy."""
 
 
 class NegativeLossError(CountersError):
@@ -128,31 +130,31 @@ def output_from_counters(
     """Computes a trial's output from the counters of its directions.
 
     Per direction, ``expected = max(sent, ceil((duration - tolerance) * load * share))``, where `share` is the
-    direction's share of the load, ``unsent = expected - sent`` and ``lost = sent - received``. Only then the sums are
+    direction's share of the load, ``unsent = expected - sent`` and ``lost = sent - received``. Only then are the sums
     taken: ``loss ratio = (|lost| + unsent) / expected``. So unsent frames count against the load, and one direction's
     surplus never hides another's loss.
 
-    A slow generator may transmit for longer than the duration. Then it intended more frames than the load and the
-    duration ask for, and all of them are expected, as the frames that it sent late were not sent at the load. Frames
-    that the generator received and dropped itself did not come back: they are in ``lost``, and have a counter of their
-    own. The same holds for frames that came back damaged. Copies of frames do not make up for lost ones: see
+    A slow generator may transmit for longer than the duration. In that case, it intended more frames than the load and
+    the duration require, and all of them are expected, because frames that were sent late were not sent at the load.
+    Frames that the generator received and dropped itself did not come back: they are in ``lost``, and have a separate
+    counter. The same holds for frames that came back damaged. Copies of frames do not make up for lost ones: see
     `with_examination`.
 
-    Where an early verdict ended the trial, the loss ratio is a lower limit: ``|lost| / intended``. The generator knows
+    If an early verdict ended the trial, the loss ratio is a lower limit: ``|lost| / intended``. The generator knows
     which frames were due until then, so its ``unsent`` stands. The forwarding rate is the rate of the frames sent.
 
     Args:
-        trial: What was asked for.
+        trial: The requested trial.
         directions: The counters of each direction.
         tolerance: Seconds of traffic that may be missing without counting as unsent.
         negative_loss: The policy for a direction that received more than it sent.
         effective_duration: Seconds that count towards a goal's duration sum; None: the trial's
             duration.
-        elapsed: Seconds that the trial took in all; None: the trial's duration.
-        decided_after: Seconds of traffic until an early verdict ended the trial; None: none did.
+        elapsed: Total seconds that the trial took; None: the trial's duration.
+        decided_after: Seconds of traffic until an early verdict ended the trial; None: no verdict did.
 
     Raises:
-        NegativeLossError: If the policy refuses the trial, as a direction received more than it sent.
+        NegativeLossError: If the policy refuses the trial because a direction received more than it sent.
         CountersError: If no frames were expected, a count is negative, or the generator sent more than it should.
         ValueError: If the policy is unknown.
     """
@@ -247,7 +249,7 @@ class _Total:
     lost: int
     unsent: int
     whole: int
-    """Frames that the loss ratio is a share of: the frames of the whole duration, also if the trial ended early."""
+    """The denominator of the loss ratio: the frames of the whole duration, even if the trial ended early."""
     is_early: bool = False
 
     @classmethod
@@ -268,7 +270,7 @@ class _Total:
 
     @property
     def loss_ratio(self) -> float:
-        # Frames that were not sent might yet have been, had the trial gone on.
+        # Frames that were not sent might still have been sent if the trial had gone on.
         return (self.lost + (0 if self.is_early else self.unsent)) / self.whole
 
 
@@ -276,7 +278,7 @@ def _least_expected(trial: TrialInput, direction: DirectionCounters, tolerance: 
     load = trial.load * direction.load_ratio
     # A generator that takes longer intends more frames. The last of them may be a fraction.
     duration = max(trial.duration, (direction.intended_frames - 1) / load)
-    # The product's rounding error must not make ceil() expect one frame more.
+    # The product's rounding error must not make ceil() expect one more frame.
     return math.ceil(max(0.0, duration - tolerance) * load * (1.0 - 1e-12))
 
 
@@ -316,7 +318,7 @@ class Integrity(str, Enum):
     DOUBT = "doubt"
     """The result stands, and carries the doubt with its size."""
     FAIL = "fail"
-    """The measurement fails: it is a fault of the DUT."""
+    """The measurement fails, because this is a fault of the DUT."""
     OFF = "off"
     """Frames are not examined: for a DUT that changes them on purpose, such as one that translates addresses."""
 
@@ -326,7 +328,7 @@ class IntegrityError(DutError):
 
     Args:
         message: What happened, and the way out.
-        is_explained: Whether the message says what to look for: a look at single frames would add nothing.
+        is_explained: Whether the message says what to look for, so that examining single frames would add nothing.
     """
 
     def __init__(self, message: str, *, is_explained: bool = False) -> None:
@@ -343,10 +345,10 @@ class Examination(Observed):
     duplicated: Frames = 0
     """Further copies, among the examined ones."""
     latency_copies: Frames = 0
-    """Further copies of latency frames, among all that arrived: these frames are counted by their numbers, and not
+    """Further copies of latency frames, among all that arrived: these frames are counted by number, but not
     examined."""
     reordered: Frames = 0
-    """Frames with a lower sequence number than one before them, among the examined ones."""
+    """Frames with a lower sequence number than an earlier frame, among the examined ones."""
     corrupted: Frames = 0
     """Frames with other contents, among the examined ones."""
     readdressed: Frames = 0
@@ -358,7 +360,7 @@ class Examination(Observed):
     strayed: Frames = 0
     """Frames of other directions that arrived here. They are not part of the frames that arrived."""
     changed: tuple[ChangedField, ...] = ()
-    """Fields of one of the faulty frames that came back with other values, the first few of them."""
+    """The first few fields of one of the faulty frames that came back with other values."""
     has_foreign: bool = False
     """Whether foreign frames may be among those that arrived, so that surplus ones are not copies."""
 
@@ -366,8 +368,8 @@ class Examination(Observed):
 def with_examination(counters: DirectionCounters, examination: Examination) -> DirectionCounters:
     """The counters of a direction without the frames that must not count as received.
 
-    Where a sample was examined, its faults are scaled up to all frames, and rounded up. Frames beyond those that were
-    sent are copies in any case where all of them carry the trial's tag.
+    If only a sample was examined, its faults are scaled up to all frames, and rounded up. If all frames carry the
+    trial's tag, frames beyond the number sent are always copies.
     """
     arrived, examined = counters.received_frames, examination.examined
 
@@ -397,7 +399,7 @@ def with_examination(counters: DirectionCounters, examination: Examination) -> D
 
 
 def check_integrity(directions: Sequence[DirectionCounters], where: str) -> None:
-    """Checks that each frame came back as it was sent, and once.
+    """Checks that each frame came back once, and as it was sent.
 
     Raises:
         IntegrityError: If a frame did not.
@@ -423,7 +425,7 @@ def check_integrity(directions: Sequence[DirectionCounters], where: str) -> None
 def faults_in_words(counters: DirectionCounters) -> str:
     """The faults of a direction's frames in words, e.g. ``31 duplicated, 4 corrupted``.
 
-    Where a sample was examined: ``about 31 duplicated, about 4 corrupted (estimated from 16,384 frames examined)``.
+    If only a sample was examined: ``about 31 duplicated, about 4 corrupted (estimated from 16,384 frames examined)``.
     """
     is_sample = 0 < (counters.examined_frames or 0) < counters.received_frames + counters.faulty
     faults = {

@@ -5,13 +5,14 @@ one line per addition: what was measured after the search and belongs to its res
 interrupted search, open its journal again and give it to `lossratio.trials.search.run_search`.
 
 A trial is *proved* if the DUTs were found as they were set up after it: its own line says so, or a later one (of a
-trial, or of a verification alone). Trials behind the last proof are not continued, as nobody knows which DUT they saw.
-When the journal is opened again, a line *withdraws* them: they stay in it, with the reason, and are not used.
+trial, or of a verification alone). Trials after the last proof are not continued, because it is not known which DUT
+they saw. When the journal is opened again, a line *withdraws* them: they stay in it, with the reason, but are not used.
 
-Late frames of a trial are seen when its line is written already. They have lines of their own, which name the trial.
+Late frames of a trial are only seen after its line was written. They have separate lines, which name the trial.
 
 Each line ends with a digest of itself and of the digest before it (`lossratio.trials.digest`). So a journal with a
-changed line, or with lines that are missing, doubled or out of order, is refused. Only the last lines may be missing.
+changed line, or with lines that are missing, duplicated or out of order, is refused. Only the last lines may be
+missing.
 """
 
 import fcntl
@@ -60,29 +61,29 @@ class JournalContents:
     intact_bytes: int
     """Bytes of all whole lines. The rest of the file may be a line that was cut off while it was written."""
     digest: str
-    """Digest of the last one of these lines."""
+    """Digest of the last of these lines."""
     additions: tuple[Addition, ...] = ()
     """What was measured after the search, in the order measured."""
     about: Mapping[str, Any] | None = None
     """The test and the conditions, as given to `Journal.open`; None: nothing was given."""
     unproved: tuple[JournalEntry, ...] = ()
-    """The trials behind the last proof, in the order in which they were measured, with their late frames."""
+    """The trials after the last proof, in the order in which they were measured, with their late frames."""
     withdrawn: tuple[WithdrawnTrial, ...] = ()
-    """The trials that are kept and not used, in the order in which they were measured."""
+    """The trials that are kept but not used, in the order in which they were measured."""
 
     @property
     def results(self) -> tuple[TrialResult, ...]:
-        """The results of the proved trials as controllers take them in: nobody knows of late frames yet."""
+        """The results of the proved trials as controllers receive them, when late frames are not known yet."""
         return tuple(_as_measured(entry.result) for entry in self.entries)
 
     @property
     def number_of_trials(self) -> int:
-        """Number of all trials of the journal, also of those that are not used."""
+        """Number of all trials of the journal, including those that are not used."""
         return len(self.entries) + len(self.unproved) + len(self.withdrawn)
 
 
 def read_journal(path: str | Path) -> JournalContents:
-    """Reads a journal; a last line that was cut off is left out.
+    """Reads a journal, leaving out a last line that was cut off.
 
     Raises:
         UnknownJournalError: If the file is not a journal, or is one of another version.
@@ -97,8 +98,8 @@ def read_journal(path: str | Path) -> JournalContents:
 def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | None]:
     """Reads a journal up to its first damaged line, and returns the error of that line; None: no line is damaged.
 
-    A header that is damaged is an error as in `read_journal`. A file with another name than a journal's, and without a
-    journal's format in its first line, is not a damaged journal.
+    A damaged header is an error, as in `read_journal`. A file that has neither the name of a journal nor a journal's
+    format in its first line is not a damaged journal.
 
     Raises:
         UnknownJournalError: If it is not a journal, or has a format of another version.
@@ -161,7 +162,7 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | Non
 
 
 class _Reading:
-    """What the lines of a journal have said until now. Trials have their places among all of them, from 0."""
+    """What the lines of a journal have said so far. Trials are numbered among all trials, from 0."""
 
     def __init__(self) -> None:
         self.proved: list[int] = []
@@ -172,7 +173,7 @@ class _Reading:
         self._reasons: dict[int, str] = {}
 
     def take(self, line: Line) -> None:
-        """Takes in the next line. Raises ValueError if it is about trials that are not there."""
+        """Reads the next line. Raises ValueError if it is about trials that do not exist."""
         if isinstance(line, JournalEntry):
             self.unproved.append(len(self._trials))
             self._trials.append(line)
@@ -188,7 +189,7 @@ class _Reading:
         elif isinstance(line, Withdrawal):
             self._withdraw(line)
         else:
-            # What is measured after a search is written when the DUTs have been verified once more.
+            # Measurements after a search are written after the DUTs have been verified again.
             if isinstance(line, Addition):
                 self.additions.append(line)
             self._prove()
@@ -249,22 +250,22 @@ class Journal(AbstractContextManager["Journal"]):
         self.is_verified: Callable[[], bool] = lambda: True
         """Returns whether the DUTs were found as they were set up after the last trial."""
         self.verify_within: Callable[[float], bool] = lambda _: False
-        """Looks at the DUTs if that would be due within this many seconds; returns whether it found them as set up."""
+        """Verifies the DUTs if that would be due within this many seconds; returns whether it found them as set up."""
 
         self.late_frames = LateFrames()
-        """Finds the late frames of the trials that are appended; whoever performs trials reports them there."""
+        """Finds the late frames of the appended trials; the measurer reports them there."""
 
     @classmethod
     def open(
         cls, path: str | Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None
     ) -> "Journal":
-        """Starts a journal, or continues that of an interrupted search, without the trials that no check has proved.
+        """Starts a journal, or continues the journal of an interrupted search, without trials that no check has proved.
 
         Args:
             path: The file. If its directory is missing, it is created.
             search: Everything needed to repeat the search, as JSON data. A journal is continued only if this is equal.
             about: The test and its conditions, as JSON data, for a result that is made from the journal alone. A
-                journal that is continued keeps its own.
+                continued journal keeps its own.
 
         Raises:
             SearchError: If the file is not a journal, or belongs to another search; the message names the differences.
@@ -300,7 +301,7 @@ class Journal(AbstractContextManager["Journal"]):
     def _new(
         cls, path: Path, search: Mapping[str, Any], about: Mapping[str, Any] | None
     ) -> "Journal":
-        """Starts a journal where there was none a moment ago."""
+        """Starts a journal that did not exist a moment ago."""
         file = _locked(path, "ab")
         if has_header(path):
             file.close()
@@ -340,8 +341,7 @@ class Journal(AbstractContextManager["Journal"]):
             reason: Why they are not used, for readers of the journal.
 
         Raises:
-            SearchError: If it has fewer trials that are used, is damaged, or another process writes
-                it.
+            SearchError: If fewer of its trials are used, it is damaged, or another process writes it.
             StorageError: If it cannot be written.
         """
         contents = read_journal(path)
@@ -356,10 +356,9 @@ class Journal(AbstractContextManager["Journal"]):
 
     @classmethod
     def prove(cls, path: Path) -> None:
-        """Records in a closed journal that the DUTs were as set up after the last trial, unless that is recorded.
+        """Records in a closed journal that the DUTs were as set up after the last trial, unless it is already recorded.
 
-        An interrupt may have cut off the last write, so this looks into the file.
-        Errors are those of `open`.
+        An interrupt may have cut off the last write, so this reads the file. Errors are those of `open`.
         """
         contents = read_journal(path)
         if not contents.unproved:
@@ -412,9 +411,9 @@ class Journal(AbstractContextManager["Journal"]):
         self.late_frames.keep(result.output.lost_frames or 0, partial(self._add_late, self._trials))
 
     def prove_before(self, trial: TrialInput) -> None:
-        """Checks the DUTs, and so proves the trials so far, if a check would be due during the next trial.
+        """Checks the DUTs, and thus proves the trials so far, if a check would be due during the next trial.
 
-        Otherwise, short trials would have no proof until a long one after them has ended.
+        Otherwise, short trials would have no proof until a later long trial has ended.
 
         Raises:
             LossRatioError: If a DUT is not as it was set up.
@@ -429,7 +428,7 @@ class Journal(AbstractContextManager["Journal"]):
         )
 
     def add(self, addition: Addition) -> None:
-        """Writes what was measured after the search, and waits until it is on the disk.
+        """Writes a measurement that follows the search, and waits until it is on the disk.
 
         Raises:
             SearchError: If it could not be read again.
@@ -441,7 +440,7 @@ class Journal(AbstractContextManager["Journal"]):
     def _append(self, describe: Callable[[], bytes], what: str) -> None:
         try:
             line, digest = add_digest(describe(), self._digest)
-            # The journal is read in the same way when it is continued.
+            # A continued journal is read in the same way.
             journal_lines.read_line(line, self._digest)
         except (ValueError, TypeError) as error:
             raise SearchError(
@@ -461,7 +460,7 @@ class Journal(AbstractContextManager["Journal"]):
         with storing(f"write to the journal {self.path}", way_out):
             line += b"\n"
             while line:
-                # On a disk that is nearly full only a part is written.
+                # On a disk that is nearly full, only a part is written.
                 line = line[self._file.write(line) :]
             os.fsync(self._file.fileno())
             self._digest = digest
@@ -470,13 +469,13 @@ class Journal(AbstractContextManager["Journal"]):
 def adopt_journal(
     earlier: Path, path: Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None
 ) -> None:
-    """Uses the trials of one search for another search, although the searches differ: for a user who asks for that.
+    """Uses the trials of one search for another search although the searches differ, if the user requests that.
 
-    Only proved trials within the load limits of the other search are used. None are used where the first trials would
-    get another meaning: where the warm-up differs, or where the trials are planned (for a maximum receive rate, a frame
-    loss rate) and the plan differs. Additions belong to the result of the earlier search, and none is used. If a
-    journal is replaced and anything of it is left out, a copy of the journal is kept beside it, with ``.before-force``
-    and a number after its name.
+    Only proved trials within the load limits of the other search are used. No trials are used if the first ones would
+    get another meaning: if the warm-up differs, or if the trials are planned (for a maximum receive rate or a frame
+    loss rate) and the plan differs. Additions belong to the result of the earlier search, and are not used. If a
+    journal is replaced and anything in it is left out, a copy is kept beside it, with ``.before-force`` and a number
+    after its name.
 
     Raises:
         SearchError: If the earlier journal cannot be read.
@@ -509,7 +508,7 @@ def adopt_journal(
 
 
 def _first_trials(search: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The inputs on which the meaning of the first trials depends; empty where the first trials are as any others."""
+    """The inputs on which the meaning of the first trials depends; empty if the first trials are like any others."""
     settings = search.get("settings") or {}
     if "min_load_fps" not in search:
         plan = {
@@ -539,7 +538,7 @@ def is_being_written(path: Path) -> bool:
 
 
 def _locked(path: Path, mode: Literal["ab", "r+b"]) -> FileIO:
-    """Opens a journal for this process alone, until it is closed. Raises SearchError if another one writes it."""
+    """Opens a journal for this process alone, until it is closed. Raises SearchError if another process writes it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     file = path.open(mode, buffering=0)
     try:
@@ -583,7 +582,7 @@ def _as_measured(result: TrialResult) -> TrialResult:
 
 
 def has_header(path: Path) -> bool:
-    """Whether the header of a journal is whole; otherwise its test begins again, without a repair."""
+    """Whether the header of a journal is complete; otherwise, its test begins again, without a repair."""
     return b"\n" in read_input_file(path, SearchError, MOST_RECORDED_BYTES, "the journal")
 
 

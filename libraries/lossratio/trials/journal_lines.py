@@ -20,11 +20,11 @@ from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 FORMAT = "lossratio-journal/7"
 """Format of the journals."""
 WITH_LATE_FRAMES_BEFORE = "lossratio-journal/6"
-"""An earlier format, which is read, too. It has no lines for late frames, but the counters of the next trial."""
+"""An earlier format, which is also read. It has no lines for late frames, which the next trial's counters have."""
 
 
 class UnknownFormatError(ValueError):
-    """A header is intact, but cannot be read here: it is of another version, or not of a journal."""
+    """A header is intact, but cannot be read here: it has another version, or does not belong to a journal."""
 
 
 @dataclass(frozen=True)
@@ -38,23 +38,23 @@ class JournalEntry:
     rule: str | None = None
     """Name of the controller's rule that chose the trial; None: the controller has no rules."""
     verified: bool = True
-    """Whether the DUTs were found as they were set up after this trial. That proves all trials before, too."""
+    """Whether the DUTs were found as they were set up after this trial. That also proves all earlier trials."""
 
 
 @dataclass(frozen=True)
 class Verification(Observed):
-    """The DUTs were found as they were set up: that proves all trials before."""
+    """The DUTs were found as they were set up, which proves all earlier trials."""
 
     time: str
-    """When, RFC 3339, UTC."""
+    """Time of the verification, RFC 3339, UTC."""
 
 
 @dataclass(frozen=True)
 class Withdrawal(Observed):
-    """The last trials before are kept, and not used."""
+    """The last trials before this line are kept, but not used."""
 
     trials: int
-    """Number of these trials, without those that were withdrawn before."""
+    """Number of these trials, without those that had already been withdrawn."""
     reason: str
     """Why they are no evidence, in words."""
 
@@ -65,7 +65,7 @@ class Withdrawal(Observed):
 
 @dataclass(frozen=True)
 class WithdrawnTrial:
-    """A trial that was measured, and is not used."""
+    """A trial that was measured but is not used."""
 
     entry: JournalEntry
     """The trial."""
@@ -78,17 +78,17 @@ class Addition(Observed):
     """A measurement after the last trial of a search, which belongs to the search's result."""
 
     part: str
-    """The field of the result that it is in: ``latency`` or ``telemetry``."""
+    """The field of the result that contains it: ``latency`` or ``telemetry``."""
     measurement: int
     """Number of the measurement that it belongs to, among the measurements of this part, from 1."""
     request: Mapping[str, Any]
-    """What was asked for, as JSON data."""
+    """The request, as JSON data."""
     found: Mapping[str, Any]
-    """What was measured, as JSON data in the form of result files."""
+    """The measurement, as JSON data in the form of result files."""
 
 
 Line: TypeAlias = JournalEntry | Late | Verification | Withdrawal | Addition
-"""What a line after the header holds."""
+"""The contents of a line after the header."""
 
 
 def describe_search(search: Mapping[str, Any], about: Mapping[str, Any] | None) -> bytes:
@@ -129,10 +129,10 @@ def describe_trial(entry: JournalEntry) -> bytes:
 
 
 def read_header(line: bytes) -> tuple[dict[str, Any], str]:
-    """Reads the header: what was searched for, when it began, and its digest.
+    """Reads the header: the search, its beginning, and the header's digest.
 
     Raises:
-        UnknownFormatError: If it is intact, and its format is unknown here.
+        UnknownFormatError: If it is intact but has an unknown format.
         ValueError: If it is damaged.
     """
     try:
@@ -146,7 +146,7 @@ def read_header(line: bytes) -> tuple[dict[str, Any], str]:
         try:
             take_digest(line)
         except DigestMismatchError as error:
-            # It had a known one before it was damaged.
+            # It had a known format before it was damaged.
             raise ValueError(problem) from error
         except DigestError:
             pass
@@ -162,7 +162,7 @@ def read_header(line: bytes) -> tuple[dict[str, Any], str]:
 
 
 def read_line(line: bytes, before: str) -> tuple[Line, str]:
-    """Reads what a line after the header holds, and its digest.
+    """Reads the contents of a line after the header, and its digest.
 
     Raises:
         ValueError: If it is damaged, or out of turn.
@@ -192,7 +192,7 @@ def read_line(line: bytes, before: str) -> tuple[Line, str]:
 
 
 def is_whole(line: bytes) -> bool:
-    """Whether the last line of a journal was written to its end, although the newline is missing.
+    """Whether the last line of a journal was written completely, although the newline is missing.
 
     A line that was cut off is an incomplete JSON object. If only the last byte is wrong, the line was damaged later.
     """

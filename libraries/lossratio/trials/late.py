@@ -1,8 +1,8 @@
-"""Late frames: they belong to the trial whose tag they have, and are seen only after it.
+"""Late frames: they belong to the trial whose tag they have, and are only seen after it.
 
-A generator counts late frames of earlier traffic when it sends the next. That may be another attempt at the next trial,
-and earlier traffic may have been an attempt that was thrown away. So whoever sends notes each beginning of traffic
-here, whoever keeps trials notes which traffic was one, and each late frame finds the trial that it belongs to.
+A generator counts late frames of earlier traffic while it sends the next traffic. That may be another attempt at the
+next trial, and the earlier traffic may have been an attempt that was thrown away. So the sender notes each beginning of
+traffic here, the code that keeps trials notes which traffic was a trial, and each late frame finds its trial.
 """
 
 from collections import deque
@@ -15,12 +15,12 @@ from lossratio.trials.record import Frames, Observed
 from lossratio.trials.trial import DirectionCounters, TrialOutput
 
 _MOST_TRAFFIC = 64
-"""How much traffic is remembered: no generator still counts the late frames of more."""
+"""How many traffics are remembered: no generator still counts late frames of older ones."""
 
 
 @dataclass(frozen=True)
 class Late(Observed):
-    """Late frames of a trial that is in the journal, and that are seen only now."""
+    """Late frames, seen only now, of a trial that is already in the journal."""
 
     trial: int
     """Place of the trial among all trials of the journal, from 1."""
@@ -33,22 +33,22 @@ class _Traffic:
     """Traffic that was sent."""
 
     keeper: Callable[[int], None] | None = None
-    """Takes the number of its late frames, each time that some come; None: no trial is kept yet."""
+    """Called with the number of its late frames each time that some come; None: no trial is kept yet."""
     missing: int = 0
     """Frames of such a trial that are still missing."""
     early: int = 0
-    """Late frames that came before it was kept."""
+    """Late frames that came before the trial was kept."""
 
 
 class LateFrames:
-    """Finds the trial that late frames belong to."""
+    """Finds the trials that late frames belong to."""
 
     def __init__(self) -> None:
         self._traffic: deque[_Traffic] = deque(maxlen=_MOST_TRAFFIC)
         self._latest: _Traffic | None = None
         self._is_aside = False
         self.total = 0
-        """Late frames of all trials until now."""
+        """Late frames of all trials so far."""
 
     @property
     def may_come(self) -> bool:
@@ -63,7 +63,7 @@ class LateFrames:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Traffic of the block is part of the trial before, and not the trial that is kept."""
+        """Traffic of the block is part of the previous trial, and not a trial of its own."""
         self._is_aside = True
         try:
             yield
@@ -71,23 +71,23 @@ class LateFrames:
             self._is_aside = False
 
     def forget(self) -> None:
-        """Forgets all traffic until now: the generator began again, and no longer counts its late frames."""
+        """Forgets all traffic so far: the generator was restarted, and no longer counts its late frames."""
         self._traffic.clear()
         self._latest = None
 
     def keep(self, missing: int, keeper: Callable[[int], None]) -> None:
-        """Says that the latest traffic was a trial, how many of its frames are missing, and who takes its late ones."""
+        """Notes that the latest traffic was a trial, how many of its frames are missing, and who gets its late ones."""
         if self._latest is not None:
             self._latest.keeper = keeper
             self._latest.missing = missing
             self._take(self._latest.early, self._latest)
 
     def seen_since(self, counts: Iterable[int]) -> None:
-        """Takes late frames that came while the latest traffic flowed: of the traffic before, of that before that..."""
+        """Notes late frames that came while the latest traffic flowed: of the previous traffic, the one before, ..."""
         self._put(counts, list(self._traffic)[1:])
 
     def seen_after(self, counts: Iterable[int]) -> None:
-        """Takes late frames that came after all traffic: of the latest traffic, of the traffic before..."""
+        """Notes late frames that came after all traffic: of the latest traffic, of the previous one, ..."""
         self._put(counts, list(self._traffic))
 
     def _put(self, counts: Iterable[int], traffic: Sequence[_Traffic]) -> None:
@@ -107,7 +107,7 @@ class LateFrames:
 
 
 def with_late_frames(output: TrialOutput, frames: int) -> TrialOutput:
-    """The output with so many more late frames; more than were lost cannot be late."""
+    """The output with this many more late frames; no more than were lost can be late."""
     late = (output.late_frames or 0) + frames
     if output.lost_frames is not None:
         late = min(late, output.lost_frames)
@@ -117,7 +117,7 @@ def with_late_frames(output: TrialOutput, frames: int) -> TrialOutput:
 
 
 class Counted(Protocol):
-    """What the counters of a trial say, as its output and its record in a result have it."""
+    """The counters of a trial, as in its output and in its record in a result."""
 
     @property
     def repeats(self) -> int:
@@ -133,9 +133,10 @@ class Counted(Protocol):
 
 
 def late_frames_of_earlier_version(trials: Sequence[Counted]) -> list[int]:
-    """The late frames of each trial but the last, as files of earlier versions have them: with the next trial.
+    """The late frames of each trial but the last, which files of earlier versions have with the next trial.
 
-    If that had earlier attempts, its counters are about the last one of these, and nobody knows of the trial before.
+    If the next trial had earlier attempts, its counters are about the last of these, and the previous trial's late
+    frames are not known.
     """
     return [
         0

@@ -1,4 +1,4 @@
-"""Where the lost frames of a direction sit in one trial: by flow, size, field, moment and run.
+"""Where the lost frames of a direction are in one trial: by flow, size, field, moment and run.
 
 The generator knows the number of each frame that came back, and everything else about a frame follows from its number.
 """
@@ -20,7 +20,7 @@ def read_counts(text: str) -> tuple[int, ...]:
         text: The text; empty: no numbers.
 
     Raises:
-        ValueError: If it holds something else.
+        ValueError: If it contains anything else.
     """
     if not text:
         return ()
@@ -39,57 +39,59 @@ def read_counts(text: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class FlowClasses(Observed):
-    """A field by whose value flows differ: the flow with number n has ``values[n % len(values)]``."""
+    """A field in whose value flows differ: flow number n has ``values[n % len(values)]``."""
 
     field: str
-    """The name of the field, with that of its header: ``UDP destination port``."""
+    """The name of the field, with its header's: ``UDP destination port``."""
     values: tuple[int, ...]
     """Its values, in the order of the flows."""
     names: tuple[str, ...] = ()
-    """What the values are called, from 0 on; empty: they are numbers."""
+    """The names of the values, from 0 on; empty: they are numbers."""
 
 
 @dataclass(frozen=True)
 class Losses(Observed):
-    """Where the lost frames of one direction sit in one trial.
+    """Where the lost frames of one direction are in one trial.
 
-    They are frames whose fate is known: all of the trial, or a sample. Tables are texts, see `read_counts`. Those of
-    blocks have one row for each of the `blocks`: parts of the trial, one after the other, with as many frames each.
+    Only frames whose fate is known count: all frames of the trial, or a sample. Tables are texts, see `read_counts`.
+    Tables of blocks have a row for each of the `blocks`, which are successive parts of the trial with the same number
+    of frames.
     """
 
     known_frames: Frames
     """Frames whose fate is known."""
     lost_frames: Frames
-    """Those of them that were lost."""
+    """How many of them were lost."""
     duration_s: Seconds
     """Time of the traffic."""
     run_frames: Frames
-    """Frames that follow each other and are known together; a loss event that is longer is seen in parts. As many as
-    the known ones: all of these follow each other."""
+    """Number of successive frames that are known together; a longer loss event is seen in parts. If it equals the
+    number of known frames, all of these are successive."""
     last_frames: Frames = 0
     """Frames of the trial that were sent before the first known one, because only the last ones are known."""
     flows: int = 1
-    """Number of flows; of several streams, number of frames after which their order repeats: each is a flow here."""
+    """Number of flows; with several streams, the number of frames after which their order repeats: each counts as a
+    flow here."""
     blocks: int = 1
     """Number of blocks."""
     flows_lost: str = ""
-    """Lost frames by block and flow; of the first flows, if there are very many. Empty: there is one flow."""
+    """Lost frames by block and flow; only of the first flows if there are very many. Empty: there is one flow."""
     flows_known: str = ""
     """Known frames of the same flows."""
     flow_hashes: str = ""
-    """The hash of the addresses and ports of the same flows that network cards spread flows by (Toeplitz, with
-    Microsoft's key): its lowest 7 bits. Empty: they have no addresses that differ."""
+    """The lowest 7 bits of the hash of the same flows' addresses and ports by which network cards spread flows
+    (Toeplitz, with Microsoft's key). Empty: their addresses do not differ."""
     classes: tuple[FlowClasses, ...] = ()
-    """Fields by whose value the flows differ, apart from those with a value of its own for each flow."""
+    """Fields in whose value the flows differ, apart from fields with a unique value for each flow."""
     sizes_bytes: tuple[int, ...] = ()
-    """The sizes of frames, in the order in which they follow each other, over and over; empty: there is one size."""
+    """The sizes of frames, in the order in which they repeat; empty: there is one size."""
     sizes_lost: str = ""
     """Lost frames by block and place in that order."""
     sizes_known: str = ""
     """Known frames by place in that order."""
     flow_sizes_lost: str = ""
-    """Lost frames of the same flows by flow and size, from the smallest size on; empty: there is one flow or size, or
-    there are many sizes."""
+    """Lost frames of the same flows by flow and size, from the smallest size on; empty: there is only one flow or size,
+    or there are many sizes."""
     flow_sizes_known: str = ""
     """Known frames by the same."""
     step_s: Seconds = 0.0
@@ -99,7 +101,7 @@ class Losses(Observed):
     steps_known: str = ""
     """Known frames by step."""
     rounds_lost: str = ""
-    """Lost frames by the number of frames of the same flow before: 0, 1, 2 to 3, 4 to 7, and so on."""
+    """Lost frames by the number of earlier frames of the same flow: 0, 1, 2 to 3, 4 to 7, and so on."""
     rounds_known: str = ""
     """Known frames by the same."""
     events: str = ""
@@ -107,6 +109,6 @@ class Losses(Observed):
     leading_frames: Frames = 0
     """Frames lost at the beginning of the trial, before the first one that came back."""
     trailing_frames: Frames = 0
-    """Frames lost at the end of the trial, behind the last one that came back."""
+    """Frames lost at the end of the trial, after the last one that came back."""
     every_frames: Frames = 0
-    """From each lost frame to the next one it is this many frames; 0: not always as many."""
+    """The constant distance from each lost frame to the next one, in frames; 0: it is not constant."""

@@ -1,7 +1,7 @@
 """What records of trials have in common: strict fields, whose names in JSON are the names in Python.
 
-A record is a frozen dataclass, as a study makes millions of them. The journal and results are their JSON, and a traffic
-agent answers with their fields. A field's name ends in its unit, as in all files (`lossratio.records`).
+A record is a frozen dataclass, because a study makes millions of them. The journal and results are their JSON, and a
+traffic agent answers with their fields. A field's name ends in its unit, as in all files (`lossratio.records`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Observed:
     __pydantic_config__: ClassVar[ConfigDict] = {
         "extra": "forbid",
         "allow_inf_nan": False,
-        # Written so, such a number is refused as it is read back; null would have another meaning.
+        # Written in this way, such a number is refused when it is read back; null would have another meaning.
         "ser_json_inf_nan": "constants",
     }
 
@@ -57,7 +57,7 @@ def read_record(kind: type[RecordT], text: bytes | str) -> RecordT:
     """Reads a record from its JSON.
 
     Raises:
-        ValueError: If fields are unknown, missing, or of other types; with their names.
+        ValueError: If fields are unknown, missing, or of other types; the message names them.
     """
     from pydantic import ValidationError
 
@@ -77,7 +77,7 @@ def _problem(error: ErrorDetails) -> str:
 
 
 def write_record(record: Observed) -> bytes:
-    """Writes a record as JSON, without values that are defaults. Read it back where its types are not certain."""
+    """Writes a record as JSON, without default values. Read it back if its types are not certain."""
     return _adapter(type(record)).dump_json(record, exclude_defaults=True, warnings=False)
 
 

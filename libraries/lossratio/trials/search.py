@@ -8,7 +8,7 @@ from lossratio.trials.journal import Journal
 from lossratio.trials.trial import Controller, Measurer, ResultT_co, TrialResult
 
 _ASIDE = 10
-"""Niceness of the thread that computes while a trial runs: the generator may be on this machine, too."""
+"""Niceness of the thread that computes while a trial runs, because the generator may be on the same machine."""
 
 
 def run_search(
@@ -22,17 +22,18 @@ def run_search(
 ) -> ResultT_co:
     """Runs a search to its end, and returns the controller's result.
 
-    The controller takes in the results of the journal first. Their trials are not measured again.
+    The controller first takes in the results of the journal. Their trials are not measured again.
 
     Args:
         controller: Chooses the trials.
         measurer: Performs them.
         journal: Keeps each result before the next trial starts.
-        timeout: No trial starts after this many seconds of trials on the measurer's clock, trials of the journal
-            included. The result is then marked as not finished.
+        timeout: No trial starts after this many seconds of trials on the measurer's clock, including trials of the
+            journal. The result is then marked as not finished.
         on_trial: Called with each newly measured result, after the controller has taken it in.
         load_step: The generator sends multiples of this load, in frames per second; 0: any load. A trial that the
-            controller asks for has the nearest such load, also in the journal and in the result that it takes in.
+            controller requests gets the nearest such load, also in the journal and in the result that the controller
+            takes in.
 
     Raises:
         LossRatioError: If the measurer raised it. All finished trials are then in the journal.

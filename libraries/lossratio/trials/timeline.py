@@ -12,7 +12,7 @@ from lossratio.errors import SearchError, TrafficError
 from lossratio.trials.record import Observed
 
 MOST_OUTAGES = 1000
-"""Outages of a timeline that are listed at most: the longest ones."""
+"""The most outages that a timeline lists: the longest ones."""
 
 
 class BurstRateError(TrafficError):
@@ -71,19 +71,19 @@ class StepCounters(Observed):
     elapsed: float
     """Seconds from the step's beginning to its end."""
     intended: int
-    """Frames that the load and the duration ask for."""
+    """Frames that the load and the duration require."""
     sent: int
     """Frames that left the generator."""
     lost: int
     """Frames sent that did not come back."""
     last_lost: float | None = None
     """Send time of its last lost frame; None: no frame of this step was lost, or it is the first step, and the
-    generator keeps the times of its latest frames only."""
+    generator only keeps the times of its latest frames."""
 
 
 @dataclass(frozen=True)
 class Outage(Observed):
-    """A run of frames in sequence that were all lost; times are seconds since the first frame of the trial."""
+    """A run of successive frames that were all lost; times are seconds since the first frame of the trial."""
 
     frames: int
     """Frames lost. RFC 6201's frame loss method divides them by the rate."""
@@ -108,8 +108,8 @@ class Outage(Observed):
 class Silence(Observed):
     """A time in which no frame came back; times are seconds since the first frame of the trial.
 
-    A device that keeps some frames while it does not forward sends them when it goes on. Then the frames lost say less
-    than the silence (RFC 6201, section 1.3).
+    A device may keep some frames while it does not forward, and send them when it resumes. The number of lost frames
+    then says less than the silence (RFC 6201, section 1.3).
     """
 
     start: float
@@ -133,24 +133,24 @@ class Timeline(Observed):
     name: str
     """The direction, e.g. ``port0>port1``."""
     began: float
-    """When the first frame left, in seconds of the controller's clock that cannot be set (`time.monotonic`); on a
-    simulated testbed of the virtual clock."""
+    """When the first frame left, in seconds of the controller's monotonic clock (`time.monotonic`); on a simulated
+    testbed, of the virtual clock."""
     clock_error: float
-    """Seconds by which `began` may be wrong, as the generator has another clock."""
+    """Seconds by which `began` may be wrong because the generator has another clock."""
     resolution: float
     """Seconds by which the send time of a frame may be wrong."""
     rate: float | None
-    """Frames per second from the first frame to the last; None: fewer than two frames were sent, or the generator
-    reports only that it kept the rate."""
+    """Frames per second from the first frame to the last; None: fewer than two frames were sent, or the generator only
+    reports that it kept the rate."""
     steps: tuple[StepCounters, ...]
     """The counters of each step; a burst, or traffic of one load, has one step."""
     outages: tuple[Outage, ...] = ()
     """The longest outages, `MOST_OUTAGES` at most, in the order of time."""
     outage_count: int = 0
-    """The number of all outages, outages of single frames among them."""
+    """The number of all outages, including outages of single frames."""
     silences: tuple[Silence, ...] = ()
     """The longest times without any frame, `MOST_OUTAGES` at most, in their order; none shorter than a millisecond or a
-    few frames. A burst has none, as its losses are only counted."""
+    few frames. A burst has none, because its losses are only counted."""
 
     @property
     def lost(self) -> int:

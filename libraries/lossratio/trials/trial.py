@@ -19,7 +19,7 @@ def sendable(load: float, step: float) -> float:
 
     Args:
         load: Frames per second.
-        step: The generator sends multiples of it, in frames per second; 0: any load.
+        step: The generator sends multiples of this load, in frames per second; 0: any load.
     """
     if step:
         return max(1, round(load / step)) * step
@@ -35,7 +35,7 @@ _ANSWERS = ("opened", "again", "unasked")
 
 @dataclass(frozen=True)
 class Exchange:
-    """What goes over each connection that a frame has opened: answers, data, and an end.
+    """The traffic over each connection that a frame has opened: answers, data, and an end.
 
     Raises:
         SearchError: If a value makes no sense.
@@ -44,16 +44,17 @@ class Exchange:
     answer_ratio: float = 1.0
     """Rate of all frames but the first ones, as a multiple of the load (RFC 9693, alpha)."""
     data_frames: int = 0
-    """Further frames in each direction, one after the other."""
+    """Number of further frames in each direction, one after the other."""
     closing: str | None = None
-    """How connections of TCP end: ``fin`` or ``rst``; None: they stay open."""
+    """How TCP connections end: ``fin`` or ``rst``; None: they stay open."""
     established: bool = False
-    """Whether devices have all of these connections before, and keep them: it is their throughput that is measured."""
+    """Whether devices already have all of these connections and keep them, so that their throughput is measured."""
     is_complete: bool = False
-    """Whether all are opened and answered, however late: their number matters, and not their rate."""
+    """Whether all are opened and answered, however late, because their number matters, and not their rate."""
     answers: str = "opened"
-    """What is answered: connections that are opened before; or none are opened, and the first answer is sent ``again``
-    over those of the exchange before, or comes ``unasked``, from ports to which none was opened."""
+    """What is answered: connections that are opened first; or none are opened, and the first answer is sent ``again``
+    over the connections of the previous exchange, or comes ``unasked``, from ports to which no connection was
+    opened."""
 
     def __post_init__(self) -> None:
         if not _is_number(self.answer_ratio) or not 0.0 < self.answer_ratio < math.inf:
@@ -81,7 +82,7 @@ class Exchange:
 
     @property
     def end_of_tcp(self) -> Literal["established", "time_wait", "close"]:
-        """What connections of TCP are then, as the kernel calls it."""
+        """The state of TCP connections afterwards, as the kernel names it."""
         if self.closing is None:
             return "established"
         if self.closing == "fin":
@@ -94,13 +95,13 @@ class Exchange:
         return 2 + is_tcp + 2 * self.data_frames + ending
 
     def rounds(self, *, is_tcp: bool) -> float:
-        """How many times as long as the first frames all of them take."""
+        """How many times as long as the first frames all frames together take."""
         return 1.0 + (self.passes(is_tcp=is_tcp) - 1) / self.answer_ratio
 
 
 @dataclass(frozen=True)
 class TrialInput(Observed):
-    """One trial that a controller asks for (RFC 9971, RFC 2544 section 23).
+    """One trial that a controller requests (RFC 9971, RFC 2544 section 23).
 
     A trial is one load for a duration, unless it is a `burst` or a `schedule`. These two have timelines in their
     output.
@@ -122,9 +123,10 @@ class TrialInput(Observed):
     """The trial may end as soon as its loss ratio is certain to be above this one (an early verdict); None: it takes
     its whole duration. A measurer may ignore it."""
     rest: float = 0.0
-    """Minimum seconds without traffic before the trial, in addition to the testbed's; they are part of its time."""
+    """Minimum seconds without traffic before the trial, in addition to the testbed's; they are part of the trial's
+    time."""
     exchange: Exchange | None = None
-    """Each frame opens a connection, and this follows over each one; None: frames are not answered."""
+    """If given, each frame opens a connection, over which this exchange follows; None: frames are not answered."""
 
     def __post_init__(self) -> None:
         check_traffic("A trial", self.duration, self.load)
@@ -206,20 +208,20 @@ class TrialInput(Observed):
 
 @dataclass(frozen=True)
 class StreamCounters(Observed):
-    """The counters of one stream of a direction in one trial, where the generator counts its streams."""
+    """The counters of one stream of a direction in one trial, if the generator counts its streams."""
 
     frame_size_bytes: int
     """Size of its frames, with FCS."""
     sent_frames: Frames
     """Frames that left the generator."""
     received_frames: Frames
-    """Frames that came back, with further copies."""
+    """Frames that came back, including further copies."""
     duplicated_frames: Frames | None = None
     """Further copies; None: frames of this stream have no numbers."""
     out_of_order_frames: Frames | None = None
     """Frames with a lower number than an earlier frame."""
     too_high_frames: Frames | None = None
-    """Frames with a higher number than the one expected, i.e. behind a gap."""
+    """Frames with a higher number than the one expected, i.e. after a gap."""
     too_low_frames: Frames | None = None
     """Frames with a lower number than the one expected, including copies and late frames."""
 
@@ -241,11 +243,11 @@ class ChangedField(Observed):
     """A field that a frame came back with another value of."""
 
     name: str
-    """Its name, with its header's: ``IPv4 DSCP``."""
+    """The field's name, with its header's: ``IPv4 DSCP``."""
     before: str
-    """The value that it must come back with."""
+    """The value that it should have had."""
     after: str
-    """The value that it came back with."""
+    """The value that it had when the frame came back."""
 
     @property
     def in_words(self) -> str:
@@ -271,12 +273,13 @@ class DirectionCounters(Observed):
     """Intended frames that the generator could not send in time; they are no evidence about the SUT. Frames that were
     due only after an early end do not count."""
     refused_frames: Frames = 0
-    """Those of the unsent frames that the generator's port, or the ring of a virtual link, had no room for."""
+    """Unsent frames for which the generator's port, or the ring of a virtual link, had no room."""
     generator_drop_frames: Frames = 0
     """Frames that came back and that the generator itself dropped; they are no evidence about the SUT."""
     late_frames: Frames = 0
     """Frames of the previous traffic (the previous trial, or an earlier attempt at this one) that came back after the
-    wait for frames in flight. They do not belong to this trial, whose own late frames are beside its directions."""
+    wait for frames in flight. They do not belong to this trial, whose own late frames are in the trial, not in its
+    directions."""
     earlier_late_frames: tuple[Frames, ...] = ()
     """The same for each earlier traffic, newest first, as far back as the generator counts."""
     foreign_frames: Frames | None = None
@@ -290,7 +293,7 @@ class DirectionCounters(Observed):
     """The longest delay of the sender because its machine stalled; None: the generator does not report it."""
     stretch_s: Seconds | None = None
     """Time by which the traffic may have been longer than the duration without unsent frames, because the generator
-    does not report its begin and end. None: the generator reports them."""
+    does not report its beginning and end. None: the generator reports them."""
     examined_frames: Frames | None = None
     """Frames that came back and were examined byte by byte. If only a part was examined, the counts below are estimates
     for all frames that came back. None: no frames were examined."""
@@ -328,12 +331,12 @@ class DirectionCounters(Observed):
     clock_error_us: float | None = None
     """The largest error of these times if cards stamp frames; None: they do not."""
     unanswered_frames: Frames | None = None
-    """Those of the lost frames that arrived, but whose answer did not come back; None: frames are not answered."""
+    """Lost frames that arrived but whose answer did not come back; None: frames are not answered."""
     left_frames: tuple[Frames, ...] = ()
     """Connections without a missing frame, after each pass over all of them: the first frames, their answers, and so
     on. Empty: frames open no connections, or the generator does not report this."""
     rejection_frames: Frames | None = None
-    """Frames by which a device rejected connections: resets (RST) of TCP and ICMP's "destination unreachable" that came
+    """Frames with which a device rejected connections: TCP resets (RST), and ICMP "destination unreachable", that came
     to the port that opens them. Devices often limit their rate. None: the generator does not count them."""
     streams: tuple[StreamCounters, ...] = ()
     """Counters of its streams; empty: the generator does not count them."""
@@ -345,13 +348,13 @@ class DirectionCounters(Observed):
 
     @property
     def lost(self) -> int:
-        """Frames sent less frames received: a surplus is negative."""
+        """Frames sent minus frames received: a surplus is negative."""
         return self.sent_frames - self.received_frames
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """The names without a unit, which suites and scripts of users have: ``received`` is ``received_frames``."""
+            """The names without a unit, which users' suites and scripts have: ``received`` is ``received_frames``."""
             for unit in ("_frames", "_s", "_us"):
                 if (full := name + unit) in self.__dataclass_fields__:
                     return getattr(self, full)
@@ -407,13 +410,13 @@ class TrialOutput(Observed):
     sent_frames: int | None = None
     """Frames sent, over all directions."""
     lost_frames: int | None = None
-    """Frames sent less frames received, summed per direction, so that one direction's surplus never hides another's
+    """Frames sent minus frames received, summed per direction, so that one direction's surplus never hides another's
     loss."""
     unsent_frames: int | None = None
     """Frames that the generator could not send, over all directions."""
     late_frames: Frames | None = None
-    """Those of the lost frames that came back after the wait for frames in flight, over all directions: the SUT held
-    them, and lost none of them. This is known only after the trial, so journal and result have it. None: not known."""
+    """Lost frames that came back after the wait for frames in flight, over all directions: the SUT held them, and lost
+    none of them. This is only known after the trial, so the journal and the result have it. None: not known."""
     repeats: int = 0
     """Number of earlier attempts at this trial that were discarded, because their counters could not be trusted or the
     generator failed. Their time is part of `elapsed`."""
@@ -428,7 +431,7 @@ class TrialOutput(Observed):
     decided_after: float | None = None
     """Seconds of traffic until an early verdict ended it, see `TrialInput.certain_above`; None: there was none."""
     forgotten: float | None = None
-    """Seconds that the device's own command to delete all connections then took; None: it was not given."""
+    """Seconds that the device's own command to delete all connections then took; None: no such command was given."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.loss_ratio <= 1.0:
@@ -479,7 +482,7 @@ class TrialResult:
 
     @property
     def traffic_duration(self) -> float:
-        """Seconds of traffic: the duration, or fewer where an early verdict ended it."""
+        """Seconds of traffic: the duration, or less if an early verdict ended it."""
         if self.output.decided_after is None:
             return self.input.duration
         return self.output.decided_after
@@ -499,7 +502,7 @@ class TrialResult:
         return self.output.elapsed
 
     def of_stream(self, name: str) -> "TrialResult":
-        """The same trial as it was for one of the profile's streams: with the loss ratio of its frames alone.
+        """The same trial for one of the profile's streams, with the loss ratio of that stream's frames alone.
 
         Unsent frames are divided among the streams in the same proportion as sent frames, and rounded up.
 

@@ -1,7 +1,7 @@
-"""The sinks of alerts, by the words that a file of alerts has for them.
+"""The sinks of alerts, by their names in a file of alerts.
 
 Another package adds one by an entry point of the group ``lossratio.alert_sink``. The name of the entry point is the
-word, and its object is a pydantic model that is a `lossratio.history.sinks.Sink`, too.
+sink's name, and its object is a pydantic model that is also a `lossratio.history.sinks.Sink`.
 """
 
 from pydantic import BaseModel
@@ -27,14 +27,14 @@ SINKS = plugin_group(
         "apprise": "service:Service",
     },
 )
-"""The sinks that there are."""
+"""All sinks."""
 
 
 def load_sink(name: str) -> type[Sink]:
     """Imports a sink.
 
     Raises:
-        ReportError: If there is none or several of the name, or its package is broken.
+        ReportError: If there is no sink with this name, or several, or its package is broken.
     """
     sink = SINKS.load_class(name, Sink)
     if not issubclass(sink, BaseModel):

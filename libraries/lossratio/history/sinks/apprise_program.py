@@ -1,6 +1,6 @@
-"""A program that sends one alert by the library apprise, without anything of lossratio, so that it starts at once.
+"""A program that sends one alert through the library apprise, without importing lossratio, so that it starts at once.
 
-What apprise logs may have parts of an address, which are secrets: of that only the status of an HTTP answer is shown.
+Apprise's log may contain parts of an address, which are secret: only the status of an HTTP answer is shown from it.
 """
 
 import json
@@ -22,7 +22,7 @@ def service_at(address: str) -> Any:
 
 
 def _send(address: str, subject: str, text: str, timeout: float) -> str | None:
-    """Sends an alert; the reason why it could not be sent, without secrets."""
+    """Sends an alert; returns the reason if it could not be sent, without secrets."""
     service = service_at(address)
     service.socket_connect_timeout = timeout
     service.socket_read_timeout = timeout

@@ -1,4 +1,4 @@
-"""Alerts by commands of this machine."""
+"""Alerts by commands on this machine."""
 
 import shlex
 from typing import Annotated
@@ -12,7 +12,7 @@ _MOST_OUTPUT = 1_000_000
 
 
 class Command(RootModel[Annotated[str | tuple[str, ...], Field(min_length=1)]], Sink):
-    """A command of this machine, as one text or as a list; it reads the alert from its standard input."""
+    """A command on this machine, as a text or as a list; it reads the alert from its standard input."""
 
     @model_validator(mode="after")
     def _has_words(self) -> "Command":

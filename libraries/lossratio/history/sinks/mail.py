@@ -53,7 +53,7 @@ class Email(FileModel, Sink):
         return self
 
     def variables(self) -> Iterable[str]:
-        """That of the password."""
+        """The variable with the password."""
         if self.password_from is None:
             return ()
         return (self.password_from,)

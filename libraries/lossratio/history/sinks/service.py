@@ -1,8 +1,8 @@
 """Alerts by the library apprise: chats, telephones and pagers of more than a hundred services.
 
-It has limits of time for each connection, and none for the whole. So it runs in a process of its own,
-`apprise_program`, which is ended when the time is over. It is no substitute for `Webhook`, which posts data of your
-own, nor for `Email`, which needs no further package; and both say why they failed, which apprise only logs.
+Apprise limits the time of each connection, but not of the whole. So it runs in a separate process, `apprise_program`,
+which is ended when the time is over. It does not replace `Webhook`, which posts your own data, or `Email`, which needs
+no further package; and both of these say why they failed, which apprise only logs.
 """
 
 import json
@@ -40,11 +40,11 @@ class Service(RootModel[Annotated[str, Field(min_length=1)]], Sink):
         return address
 
     def variables(self) -> Iterable[str]:
-        """Those in its address."""
+        """The variables in its address."""
         return callouts.variables_in(self.root)
 
     def problem(self) -> str | None:
-        """No library, or an address that it does not understand."""
+        """The problem: there is no library, or it does not understand the address."""
         if find_spec(_LIBRARY) is None:
             return f"apprise is not installed: {how_to_install('alerts')}"
         # Slow to import, and hardly ever needed.
@@ -55,7 +55,7 @@ class Service(RootModel[Annotated[str, Field(min_length=1)]], Sink):
         return None
 
     def send(self, message: Message, timeout: float) -> None:
-        """Has apprise send subject and text, in a process of its own, which may take this many seconds.
+        """Has apprise send subject and text, in a separate process that may take this many seconds.
 
         Raises:
             NotSentError: If the process fails, or takes too long.

@@ -1,4 +1,4 @@
-"""What a sink of alerts is: a way to send them."""
+"""The base of sinks, which send alerts."""
 
 import json
 from abc import ABC, abstractmethod
@@ -15,7 +15,7 @@ VariableName = Annotated[
 
 
 class NotSentError(Exception):
-    """An alert could not be sent. Its text has no secret."""
+    """An alert could not be sent. The text of the error has no secrets."""
 
 
 @dataclass(frozen=True)
@@ -23,23 +23,23 @@ class Message:
     """An alert as it is sent."""
 
     subject: str
-    """What it is about, in one line."""
+    """The subject, in one line."""
     text: str
-    """What changed, where, and how sure that is."""
+    """What changed, where, and how certain that is."""
     data: dict[str, Any]
     """The same as JSON data, with subject and text as ``text``."""
     input: Literal["text", "json"] = "text"
-    """What a program reads: the text, or the data."""
+    """The input of a program: the text, or the data."""
 
     @property
     def as_input(self) -> bytes:
-        """What a program reads from its standard input."""
+        """The text for a program's standard input."""
         given = json.dumps(self.data) if self.input == "json" else self.text
         return f"{given}\n".encode()
 
 
 class Sink(ABC):
-    """A way to send alerts: a pydantic model of what the file of alerts says about it."""
+    """A way to send alerts: a pydantic model of its settings in the file of alerts."""
 
     def variables(self) -> Iterable[str]:
         """Names of the environment variables that it needs."""

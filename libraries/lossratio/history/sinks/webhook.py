@@ -21,7 +21,7 @@ class Webhook(FileModel, Sink):
     """An HTTP request with the alert as JSON."""
 
     url: str
-    """Its address; ``$NAME`` is taken from the environment, as addresses of chats are secrets."""
+    """Its address; ``$NAME`` is taken from the environment, because addresses of chats are secret."""
     headers: dict[str, str] = Field(default_factory=dict)
     """Headers; ``$NAME`` in a value is taken from the environment."""
     body: JsonValue = None
@@ -39,14 +39,14 @@ class Webhook(FileModel, Sink):
         return url
 
     def variables(self) -> Iterable[str]:
-        """Those in its address and its headers."""
+        """The variables in its address and its headers."""
         return callouts.variables_in(self.url, *self.headers.values())
 
     def send(self, message: Message, timeout: float) -> None:
-        """Posts the data, or the body with the text in it; the request may take this many seconds.
+        """Posts the data, or the body with the text; the request may take this many seconds.
 
         Raises:
-            NotSentError: If there is no server, no answer in time, or another status than success.
+            NotSentError: If there is no server, no answer in time, or a status other than success.
         """
         url = callouts.with_variables(self.url)
         if not _ADDRESS.match(url):
