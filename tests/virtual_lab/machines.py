@@ -197,6 +197,25 @@ class Machine:
         self.forget_connection()
         self.ask("system_reset")
 
+    def reboot(self) -> None:
+        """Its init ends all programs, and it boots anew."""
+        self.shell("systemctl reboot", check=False)
+        self.forget_connection()
+
+    def write(self, path: str, text: str) -> None:
+        """Writes a file."""
+        self.shell(f"printf %s {shlex.quote(text)} >{path}")
+
+    @contextlib.contextmanager
+    def unreachable(self) -> Iterator[None]:
+        """Nobody reaches its sshd meanwhile, and no packet says why."""
+        self.forget_connection()
+        self.ask("set_link", name="control", up=False)
+        try:
+            yield
+        finally:
+            self.ask("set_link", name="control", up=True)
+
     def _file(self, kind: str) -> Path:
         return self.directory / f"{self.name}.{kind}"
 
