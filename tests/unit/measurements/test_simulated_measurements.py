@@ -474,7 +474,7 @@ def remarks_on_a_perfect_box(tmp_path, injector):
 
 def test_a_box_is_not_blamed_for_frames_that_were_not_sent_right_after_a_trial(tmp_path):
     def tired(moment, counters):
-        return counters if moment.trial.rest or moment.number <= 2 else unsent(counters, 0.3)
+        return counters if moment.trial.rest or moment.number <= 3 else unsent(counters, 0.3)
 
     (remark,) = remarks_on_a_perfect_box(tmp_path, tired)
     assert remark == (
@@ -487,7 +487,7 @@ def half_lost(counters):
     return replace(counters, received_frames=counters.sent_frames // 2)
 
 
-@pytest.mark.parametrize("good", [2, 3])
+@pytest.mark.parametrize("good", [3, 4])
 def test_a_box_that_gets_slower_for_good_during_the_look_for_memory_does_not_remember(tmp_path, good):
     def used_up(moment, counters):
         return counters if moment.number <= good else half_lost(counters)
@@ -502,13 +502,28 @@ def test_a_box_that_gets_slower_for_good_during_the_look_for_memory_does_not_rem
 
 def test_a_box_that_is_faster_without_a_rest_is_not_said_to_remember_nothing(tmp_path):
     def slow_to_begin(moment, counters):
-        return half_lost(counters) if moment.number <= 2 else counters
+        return half_lost(counters) if moment.number <= 3 else counters
 
     (remark,) = remarks_on_a_perfect_box(tmp_path, slow_to_begin)
     assert remark == (
         "it is not known whether the device remembers trials: in trials of 0.5 s at 100.00 kfps per interface it "
         "forwarded 50,000 frames after 4 s of rest, and 100,000 after 0 s; it may be slow to begin"
     )
+
+
+@pytest.mark.parametrize(
+    ("passed", "rate"), [(12_000.0, "25.000 kfps"), (25_000.0, "50.000 kfps"), (40_000.0, "100.00 kfps")]
+)
+def test_a_generator_that_cannot_send_the_load_looks_for_memory_at_a_smaller_one(tmp_path, passed, rate):
+    def sends_30_kfps_to_a_policer(_, counters):
+        seconds = counters.elapsed_s or 1.0
+        sent = min(counters.sent_frames, round(30_000 * seconds))
+        unsent_frames = counters.sent_frames - sent
+        passing = min(sent, round(passed * seconds))
+        return replace(counters, sent_frames=sent, unsent_frames=unsent_frames, received_frames=passing)
+
+    (remark,) = remarks_on_a_perfect_box(tmp_path, sends_30_kfps_to_a_policer)
+    assert f"in trials of 0.5 s at {rate} per interface" in remark
 
 
 def test_a_few_unsent_frames_are_no_reason_to_know_nothing_about_a_box(tmp_path):
