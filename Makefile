@@ -63,7 +63,7 @@ mutants: environment packages
 # Virtual machines with PCI cards: what namespaces cannot show. The first run makes their images of Debian's packages.
 lab: environment
 	@-tools/system-packages qemu-system-x86_64=qemu-system-x86 mmdebstrap=mmdebstrap genext2fs=genext2fs
-	nice -n 10 .venv/bin/python -m pytest $(or $(LAB),tests/virtual_lab)
+	.venv/bin/python -m pytest $(or $(LAB),tests/virtual_lab)
 
 lint: environment
 	.venv/bin/ruff check .

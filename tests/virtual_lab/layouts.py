@@ -66,14 +66,31 @@ def topologies(lab: VirtualLab, generator: str = "afpacket") -> Mapping[str, Pat
     return {name: lab_file(lab, name, generator, west, west + 1) for name, west in west_cards.items()}
 
 
-def lab_file(lab: VirtualLab, name: str, generator: str, west: int, east: int, **of_dut: Any) -> Path:
+def lab_file(
+    lab: VirtualLab,
+    name: str,
+    generator: str,
+    west: int,
+    east: int,
+    fields: Mapping[str, Any] | None = None,
+    **of_dut: Any,
+) -> Path:
     """A topology file of TG and DUT1, which are joined by the cables of two cards; with further fields of the DUT.
 
     What `PATIENT` allows for happens to emulated machines.
+
+    Args:
+        lab: The laboratory.
+        name: What the file is called.
+        generator: The generator's kind.
+        west: Number of the western card, at both machines.
+        east: Number of the eastern card.
+        fields: Further fields of the file.
+        **of_dut: Further fields of the DUT.
     """
     nodes = _nodes(lab, generator, west, east)
     nodes["DUT1"] |= of_dut
-    return lab.topology(f"{name}-{generator}", nodes)
+    return lab.topology(f"{name}-{generator}", nodes, **(fields or {}))
 
 
 def closed_lab_file(lab: VirtualLab, name: str, west: int, east: int, generator: str = "afpacket") -> Path:
