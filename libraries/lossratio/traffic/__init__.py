@@ -1,4 +1,4 @@
-"""Test traffic: profiles of frames, generators, the agent on the TG, and the measurer that asks it for trials."""
+"""Test traffic: frame profiles, generators, the agent on the TG, and the measurer that requests trials from it."""
 
 from lossratio.traffic.agent.core.comparison import (
     VLAN_TAG as VLAN_TAG,

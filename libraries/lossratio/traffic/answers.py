@@ -1,7 +1,7 @@
 """The agent's answers, read and checked.
 
-Each reader takes an answer and the names of the directions that it must be about, in their order: loss in one that is
-missing would go unnoticed. It raises a KeyError, TypeError or ValueError if it is not such an answer.
+Each reader takes an answer and the names of the directions that it must cover, in their order, because loss in a
+missing direction would go unnoticed. It raises a KeyError, TypeError or ValueError if it is not such an answer.
 """
 
 import json
@@ -14,29 +14,29 @@ from lossratio import trials
 from lossratio.traffic.probe import Arrival, ProbeAnswer
 
 _ALWAYS = ("unsent_frames", "generator_drop_frames", "late_frames", "load_ratio", "elapsed_s")
-"""Counters that every generator reports, although a record may do without them."""
+"""Counters that every generator reports, although records can do without them."""
 _BESIDE_COUNTERS = ("examination", "late", "course")
 """Fields of a direction's answer that are not counters of its trial."""
 
 
 @dataclass(frozen=True)
 class AgentClock:
-    """The agent's clock that cannot be set, as the controller sees it."""
+    """The agent's monotonic clock, as the controller sees it."""
 
     behind: float
-    """Seconds to add to its times to get times of the controller's clock that cannot be set."""
+    """Seconds to add to its times to get times of the controller's monotonic clock."""
     error: float
-    """Seconds by which that may be wrong."""
+    """Seconds by which this may be wrong."""
 
 
 @dataclass(frozen=True)
 class StoppedTraffic:
-    """Counters of traffic that was started and stopped apart from trials."""
+    """Counters of traffic that was started and stopped outside of trials."""
 
     directions: tuple[trials.DirectionCounters, ...]
     """The counters of each direction; what it received until the wait for frames in flight was over."""
     late_by_direction: Mapping[str, int]
-    """Frames that each direction, by its name, received only after that. They are not among those received."""
+    """Frames that each direction, by name, only received after that. They are not included in the received ones."""
     timelines: tuple[trials.Timeline, ...] = ()
     """The course of each direction's traffic in time, if the traffic was watched; otherwise empty."""
 
@@ -57,7 +57,7 @@ class StoppedTraffic:
 
     @property
     def lost(self) -> int:
-        """Frames sent, and received neither in time nor late, over all directions."""
+        """Frames sent but received neither in time nor late, over all directions."""
         return self.sent - self.received - self.late
 
     @property
@@ -100,13 +100,13 @@ class WatchedTrial:
     certain_after: float | None
     """Seconds of traffic until its loss ratio was certain to be above the limit; None: it never was."""
     ended: bool
-    """Whether it ended then."""
+    """Whether the trial then ended."""
     most_missing: Mapping[str, int]
-    """The most frames of each direction that were on their way, or lost, when somebody looked."""
+    """The most frames of each direction that were in flight or lost at a check."""
 
     @property
     def were_in_flight(self) -> int:
-        """The most frames of one direction that were missing when somebody looked, and came back after all."""
+        """The most frames of one direction that were missing at a check but came back after all."""
         return max(self.most_missing[each.name] - each.lost for each in self.directions)
 
 
@@ -158,7 +158,7 @@ def read_late(answer: Mapping[str, Any], names: Sequence[str]) -> dict[str, int]
 
 
 def read_late_by_traffic(answer: Mapping[str, Any], names: Sequence[str]) -> list[int]:
-    """An answer to ``late``: frames over all directions, of the latest traffic, of that before, and so on."""
+    """An answer to ``late``: frames over all directions, of the latest traffic, the previous one, and so on."""
     of_latest = sum(read_late(answer, names).values())
     earlier = answer.get("earlier") or {}
     by_direction = [map(_count, earlier[name]) for name in names if name in earlier]

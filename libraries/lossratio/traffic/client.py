@@ -21,14 +21,14 @@ from lossratio.trials import DirectionCounters, Exchange, LatencyOutput, Timelin
 AnswerT = TypeVar("AnswerT")
 
 ANSWER_SECONDS = 30.0
-"""Seconds that an answer may take longer than the traffic it is about, unless another time is given."""
+"""Seconds that an answer may take beyond the traffic that it is about, unless another time is given."""
 START_SECONDS = 90.0
-"""Seconds that the first answer may take longer than others: a slow node starts Python, and loads numpy."""
+"""Additional seconds for the first answer, because a slow node has to start Python and load numpy."""
 _CLOCK_READINGS = 5
 RESOLVE_SECONDS = 3.0
 """Seconds in which a next hop must answer ARP or neighbour discovery."""
 LIFE_SECONDS = 1.0
-"""Seconds between signs of life of the controller while traffic flows."""
+"""Seconds between signs of life from the controller while traffic flows."""
 _AFTER_THE_END = "It stops all traffic when it ends. The next measurement restarts it."
 _IF_IT_NEVER_STARTED = (
     "Is the generator's 'python' in the topology file a Python 3.8 or later of that node?"
@@ -74,25 +74,25 @@ class AgentFacts:
 
 
 class AgentClient(AbstractContextManager["AgentClient"]):
-    """A conversation with the agent on the TG node. Start one with `AgentClient.start`, and close it in the end.
+    """A conversation with the agent on the TG node. Start one with `AgentClient.start`, and close it at the end.
 
-    All calls raise `AgentRefusalError` if the agent cannot or must not do that, or there
-    are no useful counters, and `TrafficError` if it does not answer as it should.
+    All calls raise `AgentRefusalError` if the agent cannot or must not do something, or there are no useful counters,
+    and `TrafficError` if it does not answer as it should.
 
     Args:
         node_name: The node.
         process: The agent's program on the node.
-        patience: Seconds that an answer may take beyond what was asked for.
+        patience: Seconds that an answer may take beyond the requested time.
 
     Attributes:
         node_name: The node.
-        facts: What the agent says about itself and the node.
+        facts: What the agent reports about itself and the node.
         flows: Number of flows of each direction that it was configured for.
         has_connections: Whether connections can be opened, and nothing else.
-        loads_default_route: Whether a port may carry the node's default route, as nobody reaches the node over it.
+        loads_default_route: Whether a port may carry the node's default route, because nobody reaches the node over it.
         settle_time: Seconds after the traffic in which frames come back in time.
-        see: Called with the frames that a running trial has sent and received so far, over all directions, about twice
-            a second, if the generator can say it; None: nobody wants to know.
+        see: Called about twice a second with the frames that a running trial has sent and received so far, over all
+            directions, if the generator reports them; None: not requested.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         Args:
             sessions: The log-in on the node, or those on both.
             python: Python 3.8 or later on the node.
-            patience: Seconds that an answer may take beyond what was asked for: the watchdog of every trial.
+            patience: Seconds that an answer may take beyond the requested time: the watchdog of every trial.
 
         Raises:
             NodeError: If the node is lost.
@@ -151,9 +151,9 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         options: Mapping[str, Any] | None = None,
         program: Mapping[str, str] | None = None,
     ) -> Mapping[str, Any]:
-        """Makes a generator ready for trials, and returns what it says about itself; an earlier one is gone then.
+        """Makes a generator ready for trials, and returns what it reports about itself; it replaces any earlier one.
 
-        `program` are the sources of its program, by the names of its modules; None: the agent has it.
+        `program` has the sources of its program, by the names of its modules; None: the agent already has it.
         """
         self.settle_time = configuration.settle_time
         self._directions = tuple(direction.name for direction in configuration.directions)
@@ -198,8 +198,8 @@ class AgentClient(AbstractContextManager["AgentClient"]):
             load: Frames per second per interface.
             duration: Seconds of the trial, without the ramp.
             above: The limit of the loss ratio.
-            in_flight: Seconds of traffic that may be on their way, and do not count as lost yet.
-            ends: Whether the trial then ends; else the time is only noted.
+            in_flight: Seconds of traffic that may be in flight, and do not count as lost yet.
+            ends: Whether the trial then ends; otherwise, the time is only noted.
             ramp: Seconds before it in which the load grows from nothing, and no frame is counted.
         """
         watch = {"above": above, "in_flight": in_flight, "ends": ends}
@@ -223,7 +223,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         """Opens connections, and answers over each (`TrialInput.exchange`).
 
         Args:
-            load: Number of connections that are opened per second.
+            load: Number of connections to open per second.
             count: Number of connections.
             exchange: What follows over each connection.
         """
@@ -262,7 +262,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         """Ends the traffic that `start_traffic` began, waits for frames in flight, and returns the counters.
 
         Args:
-            late_wait: Seconds after that in which frames are late; they are counted apart.
+            late_wait: Seconds after that in which frames are late; they are counted separately.
         """
         self._stop_pulse()
         answer = self._ask("stop", busy=self.settle_time + late_wait, late_wait=late_wait)
@@ -272,7 +272,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         return stopped
 
     def late_frames(self, wait: float) -> dict[str, int]:
-        """Frames of the trial before that were counted as lost, and came back after that.
+        """Frames of the previous trial that were counted as lost, but came back later.
 
         Args:
             wait: Seconds to wait for them.
@@ -280,7 +280,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         return self._read(answers.read_late, self._ask("late", busy=wait, wait=wait))
 
     def late_by_traffic(self, wait: float) -> list[int]:
-        """The same over all directions, and after it late frames of the traffic before that, of the one before it...
+        """The same over all directions, followed by late frames of the previous traffic, of the one before it, ...
 
         Args:
             wait: Seconds to wait for them.
@@ -294,7 +294,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         *,
         through: Mapping[str, Any] | None = None,
     ) -> tuple[tuple[str, ...], ...]:
-        """Asks for the MAC addresses of next hops, through the TG's own ports: for each one none, one, or several.
+        """Asks for the MAC addresses of next hops, through the TG's own ports: none, one, or several for each.
 
         `through` are ``generator`` and ``options`` of the generator that took the ports; None: the kernel has them.
         """
@@ -324,7 +324,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
     ) -> ProbeAnswer:
         """Sends frames from interfaces, and notes what arrives on all ports until this many seconds later.
 
-        `networks` have the frames' addresses, and `speakers` answer for addresses meanwhile. `listen` are other
+        `networks` contain the frames' addresses, and `speakers` answer for addresses meanwhile. `listen` are other
         interfaces on which frames may arrive; those that do not exist, are down or are in use are left out. Nothing is
         sent from them. `through` is as for `resolve`.
         """
@@ -342,7 +342,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         )
 
     def close(self) -> None:
-        """Ends the agent, and with it all traffic; doing it again changes nothing."""
+        """Ends the agent, and with it all traffic; a second call changes nothing."""
         self._is_open = False
         self._stop_pulse()
         self._process.close()
@@ -370,7 +370,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         )
 
     def _show_life(self) -> None:
-        # An agent that hears nothing while traffic flows stops it.
+        # An agent that hears nothing while traffic flows stops the traffic.
         self._process.write_line("")
 
     def _stop_pulse(self) -> None:
@@ -406,7 +406,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
             line = self._process.read_line(busy + self._patience, self._show_life)
             while self.see is not None and (note := _note_in(line)) is not None:
                 self.see(*note)
-                # Reading does that only while nothing comes.
+                # Reading only does that while nothing comes.
                 self._show_life()
                 line = self._process.read_line(busy + self._patience, self._show_life)
         except NodeError as error:
@@ -415,7 +415,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
                 f"{error} The traffic agent had been asked for {operation!r}. {advice}"
             ) from error
         except BaseException:
-            # Interrupted: the answer would be taken for the next one's, and traffic may be flowing.
+            # After an interrupt, the answer would be mistaken for the next one, and traffic may still flow.
             self.close()
             raise
 

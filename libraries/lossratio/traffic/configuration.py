@@ -1,6 +1,6 @@
 """From a traffic profile to the description of its frames: headers byte by byte, for any generator.
 
-The outer MAC addresses are left to the generator, which knows its ports' own.
+The outer MAC addresses are left to the generator, which knows those of its ports.
 """
 
 import math
@@ -51,7 +51,7 @@ _LABEL_BYTES = 4
 _IPV4_ADDRESS_BYTES = 4
 _MOST_NEIGHBOURS = 256
 MOST_SPREAD = 1024
-"""The most flows that stand for all of them in the check of a path."""
+"""The most flows that represent all flows in the check of a path."""
 _GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
 _MOST_HOSTS = 1 << 20
 _LOCAL_MAC = 0x02 << 20
@@ -78,7 +78,7 @@ def frames_spec(direction: TrafficDirection, source: Side, destination: Side) ->
 def received_spec(
     direction: TrafficDirection, sent: FramesSpec, source: Side, destination: Side
 ) -> FramesSpec | None:
-    """The same frames as they come back with the headers that are `received`; None: as they were sent."""
+    """The same frames as they come back, with the `received` headers; None: as they were sent."""
     headers = direction.received
     if headers is None:
         return None
@@ -86,7 +86,7 @@ def received_spec(
     frame = _Frame(source, source if direction.to_nat else destination, direction.seed)
     begins_there = headers.tunnel is not None and direction.headers.tunnel is None
     frame.add_all(headers, begins_tunnel=begins_there)
-    # What is drawn at random is the packet's, and is the same in front of it and behind.
+    # Random orders belong to the packet, and are the same at both ends.
     seeds = iter([field.seed for field in sent.fields if field.seed is not None])
     frame.fields = [
         field if field.seed is None else replace(field, seed=next(seeds)) for field in frame.fields
@@ -98,7 +98,7 @@ def received_spec(
 
 @dataclass(eq=False)
 class FrameHeaders:
-    """Headers that are put one behind the other."""
+    """Headers that are put one after the other."""
 
     data: bytes = b""
     """Their bytes so far."""
@@ -120,7 +120,7 @@ class FrameHeaders:
         is_numbered = True
         compensation: int | None = None
         if any(checksum.end is None for checksum in self.checksums):
-            # A word makes up for the sequence number in the checksum above IP.
+            # A word compensates for the sequence number in the checksum above IP.
             room = min(size for size, _ in sizes) - FCS_BYTES - len(self.data)
             has_room = room >= TAG_BYTES + COMPENSATION_BYTES
             # RFC 9293: the urgent pointer means nothing without the flag URG.
@@ -178,7 +178,7 @@ class _Frame(FrameHeaders):
         self.data += macs
         for data, tag in headers.each_tag():
             if tag.is_marked:
-                # Behind the ethertype, in the byte with the highest bits of the VLAN.
+                # After the ethertype, in the byte with the highest bits of the VLAN.
                 self.rewritable.append((len(self.data) + 2, len(self.data) + 3))
             self.data += data
         self._add_ethertype(headers.ip.version, labels)
@@ -206,7 +206,7 @@ class _Frame(FrameHeaders):
             if of_device:
                 self._leave_choices(start)
             else:
-                # Who ends the tunnel, and begins another one, writes all of this anew.
+                # A device that ends the tunnel and begins another one writes all of this anew.
                 self.rewritable = [(0, len(self.data))]
                 self.addresses = []
 
@@ -218,7 +218,7 @@ class _Frame(FrameHeaders):
             else:
                 self.add_headers(tunnel.inner, _inner_mac(destination) + _inner_mac(source))
             if of_device and tunnel.inner.ethernet is None:
-                # The device routes what it puts into the tunnel.
+                # The device routes the packets that it puts into the tunnel.
                 self.rewritable.append((place, place + len(_MAC_ADDRESSES)))
             else:
                 self.rewritable = outer
@@ -233,7 +233,7 @@ class _Frame(FrameHeaders):
         self.add_headers(tunnel.inner, _inner_mac(source))
 
     def _leave_choices(self, start: int) -> None:
-        """Of outer headers, leaves out what whoever begins a tunnel chooses; `start` is where UDP is."""
+        """Leaves out the parts of outer headers that a tunnel's first device chooses; `start` is where UDP is."""
         addresses, _, _ = self._pseudo_header
         if start - addresses == 2 * _IPV4_ADDRESS_BYTES:
             # The identification, and the flag 'don't fragment'.
@@ -248,7 +248,7 @@ class _Frame(FrameHeaders):
         self.rewritable += [(start, start + 2), (start + 6, start + 8)]
 
     def _add_ethertype(self, version: int, labels: bytes) -> None:
-        """The ethertype of IP, or that of MPLS and its labels, whose times to live are counted down."""
+        """The ethertype of IP, or that of MPLS and its labels, whose times to live are decremented."""
         if not labels:
             self.data += _ETHERTYPES[version]
             return
@@ -266,7 +266,7 @@ class _Frame(FrameHeaders):
         self._pseudo_header = (start + 12, start + 20, protocol)
         self.lengths.append(LengthField(start + 2, start))
         self.checksums.append(ChecksumField(start + 10, start, start + 20))
-        # A router counts the time to live down, and computes the checksum anew.
+        # A router decrements the time to live, and computes the checksum anew.
         self.rewritable += [(start + 8, start + 9), (start + 10, start + 12)]
         if header.is_marked:
             self.rewritable.append((start + 1, start + 2))
@@ -282,7 +282,7 @@ class _Frame(FrameHeaders):
         self.lengths.append(LengthField(start + 4, start + 40))
         self.rewritable.append((start + 7, start + 8))
         if header.is_marked:
-            # Its bits begin in the byte of the version, and end in that of the flow label.
+            # Its bits begin in the byte of the version, and end in the byte of the flow label.
             self.rewritable.append((start, start + 2))
         self.addresses.append((start + 8, start + 40))
         marks = (6 << 12 | header.dscp << 6).to_bytes(2, "big")
@@ -302,7 +302,7 @@ class _Frame(FrameHeaders):
             )
             return
 
-        # The first segment behind a handshake whose numbers begin at zero.
+        # The first segment after a handshake whose numbers begin at zero.
         numbers, words = (_FIRST_NUMBERS, 9) if header.connects else (bytes(8), 5)
         self.data += (
             numbers + bytes([words << 4, _TCP_ACK]) + _TCP_WINDOW.to_bytes(2, "big") + bytes(4)
@@ -363,12 +363,12 @@ class TrafficPort:
     """One of the TG's ports."""
 
     name: str
-    """Its name in the topology, e.g. ``port0``; counters call directions by it."""
+    """Its name in the topology, e.g. ``port0``, by which counters name directions."""
     interface: str
     """Its Linux interface."""
     destination_mac: str | None = None
-    """Destination MAC address of the frames that leave it: the next router's, or None where nothing on the way rewrites
-    it (then they are addressed to the other port)."""
+    """Destination MAC address of the frames that leave it: the next router's, or None if nothing on the way rewrites it
+    (frames are then addressed to the other port)."""
     own_addresses: tuple[str, ...] = ()
     """Its own IP addresses, for which it answers; empty: it answers for none."""
     lldp: bool = False
@@ -402,16 +402,15 @@ def make_configuration(
     sides: Sequence[tuple[Side, Side]] | None = None,
     growth: tuple[int, int] = (0, 0),
 ) -> Configuration:
-    """The configuration of a generator that sends a profile's frames; unidirectional ones from west to east only.
+    """The configuration of a generator that sends a profile's frames; unidirectional ones only from west to east.
 
-    Parallel paths carry the same traffic, each between sides of its own.
+    Parallel paths carry the same traffic, each between its own sides.
 
     Args:
         profile: The traffic.
         pairs: The ports of each path.
         settle_time: Seconds after the traffic in which frames come back in time.
-        sides: The networks of each path, west and east; None: parts of the networks for
-            benchmarking, by `split_sides`.
+        sides: The networks of each path, west and east; None: parts of the benchmarking networks, by `split_sides`.
         growth: See `lossratio.dut.DutOptions.growth`.
     """
     own = split_sides(len(pairs)) if sides is None else tuple(sides)
@@ -430,7 +429,7 @@ def make_configuration(
 
 
 def _speakers(profile: TrafficProfile, pair: PortPair, west: Side, east: Side) -> Iterator[Speaker]:
-    """The ports that answer: for their own addresses, and for those at their ends of the traffic."""
+    """The ports that answer, for their own addresses and for the addresses at their ends of the traffic."""
     eastward = profile.directions[0]
     westward = profile.directions[-1] if profile.bidirectional else None
     for port, side, source, sink in (
@@ -501,7 +500,7 @@ def _spread(spec: FramesSpec) -> FramesSpec:
     numbers: dict[int, None] = {}
     turn = 0
     while len(numbers) < count:
-        # Steps by the golden ratio: any first numbers are spread evenly, and in step with no power of two.
+        # Steps by the golden ratio: the first numbers are always spread evenly, and in step with no power of two.
         numbers[int(turn * _GOLDEN_RATIO % 1.0 * spec.flows)] = None
         turn += 1
     fields = []
@@ -532,7 +531,7 @@ def questions_of_ports(
     network: the gateway reaches others through these.
 
     Raises:
-        TopologyError: If a gateway had to know more addresses than a generator reminds it of.
+        TopologyError: If a gateway would have to know more addresses than a generator can remind it of.
     """
     for port in ports:
         name = port_name(port)

@@ -1,4 +1,4 @@
-"""The connections that traffic makes: a frame and the answer to it, which goes back, are of the same one."""
+"""The connections that traffic makes: a frame and its answer, which goes back, belong to the same connection."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ _MAC = bytes(6)
 
 
 def connections_of(configuration: Configuration) -> tuple[int, int]:
-    """How many connections the flows of all directions are, and the most of them to one address and port."""
+    """How many connections the flows of all directions make, and the most of them to one address and port."""
     ends = [_ends(direction.frames) for direction in configuration.directions]
     # The lower end comes first, so that both directions of a connection look the same.
     ways = [
@@ -24,14 +24,14 @@ def connections_of(configuration: Configuration) -> tuple[int, int]:
 
 
 def _texts(rows: Bytes) -> NDArray[np.bytes_]:
-    """Rows of bytes as one text each, in one column."""
+    """Rows of bytes as a column of texts."""
     texts: NDArray[np.bytes_] = np.ascontiguousarray(rows).view(f"S{rows.shape[1]}")
     return texts
 
 
 def _ends(frames: FramesSpec) -> tuple[Bytes, Bytes]:
     """Source and destination of each flow: address, and port if there is one."""
-    # The outer headers of a tunnel may be rewritten as a whole, other frames' headers only in part.
+    # The outer headers of a tunnel may be completely rewritten, other frames' headers only in part.
     if frames.rewritable[0] != (0, 2 * len(_MAC)):
         raise TrafficError(
             "Connections of frames in tunnels cannot be counted. Use another traffic profile."

@@ -50,7 +50,7 @@ class Range(FileModel):
 
 
 class AddressRange(Range):
-    """Addresses within the benchmarking network of the side that they belong to; see `lossratio.topology`."""
+    """Addresses within the benchmarking network of their side; see `lossratio.topology`."""
 
     first: int = Field(default=1, ge=0, lt=_IPV6_HOSTS)
     """Number of the first address within that network."""
@@ -80,7 +80,7 @@ class Addresses(FileModel):
 
 
 class Ethernet(Addresses):
-    """MAC addresses of a side's hosts, instead of the ports' own, in frames that no router gets."""
+    """MAC addresses of a side's hosts, instead of the ports' own, in frames that pass no router."""
 
     def ranges(self) -> Iterator[tuple[str, Range]]:
         """The ranges, by their names."""
@@ -89,7 +89,7 @@ class Ethernet(Addresses):
 
 
 class VlanTag(FileModel):
-    """A tag of IEEE 802.1Q or 802.1ad."""
+    """An IEEE 802.1Q or 802.1ad tag."""
 
     id: int = Field(ge=1, le=4094)
     """The VLAN."""
@@ -102,7 +102,7 @@ class VlanTag(FileModel):
 
 
 class MplsLabel(FileModel):
-    """An entry of MPLS's label stack (RFC 3032)."""
+    """An entry of the MPLS label stack (RFC 3032)."""
 
     label: int = Field(ge=0, lt=1 << 20)
     """The label."""
@@ -126,7 +126,7 @@ class Ipv4(Addresses):
     is_marked: bool = False
     """Whether devices on the way may write another code point (DSCP) into it."""
     is_wide: bool = False
-    """Whether addresses are of 240.0.0.0/4, which nobody has, where the networks for benchmarking have too few."""
+    """Whether addresses are from 240.0.0.0/4, which is unused, if the benchmarking networks have too few."""
 
     _leave_out = left_out_if_empty("dscp")
 
@@ -177,8 +177,8 @@ class TcpHeader(PortHeader):
     """The header of TCP."""
 
     connects: bool = False
-    """Whether the segments are of connections that a handshake opens. The generator's tag is in an option then
-    (RFC 6994), and not in the payload, so that the segments of the handshake have none."""
+    """Whether the segments belong to connections that a handshake opens. The generator's tag is then in an option (RFC
+    6994), and not in the payload, so that the segments of the handshake have no payload."""
 
     @property
     def length(self) -> int:
@@ -190,9 +190,9 @@ class InnerHeaders(FileModel):
     """Ethernet, tags if any, IPv4 or IPv6, and UDP or TCP if any."""
 
     dot1ad: VlanTag | None = None
-    """The service tag of IEEE 802.1ad, the outermost one."""
+    """The IEEE 802.1ad service tag, which is the outermost one."""
     dot1q: VlanTag | None = None
-    """The tag of IEEE 802.1Q."""
+    """The IEEE 802.1Q tag."""
     ipv4: Ipv4 | None = None
     """The IPv4 header."""
     ipv6: Ipv6 | None = None
@@ -231,13 +231,13 @@ class InnerHeaders(FileModel):
 
     @property
     def vlans(self) -> tuple[int | None, int | None]:
-        """VLANs of its tags, the service tag's first; None: it has no such tag."""
+        """VLANs of its tags, beginning with the service tag's; None: there is no such tag."""
         service = None if self.dot1ad is None else self.dot1ad.id
         return service, None if self.dot1q is None else self.dot1q.id
 
     @property
     def protocol(self) -> int:
-        """Protocol number of the header behind the IP header."""
+        """Protocol number of the header after the IP header."""
         if self.tcp is not None:
             return _TCP_PROTOCOL
         if self.udp is not None:
@@ -261,7 +261,7 @@ class InnerHeaders(FileModel):
 
     @property
     def versions(self) -> frozenset[int]:
-        """The versions of IP, also inside of a tunnel."""
+        """The versions of IP, including those inside a tunnel."""
         return frozenset({self.ip.version})
 
     @property
@@ -304,8 +304,7 @@ class TunnelHeader(FileModel):
     source_port: PortRange = PortRange(first=49152)
     """Source ports of the outer UDP header."""
     inner: TunnelledHeaders
-    """Headers of the frames within; without MAC addresses, they have some that are made from the networks of their
-    sides."""
+    """Headers of the frames within; without MAC addresses, these are made from the networks of their sides."""
 
     @property
     def length(self) -> int:
@@ -323,14 +322,14 @@ class Vxlan(TunnelHeader):
 
 
 class Geneve(TunnelHeader):
-    """GENEVE (RFC 8926) without options, to a device that ends the tunnels and routes the packets within."""
+    """GENEVE (RFC 8926) without options, to a device that ends the tunnels and routes the inner packets."""
 
     port = 6081
     start = b"\0\0\x65\x58"
     vni: Range = Range(first=1)
     """Virtual network identifiers, below 65,536."""
     destination_mac: str = Field(default="d0:0b:ee:d0:00:00", pattern=r"^([0-9a-f]{2}:){4}00:00$")
-    """Destination MAC address of the frames in the first tunnel; it counts up from tunnel to tunnel, as VPP's do."""
+    """Destination MAC address of the frames in the first tunnel; it increases from tunnel to tunnel, as in VPP."""
 
     @model_validator(mode="after")
     def _fits(self) -> "Geneve":
@@ -395,13 +394,13 @@ class Headers(InnerHeaders):
 
     @property
     def encapsulation(self) -> tuple[object, ...]:
-        """What is around that packet: VLANs, MPLS labels, and the kind of tunnel."""
+        """The encapsulation of that packet: VLANs, MPLS labels, and the kind of tunnel."""
         labels = tuple(entry.label for entry in self.mpls)
         return (*self.vlans, labels, type(self.tunnel))
 
     @property
     def protocol(self) -> int:
-        """Protocol number of the header behind the outer IP header."""
+        """Protocol number of the header after the outer IP header."""
         if self.tunnel is None:
             return super().protocol
         return _UDP_PROTOCOL
@@ -414,7 +413,7 @@ class Headers(InnerHeaders):
 
     @property
     def versions(self) -> frozenset[int]:
-        """The versions of IP, also inside of a tunnel."""
+        """The versions of IP, including those inside a tunnel."""
         return super().versions | (
             frozenset() if self.tunnel is None else self.tunnel.inner.versions
         )

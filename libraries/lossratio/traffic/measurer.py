@@ -21,15 +21,15 @@ from lossratio.traffic.client import AgentClient
 
 FALTERING = 0.05
 """Largest share of unsent frames that always counts as a stall of the generator. A larger share is the generator's
-limit if it occurred twice, or once at the same load or a lower one."""
+limit if it occurred twice, or once at the same or a lower load."""
 _IN_FLIGHT_DECAY = 0.9
-"""What is left of an allowance for frames on their way after an early verdict that proved right."""
+"""What remains of the allowance for frames in flight after an early verdict that proved right."""
 REPEATS = 3
-"""How often a trial is measured again, unless said otherwise."""
+"""How often a trial is repeated, unless stated otherwise."""
 SHORT = 1.0
-"""Seconds: shorter trials are measured again more often, as that takes little time."""
+"""Seconds: shorter trials are repeated more often, because that takes little time."""
 SHORT_REPEATS = 9
-"""How often a short trial is measured again: beside other work on the machine, one of ten is sent in time."""
+"""How often a short trial is repeated: beside other work on the machine, one of ten is sent in time."""
 BURST_LATENESS = 0.005
 """Share of a burst's duration by which its last frame may leave late."""
 CHECK_LOAD = 100.0
@@ -37,15 +37,15 @@ CHECK_LOAD = 100.0
 CHECK_DURATION = 0.1
 """Seconds of the check."""
 LOW_RATE_LOAD = 10_000.0
-"""Frames per second of the check by latency frames, in each direction; a tenth of them are such frames."""
+"""Frames per second of the check with latency frames, in each direction; a tenth of them are latency frames."""
 LOW_RATE_DURATION = 1.0
 """Seconds of that check."""
 LATE_SECONDS = 2.0
-"""Seconds to wait for frames of the check that come back too late, where none came in time."""
+"""Seconds to wait for frames of the check that come back too late, if none came in time."""
 _ATTEMPTS = 5
 _LONG_ATTEMPTS = ((100.0, 0.5), (200.0, 1.0), (400.0, 2.0), (800.0, 4.0))
-"""Loads in frames per second, and seconds, of the attempts after those: a trial counts a device that takes a while to
-forward, or loses nearly all."""
+"""Loads in frames per second, and seconds, of further attempts: trials can also measure a device that takes a while to
+forward, or loses nearly everything."""
 _LATE_STEP = 0.25
 _LOG = logging.getLogger(__name__)
 
@@ -53,10 +53,10 @@ _LOG = logging.getLogger(__name__)
 class TrafficMeasurer:
     """Performs trials with a traffic agent that has been configured; a `lossratio.trials.trial.Measurer`.
 
-    It measures latency, too, and sends traffic apart from trials, with the same idle time before.
+    It also measures latency, and sends traffic outside of trials, with the same idle time before.
 
-    The allowance for frames on their way in a running trial is doubled where an early verdict proves wrong, and falls
-    by a tenth where one proves right. It is always twice as many as were seen on their way in the latest such trial.
+    The allowance for frames in flight in a running trial is doubled if an early verdict proves wrong, and falls by a
+    tenth if one proves right. It is always twice the number seen in flight in the latest such trial.
 
     Args:
         agent: The agent.
@@ -64,20 +64,20 @@ class TrafficMeasurer:
             part of a trial's time.
         quiet_since: When the trials before this measurer's ended, in seconds of the monotonic clock; None: now. Checks
             of the path since then do not count against a trial's rest.
-        repeats: How often a trial is measured again at most. It is measured again if its counters were refused, or if
-            the generator left frames unsent; frames that the SUT lost make no difference. The last attempt counts,
-            with its unsent frames. So does the second attempt with a larger share of unsent frames than `FALTERING`;
-            from then on, at that load or a higher one, the first such attempt counts. None: `REPEATS`; and for unsent
-            frames `SHORT_REPEATS` in short trials whose load the SUT forwards, until these do not help at that load or
-            a lower one.
+        repeats: How often a trial is repeated at most. It is repeated if its counters were refused, or if the generator
+            left frames unsent; frames that the SUT lost make no difference. The last attempt counts, with its unsent
+            frames. So does the second attempt with a larger share of unsent frames than `FALTERING`; from then on, at
+            that load or a higher one, the first such attempt counts. None: `REPEATS`; and for unsent frames
+            `SHORT_REPEATS` in short trials whose load the SUT forwards, until these do not help at that load or a lower
+            one.
         tolerance: Seconds of traffic that may be missing without counting as unsent.
-        ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
-        reset: Makes devices as they are before a trial, where they can be reset: before all traffic, and before the
+        ramp: Seconds before each trial in which the load grows from zero, and nothing is counted.
+        reset: Resets devices to their state before a trial, if they can be reset: before all traffic, and before the
             seconds in which they recover.
         forget: Makes devices forget all connections, before each attempt to open some.
-        look: Looks at single frames, where a trial has faulty ones and its generator cannot say what differs in them:
-            the fields that come back with other values, by direction. Once is enough.
-        late_frames: Where late frames are reported, with the traffic that they are of.
+        look: Examines single frames if a trial has faulty ones and its generator cannot say what differs in them: it
+            returns the fields that come back with other values, by direction. Once is enough.
+        late_frames: Where late frames are reported, with the traffic that they belong to.
     """
 
     def __init__(
@@ -109,16 +109,16 @@ class TrafficMeasurer:
         self._hopeless = math.inf
         self._in_flight = trials.IN_FLIGHT
         self._late_frames = late_frames or trials.LateFrames()
-        # Traffic before this was sent by another agent, or is of a check.
+        # Traffic before this was sent by another agent, or belongs to a check.
         self._late_frames.forget()
 
     def measure(self, trial: trials.TrialInput) -> trials.TrialOutput:
         """Performs one trial.
 
         Raises:
-            NegativeLossError: If more frames were received than sent, again and again.
-            BurstRateError: If the generator could not keep the rate of a burst, again and again.
-            TrafficError: If there are no counters worth anything; the other two are such errors, too.
+            NegativeLossError: If more frames were received than sent, repeatedly.
+            BurstRateError: If the generator repeatedly could not keep the rate of a burst.
+            TrafficError: If there are no valid counters; the other two are also such errors.
         """
         if trial.has_timelines:
             return self._measure_in_time(trial)
@@ -139,7 +139,7 @@ class TrafficMeasurer:
 
             certain_above = trial.certain_above or 0.0
             if output.decided_after is not None and output.loss_ratio <= certain_above:
-                # More frames were on their way than expected, so nothing was certain.
+                # More frames were in flight than expected, so nothing was certain.
                 refused += 1
                 continue
 
@@ -152,7 +152,7 @@ class TrafficMeasurer:
             if is_limit or not unsent:
                 return replace(output, repeats=repeats - 1)
             if repeats >= self._repeats and output.lost_frames:
-                # The load is too much for the SUT as well. The next attempt is the last one, whatever it loses.
+                # The load is also too much for the SUT. The next attempt is the last one, whatever it loses.
                 break
 
         try:
@@ -180,7 +180,7 @@ class TrafficMeasurer:
         return output
 
     def now(self) -> float:
-        """Seconds of the controller's clock that cannot be set."""
+        """Seconds of the controller's monotonic clock."""
         return time.monotonic()
 
     def wait(self, seconds: float) -> None:
@@ -201,7 +201,7 @@ class TrafficMeasurer:
         """Ends the traffic that `start_traffic` began; see `AgentClient.stop_traffic`.
 
         Args:
-            late_wait: Seconds after that in which frames are late; they are counted apart.
+            late_wait: Seconds after that in which frames are late; they are counted separately.
         """
         stopped = self._agent.stop_traffic(late_wait)
         self._end_traffic(stopped.directions)
@@ -253,7 +253,7 @@ class TrafficMeasurer:
     def _with_changed_fields(
         self, directions: Sequence[trials.DirectionCounters]
     ) -> tuple[trials.DirectionCounters, ...]:
-        """Counters that say what differs in faulty frames, also where the generator cannot say it."""
+        """Counters that say what differs in faulty frames, even if the generator cannot say it."""
         unknown = [
             way
             for way in directions
@@ -261,7 +261,7 @@ class TrafficMeasurer:
         ]
         if self._look is None or not unknown:
             return tuple(directions)
-        # What comes back changed once is changed in all trials.
+        # A change that was seen once occurs in all trials.
         look, self._look = self._look, None
         seen = look()
         return tuple(
@@ -325,7 +325,7 @@ class TrafficMeasurer:
 
 
 def _late_by_traffic(directions: Sequence[trials.DirectionCounters]) -> list[int]:
-    """Late frames that came with counters, over all directions: of the traffic before, of that before that..."""
+    """Late frames that came with counters, over all directions: of the previous traffic, of the one before it, ..."""
     by_direction = [
         (direction.late_frames, *direction.earlier_late_frames) for direction in directions
     ]
@@ -333,7 +333,7 @@ def _late_by_traffic(directions: Sequence[trials.DirectionCounters]) -> list[int
 
 
 def _is_kept(timeline: trials.Timeline, trial: trials.TrialInput) -> bool:
-    """Whether a direction sent all frames of a burst at its rate, as far as that can be known."""
+    """Whether a direction sent all frames of a burst at its rate, as far as can be known."""
     (step,) = timeline.steps
     if step.sent < step.intended:
         return False
@@ -345,17 +345,17 @@ def _is_kept(timeline: trials.Timeline, trial: trials.TrialInput) -> bool:
 
 
 class DeadPathError(TrafficError):
-    """Nothing gets through, in one direction at least, and nobody is known to be guilty of that."""
+    """Nothing gets through in at least one direction, and it is not known what is to blame."""
 
 
 class LatePathError(DutError):
-    """All frames of a direction come back too late: a device holds them for longer than was said."""
+    """All frames of a direction come back too late: a device holds them for longer than stated."""
 
 
 def few_frames(
     agent: AgentClient, load: float = CHECK_LOAD, duration: float = CHECK_DURATION
 ) -> tuple[trials.DirectionCounters, ...]:
-    """Sends a few frames in each direction; or opens a few connections, where devices let nothing else through.
+    """Sends a few frames in each direction, or opens a few connections if devices pass nothing else.
 
     Args:
         agent: The agent, with its generator configured.
@@ -382,26 +382,26 @@ def check_path(
     rest: float = 0.0,
     reset: Callable[[], None] = lambda: None,
 ) -> tuple[trials.DirectionCounters, ...]:
-    """Sends a few frames in each direction, and makes sure that some come through, as a trial counts them.
+    """Sends a few frames in each direction, and makes sure that some get through, as a trial counts them.
 
-    It tries again for a while, as links and devices that just came up may lose their first frames.
-
-    Where all of these are lost in a direction, it calls `spread`, and goes on for as long as trials take, with more and
-    more frames: what a trial could count must not be refused. The last attempt's counters are the answer.
+    It tries again for a while, because links and devices that just came up may lose their first frames. If all frames
+    are lost in a direction, it calls `spread`, and continues for as long as trials take, with more and more frames:
+    anything that a trial could measure must not be refused. The answer has the last attempt's counters.
 
     Args:
         agent: The agent, which is configured.
-        growth: How many times as many frames each attempt sends as the one before: only the 65th frame may be an answer
-            that a NAT lets through.
-        spread: Has the agent send frames of flows from all over (see `spread_over_flows`); None: the flows stay.
+        growth: The factor by which each attempt sends more frames than the previous one: only the 65th frame may be an
+            answer that a NAT passes.
+        spread: Makes the agent send frames of flows from all over (see `spread_over_flows`); None: the flows do not
+            change.
         rest: Seconds without traffic before each of these later attempts.
-        reset: Makes devices as they are before a trial, where they can be reset: before each attempt, as the frames of
-            the one before may have filled a table.
+        reset: Resets devices to their state before a trial, if they can be reset: before each attempt, because the
+            frames of the previous one may have filled a table.
 
     Raises:
         DeadPathError: If nothing gets through in a direction.
-        LatePathError: If all that gets through in a direction is late.
-        IntegrityError: If all that gets through in a direction is changed.
+        LatePathError: If all frames that get through in a direction are late.
+        IntegrityError: If all frames that get through in a direction are changed.
         TrafficError: If the generator fails.
     """
     flows = dict(agent.flows)
@@ -414,7 +414,7 @@ def check_path(
 
     if spread is not None and not agent.has_connections:
         spread()
-    # Connections that nobody closes would fill the tables of a device.
+    # Connections that are not closed would fill the tables of a device.
     for load, duration in () if agent.has_connections else _LONG_ATTEMPTS:
         reset()
         time.sleep(rest)
@@ -448,13 +448,13 @@ def check_path(
 
 
 def _dead(counters: Sequence[trials.DirectionCounters]) -> list[trials.DirectionCounters]:
-    """The directions in which nothing came back as it must."""
+    """The directions in which nothing came back as required."""
     return [direction for direction in counters if not direction.received_frames]
 
 
 def _lost_in_words(agent: AgentClient, direction: trials.DirectionCounters, flows: int) -> str:
-    """What was sent in a direction, of how many of its flows: a device may forward others."""
-    # The agent may have been given some of the flows only, from all over.
+    """What was sent in a direction, and how many of its flows: a device may forward other ones."""
+    # The agent may have been given only some of the flows, from all over.
     checked = min(direction.sent_frames, agent.flows[direction.name])
     words = f"{checked:,} of {flows:,} flows"
     if flows == 1:
@@ -471,7 +471,7 @@ def _slowly_alive(
     before: Sequence[trials.DirectionCounters],
     now: Sequence[trials.DirectionCounters],
 ) -> str:
-    """What the check saw of a device that lets frames through in the end."""
+    """What the check saw of a device that finally passes frames."""
     lost = {direction.name: direction.sent_frames for direction in before}
     seen = ", ".join(
         f"{direction.name} (none of {lost[direction.name]:,} frames, then {direction.received_frames:,} of "
@@ -491,7 +491,7 @@ def _slowly_alive(
 
 
 def _check_late(agent: AgentClient, sent: Mapping[str, int]) -> None:
-    """Waits for frames of directions of which none came back in time."""
+    """Waits for frames of directions in which none came back in time."""
     late = dict.fromkeys(sent, 0)
     waited = 0.0
     while waited < LATE_SECONDS and any(late[name] < count for name, count in sent.items()):
@@ -514,14 +514,14 @@ def _check_late(agent: AgentClient, sent: Mapping[str, int]) -> None:
 def check_at_low_rate(
     agent: AgentClient, facts: Mapping[str, Any], idle_time: float
 ) -> dict[str, Any]:
-    """Checks latency frames, where the generator only counts the frames of trials.
+    """Checks latency frames, if the generator only counts the frames of trials.
 
-    It returns the ``integrity`` of the generator's facts, with a ``low_rate_check`` where there was one: the counters
-    of each direction's latency frames; a direction that cannot have any is missing.
+    It returns the ``integrity`` of the generator's facts, with a ``low_rate_check`` if there was one: the counters of
+    each direction's latency frames; directions that cannot have any are missing.
 
     Args:
         agent: The agent, with its generator configured.
-        facts: What the generator says about itself.
+        facts: What the generator reports about itself.
         idle_time: Seconds in which the DUT then recovers.
     """
     integrity = dict(facts["integrity"])
@@ -530,7 +530,7 @@ def check_at_low_rate(
         checked = [
             asdict(_counters(direction)) for direction in directions if direction.sent_frames
         ]
-        # As JSON data; latency frames have no streams and no connections of their own, and no traffic before.
+        # As JSON data; latency frames have no streams, no connections, and no earlier traffic.
         left_out = ("streams", "by_stream", "earlier_late_frames", "changed_fields", "left_frames")
         integrity["low_rate_check"] = [
             {name: value for name, value in counters.items() if name not in left_out}
@@ -541,7 +541,7 @@ def check_at_low_rate(
 
 
 def with_largest_frames(configuration: Configuration) -> Configuration | None:
-    """The same traffic with the largest frames only: an MTU on the way may stop these, while smaller ones pass.
+    """The same traffic with only the largest frames: an MTU on the way may stop these while smaller ones pass.
 
     None: all frames of each direction have the same size.
     """

@@ -1,4 +1,4 @@
-"""Frames of a profile for a look at the cabling, with a mark in the payload that rewritten headers keep."""
+"""Frames of a profile for a check of the cabling, with a mark in the payload that survives rewritten headers."""
 
 import secrets
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _LLDP = b"\x88\xcc"
 _LEAST_ETHERTYPE = 0x600
 _ICMPV6 = 58
 _NEIGHBOURS = range(130, 154)
-"""Types of ICMPv6 by which neighbours find each other, and groups."""
+"""ICMPv6 types by which neighbours find each other, and groups."""
 MARK_ROOM = _MARK_BYTES + _SUM_BYTES
 """Bytes of payload that a frame needs."""
 
@@ -43,7 +43,7 @@ class Arrival:
 
     @property
     def chatter(self) -> str | None:
-        """The name of a protocol by which devices find each other; None: the frame is of another one."""
+        """The name of a protocol by which devices find each other; None: the frame belongs to another protocol."""
         kind, body = self._contents()
         if kind == _ARP:
             return "ARP"
@@ -52,7 +52,7 @@ class Arrival:
         if int.from_bytes(kind, "big") < _LEAST_ETHERTYPE:
             return "spanning tree or discovery (IEEE 802.2)"
         if kind == _IPV6 and len(body) > 48:
-            # Reports of groups are behind a hop-by-hop header of eight bytes.
+            # Reports of groups come after a hop-by-hop header of eight bytes.
             place = 48 if body[6] == 0 and body[40] == _ICMPV6 else 40
             if (place == 48 or body[6] == _ICMPV6) and body[place] in _NEIGHBOURS:
                 return "neighbour discovery"
@@ -74,7 +74,7 @@ class Arrival:
         return f"ethertype 0x{kind.hex()} from {source}"
 
     def _contents(self) -> tuple[bytes, bytes]:
-        """The ethertype behind its tags, and what follows."""
+        """The ethertype after its tags, and what follows."""
         place = behind_tags(self.head)
         return self.head[place - 2 : place], self.head[place:]
 
@@ -88,7 +88,7 @@ class ProbeAnswer:
     unsent: tuple[tuple[str, int, str], ...]
     """Interface, length and reason of frames that the kernel did not take."""
     is_storm: bool
-    """Whether more frames came than anybody looked at."""
+    """Whether more frames came than were examined."""
 
 
 @dataclass(frozen=True)
@@ -96,9 +96,9 @@ class MarkedFrame:
     """A frame with a mark."""
 
     sent: bytes
-    """It, as it is sent."""
+    """The frame as it is sent."""
     wanted: bytes
-    """It, as a measurement expects it to come back."""
+    """The frame as a measurement expects it to come back."""
 
 
 class Marker:
@@ -116,9 +116,9 @@ class Marker:
         number: int,
         flow: int = 0,
     ) -> MarkedFrame:
-        """A frame of a direction, marked with the numbers of its port and itself, which are below 256.
+        """A frame of a direction, marked with the number of its port and its own number, both below 256.
 
-        It belongs to the flow of this number. Its checksums stay correct. The direction's smallest frame has room for
+        It belongs to the flow with this number. Its checksums stay correct. The direction's smallest frame has room for
         the mark.
         """
         macs = (source_mac, destination_mac)

@@ -109,7 +109,7 @@ class ProfileFile(Headers):
     seed: int = Field(default=1, ge=0, lt=1 << 16)
     """Seed of all random orders. Each field and direction has its own order, which is the same in every test."""
     streams: tuple[StreamFields, ...] = ()
-    """Parts of each direction's frames with sizes, marks and flows of their own, whose loss is counted apart; empty:
+    """Parts of each direction's frames with their own sizes, marks and flows, whose loss is counted separately; empty:
     all frames are alike."""
 
     _leave_out = left_out_if_empty("any_mac", "headroom", "mpls", "received", "streams")
@@ -135,17 +135,17 @@ class TrafficDirection(FileModel):
     load_share: float
     """Its share of the load."""
     seed: int
-    """Of its random orders."""
+    """Seed of its random orders."""
     to_nat: bool = False
-    """Whether the destination addresses are a NAT's, on the transmitting side."""
+    """Whether the destination addresses are those of a NAT, on the transmitting side."""
     received: Headers | None = None
-    """Headers that its frames come back with; None: those that they are sent with."""
+    """Headers with which its frames come back; None: the headers with which they are sent."""
     streams: tuple[TrafficStream, ...] = ()
-    """Its streams; empty: all of its frames are alike."""
+    """Its streams; empty: all its frames are alike."""
 
     @property
     def every_headers(self) -> tuple[Headers, ...]:
-        """The headers of its frames, of each stream."""
+        """The headers of the frames of each of its streams."""
         return tuple(stream.headers for stream in self.streams) or (self.headers,)
 
     @property
@@ -205,7 +205,7 @@ class TrafficProfile(ProfileFile):
 
     @cached_property
     def directions(self) -> tuple[TrafficDirection, ...]:
-        """The directions that traffic is sent in: from the first port to the second one, and back."""
+        """The directions of the traffic: from the first port to the second one, and back."""
         back = self.reverse
         first = self._first_headers
         headers = back.headers or self._first_headers
@@ -224,14 +224,14 @@ class TrafficProfile(ProfileFile):
 
     @property
     def growth(self) -> tuple[int, int]:
-        """Bytes by which frames to the east, and to the west, come back longer, because of their headers then."""
+        """Bytes by which frames to the east, and to the west, come back longer, because of their new headers."""
         eastward = self.directions[0]
         westward = self.directions[-1]
         return eastward.growth, westward.growth if self.bidirectional else 0
 
     @property
     def says_what_is_received(self) -> bool:
-        """Whether its file gives the headers that frames come back with."""
+        """Whether its file states the headers with which frames come back."""
         return self.received is not None or self.reverse.received is not None
 
     @property
@@ -258,13 +258,13 @@ class TrafficProfile(ProfileFile):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def transmitting_directions(self) -> int:
-        """Number of directions that traffic is sent in."""
+        """Number of directions in which traffic is sent."""
         return len(self.directions)
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def load_factor(self) -> float:
-        """The aggregate load is the load times this: the sum of the directions' shares."""
+        """The factor from a load to the aggregate load: the sum of the directions' shares."""
         return sum(direction.load_share for direction in self.directions)
 
     @computed_field  # type: ignore[prop-decorator]
@@ -275,7 +275,7 @@ class TrafficProfile(ProfileFile):
 
     @property
     def stream_names(self) -> tuple[str, ...]:
-        """Names of its streams; empty: all of its frames are alike."""
+        """Names of its streams; empty: all its frames are alike."""
         return tuple(stream.name for stream in self.streams)
 
     @property
@@ -290,7 +290,7 @@ class TrafficProfile(ProfileFile):
             direction.model_dump(mode="json", include={"size_weights", "load_share"})
             for direction in self.directions
         ]
-        # Traffic without broadcast frames is described as before there could be any.
+        # Traffic without broadcast frames has the same description as before these existed.
         left_out = set() if self.broadcast_share else {"broadcast_share"}
         return {**self.model_dump(mode="json", exclude=left_out), "directions": directions}
 
@@ -326,7 +326,7 @@ class TrafficProfile(ProfileFile):
         ways = [
             (f"{source}>{sink}", direction.load_share, grown)
             for west, east in pairs
-            # A reflector's frames come back by the port that they left from.
+            # A reflector's frames come back through the port from which they left.
             for direction, (source, sink), grown in zip(
                 self.directions, dict.fromkeys(((west, east), (east, west))), growth, strict=False
             )
@@ -384,7 +384,7 @@ class TrafficProfile(ProfileFile):
         return {size + longer: weight for size, weight in weights.items()}
 
     def _check_streams(self) -> None:
-        """Makes sure that nothing else is asked for that goes without streams only."""
+        """Makes sure that nothing is requested that is only possible without streams."""
         check_streams(self.streams)
         without = {
             "received": self.received,
@@ -406,14 +406,14 @@ def load_profile(
     """Reads a traffic profile.
 
     Args:
-        name_or_path: Name of one that comes with lossratio, or a file (anything with a ``/`` or ``.yaml``).
+        name_or_path: Name of a profile that comes with lossratio, or a file (anything with a ``/`` or ``.yaml``).
         frame_size: Bytes with FCS (``64`` or ``64B``), or the name of a mix of sizes: ``IMIX_v4_1``, or one of the
             profile's own.
         bidirectional: Whether both ports transmit; None: as the profile says.
 
     Raises:
-        ProfileError: If there is no such profile, the file does not describe one (with file, line and field of each
-            problem), or the frame size is impossible.
+        ProfileError: If there is no such profile, the file does not describe one (the message has file, line and field
+            of each problem), or the frame size is impossible.
     """
     profile = read_profile(name_or_path)
     if profile.name == name_or_path:
@@ -455,15 +455,15 @@ def profile_names() -> tuple[str, ...]:
 
 
 def profile_descriptions() -> dict[str, str]:
-    """What each profile that comes with lossratio says of itself, by its name."""
+    """The description of each profile that comes with lossratio, by its name."""
     return {name: read_profile(name).description for name in profile_names()}
 
 
 def read_profile(name_or_path: str | Path) -> ProfileFile:
-    """Reads what the file of a traffic profile says, for frames of any size.
+    """Reads the file of a traffic profile, for frames of any size.
 
     Args:
-        name_or_path: Name of one that comes with lossratio, or a file (anything with a ``/`` or ``.yaml``).
+        name_or_path: Name of a profile that comes with lossratio, or a file (anything with a ``/`` or ``.yaml``).
 
     Raises:
         ProfileError: If there is no such profile, or the file does not describe one.
@@ -517,8 +517,8 @@ def parse_frame_size(frame_size: int | str) -> int | str:
     ``IMIX`` is short for ``IMIX_v4_1``.
 
     Raises:
-        ValueError: If it begins like a number but is not a number of bytes, or if it looks like an argument of its own,
-            as Robot Framework hands over a named argument that a keyword does not have.
+        ValueError: If it begins like a number but is not a number of bytes, or if it looks like a named argument,
+            because that is how Robot Framework passes named arguments that a keyword does not have.
     """
     text = str(frame_size).strip()
     if "," in text:
@@ -542,10 +542,10 @@ def parse_frame_size(frame_size: int | str) -> int | str:
 def weights_of(
     frame_size: int | str, mixes: Mapping[str, Mapping[int, int]], *, has_ipv6: bool
 ) -> Mapping[int, int]:
-    """Sizes of the frames in bytes with FCS, each with its weight; `mixes` are those that not everybody knows.
+    """Sizes of the frames in bytes with FCS, each with its weight; `mixes` are those that are not well known.
 
-    If the frames have an IPv6 header, a well-known mix has frames of `SMALLEST_IPV6_FRAME` where it would have smaller
-    ones, as the documentation of FD.io CSIT's tests says.
+    If the frames have an IPv6 header, a well-known mix has frames of `SMALLEST_IPV6_FRAME` instead of smaller ones, as
+    the documentation of FD.io CSIT's tests says.
     """
     if isinstance(frame_size, int):
         return {frame_size: 1}
@@ -590,7 +590,7 @@ def ip_versions(profile: TrafficProfile) -> dict[str, float]:
 
 
 def addresses(profile: TrafficProfile, sides: Sequence[tuple[Side, Side]] = ((WEST, EAST),)) -> str:
-    """Addresses of the frames, of the first port's direction and, if there is one, of the other's, on each path."""
+    """Addresses of the frames in the first port's direction and, if any, in the other direction, on each path."""
     return "; ".join(
         _addresses(direction.headers, *way)
         for west, east in sides
@@ -603,7 +603,7 @@ def addresses(profile: TrafficProfile, sides: Sequence[tuple[Side, Side]] = ((WE
 
 
 def address_span(numbers: AddressRange, side: Side, version: int) -> tuple[Address, Address]:
-    """The first and the last address of a range, of a side's addresses of version 4 or 6 of IP."""
+    """The first and the last address of a range within a side's addresses of IP version 4 or 6."""
     if version == 4:
         start: Address = side.ipv4.network_address + side.ipv4_offset
     else:
@@ -612,7 +612,7 @@ def address_span(numbers: AddressRange, side: Side, version: int) -> tuple[Addre
 
 
 def modifiers(profile: TrafficProfile) -> str:
-    """The changes from frame to frame, e.g. ``254 source addresses in turn``; ``none`` if nothing does."""
+    """The changes from frame to frame, e.g. ``254 source addresses in turn``; ``none`` if nothing changes."""
     how = {"increment": "in turn", "random": "in random order"}
 
     def changing(direction: TrafficDirection) -> str:

@@ -1,4 +1,4 @@
-"""The headers that frames come back with, where a device changes what is around the packet, or marks it."""
+"""The headers with which frames come back, if a device changes the packet's encapsulation, or marks it."""
 
 from typing import TypeVar
 
@@ -16,7 +16,7 @@ _IpT = TypeVar("_IpT", Ipv4, Ipv6)
 
 
 def as_received(sent: Headers, other: Headers) -> Headers | None:
-    """Headers of frames at a port that sends other ones itself: its tags, labels and tunnel, and the packet as it was.
+    """Headers of frames at a port that sends other headers itself: its tags, labels and tunnel; the same packet.
 
     None: they come back as they were sent. What a device that ends GENEVE tunnels writes is its own, apart from tags.
     """
@@ -87,7 +87,7 @@ def _answered(ip: _IpT) -> _IpT:
 
 
 def _macs(packet: Headers | TunnelledHeaders) -> list[int] | None:
-    """How many MAC addresses hosts have; None: frames have those of ports, or of devices."""
+    """How many MAC addresses hosts have; None: frames have the addresses of ports, or of devices."""
     if packet.ethernet is None:
         return None
     return [each.count for _, each in packet.ethernet.ranges()]

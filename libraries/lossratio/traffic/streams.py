@@ -1,7 +1,7 @@
-"""The streams of a traffic profile: parts of a direction's frames with sizes, marks and flows of their own.
+"""The streams of a traffic profile: parts of a direction's frames with their own sizes, marks and flows.
 
-Frames of all streams follow each other in one order that repeats, as their shares say. So every stream has its share at
-any load, and in any part of a trial.
+Frames of all streams follow each other in one repeating order, according to their shares. So every stream has its share
+at any load, and in any part of a trial.
 """
 
 from collections.abc import Sequence
@@ -42,14 +42,15 @@ class StreamError(ValueError):
 
 
 class StreamFields(FileModel):
-    """A stream, as a profile's file describes it. What it does not say is as in the profile."""
+    """A stream, as a profile's file describes it. Fields that it does not have are as in the profile."""
 
     name: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$")
-    """What results and goals call it."""
+    """Its name in results and goals."""
     share: float | None = Field(default=None, gt=0.0, lt=1e12)
     """Its frames, as a proportion: shares of 1 and 3 are a quarter and three quarters of a direction's frames."""
     rate: float | None = Field(default=None, gt=0.0, lt=1e12)
-    """The same as frames per second, where each stream says it so. It is a proportion, too: trials have other loads."""
+    """The same as frames per second, if each stream states that. It is also a proportion, because trials have other
+    loads."""
     frame_size: int | str | None = None
     """Bytes of its frames with FCS, or the name of a mix of sizes; left out: the frame size of the test."""
     dscp: int | None = Field(default=None, ge=0, le=63)
@@ -57,7 +58,7 @@ class StreamFields(FileModel):
     priority: int | None = Field(default=None, ge=0, le=7)
     """The priority of its outermost VLAN tag."""
     headers: Headers | None = None
-    """Its headers: the same ones as in all other streams, with values of their own."""
+    """Its headers: the same ones as in all other streams, with their own values."""
 
     _leave_out = left_out_if_empty("headers")
 
@@ -109,7 +110,7 @@ class TrafficStream(FileModel):
 
     @property
     def period(self) -> int:
-        """After how many of its frames all repeats."""
+        """After how many of its frames everything repeats."""
         total = sum(self.size_weights.values()) // gcd(*self.size_weights.values())
         return self.headers.flows * total
 
@@ -128,7 +129,7 @@ class TrafficStream(FileModel):
 
 
 def check_streams(streams: Sequence[StreamFields]) -> None:
-    """Makes sure that streams can be told apart, and that all of them say how many frames they have.
+    """Makes sure that streams can be distinguished, and that all of them state how many frames they have.
 
     Raises:
         StreamError: If one of them has neither a share nor a rate, or both.
@@ -171,7 +172,7 @@ def weights_of_streams(streams: Sequence[StreamFields]) -> list[int]:
 
 
 def check_layout(streams: Sequence[TrafficStream]) -> None:
-    """Makes sure that the frames of all streams have the same headers, whatever is in them.
+    """Makes sure that the frames of all streams have the same headers, whatever their values.
 
     Raises:
         ValueError: If they do not.
@@ -214,7 +215,7 @@ def sizes_of(streams: Sequence[TrafficStream]) -> dict[int, int]:
 
 
 def in_one_order(streams: Sequence[TrafficStream], specs: Sequence[FramesSpec]) -> FramesSpec:
-    """The frames of streams, which are described one by one, in the order in which they follow each other.
+    """The frames of streams, which are described separately, in their common order.
 
     Args:
         streams: The streams.
@@ -249,7 +250,7 @@ def in_one_order(streams: Sequence[TrafficStream], specs: Sequence[FramesSpec]) 
     header = bytearray(bytes.fromhex(first.header))
     for each in fields:
         header[each.offset : each.offset + each.width] = bytes(each.width)
-    # Record: the order, in which streams and sizes are known by their places.
+    # Record: the order, with streams and sizes given by their indexes.
     together = StreamOrder(
         names=tuple(stream.name for stream in streams),
         streams=tuple(order),
@@ -284,7 +285,7 @@ def _rounds(periods: Sequence[int], weights: Sequence[int]) -> int:
 def _frames_of(
     stream: TrafficStream, spec: FramesSpec, count: int, sizes: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """Flow and size of each of a stream's frames: as of a profile with this stream alone."""
+    """Flow and size of each of a stream's frames, as for a profile with this stream alone."""
     own = replace(spec, sizes=tuple(stream.size_weights.items()))
     places = [sizes.index(own.sizes[number][0]) for number in own.size_order]
     frames = []
@@ -299,7 +300,7 @@ def _changing_places(specs: Sequence[FramesSpec]) -> list[tuple[int, int]]:
     stepping = dict.fromkeys((field.offset, field.width) for spec in specs for field in spec.fields)
     covered = {place for start, width in stepping for place in range(start, start + width)}
     headers = [bytes.fromhex(spec.header) for spec in specs]
-    # Addresses of IPv4 are one field each; all else differs in words, which checksums are made of.
+    # Each IPv4 address is one field; everything else differs in words, which checksums are made of.
     addresses = {
         start + half: _IPV4_ADDRESSES // 2
         for start, end in specs[0].addresses
@@ -319,7 +320,7 @@ def _changing_places(specs: Sequence[FramesSpec]) -> list[tuple[int, int]]:
 
 
 def _values(spec: FramesSpec, offset: int, width: int) -> Sequence[int]:
-    """The values that a place takes in a stream's flows, one after the other, over and over."""
+    """The repeating values that a place takes in a stream's flows."""
     for field in spec.fields:
         if (field.offset, field.width) == (offset, width):
             steps: Sequence[int] = field.offsets or range(field.count)

@@ -43,9 +43,9 @@ fi
 """
 
 _PRIORITY = 10
-"""Its priority where it sleeps between its frames: it must get a CPU at once when it wakes up."""
+"""Its priority if it sleeps between frames: it must get a CPU at once when it wakes up."""
 
-# On a small machine all threads of TRex are on one CPU, and those that answer would wait while frames are sent.
+# On a small machine, all threads of TRex are on one CPU, and the answering threads would wait while frames are sent.
 _PROMOTE = f"""{LIVES}
 lives || exit 0
 for thread in "/proc/$pid/task/"*; do
@@ -64,7 +64,7 @@ LD_LIBRARY_PATH=.:./so/$(uname -m)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} exec "$@
 
 @dataclass(frozen=True)
 class ServerPlan:
-    """The server that is wanted."""
+    """The requested server."""
 
     directory: str
     """The installation on the node."""
@@ -81,7 +81,7 @@ class ServerPlan:
 
     @property
     def described(self) -> str:
-        """All that distinguishes the server from other servers."""
+        """Everything that distinguishes the server from other servers."""
         return f"{self.directory}\n{shlex.join(self.arguments)}\n{self.configuration}"
 
 
@@ -91,7 +91,7 @@ def configuration_path(state: str) -> str:
 
 
 def installation_problem(session: NodeSession, directory: str, *, software: bool) -> str | None:
-    """The reason why a server cannot start on a node, and the way out; None if there is no known reason.
+    """Why a server cannot start on a node, and the remedy; None if there is no known reason.
 
     In software mode it needs no hugepages.
     """
@@ -109,7 +109,7 @@ def installation_problem(session: NodeSession, directory: str, *, software: bool
 
 
 class TrexServer:
-    """A server on a node; in the end it is left running, unless it `is_ours`: this object started it."""
+    """A server on a node; at the end, it is left running, unless it `is_ours`: this object started it."""
 
     def __init__(self, session: NodeSession, plan: ServerPlan) -> None:
         self.is_ours = False
@@ -121,7 +121,7 @@ class TrexServer:
         self.program = BackgroundProgram(f"{plan.state}/", plan.directory, command)
 
     def ensure(self) -> None:
-        """Makes sure that the server runs: starts it, unless it runs already.
+        """Makes sure that the server runs: starts it, unless it already runs.
 
         Raises:
             TrafficError: If another server has its place or its TCP port, TRex is not installed, or it does not start.
@@ -212,7 +212,7 @@ class TrexServer:
         self._session.put(self._plan.configuration.encode(), configuration_path(self._plan.state))
         self._session.put(self._plan.described.encode(), f"{self._plan.state}/started-with")
         self.is_ours = True
-        # The server ends with the reservation, as all processes that are started this way.
+        # The server ends with the reservation, like all processes that are started this way.
         shell = self._session.start(*self.program.start)
         # -1 is a lost connection; the next command on the node reports it.
         if (status := shell.close() or 0) > 0:
@@ -250,7 +250,7 @@ class TrexServer:
         )
 
     def _status(self) -> int | None:
-        """The server's exit status, as a shell reports it; None while it runs, or if its shell was killed, too."""
+        """The server's exit status, as a shell reports it; None while it runs, or if its shell was also killed."""
         status = self._session.run(
             "sh", "-c", 'cat "$1" 2>/dev/null || true', "status", self.program.status
         ).stdout

@@ -1,8 +1,8 @@
-"""A TG whose ports are on two nodes: a relay that speaks to the agent on each of them, and answers like one agent.
+"""A TG whose ports are on two nodes: a relay that speaks to the agent on each node, and answers like one agent.
 
 Each agent gets its own part of a request. The counters of a direction are those of its two ends: what left, from the
-agent that sends it, and what came back, from the one that receives it. Where the agents meet (see
-`lossratio.traffic.agent.core.meeting`), the relay tells each what the other one says.
+sending agent, and what came back, from the receiving agent. Where the agents meet (see
+`lossratio.traffic.agent.core.meeting`), the relay passes on what each of them says.
 """
 
 import json
@@ -17,16 +17,16 @@ from lossratio.errors import NodeError
 START_SECONDS = 0.005
 """Seconds from the moment when both ends are ready until they begin to send."""
 _BETWEEN = ":"
-"""Between a node's name and its interface's: no interface of Linux has one in its name."""
+"""Separates a node's name from its interface's: no Linux interface has it in its name."""
 _READINGS = 8
-"""Readings of a node's clock, of which the one that took the least time is the best."""
+"""Number of readings of a node's clock; the one that took the least time is the best."""
 Message = dict[str, Any]
 _WATCHED: Message = {"op": "watched_trial", "above": 1.0, "in_flight": 0.0, "ends": False}
-"""What makes a trial one that is watched, and never ends early."""
+"""The settings of a trial that is watched, but never ends early."""
 
 
 class AgentProcess(Protocol):
-    """What an agent is spoken to by: see `lossratio.nodes.NodeProcess`."""
+    """The process through which an agent is addressed: see `lossratio.nodes.NodeProcess`."""
 
     def write_line(self, text: str) -> None:
         """Sends one line."""
@@ -44,12 +44,12 @@ class AgentProcess(Protocol):
 
 
 def port_at(node: str, interface: str) -> str:
-    """The name of an interface where those of two nodes are told apart."""
+    """The name of an interface if the interfaces of two nodes have to be distinguished."""
     return f"{node}{_BETWEEN}{interface}"
 
 
 class TwoEnds:
-    """The agents on both nodes of a TG, with the face of one agent's process."""
+    """The agents on both nodes of a TG, with the interface of one agent's process."""
 
     def __init__(self, processes: Mapping[str, AgentProcess]) -> None:
         self._processes = dict(processes)
@@ -80,14 +80,14 @@ class TwoEnds:
             self._processes[node].write_line(json.dumps({**self._request, **part}))
 
     def read_line(self, timeout: float, meanwhile: Callable[[], object] | None = None) -> str:
-        """Carries what the agents say to each other, and returns the answer that they make together.
+        """Carries messages between the agents, and returns their combined answer.
 
         Args:
             timeout: Seconds that each of their lines may take.
             meanwhile: Called about once a second; None: nothing is.
 
         Raises:
-            NodeError: If an agent has ended or does not answer, with its node; or one is out of step.
+            NodeError: If an agent has ended or does not answer (the message names its node), or one is out of step.
         """
         while True:
             said: dict[str, Message] = {}
@@ -111,7 +111,7 @@ class TwoEnds:
             self._introduce({node: message["meet"] for node, message in said.items()})
 
     def close(self) -> int | None:
-        """Ends both agents; returns the exit status of the first that has one."""
+        """Ends both agents; returns the exit status of the first one that has one."""
         statuses = [process.close() for process in self._processes.values()]
         return next((status for status in statuses if status is not None), None)
 
@@ -134,7 +134,7 @@ class TwoEnds:
         timeout: float,
         meanwhile: Callable[[], object] | None,
     ) -> Message:
-        """The error of the end that cannot go on, by its name; the other end is let go."""
+        """The error of the end that cannot continue, by its name; the other end is released."""
         for node in said:
             if "meet" in said[node]:
                 self._processes[node].write_line(json.dumps({"op": "met"}))
@@ -155,7 +155,7 @@ class TwoEnds:
             self._processes[node].write_line(json.dumps(answer))
 
     def _parts(self, request: Message) -> dict[str, Message]:
-        """What is special about the request to each agent that gets it."""
+        """The parts of the request that differ between the agents."""
         nodes = self._processes
         operation = request["op"]
         if operation == "configure":
@@ -173,7 +173,7 @@ class TwoEnds:
 
         if not request.get("notes"):
             return {node: {} for node in nodes}
-        # Both look at the counters of both ends, and one of them says what they see.
+        # Both check the counters of both ends, and one of them reports what they see.
         watch = {} if operation == "watched_trial" else _WATCHED
         return {node: {**watch, "notes": node == self._first} for node in nodes}
 
@@ -190,7 +190,7 @@ class TwoEnds:
         return {"configuration": configuration}
 
     def _direction(self, node: str, way: Message) -> Message:
-        """A direction as an agent has it: with the MAC addresses of the end that it does not see."""
+        """A direction for an agent, with the MAC addresses of the end that it does not see."""
         own = {
             end: _interface_of(way[end])
             for end in ("transmit", "receive")
@@ -250,7 +250,7 @@ class TwoEnds:
         if "directions" in merged:
             merged["directions"] = [self._counters(name, results) for name in self._ends]
         if "latency" in merged:
-            # Each end says it of the frames that come back to it.
+            # Each end reports it for the frames that come back to it.
             found = {
                 one["direction"]: one for result in results.values() for one in result["latency"]
             }
@@ -266,7 +266,7 @@ class TwoEnds:
         )
         merged = {**sent, **received}
         if "course" in merged:
-            # By the clock of the first node, as the answer to 'clock' is.
+            # By the clock of the first node, like the answer to 'clock'.
             shift = min(self._behind[source]) - min(self._behind[self._first])
             merged["course"] = {**merged["course"], "began": merged["course"]["began"] + shift}
         return merged

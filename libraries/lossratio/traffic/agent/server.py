@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers the controller's requests, one after the other, until it goes."""
+"""Answers the controller's requests, one after the other, until it is gone."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ _ABILITIES = {
     "start_watched": "locate losses of running traffic in time",
     "watched_trial": "watch the counters of a running trial",
 }
-"""What methods of generators are for that some do not have."""
+"""The purpose of methods that some generators lack."""
 
 
 def main() -> None:
-    """Serves the controller at the other end of standard input and output; then all traffic has stopped."""
-    # OpenBLAS would start threads, which a program that forks is better off without.
+    """Serves the controller at the other end of standard input and output; afterwards, all traffic has stopped."""
+    # OpenBLAS would start threads, which a forking program should not have.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    # A Ctrl-C on the terminal is the controller's affair: it closes our input.
+    # Ctrl-C on the terminal is for the controller, which then closes our input.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     replies = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
@@ -111,7 +111,7 @@ class Agent:
         return answer
 
     def tend(self) -> float | None:
-        """Renews running traffic; returns the seconds until that is due again, None: there is none."""
+        """Renews running traffic; returns the seconds until that is due again, or None if there is none."""
         if self._generator is None or not self._is_running:
             return None
         self._check()
@@ -162,7 +162,7 @@ class Agent:
             raise AgentError("bad_request", f"The options must be an object, not {options!r}.")
         program = request.get("program")
         if configuration.speakers:
-            # Before the generator, as some have threads, and a process with threads is better not forked.
+            # Before the generator, because some have threads, and a process with threads should not be forked.
             self._responder = Responder(configuration.speakers, usable_links(configuration))
         self._generator = make_generator(name, configuration, options, program)
         if configuration.has_other_end:
@@ -179,7 +179,7 @@ class Agent:
         cast(MeetingGenerator, self._generator).join(Meeting(self._exchange), first_tag)
 
     def _exchange(self, said: Message) -> Message:
-        """Tells the agent at the other end something, through the controller; returns what that one says."""
+        """Sends a message to the agent at the other end, through the controller; returns that agent's message."""
         self._reply({"id": self._request_id, "meet": said})
         answer = decode(self._line())
         if answer["op"] != "met" or not isinstance(answer.get("said"), dict):
@@ -204,7 +204,7 @@ class Agent:
         return self._able_generator("watched_trial").watched_trial(load, duration, ramp, watch, self._check)
 
     def _note(self, request: Message) -> Callable[[int, int], None] | None:
-        """What sends the counters of a running trial; None: the controller wants none."""
+        """The function that sends the counters of a running trial; None: the controller wants none."""
         if not _flag(request, "notes"):
             return None
         request_id = request.get("id")
@@ -257,7 +257,7 @@ class Agent:
 
         with undo, closing(self._wire(request, kernel, speakers)) as wire:
             if _flag(request, "meet"):
-                # Also at the other end of the path somebody listens by now.
+                # By now, the other end of the path also listens.
                 Meeting(self._exchange).ready(0)
             return probe(wire, sends, seconds)
 
@@ -310,7 +310,7 @@ class Agent:
             raise AgentError("busy", "Traffic is running. Stop it first.")
 
     def _able_generator(self, method: str) -> AbleGenerator:
-        """The idle generator, if it has a method; else an error that says what it cannot do."""
+        """The idle generator, if it has a method; otherwise raises an error that says what it cannot do."""
         generator = self._idle_generator()
         if not hasattr(generator, method):
             if method == "watched_trial":

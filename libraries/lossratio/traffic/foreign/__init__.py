@@ -34,7 +34,7 @@ _HELPS: Mapping[str, str] = {
     "trafficgen": "Change it in a copy of the file, or write a traffic profile of your own",
     "pcap": "Leave such frames out of the capture, or write a traffic profile of your own",
 }
-"""What helps with any field that is not available, by the name of the reader."""
+"""The remedy for any field that is not available, by the name of the reader."""
 
 PROFILE_READERS: Mapping[str, Callable[[bytes], ForeignProfile]] = {
     "trex": _decoded(read_trex),
@@ -45,16 +45,16 @@ PROFILE_READERS: Mapping[str, Callable[[bytes], ForeignProfile]] = {
 
 
 def convert_profile(tool: str, path: Path, name: str | None = None) -> ConvertedProfile:
-    """Makes a traffic profile of another generator's.
+    """Makes a traffic profile from another generator's.
 
     Args:
         tool: One of the `PROFILE_READERS`.
-        path: The other generator's file. It is read, and not run.
+        path: The other generator's file. It is read, but not run.
         name: The name of the traffic profile; None: the file's.
 
     Raises:
-        ProfileError: If the file cannot be read, or something in it cannot be used here; with the file, the line (or
-            the frame of a capture), the field and a way out.
+        ProfileError: If the file cannot be read, or something in it cannot be used here; the message has the file, the
+            line (or the frame of a capture), the field and a remedy.
     """
     content = read_input_file(path, ProfileError, _MOST_BYTES)
     try:

@@ -32,7 +32,7 @@ _AFTER_IP = {6: "TCP", 17: "UDP"}
 
 
 def read_capture(content: bytes) -> ForeignProfile:
-    """The frames of a capture, each kind of them a stream: first port to second port.
+    """The frames of a capture, with a stream for each kind of frame, from the first port to the second.
 
     Args:
         content: The file.

@@ -1,4 +1,4 @@
-"""Makes traffic profiles of what other generators' profiles describe."""
+"""Makes traffic profiles from what other generators' profiles describe."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NUMBERS = {"IP": 0xFFFF, "IPv6": 0xFFFFFFFF, "Ether": 0xFFFFF}
 _ONE_PORT = "Make a copy of the file in which the second port sends nothing, and another one for its streams"
 _TEXT = re.compile(r"[^A-Za-z0-9_.-]+")
 
-# Table: a layer a row.
+# Table: one layer per row.
 _LAYER_FIELDS: Mapping[str, frozenset[str]] = {
     "Ether": frozenset(("src", "dst", "type")),
     "Dot1AD": frozenset(("vlan", "prio", "type")),
@@ -53,21 +53,21 @@ _USUAL_PORTS = {"UDP": (53, 53), "TCP": (20, 80)}
 
 @dataclass(frozen=True)
 class ConvertedProfile:
-    """A traffic profile that was made of another generator's."""
+    """A traffic profile that was made from another generator's."""
 
     fields: Mapping[str, Any]
-    """The profile, as its file has it."""
+    """The profile, as in its file."""
     frame_size: int | str | None
     """The frame size to measure with; None: each stream has its own."""
     remarks: tuple[str, ...]
-    """What is different here, in sentences."""
+    """The differences from the original, in sentences."""
 
 
 def convert(profile: ForeignProfile, name: str, description: str) -> ConvertedProfile:
-    """Makes a traffic profile of another generator's.
+    """Makes a traffic profile from another generator's.
 
     Args:
-        profile: What that describes.
+        profile: The contents of that profile.
         name: The name of the traffic profile.
         description: Its description.
 
@@ -94,7 +94,7 @@ def convert(profile: ForeignProfile, name: str, description: str) -> ConvertedPr
 
 
 class _Way:
-    """The streams of a direction, as a profile's file has them."""
+    """The streams of a direction, as in a profile's file."""
 
     def __init__(self, streams: Sequence[ForeignStream], remarks: dict[str, None]) -> None:
         self._streams = streams
@@ -113,7 +113,7 @@ class _Way:
 
     @property
     def described(self) -> object:
-        """What has to be equal in both directions if a profile says nothing of the other one."""
+        """What has to be equal in both directions if a profile says nothing about the other one."""
         return self.headers, self.mixes, self.sizes, self._frames
 
     def streams(self) -> Iterator[dict[str, Any]]:
@@ -176,7 +176,7 @@ def _check(
 
 
 def _names(streams: Sequence[ForeignStream]) -> list[str]:
-    """A name for each stream: its own, if no other stream has it."""
+    """A name for each stream: its own name, if no other stream has it."""
     own = [_TEXT.sub("-", stream.name or "") for stream in streams]
     names = []
     for number, name in enumerate(own, 1):
@@ -213,7 +213,7 @@ def _proportions(streams: Sequence[ForeignStream], remarks: dict[str, None]) -> 
 
 
 def _headers(stream: ForeignStream, remarks: dict[str, None]) -> dict[str, Any]:
-    """The headers of a stream, as a profile's file has them."""
+    """The headers of a stream, as in a profile's file."""
     try:
         return _described_headers(stream, remarks)
     except ForeignFieldError as error:
@@ -261,7 +261,7 @@ def _with_inner(
 
 
 def _without_protocol(headers: dict[str, Any]) -> None:
-    """Leaves out the protocol's number where a header says it."""
+    """Leaves out the protocol number if a header implies it."""
     if "udp" in headers or "tcp" in headers:
         headers.get("ipv4", {}).pop("protocol", None)
         headers.get("ipv6", {}).pop("next_header", None)
@@ -284,7 +284,7 @@ class _Ranges:
         self._layer = layer
 
     def steps(self, field: str) -> Steps | None:
-        """What a field takes; None: it is always the same."""
+        """The steps of a field; None: it is always the same."""
         return self._stream.steps.get((self._place, field))
 
     def port(self, field: str, usual: int) -> dict[str, Any]:

@@ -26,8 +26,8 @@ class ForeignFieldError(ValueError):
     Args:
         what: The field, as the profile calls it.
         problem: Why it is not available.
-        line: The line of the file, or the number of the captured frame; None: it is of the whole file.
-        way_out: What a user can do, in sentences; empty: what helps with any field.
+        line: The line of the file, or the number of the captured frame; None: it concerns the whole file.
+        way_out: What a user can do, in sentences; empty: the remedy for any field.
     """
 
     def __init__(self, what: str, problem: str, line: int | None = None, way_out: str = "") -> None:
@@ -38,7 +38,7 @@ class ForeignFieldError(ValueError):
         self.way_out = way_out
 
     def at(self, what: str, line: int | None) -> ForeignFieldError:
-        """The same error, of a field that holds what it is about."""
+        """The same error, for a field that contains the thing that it is about."""
         return ForeignFieldError(what, self.problem, line, self.way_out)
 
 
@@ -70,12 +70,12 @@ class Layer:
 
 @dataclass(frozen=True)
 class Packet:
-    """A packet: headers, and bytes behind them."""
+    """A packet: headers, and the bytes after them."""
 
     layers: tuple[Layer, ...]
     """From the outside in."""
     payload: int = 0
-    """Bytes behind the headers."""
+    """Number of bytes after the headers."""
 
     def __len__(self) -> int:
         return sum(layer.length for layer in self.layers) + self.payload
@@ -95,9 +95,9 @@ class Steps:
     first: int
     """The first one."""
     count: int
-    """How many there are, each one above the other."""
+    """How many numbers there are, each one above the previous one."""
     is_random: bool = False
-    """Whether they come in no order."""
+    """Whether they come in random order."""
 
 
 @dataclass(frozen=True)
@@ -109,20 +109,20 @@ class ForeignStream:
     sizes: Mapping[int, int] = field(default_factory=dict)
     """Lengths of its frames without FCS, with their weights; empty: all are as long as the packet."""
     steps: Mapping[tuple[int, str], Steps] = field(default_factory=dict)
-    """What each field takes, by the number of its layer and its name."""
+    """The steps of each field, by the number of its layer and its name."""
     frames: float = 1.0
     """Its proportion of the frames, or of the bits on the line."""
     is_of_bits: bool = False
-    """Whether its proportion is one of bits."""
+    """Whether its proportion refers to bits."""
     name: str | None = None
-    """What the profile calls it."""
+    """Its name in the profile."""
     line: int | None = None
     """The line that describes it, or the number of the first captured frame."""
 
 
 @dataclass(frozen=True)
 class ForeignProfile:
-    """A profile of another generator, as far as it can be had here."""
+    """A profile of another generator, as far as it can be used here."""
 
     eastward: tuple[ForeignStream, ...]
     """The streams of the first port."""

@@ -56,7 +56,7 @@ class PythonFile:
     """A declarative Python file.
 
     Args:
-        text: What is in it.
+        text: Its contents.
         layers: Names of calls that make a header, e.g. ``Ether``.
         made: Names of calls that are kept as they are.
         recorders: Names of classes whose objects keep the calls of their methods.
@@ -83,7 +83,7 @@ class PythonFile:
             self._define(statement)
 
     def call(self, function: str) -> Any:
-        """What a function of the file without arguments gives.
+        """The value of a function of the file without arguments.
 
         Raises:
             ForeignFieldError: If there is none, or it does more than this can follow.
@@ -95,12 +95,12 @@ class PythonFile:
         return self._run(found, (), {})
 
     def call_method(self, instance: Any, method: str, **given: Any) -> Any:
-        """What a method of an object gives.
+        """The value of a method of an object.
 
         Args:
             instance: The object.
             method: The method's name.
-            given: Its arguments by name; those that it does not take are left out.
+            given: Its arguments by name; arguments that it does not take are left out.
 
         Raises:
             ForeignFieldError: If there is none, or it does more than this can follow.
@@ -119,7 +119,7 @@ class PythonFile:
         """The value of an expression.
 
         Raises:
-            ForeignFieldError: If it is not an expression, or more than this can follow.
+            ForeignFieldError: If it is not an expression, or more than can be followed here.
         """
         (statement,) = _parsed(expression).body or [ast.Pass()]
         if not isinstance(statement, ast.Expr):

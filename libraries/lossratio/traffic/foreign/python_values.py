@@ -1,4 +1,4 @@
-"""The values that a declarative Python file can have, and what may be done with them."""
+"""The values that a declarative Python file can have, and the allowed operations on them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ SIMPLE = (int, float, str, bytes, bool, type(None), list, tuple, dict, Packet)
 
 @dataclass(frozen=True)
 class Unknown:
-    """A value that cannot be found. It is an error only where a stream depends on it."""
+    """A value that cannot be found. It is only an error if a stream depends on it."""
 
     what: str
     """The expression."""
@@ -72,7 +72,7 @@ class Unknown:
     """Its line."""
 
     def error(self) -> ForeignFieldError:
-        """The error where its value is needed."""
+        """The error if its value is needed."""
         problem = "its value is not known, as files are read and not run"
         return ForeignFieldError(self.what, problem, self.line)
 
@@ -84,20 +84,20 @@ class Made:
     kind: str
     """Its name."""
     arguments: tuple[Any, ...]
-    """What is given by position."""
+    """The positional arguments."""
     named: Mapping[str, Any]
-    """What is given by name."""
+    """The named arguments."""
     line: int
     """Its line."""
 
     def values(self, *names: str) -> dict[str, Any]:
-        """What is given, by name.
+        """The arguments, by name.
 
         Args:
             names: The names of arguments in their order.
 
         Raises:
-            ForeignFieldError: If it has more arguments, or one whose value is not known.
+            ForeignFieldError: If it has more arguments, or an argument whose value is not known.
         """
         if len(self.arguments) > len(names):
             raise ForeignFieldError(self.kind, "it has arguments without names", self.line)
@@ -111,7 +111,7 @@ class Made:
 
 @dataclass
 class Recorder:
-    """An object of the generator's that is changed by calls of its methods, which are kept."""
+    """An object of the generator that calls of its methods change; these calls are kept."""
 
     kind: str
     """Its class."""
@@ -135,7 +135,7 @@ def _short(items: range) -> list[int]:
 
 
 def is_plain(text: str) -> bool:
-    """Whether places in a text take values as they are: neither parts of them, nor widths."""
+    """Whether placeholders in a text take plain values, without parts of them or widths."""
     for _, name, how, _ in Formatter().parse(text):
         has_parts = "." in (name or "") or "[" in (name or "")
         if how or has_parts:
@@ -164,7 +164,7 @@ def is_huge(value: Any) -> bool:
 def with_defaults(
     options: CommandLine, method: str, given: tuple[Any, ...], named: Mapping[str, Any]
 ) -> CommandLine | None:
-    """What ``argparse`` does with a call, if nothing is given on the command line."""
+    """What ``argparse`` makes of a call if the command line is empty."""
     if method == "add_argument":
         flags = [flag for flag in given if isinstance(flag, str)]
         long = [flag for flag in flags if flag.startswith("--")] or flags

@@ -32,7 +32,7 @@ _REFUSED: Mapping[str, tuple[Any, str]] = {
     "device_pairs": (None, "a profile is the same on all paths"),
     "latency_only": (False, "no stream is for latency alone"),
 }
-"""Fields that are not supported, each with the value that changes nothing, and the reason."""
+"""Unsupported fields, each with the value that changes nothing, and the reason."""
 _NOT_OURS = "Name a file with a list 'streams', as trafficgen reads it"
 _READ = ("flows", "frame_size", "flow_mods", "rate", "frame_type", "stream_types", "protocol")
 _ALSO_READ = ("traffic_direction", "stream_id", "the_packet", "enabled")
@@ -54,7 +54,7 @@ _MODS = {
 
 
 def read_trafficgen(text: str) -> ForeignProfile:
-    """What a profile of trafficgen describes; of several profiles in a file, the default one.
+    """What a trafficgen profile describes; if a file has several profiles, the default one.
 
     Args:
         text: The file.
@@ -91,7 +91,7 @@ def read_trafficgen(text: str) -> ForeignProfile:
 
 
 def _streams(text: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, int]]]:
-    """The streams, each with the lines of its fields; that of the stream itself has no name."""
+    """The streams, each with the lines of its fields; the line of the stream itself has no name."""
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:
@@ -181,7 +181,7 @@ def _packet(stream: Mapping[str, Any], where: str) -> Packet:
         raise error.at(f"{where}.the_packet, {error.what}", None) from error
     if not isinstance(found, Packet):
         raise ForeignFieldError(f"{where}.the_packet", "only packets of Scapy's layers can be read")
-    # They are lines of the text, and not of the file.
+    # They are lines of the text, not of the file.
     layers = [replace(layer, line=None) for layer in found.layers]
     return Packet(tuple(layers), found.payload)
 

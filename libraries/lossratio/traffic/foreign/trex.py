@@ -31,7 +31,7 @@ _NO_DIFFERENCE = frozenset(
     ("core_id", "isg", "mac_src_override_by_pkt", "mac_dst_override_mode", "random_seed")
 )
 _PORTS = {"sport": (0, 2), "dport": (2, 4)}
-# Table: a header a row.
+# Table: one header per row.
 _PLACES: Mapping[str, Mapping[str, tuple[int, int]]] = {
     "Ether": {"dst": (0, 6), "src": (6, 12)},
     "IP": {"src": (12, 16), "dst": (16, 20)},
@@ -116,7 +116,7 @@ def _stream(made: Made, remarks: dict[str, None]) -> ForeignStream:
 
 
 def _rate(mode: Any, packet: Packet, line: int) -> tuple[float, bool]:
-    """A stream's proportion, and whether it is one of bits on the line."""
+    """A stream's proportion, and whether it refers to bits on the line."""
     if mode is None:
         return 1.0, False
     if not isinstance(mode, Made) or mode.kind != "STLTXCont":
@@ -234,7 +234,7 @@ def _number(value: Any, made: Made) -> int:
 def _written(
     made: Made, packet: Packet, variables: Mapping[str, Steps]
 ) -> tuple[tuple[int, str], Steps]:
-    """The field that an instruction writes a variable to, and what it takes there."""
+    """The field to which an instruction writes a variable, and its values there."""
     fields = made.values(*_WRITE)
     variable = fields.get("fv_name")
     steps = variables.get(str(variable))
@@ -247,7 +247,7 @@ def _written(
     added = fields.get("add_val", 0)
     if not isinstance(added, int):
         raise ForeignFieldError(f"{made.kind}.add_val", f"{added!r} is not a number", made.line)
-    # An address is a number in a network here, so its last bytes are what counts.
+    # An address is a number in a network here, so only its last bytes count.
     layer = packet.layers[place]
     if (rest or fields.get("offset_fixup", 0)) and name not in ("src", "dst"):
         problem = f"a part of {layer.name}.{name} cannot be written"

@@ -34,14 +34,14 @@ def open_generator(
 def start_agent(
     settings: RealGenerator, *sessions: NodeSession, patience: float = ANSWER_SECONDS
 ) -> AgentClient:
-    """Starts the agent on a TG, with the Python that the topology file says; on both nodes of a TG that has two.
+    """Starts the agent on a TG, with the Python named in the topology file; on both nodes if the TG has two.
 
     See `AgentClient.start` for errors, and `Generator.check_python`.
 
     Args:
-        settings: The generator, as the topology file has it.
-        sessions: The log-in on the TG, or those on its two nodes.
-        patience: Seconds that an answer may take beyond what was asked for.
+        settings: The generator, as in the topology file.
+        sessions: The log-in on the TG, or on each of its two nodes.
+        patience: Seconds that an answer may take beyond the requested time.
     """
     for session in sessions:
         load_generator(settings.kind).check_python(settings, session)
@@ -49,7 +49,7 @@ def start_agent(
 
 
 def check_sends_streams(topology: Topology, profile: ProfileFile) -> None:
-    """Makes sure that the generator of a topology can send a profile's streams, if it has some.
+    """Makes sure that the generator of a topology can send a profile's streams, if there are any.
 
     Raises:
         ProfileError: If it cannot.

@@ -23,26 +23,26 @@ class GeneratorNode:
     """The TG, as a generator finds it."""
 
     session: NodeSession
-    """The log-in there."""
+    """The log-in on the TG."""
     interfaces: Mapping[str, str]
     """MAC addresses of its network interfaces, by name."""
     cpus: int
     """How many CPUs it has."""
     device_cpus: tuple[int, ...] = ()
-    """CPUs on which devices under test of the same machine forward: a sender there would get no processor."""
+    """CPUs on which devices under test on the same machine forward, where a sender would get no time."""
 
 
 class Generator(ABC, Generic[SettingsT]):
-    """A generator of a TG. Close it in the end.
+    """A generator of a TG. Close it at the end.
 
-    Another package adds one: a subclass with an entry point of the group ``lossratio.generator``. It, and its methods,
-    raise a `TopologyError` where the topology says too little about it, or asks for something that the TG does not
-    have; and another `LossRatioError` where it cannot be used.
+    Another package adds a generator as a subclass with an entry point of the group ``lossratio.generator``. The class
+    and its methods raise a `TopologyError` if the topology says too little about the generator, or requests something
+    that the TG does not have; and another `LossRatioError` if it cannot be used.
 
     Attributes:
         settings_type: Model of its settings in the topology file.
-        settings: These settings; class methods get them, too.
-        node: The TG; class methods get the log-in there as `session`.
+        settings: These settings, which class methods also get.
+        node: The TG; class methods get the log-in on it as `session`.
         ports: Its ports on the way of the traffic: pairs, west before east.
         has_single_frames: Whether `single_frames` works with cards that it has taken from the kernel.
         sends_streams: Whether it sends the streams of a traffic profile, and counts the frames of each.
@@ -74,17 +74,17 @@ class Generator(ABC, Generic[SettingsT]):
     @classmethod
     @abstractmethod
     def needs(cls, settings: SettingsT, session: NodeSession) -> Iterator[str]:
-        """Finds what the TG lacks for it, and how to get that. Nothing is started or changed there."""
+        """Finds what the TG lacks for it, and how to get that. Nothing is started or changed on the TG."""
 
     @classmethod
     def check_python(cls, settings: SettingsT, session: NodeSession) -> None:
-        """Checks the Python of its program before the agent is started by it. Without this method, none is refused."""
+        """Checks the Python of its program before the agent starts with it. By default, none is refused."""
 
     @classmethod
     def choices(
         cls, settings: SettingsT, session: NodeSession, ports: Sequence[Port], cpus: int
     ) -> Iterator[str]:
-        """What it would choose by itself on a TG of this many CPUs, and why, a sentence each; nothing is changed."""
+        """What it would choose by itself on a TG with this many CPUs, and why, a sentence each; nothing is changed."""
         yield from ()
 
     @classmethod
@@ -97,7 +97,7 @@ class Generator(ABC, Generic[SettingsT]):
         """Makes sure that it can be used, and returns the options of its program, as JSON data."""
 
     def port_name(self, port: Port) -> str:
-        """The name of a port in its configuration: the Linux interface's, with its node where the TG has two.
+        """The name of a port in its configuration: the Linux interface's, with its node if the TG has two.
 
         Raises:
             TopologyError: If the topology file does not say it.
@@ -146,13 +146,13 @@ class Generator(ABC, Generic[SettingsT]):
             )
 
     def explain(self, error: TrafficError) -> None:
-        """Looks for the cause of an error that came up while it was used; where it is known, raises both as one."""
+        """Looks for the cause of an error that occurred while it was used; if it is known, raises both as one."""
 
     def close(self) -> None:
-        """Ends everything that was started for it; doing it again changes nothing."""
+        """Ends everything that was started for it; a second call changes nothing."""
 
     def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
-        """Gets the agent ready for trials with it, and returns what its program says about itself and the ports.
+        """Prepares the agent for trials with it, and returns what its program reports about itself and the ports.
 
         Raises:
             TrafficError: If the agent refuses the configuration or does not answer, or its program cannot be read.

@@ -58,11 +58,11 @@ class OtgTester(RealGenerator):
     timeout: Duration = 30.0
     """Seconds that an answer may take."""
     metrics_delay: Duration = 1.0
-    """Seconds by which its metrics may lag. If frames are missing, counters are read again after that time. A trial
-    whose end is seen within that time does not count as sent too slowly."""
+    """Seconds by which its metrics may lag. If frames are missing, counters are read again after this time. A trial
+    whose end is seen within this time does not count as sent too slowly."""
 
     def problems(self, ports: Mapping[str, Interface], pairs: int) -> Iterator[Problem]:
-        """Ports without a location or MAC address, and what flows of a tester cannot do."""
+        """Ports without a location or MAC address, and settings that flows of a tester cannot have."""
         for name, interface in ports.items():
             where = ("interfaces", name)
             if name not in self.ports:
@@ -103,7 +103,7 @@ class Otg(Generator[OtgTester]):
     def choices(
         cls, settings: OtgTester, session: NodeSession, ports: Sequence[Port], cpus: int
     ) -> Iterator[str]:
-        """The tester's version, and what OTG cannot say."""
+        """The tester's version, and what OTG cannot report."""
         try:
             app, models = _versions(settings, session)
         except LossRatioError:
@@ -125,7 +125,7 @@ class Otg(Generator[OtgTester]):
 
     def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
         """See `Generator.configure`; the models check the configuration before it is sent."""
-        # Somebody else's configuration of the tester has no ports of these names.
+        # Other configurations of the tester have no ports with these names.
         token = secrets.token_hex(4)
         ports = {name: f"{name} {token}" for name in configuration.ports}
         config = checked("Config", self._config(configuration, ports))
@@ -133,11 +133,11 @@ class Otg(Generator[OtgTester]):
         return agent.configure(configuration, generator=self.settings.kind, options=options)
 
     def port_name(self, port: Port) -> str:
-        """See `Generator.port_name`: that in the topology file."""
+        """See `Generator.port_name`: the name in the topology file."""
         return port.name
 
     def mac_address(self, port: Port) -> str:
-        """That in the topology file.
+        """The address in the topology file.
 
         Raises:
             TopologyError: If it is not there.

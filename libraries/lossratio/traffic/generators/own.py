@@ -1,4 +1,4 @@
-"""The generators whose programs are parts of the agent, on the controller's side, and the choice between them."""
+"""The controller's side of generators whose programs are parts of the agent, and the choice between them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -61,7 +61,7 @@ class _InKernel(_OfAgent[SettingsT]):
     locates_running_losses = False
 
     def _connecting(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
-        """Opens connections inside the kernel where that is possible, and otherwise by packet sockets."""
+        """Opens connections inside the kernel if possible, and otherwise by packet sockets."""
         reason = why_not_in_kernel(configuration)
         if reason is None:
             return self._in_kernel(agent, configuration)
@@ -117,7 +117,7 @@ class Xdp(_InKernel[XdpGenerator]):
         Connections that it cannot open are opened by packet sockets; ``instead_of_xdp_because`` in the answer says why.
 
         Raises:
-            TrafficError: If links may pad frames on the way, or as of `Generator.configure`.
+            TrafficError: If links may pad frames on the way, or as for `Generator.configure`.
         """
         if configuration.connects:
             return self._connecting(agent, configuration)
@@ -129,7 +129,7 @@ class Xdp(_InKernel[XdpGenerator]):
 
 
 class Auto(_InKernel[AutoGenerator]):
-    """XDP programs where they are possible; else plain Linux packet sockets, and the result says so."""
+    """XDP programs if possible, otherwise plain Linux packet sockets; the result says which."""
 
     settings_type = AutoGenerator
     locates_running_losses = follows_growth = True

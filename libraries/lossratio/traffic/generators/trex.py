@@ -24,19 +24,19 @@ from lossratio.traffic.trex_server import (
 )
 
 MBUF_FACTOR_ARGUMENT = "--mbuf-factor"
-"""The argument of TRex's program for the factor of its numbers of packet buffers."""
+"""The argument of TRex's program for the factor by which it has more packet buffers."""
 _FEW_CPUS = 3
 _CORES_OF_PAIR = 16
 _CORES_OF_EACH_PAIR = 8
 _MEMORY = 8192
 _MEMORY_OF_SEVERAL = 16384
 _MBUF_FACTOR = 32
-# FD.io CSIT's numbers: the most cores of a single pair of ports, of each of several pairs, megabytes, buffers.
+# FD.io CSIT's numbers: the most cores for a single pair of ports and for each of several pairs, megabytes, buffers.
 
 
 @dataclass(frozen=True)
 class ServerChoice:
-    """What is chosen for a server, from the topology file and the TG's hardware."""
+    """The choices for a server, from the topology file and the TG's hardware."""
 
     low_end: bool
     """Whether all threads of the server share one CPU, and sleep between frames."""
@@ -62,7 +62,7 @@ def choose_server(
     """Chooses cores and memory of a server as FD.io CSIT does, as far as the TG has them.
 
     Raises:
-        TopologyError: If ``pin_cores`` is set, and each pair of ports has one core only.
+        TopologyError: If ``pin_cores`` is set, and each pair of ports has only one core.
     """
     _check_cores(generator, len(ports), cpus)
     if generator.low_end is not None:
@@ -184,7 +184,7 @@ def _with_memory(
 ) -> ServerChoice:
     usual = _MEMORY if pairs == 1 else _MEMORY_OF_SEVERAL
     numa_nodes = {node for node, _ in choice.pairs} or {0}
-    # All hugepages, and not those that are free: a server that runs already is adopted if it was started like this.
+    # All hugepages, not only the free ones: a running server is adopted if it was started like this.
     there = max(
         min(hardware.hugepages.get(node, 0) for node in numa_nodes), generator.hugepages or 0
     )
@@ -238,7 +238,7 @@ _LARGEST_JUMBO_FRAME = 9000
 
 
 class Trex(Generator[TrexGenerator]):
-    """TRex, stateless, or with a stack (ASTF) where all trials open connections. See `Generator` for the arguments."""
+    """TRex, stateless, or with a stack (ASTF) if all trials open connections. See `Generator` for the arguments."""
 
     settings_type = TrexGenerator
     has_single_frames = True
@@ -246,7 +246,7 @@ class Trex(Generator[TrexGenerator]):
 
     def __init__(self, settings: TrexGenerator, node: GeneratorNode, ports: Sequence[Port]) -> None:
         super().__init__(settings, node, ports)
-        # It counts whatever a port receives, but flow statistics go by fields of the outer header.
+        # It counts everything that a port receives, but flow statistics use fields of the outer header.
         self.follows_growth = not settings.flow_statistics
         self._directory = trex_directory(settings, node.session.name)
         state = f"{STATES}/trex-{settings.prefix or 'default'}"
@@ -275,7 +275,7 @@ class Trex(Generator[TrexGenerator]):
         except TopologyError as error:
             yield str(error)
         else:
-            # Hugepages that the topology file asks for are reserved for each run.
+            # Hugepages that the topology file requests are reserved for each run.
             without = settings.software or settings.hugepages is not None
             problem = installation_problem(session, directory, software=without)
             if problem is not None:
@@ -331,10 +331,10 @@ class Trex(Generator[TrexGenerator]):
     def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
         """See `Generator.configure`; with the configuration of the server, and the reasons for it.
 
-        A server of ours in the other mode is stopped; one that runs and does not answer is started again, once.
+        Our server in the other mode is stopped; a running server that does not answer is restarted once.
 
         Raises:
-            TrafficError: If flow statistics would not recognize frames that come back, or as of `Generator.configure`.
+            TrafficError: If flow statistics would not recognize frames that come back, or as for `Generator.configure`.
         """
         if self.settings.flow_statistics and any(
             direction.arriving.tag_offset != direction.frames.tag_offset
@@ -350,7 +350,7 @@ class Trex(Generator[TrexGenerator]):
             questions = questions_of_ports(self.ports, configuration, self.port_name)
             self._neighbours = tuple(asdict(question) for question in questions)
             self._lldp = tuple(speaker.port for speaker in configuration.speakers if speaker.lldp)
-            # The kernel, which would answer for them otherwise, does not have the ports.
+            # The kernel, which would otherwise answer for them, does not have the ports.
             configuration = replace(configuration, speakers=())
 
         try:
@@ -371,7 +371,7 @@ class Trex(Generator[TrexGenerator]):
         return {**facts, "server": server}
 
     def ready(self) -> Mapping[str, Any]:
-        """See `Generator.ready`. A server that died is started again; one that was refused stays refused."""
+        """See `Generator.ready`. A server that died is restarted; a refused server stays refused."""
         if not self._has_started or not self._server.is_running():
             self._has_started = False
             self._server.ensure()
@@ -397,7 +397,7 @@ class Trex(Generator[TrexGenerator]):
         return asdict(options)
 
     def single_frames(self) -> Mapping[str, Any] | None:
-        """See `Generator.single_frames`: by the server, with cards; it is started for that."""
+        """See `Generator.single_frames`: with cards, through the server, which is started for this."""
         if self.settings.software:
             return None
         self._take_mode("--stl")
@@ -408,7 +408,7 @@ class Trex(Generator[TrexGenerator]):
         return port_name(self.settings, port)
 
     def mac_address(self, port: Port) -> str:
-        """That of the Linux interface; of a card that DPDK drives, the one in the topology file.
+        """The address of the Linux interface; for a card that DPDK drives, the one in the topology file.
 
         Raises:
             TopologyError: If the topology file does not say it.
@@ -422,17 +422,17 @@ class Trex(Generator[TrexGenerator]):
         return port.interface.mac_address.lower()
 
     def explain(self, error: TrafficError) -> None:
-        """See `Generator.explain`: a server that has ended is the cause, unless it never started.
+        """See `Generator.explain`: if the server has ended, that is the cause, unless it never started.
 
         Raises:
-            TrafficError: If the server has ended, with its last words.
+            TrafficError: If the server has ended; the message has its last words.
         """
         try:
             if not self._has_started or self._server.is_running():
                 return
             last_words = self._server.last_words()
         except LossRatioError:
-            # Without a connection to the node the cause stays unknown.
+            # Without a connection to the node, the cause remains unknown.
             return
         raise TrafficError(
             f"{error} The TRex server has ended; its last words: {last_words}"
@@ -456,7 +456,7 @@ class Trex(Generator[TrexGenerator]):
 
 
 def _python_problem(python: str, session: NodeSession) -> str | None:
-    """The reason why TRex's client cannot run with a Python of the TG, and the way out; None: it can."""
+    """Why TRex's client cannot run with a Python of the TG, and the remedy; None: it can."""
     asked = session.run(python, "-c", _VERSION, check=False)
     way_out = "Set the generator's 'python' in the topology file to the path of a Python from 3.8 to 3.12 there."
     version = re.fullmatch(r"(\d+)\.(\d+)\.\d+", asked.stdout.strip())
@@ -469,7 +469,7 @@ def _python_problem(python: str, session: NodeSession) -> str | None:
 
 
 def port_name(generator: TrexGenerator, port: Port) -> str:
-    """Name by which TRex takes the port: the Linux interface in software mode, else the PCI address.
+    """The port's name for TRex: the Linux interface in software mode, otherwise the PCI address.
 
     Raises:
         TopologyError: If the topology file does not say it.
@@ -509,7 +509,7 @@ def server_configuration(
     """The server's configuration file, for an even number of ports in TRex's order with their MAC addresses."""
     names = [port_name(generator, port) for port in ports]
     if generator.software:
-        # With the interface's name alone TRex takes rings of 256 frames, and drops from 50,000 frames/s.
+        # With the interface's name alone, TRex uses rings of 256 frames, and drops frames from 50,000 frames/s on.
         ring = _JUMBO_RING if generator.jumbo else _RING
         names = [
             f"--vdev=net_af_packet{number},iface={name},{ring}" for number, name in enumerate(names)
@@ -518,7 +518,7 @@ def server_configuration(
     fields: dict[str, Any] = {
         "version": 2,
         "interfaces": names,
-        # The other port of a pair has the number that differs in the last bit; streams may say otherwise.
+        # The other port of a pair has the number that differs in the last bit; streams may override this.
         "port_info": [
             {"src_mac": mac, "dest_mac": macs[number ^ 1]} for number, mac in enumerate(macs)
         ],
@@ -550,7 +550,7 @@ def server_configuration(
 def server_arguments(
     generator: TrexGenerator, configuration: str, choice: ServerChoice, mode: str
 ) -> tuple[str, ...]:
-    """The server's command line behind its program: its mode, and the path of the configuration file on the node."""
+    """The server's arguments, after its program: its mode, and the path of the configuration file on the node."""
     no_scapy = () if generator.scapy_server else ("--no-scapy-server",)
     software = ("--software",) if generator.software else ()
     buffers: tuple[str, ...] = ()
@@ -565,7 +565,7 @@ def trex_directory(generator: TrexGenerator, node_name: str) -> str:
     """The place of TRex on a TG.
 
     Raises:
-        TopologyError: If nobody says it, or it is not an absolute path.
+        TopologyError: If it is not given, or is not an absolute path.
     """
     directory = generator.home
     if directory is None:

@@ -1,4 +1,4 @@
-"""The Open Traffic Generator (OTG): a tester of ours behind its REST interface, and the headers of its models."""
+"""The Open Traffic Generator (OTG): our tester behind its REST interface, and the headers of its models."""
 
 from lossratio.traffic.otg.packets import checked, load_snappi, write_packet
 from lossratio.traffic.otg.runs import KINDS

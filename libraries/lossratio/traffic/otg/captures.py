@@ -1,4 +1,4 @@
-"""Captures: the frames that arrive on a port, kept in memory up to a bound, and read as a file of pcap or pcapng."""
+"""Captures: the frames that arrive on a port, kept in memory up to a limit, and read as a pcap or pcapng file."""
 
 import select
 import socket
@@ -30,7 +30,7 @@ from lossratio.traffic.otg.packets import FieldError
 MOST_BYTES = 1 << 25
 """The most bytes of frames that a port's capture keeps."""
 _FRAME_COST = 128
-"""Bytes that a frame takes in memory besides its own."""
+"""Bytes of memory that a frame takes in addition to its own."""
 _LOOK_SECONDS = 0.02
 _ALL = slice(None)
 _SO_RCVBUFFORCE = 33
@@ -48,13 +48,13 @@ class CaptureSettings:
     format: str = "pcap"
     """The format of its file, ``pcap`` or ``pcapng``."""
     overwrite: bool = True
-    """Whether new frames take the place of the oldest ones where there is no room; else they are left out."""
+    """Whether new frames replace the oldest ones if there is no room; otherwise, they are left out."""
     packet_size: int | None = None
     """The most bytes of a frame that are kept; None: all."""
 
 
 def read_captures(config: Mapping[str, Any]) -> dict[str, CaptureSettings]:
-    """How frames are captured, by the names of the ports that have captures.
+    """How frames are captured, by the names of the ports with captures.
 
     Raises:
         FieldError: If there is no such port, or it has two captures.
@@ -78,14 +78,14 @@ def read_captures(config: Mapping[str, Any]) -> dict[str, CaptureSettings]:
 
 
 class CapturedFrames:
-    """The frames of a capture, with a bound of their bytes."""
+    """The frames of a capture, with a limit on their bytes."""
 
     def __init__(self, settings: CaptureSettings) -> None:
         self._settings = settings
         self._frames: deque[StampedFrame] = deque()
         self._bytes = 0
         self.left_out = 0
-        """Frames that there was no room for."""
+        """Frames for which there was no room."""
 
     def add(self, arrived: StampedFrame) -> None:
         """Keeps a frame, if there is room, or makes room for it."""
@@ -137,13 +137,13 @@ class Capture:
         return not self._is_stopping.is_set()
 
     def stop(self) -> None:
-        """Captures what has arrived until now, and nothing more."""
+        """Captures what has arrived so far, and nothing more."""
         self._end_ns = min(self._end_ns, time.time_ns())
         self._is_stopping.set()
         self._thread.join()
 
     def warnings(self) -> Iterator[str]:
-        """What a capture that was stopped lacks."""
+        """What a stopped capture lacks."""
         lacking = (
             (self._overlooked, "arrived faster than they could be captured"),
             (self._frames.left_out, f"had no room: a capture keeps {MOST_BYTES >> 20} MiB"),
@@ -153,7 +153,7 @@ class Capture:
                 yield f"capture on {self._interface}: {count:,} frames are missing because they {why}"
 
     def file(self, chosen: slice = _ALL) -> bytes:
-        """A file of the frames of a capture that was stopped: all, or a part."""
+        """A file of the frames of a stopped capture: all, or a part."""
         return self._frames.file(self._interface, self._overlooked, chosen)
 
     def _take(self) -> None:
@@ -166,14 +166,14 @@ class Capture:
 
     def _drain(self) -> None:
         while (arrived := receive_stamped(self._packets)) is not None:
-            # Others may come faster than they are taken, without an end.
+            # New frames may come faster than they are read, without end.
             if arrived.arrived_ns > self._end_ns:
                 return
             self._frames.add(arrived)
 
 
 def _pcap(frames: Iterable[StampedFrame], most: int | None) -> Iterator[bytes]:
-    """A file of pcap, in nanoseconds, of frames without FCS."""
+    """A pcap file, in nanoseconds, of frames without FCS."""
     yield struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, most or 1 << 16, _ETHERNET)
     for each in frames:
         kept = each.frame[:most]
@@ -184,7 +184,7 @@ def _pcap(frames: Iterable[StampedFrame], most: int | None) -> Iterator[bytes]:
 def _pcapng(
     frames: Sequence[StampedFrame], most: int | None, name: str, dropped: int
 ) -> Iterator[bytes]:
-    """A file of pcapng, in nanoseconds, of frames with the FCS that belongs to them: cards take it off."""
+    """A pcapng file, in nanoseconds, of frames with the FCS that belongs to them, which cards remove."""
     yield _block(_SECTION, struct.pack("=IHHq", 0x1A2B3C4D, 1, 0, -1))
     options = _option(_NAME, name.encode()) + _option(_RESOLUTION, bytes([_NANOSECONDS_DIGITS]))
     options += _option(_FCS_LENGTH, bytes([FCS_BYTES])) + bytes(4)

@@ -1,6 +1,6 @@
-"""What the server does of a configuration of the Open Traffic Generator: one table of fields, and the flows in it.
+"""The supported part of an Open Traffic Generator configuration: one table of fields, and the flows.
 
-A field that the table does not have, or not with this value, is refused by its name.
+A field that the table does not have, or not with this value, is refused by name.
 """
 
 import re
@@ -28,11 +28,11 @@ from lossratio.traffic.otg.packets import (
 from lossratio.units import L1_OVERHEAD
 
 MOST_FLOWS = 16
-"""The most flows of a configuration: each has a sender of its own."""
+"""The most flows of a configuration, each of which has its own sender."""
 MOST_SECONDS = 7 * 86_400.0
 """The longest flows with an end, in seconds."""
 LARGEST_FRAME = 65_535
-"""The largest size of a frame, in bytes with FCS; what goes through a port, its MTU says."""
+"""The largest size of a frame, in bytes with FCS; the limit of a port is its MTU."""
 _MOST_SIZES, _LARGEST_WEIGHT = 32, 1000
 _FASTEST = 1e10
 _MOST_VALUES = 16 * MOST_LISTED
@@ -80,7 +80,7 @@ def _header(fields: Sequence[HeaderField]) -> dict[str, Any]:
     return tree
 
 
-# Table: what of OTG's model is known.
+# Table: the supported part of OTG's model.
 CONFIG: Mapping[str, Any] = {
     "ports": [{"name": ANY, "location": ANY}],
     "layer1": [{"name": ANY, "port_names": ANY, "speed": ANY, **dict.fromkeys(_LAYER1, IGNORED)}],
@@ -146,7 +146,7 @@ METRICS: Mapping[str, Any] = {
 
 
 def check_counts(data: Any) -> None:
-    """Bounds how many parts a request has, and how deep, before the models look at each of them.
+    """Limits the number and the depth of a request's parts, before the models examine each of them.
 
     Raises:
         FieldError: If it has too many, or is nested too deep.
@@ -219,7 +219,7 @@ class Flow:
     source: str
     """Name of the port that it leaves from."""
     sink: str | None
-    """Name of the port that it comes back to; None: nobody says, so that its frames are only sent."""
+    """Name of the port that it comes back to; None: not stated, so its frames are only sent."""
     rate: float
     """Frames per second."""
     packets: int | None
@@ -316,7 +316,7 @@ def _flow(
 
 
 def _duration(model: Mapping[str, Any], rate: float, where: str) -> tuple[int | None, float | None]:
-    """How many frames, if that is said, and for how many seconds, if there is an end."""
+    """How many frames, if stated, and for how many seconds, if there is an end."""
     packets = seconds = None
     choice = model.get("choice", "continuous")
     if choice == "fixed_packets":
@@ -386,7 +386,7 @@ def _size(size: int, least: int, where: str) -> int:
 
 
 def groups_of(flows: Sequence[Flow]) -> list[tuple[Flow, ...]]:
-    """Flows that can be sent together, as they last equally long, and are measured in the same way."""
+    """Flows that can be sent together because they last equally long and are measured in the same way."""
     groups: dict[object, list[Flow]] = {}
     for flow in flows:
         duration = None if flow.duration is None else round(flow.duration, 9)
@@ -411,7 +411,7 @@ def configuration_of(
         direction = Direction(
             name=flow.name,
             transmit=source,
-            # Frames that come back to where they were sent are those of a flow that nobody receives.
+            # Frames that come back to where they were sent belong to a flow that nobody receives.
             receive=sink,
             destination_mac=destination,
             source_mac=flow.packet.source_mac,
@@ -427,6 +427,6 @@ def configuration_of(
         directions=tuple(directions),
         settle_time=settle_time,
         examines=False,
-        # Addresses may be any, so the node must forward nothing.
+        # Any addresses are possible, so the node must forward nothing.
         networks=("0.0.0.0/0", "::/0"),
     )

@@ -1,4 +1,4 @@
-"""The Open Traffic Generator's models, as snappi has them, and their headers: one table, read in both directions."""
+"""The Open Traffic Generator's models, as in snappi, and their headers: one table, read in both directions."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from lossratio.traffic.configuration import FrameHeaders
 MOST_LISTED = 1 << 16
 """The most values of a field that do not count up one by one."""
 MOST_COUNTED = 1 << 20
-"""The most values of one that counts up."""
+"""The most values of a field that counts up."""
 _MAC_BYTES = 6
 _WIDEST = 8
 _SERVICE_TAG = 0x88A8
@@ -29,14 +29,14 @@ _LISTED_BITS = 32
 
 
 class ModelError(TrafficError):
-    """Data that are not what the models say."""
+    """Data that do not fit the models."""
 
 
 def load_snappi() -> Any:
     """Imports snappi, which takes half a second.
 
     Raises:
-        TopologyError: If it is not there; the message says how to get it.
+        TopologyError: If it is not installed; the message says how to get it.
     """
     try:
         import snappi
@@ -49,18 +49,18 @@ def load_snappi() -> Any:
 
 
 def checked(kind: str, data: Any) -> dict[str, Any]:
-    """JSON data as a model, e.g. ``Config``, has them: checked, and with defaults.
+    """JSON data in the form of a model, e.g. ``Config``: checked, and with defaults.
 
     Raises:
         ModelError: If they do not fit the model.
-        TopologyError: If snappi is not there.
+        TopologyError: If snappi is not installed.
     """
     model = getattr(load_snappi(), kind)()
     try:
         if not isinstance(data, Mapping):
             raise TypeError(f"a {kind} is a JSON object")
         read: dict[str, Any] = model.deserialize(data).serialize(model.DICT)
-    # It raises whatever comes up.
+    # It may raise anything.
     except Exception as error:
         raise ModelError(f"{kind}: {' '.join(str(error).split())[:500]}") from error
     return read
@@ -96,15 +96,15 @@ class HeaderField:
     bits: int
     """Its width in bits."""
     default: int = 0
-    """Its value where none is said."""
+    """Its value if none is given."""
     notation: Notation = _NUMBER
     """How the models write its values."""
     computed: str | None = None
-    """What it follows from: the ``next`` header, the ``length`` of the frame, or a part of it (``checksum``); None: it
-    is given."""
+    """What it is computed from: the ``next`` header, the ``length`` of the frame, or a part of it (``checksum``); None:
+    it is given."""
 
     def bytes_in(self) -> tuple[int, int]:
-        """The first of its bytes, and the one behind the last."""
+        """Its first byte, and the byte after its last one."""
         return self.start // 8, -(-(self.start + self.bits) // 8)
 
 
@@ -113,17 +113,17 @@ class Header:
     """A header of the models."""
 
     length: int
-    """Its bytes."""
+    """Number of its bytes."""
     fields: tuple[HeaderField, ...]
-    """Its fields. Bits of none of them are zero."""
+    """Its fields. Bits outside of all fields are zero."""
     number: int | None = None
-    """What the header before calls it: an EtherType, or a number of a protocol above IP."""
+    """Its identifier in the previous header: an EtherType, or the number of a protocol above IP."""
     followers: tuple[str, ...] = ()
     """The headers that may follow it."""
     counts_from: int = 0
-    """From which of its bytes on its length is counted."""
+    """The byte from which its length is counted."""
     addresses: int | None = None
-    """Where the addresses begin that are in checksums of the header behind; they end with the header."""
+    """Where the addresses begin that are in checksums of the following header; they end with this header."""
 
 
 _LAYOUT = re.compile(
@@ -133,7 +133,7 @@ _NOTATIONS = {None: _NUMBER, "mac": MAC, "ipv4": _IPV4, "ipv6": _IPV6}
 
 
 def _fields(layout: str) -> tuple[HeaderField, ...]:
-    """Fields (``name:bits=default!computed@notation``); bits below 0 lead back, to another name for the same."""
+    """Fields (``name:bits=default!computed@notation``); bits below 0 lead back, as another name for the same bits."""
     fields = []
     start = 0
     for found in _LAYOUT.finditer(layout):
@@ -199,7 +199,7 @@ HEADERS: Mapping[str, Header] = {
         number=6,
     ),
 }
-"""The headers that both halves know. RFC 791, 8200, 768, 9293, IEEE 802.1Q."""
+"""The headers that both directions know. RFC 791, 8200, 768, 9293, IEEE 802.1Q."""
 
 
 class FieldError(TrafficError):
@@ -225,7 +225,7 @@ def read_packet(packet: Sequence[Mapping[str, Any]], where: str) -> Packet:
     """Reads the headers of a flow.
 
     Raises:
-        FieldError: If there are no headers, or one cannot be where it is.
+        FieldError: If there are no headers, or one is in an impossible place.
     """
     if not packet:
         raise FieldError(where, "a flow needs headers; the first one is 'ethernet'")
@@ -322,7 +322,7 @@ def _at(model: Mapping[str, Any], path: str) -> Any:
 
 def _values(field: HeaderField, pattern: Mapping[str, Any], where: str) -> Sequence[int]:
     choice = pattern["choice"]
-    # What the models leave out has their default, which is ours, too.
+    # What the models leave out has their default, which is also ours.
     chosen = pattern.get(
         choice, [] if choice == "values" else {} if choice != "value" else field.default
     )
@@ -415,7 +415,7 @@ def _stepping(
 
 
 def write_packet(spec: FramesSpec, source_mac: str, destination_mac: str) -> list[dict[str, Any]]:
-    """The headers of frames, as the models have them.
+    """The headers of frames, in the form of the models.
 
     Raises:
         TrafficError: If the frames have several pairs of MAC addresses.

@@ -1,4 +1,4 @@
-"""Flows that are being sent: the generator of this machine that sends them, and the thread that waits for them."""
+"""Flows that are being sent: this machine's generator that sends them, and the thread that waits for them."""
 
 import sys
 import threading
@@ -23,9 +23,9 @@ KINDS: Mapping[str, type[RealGenerator]] = {
 }
 """The generators of the server, and their settings."""
 SILENT_SECONDS = 600.0
-"""Seconds without a request after which flows without an end are stopped: their client has gone."""
+"""Seconds without a request after which endless flows are stopped, because their client is gone."""
 _END_SECONDS = 0.5
-"""Seconds before the end of flows from which on a request to stop them waits for the end."""
+"""Within this many seconds of their end, a request to stop flows waits for the end."""
 _COUNT_SECONDS = 30.0
 
 Counted = tuple[DirectionCounters, LatencyCounters | None]
@@ -33,7 +33,7 @@ Counted = tuple[DirectionCounters, LatencyCounters | None]
 
 
 class OwnGenerator:
-    """A generator of this machine, with the agent that runs it, and the flows that it is ready for."""
+    """A generator on this machine, with the agent that runs it, and the flows that it is ready for."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -48,7 +48,7 @@ class OwnGenerator:
         )
 
     def configure(self, flows: tuple[Flow, ...], configuration: Configuration) -> None:
-        """Gets it ready for flows that are sent together."""
+        """Prepares it for flows that are sent together."""
         # A new rate or duration alone needs nothing new.
         if configuration != self._configuration:
             self._configuration = None
@@ -58,9 +58,9 @@ class OwnGenerator:
         self.flows = flows
 
     def begin(self) -> AgentClient:
-        """The agent, to send the flows: they begin with the first values of their fields each time they are started."""
+        """The agent that sends the flows; each start begins with the first values of their fields."""
         if any(flow.packet.headers.fields or len(flow.sizes) > 1 for flow in self.flows):
-            # A generator that is used again goes on with the next ones.
+            # A reused generator would continue with the next values.
             self._configuration = None
         return self.agent
 
@@ -74,8 +74,8 @@ class Run:
 
     Attributes:
         flows: The flows.
-        heard: When a client has asked for metrics at last, by `time.monotonic`.
-        problem: Why there are no counts; None: there are.
+        heard: When a client last asked for metrics, by `time.monotonic`.
+        problem: Why there are no counts; None: there are counts.
     """
 
     def __init__(

@@ -48,18 +48,18 @@ ROUTES: Mapping[
     ("POST", "/monitor/metrics"): (Tester.metrics, "MetricsResponse", "MetricsRequest"),
     ("POST", "/monitor/capture"): (Tester.capture, None, "CaptureRequest"),
 }
-"""What answers a request, by method and path: the function, the model of its answer, and the model of the request.
+"""How a request is answered, by method and path: the function, the model of its answer, and the model of the request.
 
-None: the answer is a file, or the request has no contents. The function gets the tester, the request as the models read
-it, and as it came."""
+None: the answer is a file, or the request has no contents. The function gets the tester, the request as read by the
+models, and the raw request."""
 EARLIER: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "/control/transmit": ("/control/state", ("traffic", "flow_transmit")),
     "/control/capture": ("/control/state", ("port", "capture")),
     "/results/metrics": ("/monitor/metrics", ()),
     "/results/capture": ("/monitor/capture", ()),
 }
-"""Paths that requests had in earlier models (snappi 0.9): the path of today, and in which parts of its request the
-contents are."""
+"""Paths of requests in earlier models (snappi 0.9): the present path, and the parts of its request that contain the
+contents."""
 
 
 class _RefusalError(Exception):
@@ -92,7 +92,7 @@ class _Handler(LocalHandler):
     do_POST = do_PATCH = do_PUT = do_DELETE = do_GET  # noqa: N815
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refuses a request that was not read to its end: nobody knows where the next one begins."""
+        """Refuses a request that was not read completely, because it is not known where the next one begins."""
         status = HTTPStatus(code)
         self.close_connection = True
         self._refuse(status, message or explain or status.phrase)
@@ -165,7 +165,7 @@ class _Handler(LocalHandler):
 
 
 class OtgServer(LocalServer):
-    """The server; as a context manager it is closed in the end, with its tester. TCP port 0: any that is free.
+    """The server; as a context manager, it is closed at the end, with its tester. TCP port 0: any free port.
 
     Raises:
         TopologyError: If snappi is not there.

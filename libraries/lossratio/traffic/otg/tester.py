@@ -28,7 +28,7 @@ _NANOSECONDS = 1000.0
 _MOST_UNTOLD = 64
 _LONGEST_LINE = 1000
 _REFUSED_FIELDS = ("bad_request", "unsupported")
-"""Kinds of the agent's refusals that are about what it was asked for, e.g. frames that are larger than the MTU."""
+"""Kinds of the agent's refusals that are due to the request, e.g. frames that are larger than the MTU."""
 
 
 class BusyError(LossRatioError):
@@ -36,11 +36,11 @@ class BusyError(LossRatioError):
 
 
 class Tester:
-    """A tester with some of this machine's network interfaces as ports. Close it in the end.
+    """A tester with some of this machine's network interfaces as ports. Close it at the end.
 
-    The ports are by the locations that configurations call them by, and no others are used. The kind of its generator
-    is one of `lossratio.traffic.otg.runs.KINDS`. It waits for the settle time, in seconds, for frames in flight.
-    `report` takes a line about what is going on.
+    The ports are given by the locations that configurations use for them, and no others are used. The kind of its
+    generator is one of `lossratio.traffic.otg.runs.KINDS`. It waits for the settle time, in seconds, for frames in
+    flight. `report` takes a line about what is going on.
     """
 
     __test__ = False
@@ -58,19 +58,19 @@ class Tester:
         self.config: Mapping[str, Any] = {}
         self._flows: tuple[Flow, ...] = ()
         self._capture_settings: Mapping[str, CaptureSettings] = {}
-        # By the names of the ports; those that were stopped are kept for who asks for their frames.
+        # By the names of the ports; stopped captures are kept for clients that ask for their frames.
         self._captures: dict[str, Capture] = {}
         self._counts: dict[str, Counted] = {}
         self._runs: list[Run] = []
         self._problem: LossRatioError | None = None
         self._generators: list[OwnGenerator] = []
-        # What no client has been told yet of flows that have ended.
+        # Warnings about ended flows that no client has received yet.
         self._untold: list[str] = []
 
     def set_config(self, config: Mapping[str, Any], sent: Mapping[str, Any]) -> list[str]:
-        """Makes a configuration the tester's, gets the generator ready for it, and returns warnings.
+        """Sets the tester's configuration, prepares the generator for it, and returns warnings.
 
-        After an error there is no configuration, unless it is a `BusyError`: flows are being sent.
+        After an error, there is no configuration, unless it is a `BusyError`: flows are being sent.
 
         Raises:
             FieldError: If something in it is not supported, or there is no such port.
@@ -103,7 +103,7 @@ class Tester:
     def set_state(self, state: Mapping[str, Any], sent: Mapping[str, Any]) -> list[str]:
         """Starts or stops flows, or captures: all, unless some are named. A `BusyError` if flows are still being sent.
 
-        Returns warnings of flows and captures that have ended, and were not reported to any client yet.
+        Returns warnings about ended flows and captures that were not reported to any client yet.
 
         Raises:
             FieldError: If something in it is not supported.
@@ -195,7 +195,7 @@ class Tester:
         self._end_captures()
 
     def _say(self, text: str) -> None:
-        # Names are what clients say, and the operator's terminal obeys control characters.
+        # Names come from clients, and the operator's terminal obeys control characters.
         self._report(shown_name(text[:_LONGEST_LINE]))
 
     def _told(self) -> list[str]:
@@ -255,7 +255,7 @@ class Tester:
         self._generators = []
 
     def _ready(self, flows: Sequence[Flow], config: Mapping[str, Any]) -> list[OwnGenerator]:
-        """Generators that are ready for flows, one for each group of those that are sent together."""
+        """Generators that are ready for flows, one for each group of flows that are sent together."""
         groups = groups_of(flows)
         kind = self._kind_for(groups)
         if any(generator.kind != kind for generator in self._generators):
@@ -282,7 +282,7 @@ class Tester:
         return self._generators
 
     def _kind_for(self, groups: Sequence[object]) -> str:
-        """The generator for so many groups of flows: XDP has each port once, and leaves no frames for captures."""
+        """The generator for this many groups of flows: XDP has each port once, and leaves captures no frames."""
         if len(groups) < 2 and not self._capture_settings:
             return self._kind
         if self._kind == "xdp":
@@ -321,7 +321,7 @@ class Tester:
             if run.problem is not None:
                 self._problem = run.problem
                 self._say(f"failed: {run.problem}")
-                # Runs that go on keep theirs until they have ended.
+                # Continuing runs keep their generators until they have ended.
                 run.generator.close()
                 self._generators = [each for each in self._generators if each is not run.generator]
 
@@ -350,7 +350,7 @@ class Tester:
             "port_tx": flow.source,
             "transmit": "started" if is_sent else "stopped",
         }
-        # What becomes of frames that nobody receives is not known.
+        # It is not known what happens to frames that nobody receives.
         if flow.sink is not None:
             counts["rx"] = counted.received_frames
             metric["port_rx"] = flow.sink
@@ -391,7 +391,7 @@ class Tester:
 
         for column, flows in (("_tx", sent), ("_rx", received)):
             metric[f"frames{column}"] = sum(flow[f"frames{column}"] for flow in flows)
-            # Of a mix of sizes nobody counts the bytes.
+            # The bytes of a mix of sizes are not counted.
             if all(f"bytes{column}" in flow for flow in flows):
                 metric[f"bytes{column}"] = sum(flow[f"bytes{column}"] for flow in flows)
 
@@ -399,7 +399,7 @@ class Tester:
 
 
 def _warnings(counted: DirectionCounters, latency: LatencyCounters | None) -> Iterator[str]:
-    """What the metrics of a flow do not say."""
+    """What the metrics of a flow do not show."""
     due = counted.sent_frames + counted.unsent_frames
     if counted.unsent_frames:
         share = 100 * counted.unsent_frames / due
@@ -415,7 +415,7 @@ def _no_counts(flows: Sequence[Flow]) -> dict[str, Counted]:
 
 
 def _columns(metrics: list[dict[str, Any]], names: Sequence[str] | None) -> list[dict[str, Any]]:
-    """The metrics that were asked for; the models call some of them by another name in requests."""
+    """The requested metrics; in requests, the models have other names for some of them."""
     if not names:
         return metrics
     wanted = {"name", *names}

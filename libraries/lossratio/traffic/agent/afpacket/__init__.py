@@ -5,5 +5,5 @@ from ..core.generator import made_with_keywords
 from .generator import AfPacketGenerator
 
 SENDS_BROADCASTS = True
-"""It sends broadcast frames among a direction's frames."""
+"""It can send broadcast frames among a direction's frames."""
 make_generator = made_with_keywords(AfPacketGenerator)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames that arrive, each with its number and time: which ones are lost, when these were sent, and outages."""
+"""Frames that arrive, with number and time: which frames are lost, when these were sent, and outages."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .receive import ReceiveRing, let_tag_through, ring_slot_bytes, words_at
 from .sender import SentBatches, SentStep
 
 MOST_OUTAGES = 1000
-"""Outages that are reported at most: the longest ones; and as many silences."""
+"""The most outages that are reported, which are the longest ones; and the same number of silences."""
 LEAST_SILENCE = 1e-3
-"""Seconds without a frame from which on it is a silence, unless frames are rarer than that."""
+"""Seconds without a frame that count as a silence, unless frames are rarer than that."""
 _ROOM_SECONDS = 0.4
 _LEAST_ROOM, _MOST_ROOM = 1 << 13, 1 << 18
-# A number so far beyond the others belongs to a damaged frame.
+# A number this far beyond the others belongs to a damaged frame.
 _FARTHEST = 1 << 22
 _SILENT_INTERVALS = 5
 _NANOSECONDS = 1e9
@@ -32,8 +32,8 @@ _NANOSECONDS = 1e9
 class Reception:
     """Numbers of frames that arrived, in any order, and the gaps between them in the order of arrival.
 
-    From `least_silence` seconds without a frame on it is a silence. The longest `silences` are in their order: receipt
-    before and after each, in seconds.
+    `least_silence` seconds without a frame are a silence. The longest `silences` are in order: receipt before and after
+    each, in seconds.
     """
 
     def __init__(self, least_silence: float = LEAST_SILENCE) -> None:
@@ -67,27 +67,27 @@ class Reception:
             self.silences = silences[np.sort(longest)]
 
     def lost(self, first: int, end: int) -> Numbers:
-        """Numbers of the frames that did not arrive, from one on and before another."""
+        """Numbers of the frames that did not arrive, from one number up to, but without, another."""
         arrived = self._has_arrived[first:end]
         return np.concatenate((np.flatnonzero(~arrived) + first, np.arange(first + len(arrived), end)))
 
     def outages(self, sent: int) -> tuple[Numbers, Numbers, NDArray[np.float64]]:
-        """Runs of lost frames, of so many that were sent: the numbers of the first and the last frame of each run.
+        """Runs of lost frames, of this many that were sent: the numbers of the first and the last frame of each run.
 
-        And the times of receipt before and after it; NaN: no frame was received.
+        Also the times of receipt before and after it; NaN: no frame was received.
         """
         lost = self.lost(0, sent)
         firsts = lost[np.diff(lost, prepend=-2) != 1]
         lasts = lost[np.diff(lost, append=sent + 2) != 1]
         gaps = np.concatenate((*self._gaps, [[self._highest + 1.0, self._last_time, np.nan]]))
-        # Where frames overtook each other, a run is a part of a gap.
+        # If frames overtook each other, a run is a part of a gap.
         return firsts, lasts, gaps[np.searchsorted(gaps[:, 0], firsts, side="right") - 1, 1:]
 
 
 class ArrivalLog:
-    """Notes all frames that arrive with a tag; `note` is to be called several times a second meanwhile.
+    """Notes all frames that arrive with a tag; `note` must be called several times a second meanwhile.
 
-    `loads` are the least and the largest one in frames per second.
+    `loads` are the smallest and the largest load in frames per second.
     """
 
     def __init__(self, sink: Link, frames: FramesSpec, place: TagPlace, tag: int, loads: tuple[float, float]) -> None:
@@ -111,10 +111,10 @@ class ArrivalLog:
             self._ring.release(len(captured))
 
     def reception(self) -> Reception:
-        """The frames that arrived until now.
+        """The frames that have arrived so far.
 
         Raises:
-            AgentError: If frames were overlooked, or the system's clock was set meanwhile.
+            AgentError: If frames were overlooked, or the system's clock was set in the meantime.
         """
         self.note()
         overlooked = self._ring.overlooked()

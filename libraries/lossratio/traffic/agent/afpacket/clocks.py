@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clock that the kernel stamps frames with, and how wrong it is by chrony: one-way latency of two machines."""
+"""The clock with which the kernel stamps frames, and its error by chrony, for one-way latency between two machines."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _MODE, _STATE, _ADDRESS = 0, 1, 2
 
 @dataclass(frozen=True)
 class ClockState:
-    """What a node's own chrony says of the node's clock."""
+    """What a node's own chrony reports about the node's clock."""
 
     reference: str = ""
-    """What the clock follows: the selected source, as chrony names it; empty: nothing is known."""
+    """The source that the clock follows, as chrony names it; empty: not known."""
     error_ns: float = 0.0
     """The largest difference from the reference's time, in nanoseconds."""
     problem: str = ""
-    """Why the error is not known; empty: it is."""
+    """Why the error is not known; empty: it is known."""
 
     def as_message(self) -> Message:
-        """These facts for the agent at the other end."""
+        """These facts, as a message for the agent at the other end."""
         return asdict(self)
 
 
 def clock_state() -> ClockState:
-    """Asks this node's chrony. Its bound is that of its manual: offset, root dispersion, and half of the root delay."""
+    """Asks this node's chrony. The bound is the manual's: offset, root dispersion, and half of the root delay."""
     try:
         tracking, sources = _answer("tracking"), _answer("sources")
     except FileNotFoundError:
@@ -55,14 +55,14 @@ def state_of(tracking: Sequence[Sequence[str]], sources: Sequence[Sequence[str]]
 
     Raises:
         IndexError: If columns are missing.
-        ValueError: If a number is none.
+        ValueError: If a number is malformed.
     """
     own = tracking[0]
     selected = [source for source in sources if source[_STATE] == _SELECTED]
     if own[_LEAP] == "Not synchronised" or not selected:
         return ClockState(problem="its clock is not synchronised (see 'chronyc tracking')")
     if selected[0][_MODE] not in _NETWORK_SOURCES:
-        # Chrony does not know how wrong a card's or a receiver's clock is itself.
+        # Chrony does not know the error of a card's or a receiver's own clock.
         named = selected[0][_ADDRESS]
         return ClockState(problem=f"its clock follows a reference clock of its own, {named}, and no server")
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Connections by packet sockets: see `lossratio.traffic.agent.core.passes`.
 
-An end has one header for each connection: the one that it received, or sends in its turn. So nothing needs a stack.
+An end has one header for each connection: the header that it received, or sends in its turn. So no stack is needed.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class Conversation:
         self._late_seen = 0
         self._strangers = 0
         self.late_before = 0
-        """Connections of exchanges before whose answers came late, and that nobody was told of until this one."""
+        """Connections of earlier exchanges whose answers came late, and that were not reported before this exchange."""
         self.left: list[int] = []
-        """Connections of which all frames had arrived, after each pass."""
+        """Number of connections of which all frames had arrived, after each pass."""
         self._alive = np.empty(0, dtype=np.int64)
 
     def begin(self, tag: int, connections: int, exchange: Exchange) -> None:
@@ -71,12 +71,12 @@ class Conversation:
         self._responder.note()
 
     def end(self) -> None:
-        """Notes no more."""
+        """Stops noting frames."""
         self._initiator.end()
         self._responder.end()
 
     def replies(self, first: int, load: float, next_tag: Callable[[], int]) -> Iterator[tuple[Sender, SendOrder]]:
-        """Each pass after the first: who sends, and what. Ask for the next one when the frames have arrived.
+        """Each pass after the first: who sends, and what. Request the next pass when the frames have arrived.
 
         It begins with the number of the `first` frame that opened a connection; the load is in frames per second.
         """
@@ -91,7 +91,7 @@ class Conversation:
             sends, receives = self._initiator, self._responder
             if not now.is_forward:
                 sends, receives = receives, sends
-            # The header that the receiving end has: it sent that one, or received it before this one.
+            # The header that the receiving end has: it sent that header, or received it earlier.
             expected: Callable[[Numbers], Bytes] = receives.headers
             if number == 0:
                 expected = self._opened_headers(opened)
@@ -117,7 +117,7 @@ class Conversation:
                 receives.keep(arrived)
 
     def late(self) -> int:
-        """Connections that a frame was missing of, and whose frame came late, as far as no earlier call had them."""
+        """Connections whose missing frame came late, as far as no earlier call returned them."""
         self.note()
         late = self._initiator.late + self._responder.late
         new = late - self._late_seen
@@ -126,12 +126,12 @@ class Conversation:
 
     @property
     def strangers(self) -> int:
-        """Connections that ended as a frame over them came with other addresses."""
+        """Connections that ended because a frame over them came with other addresses."""
         return self._strangers
 
     @property
     def rejections(self) -> int:
-        """Frames by which a device rejected connections, since they began."""
+        """Frames with which a device rejected connections, since these began."""
         return self._rejections.read()
 
     @property
@@ -148,9 +148,10 @@ class Conversation:
     def answers_again(
         self, load: float, next_tag: Callable[[], int], *, is_unasked: bool
     ) -> Iterator[tuple[Sender, SendOrder]]:
-        """The first answer once more over all connections of the exchange before; see `replies`.
+        """The first answer once more over all connections of the previous exchange; see `replies`.
 
-        Unasked, answers come from another port than the one that a connection was opened to; these end with it.
+        Unasked answers come from a port other than the one that a connection was opened to; the connections end with
+        them.
         """
         count = len(self._alive)
         if not count:
@@ -178,16 +179,16 @@ class Conversation:
 
     @property
     def alive(self) -> int:
-        """Connections over which all frames arrived until now."""
+        """Connections over which all frames have arrived so far."""
         return len(self._alive)
 
     @property
     def overlooked(self) -> int:
-        """Connections of which a frame arrived, at most, while a ring had no room: nothing is known of them."""
+        """The most connections of which a frame arrived while a ring was full, so that nothing is known of them."""
         return self._initiator.overlooked + self._responder.overlooked
 
     def close(self) -> None:
-        """Ends all of its processes."""
+        """Ends all its processes."""
         if self.opener is not None:
             self.opener.close()
         self._rejections.close()
@@ -215,7 +216,7 @@ class Conversation:
         return self._frames.payload_offset
 
     def _kept(self, now: Pass, later: Sequence[Pass]) -> Callable[[Bytes], Bytes] | None:
-        """What becomes of the headers that arrive in a pass: the headers of the answer, if that is next."""
+        """What the headers that arrive in a pass become: the headers of the answer, if that is next."""
         if not later:
             return None
         if later[0].is_forward != now.is_forward:
@@ -247,7 +248,7 @@ class Conversation:
         return change
 
     def _completed(self, rows: Bytes, now: Pass) -> Bytes:
-        """Headers as frames of a pass begin with them, once all but times to live and checksums is as it must be."""
+        """Headers with which frames of a pass begin, once all except times to live and checksums is as required."""
         frames = self._frames
         start = self._frames.tag_offset
         header = bytes.fromhex(frames.header)
@@ -255,7 +256,7 @@ class Conversation:
         data: Bytes = np.hstack((rows, np.tile(tail, (len(rows), 1))))
 
         for first, end in frames.rewritable:
-            # The time to live, which routers have counted down.
+            # The time to live, which routers have decremented.
             if end - first == 1:
                 data[:, first] = header[first]
 
@@ -266,7 +267,7 @@ class Conversation:
         return data[:, :start]
 
     def _from_elsewhere(self, rows: Bytes) -> Bytes:
-        """Headers from another port than any to which connections were opened: that of the first one, but for a bit."""
+        """Headers from a port to which no connection was opened: that of the first connection with one bit changed."""
         place = self._frames.addresses[0][1]
         changed: Bytes = rows.copy()
         changed[:, place] ^= OTHER_PORT
@@ -274,7 +275,7 @@ class Conversation:
 
 
 def swapped(data: Bytes, start: int, end: int) -> Bytes:
-    """Headers whose source and destination have changed places; addresses begin and end there."""
+    """Headers with source and destination swapped; the arguments are where the addresses begin and end."""
     answers: Bytes = data.copy()
     for place, size in ((0, _MAC_BYTES), (start, (end - start) // 2), (end, PORT_BYTES)):
         answers[:, place : place + size] = data[:, place + size : place + 2 * size]

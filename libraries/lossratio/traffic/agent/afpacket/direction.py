@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One direction of the traffic: the end that sends it, and the end that counts, looks at and notes what comes back."""
+"""One direction of the traffic: the end that sends it, and the end that counts, examines and notes what comes back."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from .sender import Sender, SenderReport, SendOrder
 from .transmit import SenderSetup
 
 MOST_EARLIER = TRAFFIC_AT_ONCE - 1
-"""Earlier traffic whose late frames are counted."""
+"""How much earlier traffic is remembered to count its late frames."""
 BROADCAST = b"\xff" * 6
 """The MAC address of all stations."""
 FAR = 0x80000000
-"""How far tags of frames that do not count are from the tags of those that do."""
+"""How far the tags of frames that do not count are from the tags of frames that do."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Sent:
     """What left in one direction, as the agent that counts arriving frames must know it."""
 
     frames: int
-    """Frames that left, without those that measure latency."""
+    """Frames that left, without the latency frames."""
     first: int
-    """Number of the first one, with sequence number 0, in the order of all frames."""
+    """Number of the first frame, which has sequence number 0, in the order of all frames."""
     elapsed: float
     """Seconds in which they left."""
 
@@ -73,9 +73,9 @@ class SendingEnd:
         return Sent(frames=transmission.sent - report.probes, first=report.first, elapsed=transmission.elapsed)
 
     def so_far(self, rate: float) -> SentSoFar:
-        """What has left of running traffic, of this many frames per second."""
+        """What has left of running traffic with this many frames per second."""
         progress = self.sender.progress
-        # Frames that leave while the counters are read may come back, and hide loss; never the other way round.
+        # Frames that leave while the counters are read may come back and hide loss, but never the other way round.
         sent = progress.sent
         usual = int(BATCH * rate) + 2
         return SentSoFar(sent, progress.unsent, max(0, progress.longest_burst - usual))
@@ -85,7 +85,7 @@ class SendingEnd:
     ) -> Message:
         """What left; `before` and `after` are all interfaces.
 
-        Broadcast frames that could not be sent are among the unsent ones: without them the load is lower.
+        Unsent frames include broadcast frames that could not be sent, because the load is lower without them.
 
         Raises:
             AgentError: If the kernel's counters do not say what was dropped.
@@ -159,14 +159,14 @@ class ReceivingEnd:
             self._arrivals = ArrivalLog(self.sink, self._frames, place, order.tag, (min(loads), max(loads)))
 
     def note_arrivals(self, first: int, least: int) -> None:
-        """Examines this many frames that have arrived, once `first` is known, and makes room if losses are located."""
+        """Examines this many arrived frames, once `first` is known, and makes room if losses are located."""
         if self._examiner is not None and first >= 0 and self._is_examined:
             self._examiner.look(first, least)
         if self._arrivals is not None:
             self._arrivals.note()
 
     def make_room(self) -> None:
-        """Keeps room for the frames that come back of traffic without an end."""
+        """Keeps room for the frames that come back from endless traffic."""
         if self._examiner is not None:
             self._examiner.make_room()
         if self._arrivals is not None:
@@ -178,29 +178,29 @@ class ReceivingEnd:
         return ReceivedSoFar(self._returns.arrived(), now[sink].receive_drops - before[sink].receive_drops)
 
     def count(self) -> int:
-        """How many frames came back until now; those that come from now on are late."""
+        """How many frames have come back so far; frames that come from now on are late."""
         counted = self._returns.count()
         self._arrived_by_stream = self._counter.by_stream
         return counted
 
     def end_examination(self) -> None:
-        """Leaves all frames alone that come from now on, as they are late."""
+        """Ignores all frames that come from now on, because they are late."""
         if self._examiner is not None:
             self._examiner.end()
 
     def late(self) -> int:
-        """Frames that came back since they were counted; none of a trial that failed before that."""
+        """Frames that came back after the count; none of a trial that failed before that."""
         return self._returns.late()
 
     def late_of_earlier(self) -> list[int]:
-        """Late frames of the traffic before, of that before that..., since `counters` or this."""
+        """Late frames of the previous traffic, of the one before it, ..., since the last call of `counters` or this."""
         return self._returns.late_of_earlier()[0]
 
     def counters(self, sent: Sent, received: int, dropped: int) -> Message:
         """What came back of this many frames, and how many of these the interface dropped.
 
         Raises:
-            AgentError: If nobody can count this many frames.
+            AgentError: If this many frames cannot be counted.
         """
         check_countable(self._direction.name, sent.frames)
         late, copies = self._returns.late_of_earlier()
@@ -226,18 +226,18 @@ class ReceivingEnd:
         return self._counter
 
     def _by_stream(self, sent: Sent) -> list[Message]:
-        """What left and came back of each stream: see `lossratio.trials.StreamFrames`."""
+        """How many frames of each stream left and came back: see `lossratio.trials.StreamFrames`."""
         if self._order is None:
             return []
         frames = zip(self._order.names, self._order.count(sent.first, sent.frames), self._arrived_by_stream)
         return [{"name": name, "sent_frames": count, "received_frames": arrived} for name, count, arrived in frames]
 
     def reception(self) -> Reception | None:
-        """When frames arrived; None: nobody noted it."""
+        """When frames arrived; None: this was not noted."""
         return None if self._arrivals is None else self._arrivals.reception()
 
     def _losses(self, sent: Sent) -> Message | None:
-        """Where lost frames sit, if frames were examined: see `lossratio.trials.Losses`."""
+        """Where lost frames are, if frames were examined: see `lossratio.trials.Losses`."""
         if self._examiner is None or not self._is_examined:
             return None
         fates = self._examiner.fates(sent.frames)
@@ -246,7 +246,7 @@ class ReceivingEnd:
         return self._loss_tables.of(fates, sent.first, sent.elapsed)
 
     def stop_noting(self) -> None:
-        """Notes no more when frames arrive."""
+        """Stops noting when frames arrive."""
         if self._arrivals is not None:
             self._arrivals.close()
         self._arrivals = None
@@ -271,7 +271,7 @@ class ActiveDirection:
         self, direction: Direction, links: Mapping[str, Link], cpus: tuple[int, ...], catch_up: float, *, examines: bool
     ) -> None:
         frames = direction.frames
-        # Of an end that is elsewhere, the direction says the MAC address.
+        # For an end that is elsewhere, the direction states the MAC address.
         macs = {port: links[port].mac for port in direction.local_ports}
         own_mac, destination = direction.macs(macs.get(direction.transmit, b""), macs.get(direction.receive, b""))
         cycle = build_frames(frames, own_mac, destination)
@@ -320,7 +320,7 @@ class ActiveDirection:
         """Both ends, for a purpose that needs them on one node.
 
         Raises:
-            AgentError: If one is elsewhere.
+            AgentError: If one of them is elsewhere.
         """
         if self.sending is None or self.receiving is None:
             raise unsupported(
@@ -346,14 +346,14 @@ class ActiveDirection:
         return self._conversation
 
     def sender_of(self, order: SendOrder) -> Sender | None:
-        """The sender for an order, if there is one here: another one opens connections of TCP."""
+        """The sender for an order, if it is here; TCP connections are opened by a different one."""
         opener = self.conversation().opener if order.exchange is not None else None
         if opener is None and self.sending is not None:
             return self.sending.sender
         return opener
 
     def part_of(self, wanted: SendOrder, probe: Probe | None) -> SendOrder:
-        """The part of an order that is this direction's: `wanted` has the whole load, with this direction's tags."""
+        """This direction's part of an order: `wanted` has the whole load, with this direction's tags."""
         own = self._part_of(wanted, self.load)
         if probe is None:
             return own
@@ -373,7 +373,7 @@ class ActiveDirection:
         return orders
 
     def note_arrivals(self, least: int = AT_ONCE) -> None:
-        """Examines frames that have arrived, if there are so many, and makes room where losses are located in time."""
+        """Examines arrived frames, if there are enough, and makes room if losses are located in time."""
         if self.receiving is not None:
             first = -1 if self.sending is None else self.sending.sender.progress.first
             self.receiving.note_arrivals(first, least)
@@ -381,14 +381,14 @@ class ActiveDirection:
             self._conversation.note()
 
     def renew(self) -> None:
-        """Renews traffic without an end, and keeps room for the frames that come back."""
+        """Renews endless traffic, and keeps room for the frames that come back."""
         for sender in self.senders:
             sender.renew()
         if self.receiving is not None:
             self.receiving.make_room()
 
     def open_probe(self, load: float, duration: float, tag: int) -> Probe:
-        """Gets latency frames ready, a part of this direction's traffic; their tags count up from the first one."""
+        """Prepares latency frames, a part of this direction's traffic; their tags count up from the first one."""
         self._end_probe()
         source = None if self.sending is None else (self.sending.source, self.sending.setup.tag_place)
         sink = None if self.receiving is None else (self.receiving.sink, self._direction.arriving_tag)
@@ -402,23 +402,23 @@ class ActiveDirection:
         return None if left is None else left.as_message()
 
     def count(self) -> int:
-        """How many frames came back to this node until now."""
+        """How many frames have come back to this node so far."""
         return 0 if self.receiving is None else self.receiving.count()
 
     def end_examination(self) -> None:
-        """Leaves all frames alone that come from now on, as they are late."""
+        """Ignores all frames that come from now on, because they are late."""
         if self.receiving is not None:
             self.receiving.end_examination()
 
     def late(self) -> int:
-        """Frames that came back since they were counted; none of a trial that failed before that."""
+        """Frames that came back after the count; none of a trial that failed before that."""
         late_frames = self.receiving.late() if self.receiving is not None else 0
         late_probes = self._probe.late() if self._probe is not None else 0
         late_answers = self._conversation.late() if self._conversation is not None else 0
         return late_frames + late_probes + late_answers
 
     def late_of_earlier(self) -> list[int]:
-        """Late frames of the traffic before, of that before that..., since `counters` or this."""
+        """Late frames of the previous traffic, of the one before it, ..., since the last call of `counters` or this."""
         return [] if self.receiving is None else self.receiving.late_of_earlier()
 
     def counters(
@@ -463,7 +463,7 @@ class ActiveDirection:
         return replace(wanted, load=load_of(wanted.load), steps=steps)
 
     def _end_probe(self) -> None:
-        """Looks for late latency frames of the latest traffic, a last time."""
+        """Looks for late latency frames of the latest traffic for a last time."""
         self._late_probes = 0
         if self._probe is not None:
             self._late_probes = self._probe.late()

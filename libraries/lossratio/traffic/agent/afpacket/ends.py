@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An end of connections: what arrives over each of them, and the header with which it answers."""
+"""An end of connections: what arrives over each connection, and the header with which the end answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LATE_SECONDS, _LATE_LOOK = 2.0, 0.1
 
 
 class End:
-    """A port's end of all connections, made once: closing a ring takes tens of milliseconds, and it forks."""
+    """A port's end of all connections; made once, because it forks, and closing a ring takes tens of milliseconds."""
 
     def __init__(self, port: Link, frames: FramesSpec, setup: SenderSetup) -> None:
         self._place, self._start = frames.tag_place, frames.tag_offset
@@ -56,10 +56,10 @@ class End:
     def begin(
         self, tag: int, most: int, expected: Callable[[Numbers], Bytes] | None, change: Callable[[Bytes], Bytes] | None
     ) -> None:
-        """Forgets what arrived, and notes frames of the first `most` connections, with a tag, from now on.
+        """Forgets what has arrived, and from now on notes frames with a tag of the first `most` connections.
 
-        `expected` gives headers with their addresses; None: they open connections. `change` makes of arriving headers
-        what this end keeps; None: nobody needs them.
+        `expected` gives headers with their addresses; None: the frames open connections. `change` turns arriving
+        headers into what this end keeps; None: they are not needed.
         """
         self.end()
         self.note()
@@ -77,7 +77,7 @@ class End:
 
     @property
     def strangers(self) -> int:
-        """Connections of which a frame arrived with other addresses, and none with its own."""
+        """Connections of which a frame arrived with other addresses, but none with its own."""
         return int((self._is_strange & ~self._has_arrived).sum())
 
     def note(self) -> None:
@@ -107,22 +107,22 @@ class End:
         elif not self._is_over:
             self.copies += int(is_known.sum()) - int(is_new.sum()) + len(own) - arrived
         if self._change is not None and not self._is_over:
-            # Answers are made while other frames arrive, and so take no time when all have.
+            # Answers are made while other frames arrive, so that they take no time once all have arrived.
             self._rows[own] = self._change(contents[is_own, : self._start])
 
         self._ring.release(len(captured))
 
     def arrived(self) -> Numbers:
-        """Numbers of the connections whose frames arrived until now, in their order; later ones are late."""
+        """Numbers of the connections whose frames have arrived so far, in order; later frames are late."""
         self.note()
         self._is_over = True
         numbers: Numbers = np.flatnonzero(self._has_arrived)
-        # Nobody knows which connections these frames were of.
+        # It is not known which connections these frames belonged to.
         self.overlooked += min(self._ring.overlooked(), len(self._has_arrived) - len(numbers))
         return numbers
 
     def are_late(self, tag: int) -> bool:
-        """Whether frames with a tag, or others like them, arrive after all; it waits for the first ones."""
+        """Whether frames with a tag, or similar ones, arrive after all; it waits for the first of them."""
         let_tag_through(self._ring.socket, self._place, tag)
         self._is_over = False
         end = time.monotonic() + _LATE_SECONDS
@@ -139,7 +139,7 @@ class End:
         return rows
 
     def keep(self, numbers: Numbers) -> None:
-        """Keeps some of the connections only, which have the numbers from 0 on then."""
+        """Keeps only some of the connections, which are then numbered from 0 on."""
         if len(numbers) and numbers[-1] == len(numbers) - 1:
             return
         for first in range(0, len(numbers), _AT_ONCE):
@@ -147,7 +147,7 @@ class End:
             self._rows[first : first + len(part)] = self._rows[part]
 
     def make_next(self, count: int, change: Callable[[Bytes], Bytes]) -> None:
-        """Makes the headers that it sends next out of the headers of the first connections."""
+        """Makes the headers that it sends next from the headers of the first connections."""
         for first in range(0, count, _AT_ONCE):
             rows = self._rows[first : min(first + _AT_ONCE, count)]
             rows[:] = change(rows)

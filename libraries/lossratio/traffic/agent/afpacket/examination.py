@@ -27,16 +27,16 @@ from .receive import (
 )
 
 MOST_EXAMINED = 1 << 14
-"""Frames of a trial and direction that are chosen to be examined at most, give or take a few: work of milliseconds.
-Copies of them, and odd frames, are examined besides: twice as many frames have room."""
+"""About the most frames of a trial and direction that are chosen for examination, which takes milliseconds. Their
+copies, and odd frames, are also examined, so there is room for twice as many."""
 _RING_BYTES = 1 << 24
 _ROOM = 2
 AT_ONCE = 1024
-"""Frames that are examined while traffic flows: some hundred microseconds of work."""
+"""Number of frames that are examined at once while traffic flows, which takes some hundred microseconds."""
 _LONG = 60.0
-"""Seconds of traffic without an end after which fewer of its frames are chosen."""
+"""Seconds of endless traffic after which fewer of its frames are chosen."""
 _MOST_LOCATED = 1 << 26
-"""Frames of a trial up to which those that were chosen and are lost are found: in more it takes longer than a trial
+"""The most frames of a trial among which lost chosen frames are found: with more, it would take longer than a trial
 should."""
 _MACS, _WORD_BYTES = 12, 8
 _CACHED_BYTES = 1 << 20
@@ -49,9 +49,9 @@ class Examiner:
     """Keeps some arriving frames of a direction, and compares them with those sent when the traffic has ended.
 
     They are chosen by their sequence numbers, in runs of neighbours, so that all copies of a chosen frame are seen, and
-    frames that overtake each other. The longer traffic without an end flows, the smaller is the share that is chosen.
-    Besides these, every frame is kept that belongs to another direction of the trial, has another length than any that
-    was sent, or another destination MAC address than the port's.
+    frames that overtake each other. The longer endless traffic flows, the smaller is the share that is chosen. In
+    addition, it keeps every frame that belongs to another direction of the trial, has a length that was not sent, or
+    has a destination MAC address other than the port's.
     """
 
     def __init__(self, direction: Direction, cycle: FrameCycle, sink: Link) -> None:
@@ -78,9 +78,9 @@ class Examiner:
         let_sample_through(self._ring.socket, self._place, self._sample)
 
     def make_room(self) -> None:
-        """Halves the sample where the ring is half full; to be called now and then while traffic without an end flows.
+        """Halves the sample if the ring is half full; call it now and then while endless traffic flows.
 
-        Odd frames stay, as long as there is room for all of them.
+        Odd frames are kept as long as there is room for all of them.
         """
         is_half_full = self._ring.has(self._ring.slots // 2 + 1)
         if not is_half_full or (self._kept is not None and len(self._kept) >= self._ring.slots):
@@ -95,9 +95,9 @@ class Examiner:
         self._ring.release(len(captured))
 
     def look(self, first: int, least: int) -> None:
-        """Examines what has arrived if it is `least` or more; to be called now and then while a trial's traffic flows.
+        """Examines what has arrived if it is `least` or more; call it now and then while a trial's traffic flows.
 
-        `first` is as for `examine`. The sample stays as it is until then.
+        `first` is as for `examine`. Until then, the sample does not change.
         """
         if self._ring.has(least):
             captured = self._ring.captured()
@@ -105,11 +105,11 @@ class Examiner:
             self._ring.release(len(captured))
 
     def end(self) -> None:
-        """Leaves all frames alone that come from now on; those that came until now stay to be examined."""
+        """Ignores all frames that come from now on; frames that have already come remain to be examined."""
         let_nothing_through(self._ring.socket)
 
     def examine(self, first: int, sent: int) -> Message:
-        """Counts of faults since then; to be asked when the frames have had their time to come back.
+        """Counts of faults since then; call it when the frames have had their time to come back.
 
         `first` is the number of the frame with sequence number 0, in the order of all frames. The counts are the
         attributes of `lossratio.trials.counters.Examination`.
@@ -117,7 +117,7 @@ class Examiner:
         overlooked = self._ring.overlooked()
         parts = [part for part in (self._kept, self._ring.captured()) if part is not None]
         looked = [_look_at_all(part, self._sample, self._expected, first) for part in parts]
-        # What was kept came first.
+        # The kept frames came first.
         seen = _joined([*looked[:-1], *self._looked, looked[-1]]).of(sent)
         captured = len(seen.numbers)
         of_all = {"wrong_length": seen.wrong_length, "wrong_mac": seen.wrong_mac, "strayed": seen.strayed}
@@ -129,13 +129,13 @@ class Examiner:
         if len(once):
             reordered = int(np.count_nonzero(once < np.maximum.accumulate(once)))
 
-        # Frames that there was no more room for are taken to be like those before them.
+        # Frames for which there was no more room are assumed to be like the earlier ones.
         whole = {}
         for name, flags in of_all.items():
             found = int(np.count_nonzero(flags))
             whole[name] = -(-found * (captured + overlooked) // max(1, captured))
 
-        # Record: what an examination counts.
+        # Record: the counts of an examination.
         answer = {
             "examined": int(np.count_nonzero(seen.is_chosen)),
             "duplicated": len(in_order) - len(numbers),
@@ -150,7 +150,7 @@ class Examiner:
         return answer
 
     def fates(self, sent: int) -> Fates | None:
-        """Which of the frames chosen for `examine` were lost, of so many that were sent; None: nobody knows."""
+        """Which of the frames chosen for `examine` were lost, of this many that were sent; None: not known."""
         if self._intact is None or sent > _MOST_LOCATED:
             return None
         if self._sample.one_in == 1:
@@ -177,36 +177,36 @@ class Examiner:
 
 @dataclass(frozen=True)
 class _Seen:
-    """Findings about captured frames, one row for each; a frame has one of these faults at most."""
+    """Findings about captured frames, one row for each; a frame has at most one of these faults."""
 
     numbers: Numbers
     """Its sequence number."""
     is_chosen: Flags
     """Whether that number was chosen for the sample."""
     is_intact: Flags
-    """Whether it was one of these, and has no fault."""
+    """Whether it was chosen, and has no fault."""
     strayed: Flags
     """Whether it belongs to another direction."""
     wrong_length: Flags
     """Whether it has a length that no frame has."""
     wrong_mac: Flags
-    """Whether its destination MAC address is another one."""
+    """Whether it has another destination MAC address."""
     readdressed: Flags
-    """Whether it was chosen, and its IP addresses are others."""
+    """Whether it was chosen, and has other IP addresses."""
     corrupted: Flags
     """Whether it was chosen, and anything else is different."""
     changes: tuple[FieldChange, ...] = ()
     """What differs in the first frame with such a fault, if that is known."""
 
     def of(self, sent: int) -> _Seen:
-        """The same where this many frames were sent: the number of any other frame is wrong."""
+        """The same if this many frames were sent: the number of any other frame is wrong."""
         beyond = (self.is_intact | self.readdressed) & (self.numbers >= sent)
         intact, readdressed = self.is_intact & ~beyond, self.readdressed & ~beyond
         return replace(self, is_intact=intact, readdressed=readdressed, corrupted=self.corrupted | beyond)
 
 
 class _ExpectedFrames:
-    """Frames as they must come back, and their bytes that matter; `cycle` has them so."""
+    """Frames as they must come back, as in `cycle`, and their bytes that matter."""
 
     def __init__(self, direction: Direction, cycle: FrameCycle) -> None:
         spec = direction.arriving
@@ -247,7 +247,7 @@ class _ExpectedFrames:
         return data, lengths
 
     def without_padding(self, lengths: Numbers, sizes: Numbers) -> Numbers:
-        """Lengths of frames, without the padding that a link needs where frames have become too short."""
+        """Lengths of frames, without the padding that links add to frames that have become too short."""
         if not self._may_be_padded:
             return lengths
         is_padded = (lengths == LEAST_LENGTH) & (sizes < LEAST_LENGTH)
@@ -267,11 +267,11 @@ class _ExpectedFrames:
         return flags
 
     def compare(self, got: Bytes, wanted: Bytes, lengths: Numbers, sizes: Numbers) -> tuple[Flags, Flags]:
-        """Which frames are corrupted, and which have other addresses, of those that differ."""
+        """Of the frames that differ: which are corrupted, and which have other addresses."""
         different = (got != wanted) & self.matters & (np.arange(self.end) < sizes[:, np.newaxis])
         is_readdressed: Flags = different[:, self.is_address].any(axis=1)
         for start, width in number_parts(self.place):
-            # It is another frame's number, and so are the addresses that go with it.
+            # It is another frame's number, and the addresses also belong to that frame.
             is_readdressed &= ~different[:, start : start + width].any(axis=1)
         wrong = (lengths != sizes) | different.any(axis=1)
         for start, end in self.checksums:
@@ -299,7 +299,7 @@ def _joined(parts: Sequence[_Seen]) -> _Seen:
 
 
 def _look_at_all(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, first: int | None) -> _Seen:
-    """Compares some frames at a time, as many as stay in a processor's cache; without the first number, none."""
+    """Compares some frames at a time, as many as fit into a processor's cache; none without the first number."""
     count = max(1, _CACHED_BYTES // expected.end)
     starts = range(0, max(1, len(captured)), count)
     return _joined([_look(captured[start : start + count], sample, expected, first) for start in starts])
@@ -317,7 +317,7 @@ def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, f
     strayed = ~ours & ((tags ^ sample.tag) & ~DIRECTIONS == 0)
     wrong_length = ours & ~np.isin(lengths, sorted(expected.lengths))
     if not has_vlan:
-        # It may be as long as one that a link has padded.
+        # It may be as long as a frame that a link has padded.
         wrong_length |= ours & captured.has_lost_tag
 
     mac = np.frombuffer(sample.mac, dtype=np.uint8)
@@ -333,7 +333,7 @@ def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, f
     wanted, sizes = expected.frames(sample.tag, numbers[rows], first or 0)
     got = contents if len(rows) == len(contents) else contents[rows]
     own_lengths = expected.without_padding(lengths[rows], sizes)
-    # Few frames differ in bytes that no router may change, and only these are compared byte by byte.
+    # Few frames differ in bytes that no router may change, and only these frames are compared byte by byte.
     odd = np.flatnonzero(expected.differ(got, wanted, sizes) | (own_lengths != sizes))
     corrupted[rows[odd]], readdressed[rows[odd]] = expected.compare(got[odd], wanted[odd], own_lengths[odd], sizes[odd])
     is_intact = left & ~readdressed & ~corrupted

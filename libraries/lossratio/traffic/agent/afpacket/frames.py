@@ -3,9 +3,9 @@
 
 A transmit ring holds all frames that differ (`FrameCycle`), or some of them and the headers of all others.
 
-Behind the tag of its trial each frame has the number of its place in the order of sending: 32 bits, from 0 on in each
-trial. Where a checksum covers both, a word elsewhere in the frame makes up for them (RFC 1071: the sum of the three is
-always the same), so that nothing else of the frame depends on its number.
+After its trial's tag, each frame has its number in the order of sending: 32 bits, from 0 on in each trial. If a
+checksum covers both, a word elsewhere in the frame compensates for them (RFC 1071: the sum of the three is always the
+same), so that nothing else in the frame depends on its number.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TAG_ALONE_BYTES = TAG_BYTES - SEQUENCE_BYTES
 _AT_ONCE = 1 << 12
 
 MOST_HEADERS = 1 << 22
-"""Most headers that are kept beside a ring: flows times sizes."""
+"""The most headers that are kept beside a ring: flows times sizes."""
 SLOT_HEADER_BYTES = 42
 """Bytes of a ring's slot before the frame: the kernel's header, and the header of virtual network devices."""
 _RING_BYTES = 1 << 24
@@ -67,7 +67,7 @@ class FrameBuilder:
         self._values = [_values(field) for field in spec.fields]
 
     def beginnings(self, flows: Numbers, sizes: Numbers) -> Bytes:
-        """Headers and tags of frames, with correct lengths and checksums; `payload` makes the bytes behind them.
+        """Headers and tags of frames, with correct lengths and checksums; `payload` makes the bytes after them.
 
         The place of the tag holds a tag of zero and its complement; any other tag leaves the checksums correct. Sizes
         are in bytes with FCS.
@@ -89,9 +89,9 @@ def complete(data: Bytes, lengths: Numbers, spec: FramesSpec, payload_sums: NDAr
 
 
 def payload(length: int, shift: int = 0) -> Bytes:
-    """Contents of frames of this many bytes without FCS; headers go over it.
+    """Contents of frames of this many bytes without FCS; headers overwrite the beginning.
 
-    Each byte is its own place, modulo 256, or that from which the payload was shifted.
+    Each byte is its own position, modulo 256, or the position from which the payload was shifted.
     """
     octets: Bytes = (np.arange(length) - shift).astype(np.uint8)
     return octets
@@ -130,7 +130,7 @@ def _checksums(
         sums += word_sums(data[:, start:stop]) + np.uint64(protocol) + (lengths - field.start).astype(np.uint64)
     complement: NDArray[np.uint64] = np.uint64(0xFFFF) - folded_sums(sums)
     if field.is_udp:
-        # RFC 768: a checksum of zero is sent as all ones; zero would mean that there is none.
+        # RFC 768: a checksum of zero is sent as all ones; zero would mean that there is no checksum.
         complement[complement == 0] = 0xFFFF
     return complement
 
@@ -139,7 +139,7 @@ def word_sums(part: Bytes) -> NDArray[np.uint64]:
     """The sums of the 16-bit words of each row."""
     words = np.ascontiguousarray(part).view(">u2")
     sums = np.zeros(len(words), dtype=np.uint64)
-    # A sum along short rows takes numpy three times as long.
+    # A sum along short rows would take numpy three times as long.
     for number in range(words.shape[1]):
         sums += words[:, number]
     return sums
@@ -160,11 +160,11 @@ def _big_endian(values: NDArray[np.int64] | NDArray[np.uint64], width: int) -> B
 class Numbering:
     """Writes tags and sequence numbers into frames that wait to be sent.
 
-    Numbers are computed some thousands at a time: for each batch alone, that would cost several times as much.
+    Numbers are computed some thousands at a time; computing them for each batch would cost several times as much.
     """
 
     def __init__(self, memory: Bytes, start: int, place: TagPlace, streams: Numbers | None = None) -> None:
-        """Numbers frames in memory; `streams` is the stream of each row, where tags distinguish them."""
+        """Numbers frames in memory; `streams` is the stream of each row, if tags distinguish streams."""
         self._place = place
         self._streams = streams
         self._whole_tags = memory[:, start + place.offset : start + place.offset + TAG_BYTES]
@@ -174,7 +174,7 @@ class Numbering:
         self._tag = self._first = self._first_row = 0
 
     def begin(self, tag: int, row: int = 0) -> None:
-        """Writes a tag into all frames; the next one to be numbered, in this row, is number 0."""
+        """Writes a tag into all frames; the next frame to be numbered, in this row, is number 0."""
         if self._streams is None:
             self._whole_tags[:] = np.frombuffer(tag_bytes(tag), dtype=np.uint8)
         else:
@@ -185,7 +185,7 @@ class Numbering:
         self._compute(0)
 
     def write(self, row: int, number: int, count: int) -> int:
-        """Numbers frames from a row on, as many of them as are computed at once; returns how many, at least one."""
+        """Numbers frames from a row on, as many as are computed at once; returns how many, at least one."""
         if not self._parts:
             return count
         if not 0 <= number - self._first < _AT_ONCE:
@@ -223,9 +223,9 @@ def stream_tags(tag: int, streams: Numbers) -> Numbers:
 
 
 def number_bytes(place: TagPlace, tag: int | Numbers, numbers: Numbers) -> list[Bytes]:
-    """Sequence numbers in bytes, behind a tag (one for all frames, or each its own).
+    """Sequence numbers in bytes, after a tag (one for all frames, or one for each).
 
-    For each part of a frame it is the numbers of all frames, one in each row.
+    For each part of a frame, these are the numbers of all frames, one in each row.
     """
     words = numbers.astype(np.uint64) & np.uint64(0xFFFFFFFF)
     sequence = np.ascontiguousarray(words.astype(">u4")).view(np.uint8).reshape(-1, SEQUENCE_BYTES)
@@ -277,9 +277,9 @@ class FrameCycle:
     lengths: NDArray[np.uint32]
     """Bytes of each frame, without FCS."""
     patches: HeaderPatches | Replies | None = None
-    """What frames differ in from the round before; None: these are all frames that differ."""
+    """How frames differ from the previous round; None: these are all different frames."""
     streams: Numbers | None = None
-    """The stream of each frame, where there are several; there are no patches then."""
+    """The stream of each frame, if there are several; in that case, there are no patches."""
 
     def frames(self, numbers: Numbers) -> tuple[Bytes, NDArray[np.uint32]]:
         """Frames by their numbers in the order of sending, from 0 on, as `data` and `lengths` hold them."""
@@ -330,9 +330,9 @@ def slots_per_block(slot: int) -> int:
 
 
 class HeaderPatches:
-    """The parts of headers that differ from flow to flow: to be copied into a ring's slots.
+    """The parts of headers that differ from flow to flow, to be copied into a ring's slots.
 
-    Each of the `parts` is a place in the frame, and what is there for each size and flow.
+    Each of the `parts` is a place in the frame, and its contents for each size and flow.
     """
 
     def __init__(self, spec: FramesSpec, builder: FrameBuilder, order: FrameOrder, slots: int) -> None:
@@ -359,7 +359,7 @@ class HeaderPatches:
         return self._order.run(number)[1]
 
     def rows(self, number: int, count: int) -> Numbers:
-        """Which parts belong to this many frames from a number on: `run` of them at most, none beyond the last slot."""
+        """Which parts belong to this many frames from a number on: at most `run` of them, none beyond the last slot."""
         flow, _ = self._order.run(number)
         slot = number % len(self._first_rows)
         rows: Numbers = self._first_rows[slot : slot + count] + (self._steps[:count] + flow)

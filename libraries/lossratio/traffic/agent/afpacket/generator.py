@@ -41,7 +41,7 @@ class AfPacketGenerator:
         self._configuration = configuration
         self._settle_time = configuration.settle_time
         self._catch_up = catch_up
-        # The link to a port may go down as a device is reset.
+        # The link to a port may go down when a device is reset.
         self._links_may_change = False
         self._ports = Ports(configuration)
         self._directions: list[ActiveDirection] = []
@@ -74,7 +74,7 @@ class AfPacketGenerator:
         self._probe_tag = first_tag & ~NUMBERS
 
     def facts(self) -> Message:
-        """Interfaces with their MAC addresses and kinds, and how senders are scheduled and deal with stalls."""
+        """Interfaces with their MAC addresses and kinds, and how senders are scheduled and handle stalls."""
         return {
             "generator": "afpacket",
             "realtime": all(sender.is_realtime for sender in self._senders()),
@@ -103,7 +103,7 @@ class AfPacketGenerator:
         if lookout.has_ended:
             wait_for_held_frames(self._arrived, duration - min(elapsed), self._settle_time, check)
         counters = self._counters(reports)
-        # All that was due may have been sent before the senders heard of it.
+        # All due frames may have been sent before the senders noticed the end.
         ended = watch.ends and max(elapsed) < duration
         if ended:
             whole = lookout.whole
@@ -166,7 +166,7 @@ class AfPacketGenerator:
     def _answer_again(
         self, name: str, conversation: Conversation, load: float, exchange: Exchange, check: Check
     ) -> Message:
-        """Answers over the connections of the exchange before; all are intended, and those that come back received."""
+        """Answers over the previous exchange's connections; all are intended, and the returned ones are received."""
         count = conversation.alive
         is_unasked = exchange.answers == "unasked"
         sent = 0
@@ -232,10 +232,10 @@ class AfPacketGenerator:
             parts.append((direction, part))
             orders.update(direction.orders(tagged, part))
 
-        # Otherwise the first sender that starts could keep this process from starting the others.
+        # Otherwise, the first sender that starts could keep this process from starting the others.
         raise_priority(SENDING + 1)
         try:
-            # Broadcast frames have the same tags but for the highest bit.
+            # Broadcast frames have the same tags except for the highest bit.
             family = ~(DIRECTIONS | FAR) & _TAG_MASK
             tags = {family: [tag, ramp_tag, tag_before, *self._earlier_tags]}
             self._earlier_tags = [tag, ramp_tag, *self._earlier_tags][: 2 * MOST_EARLIER]
@@ -273,7 +273,7 @@ class AfPacketGenerator:
                     reports[sender] = sender.report()
                     ended = time.monotonic()
 
-                # First of all, as a look at the links may wait for a lock of the kernel.
+                # This comes first because reading the links may wait for a lock of the kernel.
                 for sender in pending.values():
                     sender.renew()
                 links = self._ports.after(may_go_down=self._links_may_change)
@@ -291,12 +291,12 @@ class AfPacketGenerator:
 
             if self._meet(reports):
                 ended = time.monotonic()
-            # Frames in flight need this time, and so it costs nothing.
+            # Frames in flight need this time anyway, so it costs nothing.
             for direction in self._directions:
                 direction.note_arrivals(least=1)
             pause(max(0.0, ended + self._settle_time - time.monotonic()), check)
         finally:
-            # Senders are only left after an error.
+            # Only after an error are senders still running.
             for sender in pending.values():
                 sender.drain()
 
@@ -315,7 +315,7 @@ class AfPacketGenerator:
         return Sight(sent, received, has_ended)
 
     def _meet(self, reports: Mapping[Sender, SenderReport]) -> bool:
-        """Tells the other end what this one has sent, and takes in what that says; returns whether there is one."""
+        """Tells the other end what this one has sent, and notes what it says; returns whether there is another end."""
         if not self._configuration.has_other_end:
             return False
         own = {name: {"sent": asdict(one), "stamps": None} for name, one in self._sent(reports).items()}
@@ -331,7 +331,7 @@ class AfPacketGenerator:
         return sum(direction.count() for direction in self._directions)
 
     def _counters(self, reports: Mapping[Sender, SenderReport]) -> list[Message]:
-        # First of all, so that no more frames are examined than are counted.
+        # This comes first, so that no more frames are examined than are counted.
         for direction in self._directions:
             direction.end_examination()
         received = [direction.count() for direction in self._directions]
@@ -343,7 +343,7 @@ class AfPacketGenerator:
         ]
 
     def _sent(self, reports: Mapping[Sender, SenderReport]) -> dict[str, Sent]:
-        """What left from this node, by direction; nothing of a pass in which others send than in trials."""
+        """What left from this node, by direction; nothing for a pass with other senders than in trials."""
         sent = {}
         for direction in self._directions:
             if direction.sending is not None and direction.sending.sender in reports:

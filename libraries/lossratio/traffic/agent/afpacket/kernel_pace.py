@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traffic whose pace the kernel keeps: a process without realtime priority hands it frames ahead of time.
 
-On a busy machine an ordinary user's process waits for a processor for tens of milliseconds. A queue of the interface
-(TBF) lets each frame go when it is due, from a timer of the kernel, and needs no process for that. When the first and
-the last frame left, the kernel says itself.
+On a busy machine, an ordinary user's process waits for a processor for tens of milliseconds. A queue of the interface
+(TBF) sends each frame when it is due, by a timer of the kernel, without needing a process. The kernel itself reports
+when the first and the last frame left.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from lossratio.bpf import ask_netlink, netlink_attribute
 from ..core.pacing import BATCH, Transmission, frames_within, grace_after
 
 LEAD = 0.1
-"""Seconds of traffic that are handed over ahead at most; a socket may take less."""
+"""The most seconds of traffic that are handed over ahead of time; a socket may take less."""
 MOST_LOAD = 20_000.0
-"""Frames per second for which a socket takes enough frames ahead: more would be handed over too late."""
+"""The highest load, in frames per second, for which a socket takes enough frames ahead of time."""
 _RTM_NEWQDISC, _RTM_DELQDISC = 36, 37
 _NLM_F_ACK, _NLM_F_REPLACE, _NLM_F_CREATE = 0x4, 0x100, 0x400
 _ROOT = 0xFFFFFFFF
@@ -30,9 +30,9 @@ _TCA_TBF_PARMS, _TCA_TBF_BURST = 1, 6
 _ETHERNET = 1
 _QUEUE_BYTES = 1 << 28
 _FRAME_COST = 20_000
-"""Bytes that the queue takes each frame for, whatever its size: a load is frames per second."""
+"""Bytes that each frame counts as in the queue, whatever its size, because a load is in frames per second."""
 _AHEAD_SECONDS = 200e-6
-"""Seconds by which a frame may leave sooner than due, after one that left late; never two frames at once."""
+"""Seconds by which a frame may leave early after a late one; never two frames at once."""
 _SHORTEST_PAUSE = 1e-3
 _PACE_SECONDS = 10e-3
 _CATCH_UP_SECONDS = 20e-3
@@ -43,27 +43,27 @@ _STAMPED_FRAMES = 2
 _SO_TIMESTAMPING = 37
 _TX_SOFTWARE, _SOFTWARE, _TIME_ONLY = 1 << 1, 1 << 4, 1 << 11
 STAMPED = [(socket.SOL_SOCKET, _SO_TIMESTAMPING, struct.pack("=I", _TX_SOFTWARE))]
-"""What goes with a frame of which the kernel is to say when it left."""
+"""What accompanies a frame so that the kernel reports when it left."""
 
 
 class PacedOutput(Protocol):
-    """What frames are handed to."""
+    """The output to which frames are handed over."""
 
     def offer(self, count: int) -> int:
         """Hands over up to this many frames, and returns how many were taken."""
 
     def offer_stamped(self) -> int:
-        """Hands over one frame of which the kernel says when it left; returns how many were taken: 1 or 0."""
+        """Hands over one frame for which the kernel reports when it left; returns how many were taken: 1 or 0."""
 
     def waiting(self) -> int:
-        """How many frames that were handed over have not left yet."""
+        """How many of the frames handed over have not left yet."""
 
     def stamps(self) -> list[float]:
-        """When the stamped frames left, in seconds, in their order; those that left since the last call."""
+        """When the stamped frames that left since the last call did so, in seconds, in order."""
 
 
 class Queue:
-    """The queue of an interface that lets frames go at a load.
+    """The queue of an interface that sends frames at a load.
 
     Args:
         index: The kernel's number of the interface.
@@ -74,7 +74,7 @@ class Queue:
         self._is_there = False
 
     def set_load(self, load: float) -> bool:
-        """Lets frames go at so many per second from now on; returns whether the kernel has such a queue, and grants it.
+        """Sends this many frames per second from now on; returns whether the kernel has such a queue, and grants it.
 
         Args:
             load: Frames per second.
@@ -94,7 +94,7 @@ class Queue:
         return True
 
     def remove(self) -> None:
-        """Lets all frames go as they come, as before."""
+        """Sends all frames at once again, as before."""
         if self._is_there:
             # Somebody else may have removed it.
             with suppress(OSError):
@@ -107,7 +107,7 @@ class Queue:
 
 
 def can_be_paced(load: float, duration: float, catch_up: float) -> bool:
-    """Whether the queue keeps a load: it takes enough frames ahead, and one of them makes no difference.
+    """Whether the queue can keep a load: it takes enough frames ahead of time, and a single frame makes no difference.
 
     Args:
         load: Frames per second.
@@ -118,12 +118,12 @@ def can_be_paced(load: float, duration: float, catch_up: float) -> bool:
 
 
 def have_stamps(packets: socket.socket) -> None:
-    """Lets the kernel say on a socket when stamped frames left."""
+    """Makes the kernel report on a socket when stamped frames left."""
     packets.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _SOFTWARE | _TIME_ONLY)
 
 
 def read_stamps(packets: socket.socket) -> list[float]:
-    """When the stamped frames of a socket left, in seconds, in their order; those that left since the last call."""
+    """When the stamped frames of a socket that left since the last call did so, in seconds, in order."""
     left: list[float] = []
     while True:
         try:
@@ -147,14 +147,12 @@ def transmit_ahead(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Transmission:
-    """Hands over frames of a constant load ahead of time, to a queue that lets them go when they are due.
+    """Hands over frames of a constant load ahead of time, to a queue that sends them when they are due.
 
-    Where the queue is behind, as a timer of the kernel was late or no frames were handed over, `set_load` makes it
-    faster for a while, by `_HURRY` at most; it makes it as much slower where the queue is ahead.
-
-    If the time from the first frame to the last one was another one nevertheless, by more than `grace_after` says, the
-    load was not the one asked for: as many frames as are due in the difference count as unsent. So do frames that could
-    not be handed over in time.
+    If the queue is behind, because a timer of the kernel was late or no frames were handed over, `set_load` makes it
+    faster for a while, by at most `_HURRY`; if it is ahead, it is made slower in the same way. If the time from the
+    first to the last frame still differs by more than `grace_after` allows, the load was not the requested one: the
+    frames that are due in the difference count as unsent. So do frames that could not be handed over in time.
     """
     pace = _Pace(load, set_load)
     intended = frames_within(duration, load)
@@ -170,9 +168,9 @@ def transmit_ahead(
             continue
 
         waiting = output.waiting()
-        # On average half a frame is due that has not left.
+        # On average, half a frame is due but has not left.
         pace.follow(now, min(now, duration) - (sent - waiting - 0.5) / load)
-        # The queue has so many seconds of traffic.
+        # The queue has this many seconds of traffic.
         sleep(min(_PACE_SECONDS, max(_SHORTEST_PAUSE, _PART_OF_LEAD * waiting / load)))
 
     is_whole = not is_stopped()
@@ -190,13 +188,13 @@ def transmit_ahead(
 
     elapsed = clock() - begin
     if elapsed < duration:
-        # Only these were due.
+        # Only these frames were due.
         intended = min(intended, max(sent, int(elapsed * load) + 1))
     return Transmission(intended, sent, elapsed, max(off, pace.worst))
 
 
 def _hand_over(output: PacedOutput, sent: int, due: int, intended: int) -> int:
-    """Hands over frames until so many are; the kernel says of the first and the last one when they left."""
+    """Hands over frames up to this number; the kernel reports when the first and the last one left."""
     if sent == due:
         return 0
     if sent in (0, intended - 1):
@@ -205,10 +203,10 @@ def _hand_over(output: PacedOutput, sent: int, due: int, intended: int) -> int:
 
 
 class _Pace:
-    """The pace of a queue, which is changed a little as it is behind or ahead of the load.
+    """The pace of a queue, which is changed slightly when it is behind or ahead of the load.
 
     Attributes:
-        worst: Seconds by which it was behind at most.
+        worst: The most seconds by which it was behind.
     """
 
     def __init__(self, load: float, set_load: Callable[[float], object]) -> None:
@@ -219,7 +217,7 @@ class _Pace:
         self._changed = 0.0
 
     def follow(self, now: float, behind: float) -> None:
-        """Changes the pace, at some time of the trial, if it was not changed right before."""
+        """Changes the pace at some time of the trial, unless it was just changed."""
         self.worst = max(self.worst, behind)
         if now - self._changed < _PACE_SECONDS:
             return

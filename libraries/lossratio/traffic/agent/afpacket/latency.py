@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Latency of one direction: frames that measure it, when the kernel saw them, and a summary of these times."""
+"""Latency of one direction: the frames that measure it, when the kernel saw them, and a summary of these times."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _SPARE = 64
 PROBE_RATE = 1000.0
 """Latency frames per second in each direction."""
 PROBE_SHARE = 0.1
-"""Share of a load that is latency frames at most."""
+"""The largest share of latency frames in a load."""
 _LEAST_SLOT = 512
 _NUMBER_BITS = 18
 MOST_FRAMES = 1 << _NUMBER_BITS
-"""Latency frames of one trial that can be distinguished."""
+"""The most latency frames of one trial that can be distinguished."""
 NUMBERS = MOST_FRAMES - 1
-"""The bits of a latency frame's tag that hold its number; the others are the same in all frames of a trial."""
+"""The bits of a latency frame's tag that hold its number; the other bits are the same in all frames of a trial."""
 RESOLUTION_NS = 100
-"""Width of the histogram's intervals, in nanoseconds; the kernel's own times are finer, and less exact."""
+"""Width of the histogram's intervals, in nanoseconds; the kernel's own times are finer, but less exact."""
 _MICROSECOND = 1000.0
 _CLOCK_WAS_SET = "The system's clock was set while frames were on their way. Measure again when it is in order."
 _ONE_CLOCK = (
@@ -46,19 +46,19 @@ _READING_ERROR_NS = 100_000
 
 
 def latency_frames(load: float, duration: float) -> tuple[int, ...]:
-    """Draws which frames of a load measure their latency: their numbers from 0 on, in their order.
+    """Draws which frames of a load measure their latency: their numbers from 0 on, in order.
 
-    They are drawn at random (RFC 2330, section 11.1): at equal distances they would keep step with a device that treats
-    every tenth frame, say, in another way, and hit either all of these frames or none.
+    They are drawn at random (RFC 2330, section 11.1): at equal distances, they would be in step with a device that
+    treats, say, every tenth frame differently, and hit either all of these frames or none.
     """
     rate = min(PROBE_RATE, PROBE_SHARE * load, MOST_FRAMES / 2 / duration)
     return tuple(sorted(random.sample(range(frames_within(duration, load)), frames_within(duration, rate))))
 
 
 class Probe:
-    """Measures the latency of one direction once, by those of the load's `frames` that have tags from `tag` on.
+    """Measures the latency of one direction once, with those of the load's `frames` that have tags from `tag` on.
 
-    It sees late ones until it is closed. If another agent has an end (None), that agent says what it saw.
+    It sees late frames until it is closed. If another agent has an end (None), that agent says what it saw.
 
     Attributes:
         name: The direction.
@@ -107,7 +107,7 @@ class Probe:
         `elsewhere`: when its frames left, by the agent of the node that they left from.
 
         Raises:
-            AgentError: If nobody says when they left, or they come back to another node.
+            AgentError: If it is not known when they left, or they come back to another node.
         """
         arrived = self._by_this_clock(self._arrivals())
         left = self.left() or elsewhere
@@ -120,7 +120,7 @@ class Probe:
         return {**answer, "by_stream": list(self._by_stream(left, arrived))}
 
     def late(self) -> int:
-        """Latency frames that came back here since they were counted."""
+        """Latency frames that came back here since the count."""
         if self._arrived is None:
             return 0
         before = self._counted
@@ -143,7 +143,7 @@ class Probe:
             yield {**summarize(self.name, own_left, own_arrived), "stream": name}
 
     def _by_this_clock(self, stamps: Stamps) -> Stamps:
-        """The stamps with what is known of the clock; if both ends are here, its error does not matter."""
+        """The stamps with what is known about the clock; if both ends are here, its error does not matter."""
         clock = ClockState() if self._is_whole else clock_state()
         return replace(stamps, clock_was_set=self._clock.was_set(), clock=clock)
 
@@ -155,27 +155,27 @@ class Probe:
 
 @dataclass(frozen=True)
 class Stamps:
-    """Latency frames as the kernel saw them, in the order in which it did."""
+    """Latency frames as the kernel saw them, in that order."""
 
     numbers: NDArray[np.int64]
     """Number of each frame, from 0 in the order of sending."""
     times: NDArray[np.int64]
     """When it was seen, in nanoseconds of the system's clock."""
     overlooked: int
-    """Frames that there was no more room for."""
+    """Frames for which there was no more room."""
     kernel: str
-    """The start of the kernel that saw them: one kernel has one clock."""
+    """The start of the kernel that saw them; each kernel has one clock."""
     clock_was_set: bool = False
-    """Whether its clock was set meanwhile."""
+    """Whether its clock was set in the meantime."""
     clock: ClockState = field(default_factory=ClockState)
-    """What is known of its clock, where another kernel saw the same frames."""
+    """What is known about its clock, if another kernel saw the same frames."""
 
     def of_frames(self, chosen: NDArray[np.bool_]) -> Stamps:
         """The stamps of some frames."""
         return replace(self, numbers=self.numbers[chosen], times=self.times[chosen])
 
     def as_message(self) -> Message:
-        """These stamps for the agent at the other end: see `stamps_of`."""
+        """These stamps, as a message for the agent at the other end: see `stamps_of`."""
         return {**asdict(self), "numbers": self.numbers.tolist(), "times": self.times.tolist()}
 
 
@@ -187,9 +187,9 @@ def stamps_of(message: Message) -> Stamps:
 
 
 class StampRing(ReceiveRing):
-    """Keeps the time at which so many latency frames leave an interface, or arrive there.
+    """Keeps the times at which latency frames leave an interface, or arrive there.
 
-    The kernel stamps a leaving frame when it hands it to the interface's driver, and an arriving one when it takes it
+    The kernel stamps a leaving frame when it hands it to the interface's driver, and an arriving frame when it takes it
     from there. `tag` is the tag of the first frame; see `NUMBERS`.
     """
 
@@ -199,7 +199,7 @@ class StampRing(ReceiveRing):
         let_probes_through(self.socket, tag_place, tag, ~NUMBERS & 0xFFFFFFFF, outgoing=outgoing)
 
     def read(self) -> Stamps:
-        """Times at which the kernel saw frames since the ring was made; `overlooked` is since this was asked before."""
+        """Times at which the kernel saw frames since the ring was made; `overlooked` counts since the last call."""
         overlooked, captured = self.overlooked(), self.captured()
         start = self._tag_place.offset
         numbers = words_at(captured.contents(start + 4), start) & NUMBERS
@@ -207,13 +207,13 @@ class StampRing(ReceiveRing):
 
 
 def started_as() -> str:
-    """What this node's kernel calls its present run: no other kernel, and no other run of it, has the same name."""
+    """The name of the present run of this node's kernel: no other kernel or run has the same name."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return file.read().strip()
 
 
 def summarize(name: str, left: Stamps, arrived: Stamps) -> Message:
-    """The latency of one direction, as a reply to ``latency`` has it. Each frame was sent once."""
+    """The latency of one direction, as in a reply to ``latency``. Each frame was sent once."""
     numbers, first = np.unique(arrived.numbers, return_index=True)
     firsts = arrived.numbers[np.sort(first)]
     overtaken = 0
@@ -276,7 +276,7 @@ def summarize(name: str, left: Stamps, arrived: Stamps) -> Message:
 
 
 def _within_error(least: int, clocks: ClockState) -> str:
-    """Why latencies are not stated whose smallest one, in nanoseconds, is not beyond the error of the clocks."""
+    """Why latencies are not stated if the smallest one (nanoseconds) is not beyond the error of the clocks."""
     return (
         f"The smallest latency is {least / _MICROSECOND:.0f} µs by the clocks of both machines, which may differ by "
         f"{clocks.error_ns / _MICROSECOND:.0f} µs (chrony, {clocks.reference}). {_ONE_CLOCK}"
@@ -294,9 +294,9 @@ def _fault(left: Stamps, arrived: Stamps) -> str | None:
 
 
 class ClockWatch:
-    """Watches the system's clock from now on, when it is this many nanoseconds `ahead` of the clock that cannot be set.
+    """Watches the system's clock from now on, when it is this many nanoseconds `ahead` of the monotonic clock.
 
-    Slewing goes unnoticed, and does no harm: it changes both clocks alike.
+    Slewing goes unnoticed, but does no harm, because it changes both clocks alike.
     """
 
     def __init__(self) -> None:
@@ -308,7 +308,7 @@ class ClockWatch:
 
 
 def _ahead() -> int:
-    """Nanoseconds that the system's clock is ahead of the one that cannot be set."""
+    """Nanoseconds by which the system's clock is ahead of the monotonic clock."""
     readings = [(time.monotonic_ns(), time.time_ns(), time.monotonic_ns()) for _ in range(_READINGS)]
     before, now, after = min(readings, key=lambda reading: reading[2] - reading[0])
     return now - (before + after) // 2

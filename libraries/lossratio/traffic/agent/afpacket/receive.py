@@ -54,7 +54,7 @@ _LOAD_STORED = 0x60
 _ADD_X = 0x0C
 _ANCILLARY_PACKET_TYPE, _ANCILLARY_VLAN_PRESENT = 0xFFFFF004, 0xFFFFF030
 _VLAN_TAG_BITS = 2
-# X, zero at the beginning, becomes 4 in a frame that still has its VLAN's tag; arriving ones mostly have lost it.
+# X, zero at the beginning, becomes 4 in a frame that still has its VLAN tag; most arriving frames have lost it.
 _FIND_BEHIND_VLAN_TAG = (
     (_LOAD_WORD, 0, 0, _ANCILLARY_VLAN_PRESENT),
     (_XOR, 0, 0, 1),
@@ -70,8 +70,8 @@ _TAKE, _LEAVE = -2, -1
 _ENDS = ((_RETURN, 0, 0, _WHOLE_FRAME), (_RETURN, 0, 0, 0))
 _RUN_BITS = 4
 RUN_FRAMES = 1 << _RUN_BITS
-"""Neighbours among the frames that are chosen together."""
-# Multiplied only once, runs would be chosen in step with the flows where a Fibonacci number of runs has all of them.
+"""Number of neighbouring frames that are chosen together."""
+# Multiplied only once, runs would be chosen in step with the flows if a Fibonacci number of runs contains all flows.
 _MULTIPLIERS = (0x9E3779B1, 0x85EBCA6B)
 _MIXED_BITS = 8
 
@@ -89,37 +89,37 @@ _CHUNK = 1024
 _TAGS_OF_TRAFFIC_BITS = 9
 _STREAM_SHIFT = stream_tag(0, 1).bit_length() - 1
 TRAFFIC_AT_ONCE = 16
-"""Traffic whose frames are counted at the same time: the latest, and earlier one. A power of two."""
+"""How many traffics are counted at the same time: the latest and earlier ones. A power of two."""
 MOST_COUNTED = (1 << 32) - 1
-"""Frames that the kernel counts between two readings; then it begins at zero again."""
+"""The most frames that the kernel counts between two readings; after that, it begins at zero again."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Which arriving frames of a trial are to be seen: some of a direction's by their numbers, and all that are odd.
+    """Which arriving frames of a trial to see: some of a direction's frames by number, and all odd ones.
 
     Frames are chosen in runs of 16 neighbours by a hash of the run, so that nothing that repeats in the traffic, such
-    as flows, is left out for good.
+    as flows, is always left out.
     """
 
     tag: int
     """The direction's tag."""
     one_in: int
-    """One run in so many is examined; a power of two. Larger numbers choose parts of what smaller numbers choose."""
+    """One run in this many is examined; a power of two. Larger numbers choose parts of what smaller numbers choose."""
     mac: bytes
-    """Destination MAC address that all frames must have; empty: they have many."""
+    """Destination MAC address that all frames must have; empty: they have several."""
     lengths: tuple[int, ...]
-    """Lengths that they may have, in bytes without FCS, where they come back: 64 of them at most."""
+    """Lengths that frames may have when they come back, in bytes without FCS; at most 64 of them."""
     own_bits: int = _ALL_BITS
     """Bits of the tag that are the same in all frames of the direction."""
 
     @property
     def mask(self) -> int:
-        """Bits of the hash that are zero in runs to be seen: the highest ones, as they are mixed best."""
+        """Bits of the hash that are zero in runs to be seen: the highest ones, because they are mixed best."""
         return -((_ALL_BITS + 1) // self.one_in) & _ALL_BITS
 
     def chooses(self, numbers: Numbers) -> NDArray[np.bool_]:
-        """Whether frames are to be seen for their sequence numbers."""
+        """Whether frames are chosen because of their sequence numbers."""
         runs = numbers.astype(np.uint64) >> np.uint64(_RUN_BITS)
         mixed = (runs * np.uint64(_MULTIPLIERS[0]) & np.uint64(_ALL_BITS)) >> np.uint64(_MIXED_BITS)
         chosen: NDArray[np.bool_] = (mixed * np.uint64(_MULTIPLIERS[1]) & np.uint64(self.mask)) == 0
@@ -127,7 +127,7 @@ class Sample:
 
 
 class _Protocols(NamedTuple):
-    """What is where in front of the addresses of an IP header, in bytes, and the protocol of its errors."""
+    """Positions before the addresses of an IP header, in bytes, and the protocol of its errors."""
 
     ethertype: int
     ethertype_before: int
@@ -144,20 +144,20 @@ _PROTOCOLS = {
 
 
 def let_nothing_through(packets: socket.socket) -> None:
-    """Has a packet socket ignore every frame."""
+    """Makes a packet socket ignore every frame."""
     attach_filter(packets, [(_RETURN, 0, 0, 0)])
 
 
 def let_tag_through(packets: socket.socket, place: TagPlace, tag: int, bits: int = _ALL_BITS) -> None:
-    """Has a packet socket take only arriving frames with a tag, or with some bits of it."""
+    """Makes a packet socket take only arriving frames with a tag, or with some bits of it."""
     start = _start(place)
     attach_filter(packets, [*_direction(place), *_unless(start, bits, tag, _LEAVE), *_ENDS])
 
 
 def let_foreign_through(packets: socket.socket, place: TagPlace, tags: Mapping[int, Sequence[int]]) -> None:
-    """Has a packet socket take only arriving frames that have none of some tags, by the bits that matter in them."""
+    """Makes a packet socket take only arriving frames that have none of these tags, by the bits that matter."""
     start = _start(place)
-    # A word beyond the end of a frame cannot be loaded, and the kernel would leave the frame.
+    # A word beyond the end of a frame cannot be loaded, and the kernel would skip the frame.
     program = [*_direction(place), (_LOAD_LENGTH, 0, 0, 0), (_JUMP_IF_AT_LEAST, 0, _TAKE, start + 4)]
     for mask, known in tags.items():
         program += [(_LOAD_WORD_BEHIND_X, 0, 0, start), (_AND, 0, 0, mask)]
@@ -166,33 +166,33 @@ def let_foreign_through(packets: socket.socket, place: TagPlace, tags: Mapping[i
 
 
 def let_probes_through(packets: socket.socket, place: TagPlace, tag: int, mask: int, *, outgoing: bool) -> None:
-    """Has a packet socket take only latency frames, by some bits of a tag and its complement behind it."""
+    """Makes a packet socket take only latency frames, by some bits of a tag and of the complement after it."""
     start = _start(place)
     program = [*_direction(place, outgoing), *_unless(start, mask, tag, _LEAVE)]
     attach_filter(packets, [*program, *_unless(start + 4, mask, ~tag, _LEAVE), *_ENDS])
 
 
 def let_rejections_through(packets: socket.socket, frames: FramesSpec) -> None:
-    """Has a packet socket take only arriving frames by which a device rejects connections.
+    """Makes a packet socket take only arriving frames with which a device rejects connections.
 
-    These are resets (RST) of TCP, and "destination unreachable" of ICMP.
+    These are TCP resets (RST), and ICMP "destination unreachable".
 
     Args:
         packets: A packet socket of the port that sends these frames.
-        frames: What it sends: their answers have headers of the same lengths.
+        frames: The frames that it sends; their answers have headers of the same lengths.
     """
     addresses, ports = frames.addresses[0]
     protocols = _PROTOCOLS[ports - addresses]
     place = frames.tag_place
     ahead = _bytes_ahead(place)
 
-    # Table: IP's protocol first, then what tells a rejection from other frames of TCP and of ICMP.
+    # Table: first IP's protocol, then what distinguishes a rejection from other TCP and ICMP frames.
     program = [
         *_direction(place),
         (_LOAD_HALF_BEHIND_X, 0, 0, addresses - protocols.ethertype_before - ahead),
         (_JUMP_IF_EQUAL, 0, _LEAVE, protocols.ethertype),
         (_LOAD_BYTE_BEHIND_X, 0, 0, addresses - protocols.next_before - ahead),
-        # What is not TCP goes on behind the next three instructions.
+        # Frames that are not TCP continue after the next three instructions.
         (_JUMP_IF_EQUAL, 0, 3, socket.IPPROTO_TCP),
         (_LOAD_BYTE_BEHIND_X, 0, 0, ports + _TCP_FLAGS - ahead),
         (_AND, 0, 0, _RESET),
@@ -205,10 +205,10 @@ def let_rejections_through(packets: socket.socket, frames: FramesSpec) -> None:
 
 
 def let_sample_through(packets: socket.socket, place: TagPlace, sample: Sample) -> None:
-    """Has a packet socket take only the frames that are to be seen.
+    """Makes a packet socket take only the frames that should be seen.
 
-    Odd are frames with the tag of another direction of the trial, of another length, or with another destination, and
-    those that a device has put into a VLAN.
+    Odd frames have the tag of another direction of the trial, another length or another destination, or a device has
+    put them into a VLAN.
     """
     start = _start(place)
     program = [
@@ -221,14 +221,14 @@ def let_sample_through(packets: socket.socket, place: TagPlace, sample: Sample) 
         program += [(load, 0, 0, offset), (_JUMP_IF_EQUAL, 0, _TAKE, int.from_bytes(value, "big"))]
     if not place.behind_vlan:
         program += [(_LOAD_WORD, 0, 0, _ANCILLARY_VLAN_PRESENT), (_JUMP_IF_EQUAL, 0, _TAKE, 0)]
-    # X is zero in frames that have lost the tag of their VLAN.
+    # X is zero in frames that have lost their VLAN tag.
     lost = VLAN_TAG_BYTES if place.behind_vlan else 0
     program += [(_LOAD_LENGTH, 0, 0, 0), (_SUBTRACT_X, 0, 0, 0)]
     *others, last = sample.lengths
     program += [(_JUMP_IF_EQUAL, len(others) - number, 0, length - lost) for number, length in enumerate(others)]
     program.append((_JUMP_IF_EQUAL, 0, _TAKE, last - lost))
 
-    # Only now, as a number that a frame is too short for cannot be loaded, and the kernel would leave the frame.
+    # Only now, because in a frame that is too short for the number, it cannot be loaded, and the kernel would skip it.
     if place.is_numbered:
         # Table: the number of a frame, mixed.
         program += [
@@ -247,29 +247,29 @@ def let_sample_through(packets: socket.socket, place: TagPlace, sample: Sample) 
 
 
 def _direction(place: TagPlace, outgoing: bool = False) -> _Program:
-    """Leaves frames that go the other way, and finds where the tags of the others are."""
+    """Skips frames that go the other way, and finds where the tags of the others are."""
     jumps = (0, _LEAVE) if outgoing else (_LEAVE, 0)
     check = [(_LOAD_WORD, 0, 0, _ANCILLARY_PACKET_TYPE), (_JUMP_IF_EQUAL, *jumps, socket.PACKET_OUTGOING)]
     return [*check, *_behind_vlan_tag(place)]
 
 
 def _behind_vlan_tag(place: TagPlace) -> _Program:
-    """Finds where the others begin."""
+    """Finds where the other frames begin."""
     return [*_FIND_BEHIND_VLAN_TAG] if place.behind_vlan else []
 
 
 def _start(place: TagPlace) -> int:
-    """Where the tag is behind X."""
+    """Where the tag is, relative to X."""
     return place.offset - _bytes_ahead(place)
 
 
 def _bytes_ahead(place: TagPlace) -> int:
-    """How many bytes fields are nearer behind X than in the frame as it was written."""
+    """By how many bytes fields are closer to X than in the frame as it was written."""
     return VLAN_TAG_BYTES if place.behind_vlan else 0
 
 
 def _unless(start: int, mask: int, value: int, jump: int) -> _Program:
-    """Jumps unless some bits of a word behind X have a value."""
+    """Jumps unless some bits of a word after X have a value."""
     load = [(_LOAD_WORD_BEHIND_X, 0, 0, start)]
     return [*load, *([] if mask == _ALL_BITS else [(_AND, 0, 0, mask)]), (_JUMP_IF_EQUAL, 0, jump, value & mask)]
 
@@ -288,7 +288,8 @@ def words_at(contents: Bytes, offset: int) -> Numbers:
 class ReceiveRing:
     """A packet socket whose frames the kernel writes into memory; nothing passes until it gets a filter.
 
-    `slot` is the bytes of each slot, a power of two: longer frames are cut off there. There are `slots` at least.
+    `slot` is the number of bytes of each slot, a power of two: longer frames are cut off. There are at least `slots` of
+    them.
     """
 
     def __init__(self, link: Link, slot: int, slots: int) -> None:
@@ -305,7 +306,7 @@ class ReceiveRing:
         take_all(self.socket, link)
 
     def overlooked(self) -> int:
-        """Frames that passed the filter and had no more room, since this was asked before."""
+        """Frames that passed the filter but found no room, since the last call."""
         return overlooked(self.socket)
 
     def filled(self) -> int:
@@ -331,7 +332,7 @@ class ReceiveRing:
         return CapturedFrames(self._memory[(self._head + np.arange(count)) % self.slots])
 
     def release(self, count: int) -> None:
-        """Gives slots back to the kernel: the first of those `captured`, whose frames mean nothing from now on."""
+        """Gives slots back to the kernel: the first of the `captured` ones, whose frames are invalid from now on."""
         self._status[(self._head + np.arange(count)) % self.slots] = 0
         self._head = (self._head + count) % self.slots
 
@@ -341,9 +342,9 @@ class ReceiveRing:
 
 
 class CapturedFrames:
-    """Frames out of a ring, one in each row with the kernel's header; their `lengths` include all tags, and no FCS.
+    """Frames from a ring, one in each row with the kernel's header; their `lengths` include all tags, but no FCS.
 
-    `has_lost_tag` says which of them the kernel has taken the tag of their VLAN off.
+    `has_lost_tag` says from which of them the kernel has removed the VLAN tag.
     """
 
     def __init__(self, slots: Bytes) -> None:
@@ -357,22 +358,22 @@ class CapturedFrames:
 
     @property
     def times(self) -> Numbers:
-        """When each was seen, in nanoseconds of the system's clock."""
+        """When each frame was seen, in nanoseconds of the system's clock."""
         words = self._slots.view(np.uint32)
         return words[:, 4].astype(np.int64) * 1_000_000_000 + words[:, 5]
 
     def followed_by(self, others: CapturedFrames) -> CapturedFrames:
-        """A copy of these frames, and of others behind them."""
+        """A copy of these frames, followed by others."""
         return CapturedFrames(np.concatenate((self._slots, others._slots)))
 
     def __getitem__(self, those: slice | NDArray[np.bool_]) -> CapturedFrames:
         return CapturedFrames(self._slots[those])
 
     def contents(self, end: int, *, with_tags: bool = True, skipped: int = 0) -> Bytes:
-        """The first bytes of each frame; those behind the end of a shorter frame mean nothing.
+        """The first bytes of each frame; bytes after the end of a shorter frame are invalid.
 
-        `with_tags`: with the tag of its VLAN, which the kernel takes off when it arrives. `skipped`: bytes that are
-        left out before; below 0: the first ones mean nothing.
+        `with_tags`: with the VLAN tag, which the kernel removes when the frame arrives. `skipped`: bytes that are left
+        out at the beginning; below 0: the first bytes are invalid.
         """
         if skipped > 0:
             return self.contents(skipped + end, with_tags=with_tags)[:, skipped:]
@@ -411,7 +412,7 @@ def check_countable(name: str, sent: int) -> None:
 class FrameCounter:
     """Counts some arriving frames: a packet socket with a filter, whose frames are never read.
 
-    The kernel counts frames that pass the filter, and drops them, as the smallest of buffers is full.
+    The kernel counts frames that pass the filter, and drops them because the buffer, the smallest possible, is full.
     """
 
     def __init__(self, link: Link, place: TagPlace) -> None:
@@ -428,7 +429,7 @@ class FrameCounter:
         self._begin()
 
     def watch_rejections(self, frames: FramesSpec) -> None:
-        """Counts frames by which a device rejects these from now on, from zero; see `let_rejections_through`."""
+        """Counts frames with which a device rejects these from now on, from zero; see `let_rejections_through`."""
         let_rejections_through(self.socket, frames)
         self._begin()
 
@@ -457,7 +458,7 @@ class StreamsCounter:
     """Counts the frames of several streams of one traffic.
 
     Attributes:
-        by_stream: Frames of each stream, when all were counted last.
+        by_stream: Frames of each stream at the last count.
     """
 
     def __init__(self, counters: Sequence[FrameCounter]) -> None:
@@ -477,10 +478,10 @@ class StreamsCounter:
 
 
 class TagCounters:
-    """Counters for the frames of several pieces of traffic, of which each frame costs the time of one.
+    """Counters for the frames of several traffics; each frame only costs the time of one counter.
 
-    The kernel hands a frame to one of them only, by some bits of its tag. That one's filter knows the whole tag. Each
-    of the `streams` has a counter of its own.
+    The kernel hands a frame to only one of them, by some bits of its tag. That counter's filter knows the whole tag.
+    Each of the `streams` has its own counter.
     """
 
     def __init__(self, link: Link, place: TagPlace, streams: int = 1) -> None:
@@ -489,7 +490,7 @@ class TagCounters:
             undo.callback(self.close)
             for _ in range(TRAFFIC_AT_ONCE * streams):
                 self._counters.append(FrameCounter(link, place))
-            # The link's header is not before these programs' frames.
+            # These programs see frames without the link's header.
             load = (_LOAD_WORD_BEHIND_X, 0, 0, _start(place) - _ETHERNET_BYTES)
             traffic = (_SHIFT_RIGHT, 0, 0, _TAGS_OF_TRAFFIC_BITS)
             program = [*_behind_vlan_tag(place), load, traffic, (_RETURN_A, 0, 0, 0)]
@@ -504,7 +505,8 @@ class TagCounters:
     def counter_of(self, tag: int) -> StreamsCounter:
         """The counter of new traffic with a tag. It may have counted earlier traffic.
 
-        That was `TRAFFIC_AT_ONCE` before; or less, if there were replies in between, as they take tags, too.
+        That was `TRAFFIC_AT_ONCE` traffics ago; or fewer, if there were replies in between, because these also take
+        tags.
         """
         counter = self._traffic[(tag >> _TAGS_OF_TRAFFIC_BITS) % TRAFFIC_AT_ONCE]
         counter.watch(tag)
@@ -512,7 +514,7 @@ class TagCounters:
 
     def close(self) -> None:
         """Closes all sockets."""
-        # The kernel waits for each of them, and once for all that are closed at the same time.
+        # The kernel waits for each socket, but only once for all sockets that are closed at the same time.
         with ThreadPoolExecutor(TRAFFIC_AT_ONCE) as together:
             for counter in self._counters:
                 together.submit(counter.close)
@@ -537,8 +539,8 @@ def _find_counter(streams: int) -> _Program:
 class StackFilter:
     """Keeps a trial's arriving frames from the node's IP stack, which takes a fifth of the time that a frame costs.
 
-    The packet sockets before it see all frames. Where the kernel has no such filter (before Linux 6.6), or gives it to
-    nobody, less can be sent, and nothing else changes.
+    The packet sockets before it see all frames. If the kernel has no such filter (before Linux 6.6), or does not grant
+    it, less can be sent, but nothing else changes.
     """
 
     def __init__(self, link: Link, place: TagPlace) -> None:
@@ -547,7 +549,7 @@ class StackFilter:
         with suppress(BpfError), ExitStack() as opened:
             present = Array(8, "lossratio_tag")
             opened.callback(present.close)
-            # Until the first trial. Zero is where a tag would be in padded frames of ARP, and in the first one of TCP.
+            # Until the first trial. Padded ARP frames, and the first TCP frame, have zero where a tag would be.
             present.words[0] = int.from_bytes(os.urandom(4), "big")
             constants = {"PLACE": struct.pack("=I", _start(place))}
             program = read_object(__package__ or "", "end").load("lossratio_end", {"present": present}, constants)
@@ -557,7 +559,7 @@ class StackFilter:
             self._opened = opened.pop_all()
 
     def watch(self, tag: int) -> None:
-        """Keeps frames with this tag, and those of other directions of its trial, from now on."""
+        """From now on, holds back frames with this tag, and those of other directions of its trial."""
         if self._present is not None:
             self._present.words[0] = tag
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that transmits in one direction, so that no direction waits for another's turn in Python."""
+"""A process that transmits in one direction, so that no direction has to wait for another one in Python."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _PR_SET_PDEATHSIG, _PR_SET_TIMERSLACK = 1, 29
 _STOP_SECONDS = 2.0
 
 PERMIT_SECONDS = 1.0
-"""Seconds for which a sender goes on without hearing from the agent."""
+"""Seconds for which a sender continues without a sign of life from the agent."""
 STARVED_SECONDS = 10.0
-"""The same while the agent is ready to run and only gets no processor: senders go before it."""
+"""The same while the agent is ready to run but gets no processor, because senders take precedence."""
 SENDING = 10
 """Priority of processes that send."""
 _STARVED_STATES = ("R", "D")
-"""An agent without a processor is ready to run, or waits for a lock of the kernel whose holder has none."""
+"""An agent without a processor is ready to run, or waits for a kernel lock whose holder has no processor."""
 _MOST_ENTRIES = 1 << 20
 
 
@@ -55,33 +55,33 @@ class SendOrder:
     ramp: float = 0.0
     """Seconds of growing traffic before that, which does not count; 0: none."""
     ramp_tag: int = 0
-    """The tag of its frames."""
+    """The tag of the growing traffic's frames."""
     is_watched: bool = False
     """Whether its progress is shown while it lasts."""
     steps: tuple[tuple[float, float], ...] = ()
-    """Loads and durations that follow each other instead; none: the load and the duration above."""
+    """Successive loads and durations to use instead; none: the load and the duration above."""
     is_logged: bool = False
     """Whether it notes when frames leave."""
     is_complete: bool = False
     """Whether every frame must leave, however late."""
     is_patient: bool = False
-    """Whether every frame must leave, and none sooner after the one before than the load says."""
+    """Whether every frame must leave, with no less time between frames than the load says."""
     probe_tag: int = 0
     """The tag of the first latency frame."""
     probes: tuple[int, ...] = ()
     """Numbers of the frames that measure latency, from 0 on, in their order."""
     connections: int = 0
-    """How many connections the frames open, one each; 0: nobody keeps these."""
+    """How many connections the frames open, one each; 0: they open none that are kept."""
     exchange: Exchange | None = None
-    """What goes over these then."""
+    """The exchange over these connections."""
     replies: int = 0
-    """How many headers of a memory of replies are sent; 0: this is not a reply."""
+    """How many headers from the memory of replies are sent; 0: this is not a reply."""
     length: int = 0
     """Bytes of each reply, without FCS."""
 
     @property
     def is_steady(self) -> bool:
-        """Whether it is one load for a duration, and nobody looks at single frames, nor at how far it has come."""
+        """Whether it is one load for a duration, and neither single frames nor the progress matter."""
         is_special = self.steps or self.ramp or self.probes or self.exchange or self.replies
         is_watched = self.is_watched or self.is_logged or self.is_complete or self.is_patient
         return not is_special and not is_watched
@@ -93,7 +93,7 @@ class SendOrder:
 
 
 class SendLog:
-    """When which frames left, as far as the sender knows: all frames of a batch at the batch's beginning."""
+    """When frames left, as far as the sender knows: all frames of a batch at the batch's beginning."""
 
     def __init__(self, send: Callable[[int], int], clock: Callable[[], float]) -> None:
         self._send = send
@@ -132,14 +132,14 @@ class SentBatches:
     """Batches of frames that left."""
 
     times: array[float]
-    """When each batch left, in seconds of the clock that cannot be set."""
+    """When each batch left, in seconds of the monotonic clock."""
     firsts: array[int]
     """Number of its first frame."""
     resolution: float
-    """Seconds by which these times may be wrong where nothing stalls."""
+    """Seconds by which these times may be wrong if nothing stalls."""
 
     def time_of(self, numbers: Numbers) -> NDArray[np.float64]:
-        """When frames left, in seconds, by their numbers; there is one batch at least."""
+        """When frames left, in seconds, by their numbers; there is at least one batch."""
         places = np.searchsorted(np.frombuffer(self.firsts, dtype=np.int64), numbers, side="right") - 1
         times: NDArray[np.float64] = np.frombuffer(self.times, dtype=np.float64)[places]
         return times
@@ -150,7 +150,7 @@ class SentStep:
     """A step that was sent."""
 
     start: float
-    """When it began, in seconds of the clock that cannot be set."""
+    """When it began, in seconds of the monotonic clock."""
     transmission: Transmission
     """What was sent."""
 
@@ -166,19 +166,19 @@ class SenderReport:
     first: int
     """Number of the first frame, with sequence number 0, in the order of all frames."""
     steps: tuple[SentStep, ...]
-    """What it sent in each step; one, if there are no steps."""
+    """What it sent in each step; a single one if there are no steps."""
     batches: SentBatches | None
-    """When frames left; None: this was not asked for."""
+    """When frames left; None: this was not requested."""
     probes: int
     """How many of the sent frames measure latency."""
 
 
 class Permit:
-    """How long a sender may go on, in memory that it shares with the agent: a frozen agent cannot stop its senders."""
+    """How long a sender may run, in memory shared with the agent, because a frozen agent cannot stop its senders."""
 
     def __init__(self) -> None:
         self._until = memoryview(mmap.mmap(-1, 8)).cast("d")
-        # Its id as /proc shows it, which may not be of this PID namespace.
+        # Its id as /proc shows it, which may belong to another PID namespace.
         self._agent = os.readlink("/proc/self")
         self._looked = 0.0
         self._state = "not looked at"
@@ -188,7 +188,7 @@ class Permit:
         self._until[0] = time.monotonic() + PERMIT_SECONDS
 
     def renew(self) -> None:
-        """Lets the sender go on, unless it was stopped."""
+        """Lets the sender continue, unless it was stopped."""
         if self._until[0]:
             self.grant()
 
@@ -198,7 +198,7 @@ class Permit:
 
     def is_over(self) -> bool:
         """Whether the sender must stop."""
-        # An agent may renew and rest while this process looks at it, as the kernel forwards frames in between.
+        # An agent may renew and rest while this process checks it, because the kernel forwards frames in between.
         return self._has_run_out() and not self._is_agent_starved() and self._has_run_out()
 
     def was_revoked(self) -> bool:
@@ -206,7 +206,7 @@ class Permit:
         return self._until[0] == 0.0
 
     def circumstances(self) -> str:
-        """When the sender was last let go on, and what the agent was doing then."""
+        """When the sender was last renewed, and what the agent was doing then."""
         return f"for {time.monotonic() - self._until[0] + PERMIT_SECONDS:.3f} s (process {self._agent}: {self._state})"
 
     def _has_run_out(self) -> bool:
@@ -227,12 +227,12 @@ class Permit:
 
 
 class Progress(ctypes.Structure):
-    """How far a sender has come, in memory that it shares with the agent."""
+    """The progress of a sender, in memory that it shares with the agent."""
 
     sent: int
     """Frames that left."""
     unsent: int
-    """Frames that were skipped as they could not be sent in time."""
+    """Frames that were skipped because they could not be sent in time."""
     longest_burst: int
     """The most frames that left at once."""
     first: int
@@ -245,7 +245,7 @@ class Progress(ctypes.Structure):
         self.first = -1
 
     def note(self, sent: int, unsent: int) -> None:
-        """Notes all frames until now, after each batch."""
+        """Notes all frames so far, after each batch."""
         self.longest_burst = max(self.longest_burst, sent - self.sent)
         self.unsent = unsent
         self.sent = sent
@@ -255,12 +255,12 @@ _Answer = Union[SenderReport, AgentError, OSError, bool]
 
 
 class Sender:
-    """A sending process, from the side of the agent. Make it from the agent's only thread: it is forked.
+    """A sending process, seen from the agent. Make it from the agent's only thread, because it is forked.
 
     Attributes:
         connection: Readable once there is a report.
-        is_realtime: Whether the kernel runs it before all ordinary processes.
-        progress: How far it has come with an order that is watched.
+        is_realtime: Whether the kernel gives it priority over all ordinary processes.
+        progress: Its progress with an order that is watched.
     """
 
     def __init__(self, setup: SenderSetup) -> None:
@@ -287,11 +287,11 @@ class Sender:
             raise self._obituary() from error
 
     def renew(self) -> None:
-        """Lets the transmission go on for a second."""
+        """Lets the transmission continue for a second."""
         self._permit.renew()
 
     def stop(self) -> None:
-        """Ends the transmission, if there is one; there is a report either way then."""
+        """Ends the transmission, if there is one; a report follows in either case."""
         self._permit.revoke()
 
     def report(self) -> SenderReport:
@@ -308,7 +308,7 @@ class Sender:
             if self.connection.poll(_STOP_SECONDS):
                 self.connection.recv()
             else:
-                # Its report must not be taken for the next one's.
+                # Its report must not be mistaken for the next one.
                 self._process.kill()
 
     def close(self) -> None:
@@ -348,7 +348,7 @@ def _work(orders: Connection, permit: Permit, progress: Progress, setup: SenderS
         return
     orders.send(is_realtime)
     queue = Queue(socket.if_nametoindex(setup.interface))
-    # On a virtual link a frame leaves the queue as it arrives; hardware has queues of its own.
+    # On a virtual link, a frame leaves the queue as it arrives; hardware has its own queues.
     may_queue = setup.drops_beyond and not is_realtime
     while True:
         order: SendOrder = orders.recv()
@@ -414,13 +414,13 @@ def _transmit(
 def _prepare(cpus: tuple[int, ...], parent: int) -> bool:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     prctl = ctypes.CDLL(None, use_errno=True).prctl
-    # Dies with the agent, however that ends, and is woken when it asked to be, not some 50 microseconds later.
+    # It dies with the agent, however that ends, and is woken at the requested time, not some 50 microseconds later.
     prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
     gc.disable()
-    # It begins on a processor of its own and mostly stays there, but is not kept from fleeing another's load.
+    # It begins on its own processor and mostly stays there, but may move away from another program's load.
     os.sched_setaffinity(0, cpus[:1])
     os.sched_setaffinity(0, cpus)
     is_realtime = raise_priority(SENDING)

@@ -43,8 +43,8 @@ class SenderSetup:
     tag_place: TagPlace
     """Where the trial's tag is in each frame, with the sequence number."""
     drops_beyond: bool
-    """Whether this kind of interface, when it refuses a frame, has lost it at the far end of the link (a veth does).
-    Such a frame was sent. Otherwise the interface was busy, and the frame is offered again."""
+    """Whether a frame that this kind of interface refuses was lost at the far end of the link (as with a veth). Such a
+    frame was sent. Otherwise, the interface was busy, and the frame is offered again."""
     cpus: tuple[int, ...]
     """The processors that it may use; it begins on the first one."""
     catch_up: float
@@ -55,9 +55,9 @@ def free_slots(status: NDArray[np.uint32]) -> int:
     """How many slots are free before the first one whose frame has not left.
 
     Args:
-        status: The state of each slot, which the kernel changes meanwhile.
+        status: The state of each slot, which the kernel may change at any time.
     """
-    # NumPy counts an array twice, and fails if both counts differ: it gets one that nobody changes.
+    # NumPy counts an array twice, and fails if the counts differ, so it gets a copy that nobody changes.
     is_busy = status != 0
     busy = np.flatnonzero(is_busy)
     return int(busy[0]) if len(busy) else len(status)
@@ -77,7 +77,7 @@ class TransmitRing:
         self._setup = setup
         self._head = 0
         slot = slot_bytes(int(cycle.lengths.max()))
-        # Whole cycles and whole blocks.
+        # Whole cycles, and whole blocks.
         slots = least_common_multiple(len(cycle.lengths), slots_per_block(slot))
         self._socket = _open(setup.interface, slot, slots)
         self._with_frame: list[tuple[int, int, bytes]] = []
@@ -103,7 +103,7 @@ class TransmitRing:
         self.first = self._number
 
     def reply(self, count: int, length: int) -> None:
-        """Sends the first headers of `Replies` from now on, so many of them, in frames of this many bytes."""
+        """From now on, sends this many of the first headers of `Replies`, in frames of this many bytes."""
         if not isinstance(self._patches, Replies):
             raise unsupported("This sender has no replies.")
         self._patches.count = count
@@ -118,7 +118,7 @@ class TransmitRing:
         self._socket.setsockopt(SOL_PACKET, _PACKET_QDISC_BYPASS, int(bypasses))
 
     def offer_stamped(self) -> int:
-        """Sends the next frame, of which the kernel says when it left; returns how many were taken: 1 or 0."""
+        """Sends the next frame, for which the kernel reports when it left; returns how many were taken: 1 or 0."""
         self._with_frame = STAMPED
         try:
             return self.offer(1)
@@ -130,11 +130,11 @@ class TransmitRing:
         return int(np.count_nonzero(self._status))
 
     def stamps(self) -> list[float]:
-        """When stamped frames left, in seconds, in their order; those that left since the last call."""
+        """When the stamped frames that left since the last call did so, in seconds, in order."""
         return read_stamps(self._socket)
 
     def offer(self, count: int) -> int:
-        """Sends the next frames, as many as go in one batch; returns how many left: none if the interface was busy."""
+        """Sends the next frames, as many as fit into a batch; returns how many left: none if the interface was busy."""
         count = min(count, _MAX_BATCH, len(self._status) - self._head)
         if self._patches is not None:
             count = min(count, self._patches.run(self._number))
@@ -160,7 +160,7 @@ class TransmitRing:
         return left
 
     def _hand_over(self, place: int, end: int) -> int:
-        """Has the kernel take the frames of these slots; returns the error that kept it from taking all, 0 if none."""
+        """Has the kernel take the frames of these slots; returns the error that kept it from taking all, or 0."""
         dropped: list[int] = []
         while True:
             try:
@@ -180,7 +180,7 @@ class TransmitRing:
             if place == end:
                 break
 
-            # The kernel would try this frame again; it skips one that is shorter than its header.
+            # The kernel would try this frame again, but it skips a frame that is shorter than its header.
             self._lengths[place] = 0
             dropped.append(place)
             place += 1
@@ -191,7 +191,7 @@ class TransmitRing:
         return error_number
 
     def _take_back(self, status: NDArray[np.uint32]) -> int:
-        """Withdraws the frames that the kernel did not take; says how many it took."""
+        """Withdraws the frames that the kernel did not take; returns how many it took."""
         waiting = np.flatnonzero(status == _SEND_REQUEST)
         status[waiting] = _AVAILABLE
         if len(waiting):
@@ -207,10 +207,10 @@ def _failure(setup: SenderSetup, error_number: int) -> AgentError:
 def _open(interface: str, slot: int, slots: int) -> socket.socket:
     ring = ring_socket()
     ring.setsockopt(SOL_PACKET, _PACKET_QDISC_BYPASS, 1)
-    # With this header the kernel copies whole frames. Otherwise frames in flight would share the ring's memory (the
+    # With this header, the kernel copies whole frames. Otherwise frames in flight would share the ring's memory (the
     # next trial's tag would be written into them), and sending small ones would cost twice the time.
     ring.setsockopt(SOL_PACKET, _PACKET_VNET_HDR, 1)
-    # Frames that make no sense are skipped: how a frame that was lost beyond the link is left behind.
+    # The kernel skips malformed frames, which is how a frame that was lost beyond the link is left behind.
     ring.setsockopt(SOL_PACKET, _PACKET_LOSS, 1)
 
     try:
@@ -226,7 +226,7 @@ def _open(interface: str, slot: int, slots: int) -> socket.socket:
 
 
 def _ends(lengths: NDArray[np.integer]) -> list[int]:
-    """Bytes of all frames before each slot, and of all."""
+    """Bytes of all frames before each slot, and of all frames."""
     return [0, *np.cumsum(lengths, dtype=np.int64).tolist()]
 
 
@@ -283,7 +283,7 @@ class ProbeSocket:
 
 
 class MixedOutput(TransmitRing):
-    """The frames of one direction, some of which measure latency: `latency_frames` is the socket of these."""
+    """The frames of one direction, some of which measure latency; `latency_frames` is the socket of those."""
 
     def __init__(self, setup: SenderSetup) -> None:
         super().__init__(setup)
@@ -292,7 +292,7 @@ class MixedOutput(TransmitRing):
         self._offered = 0
 
     def tag(self, tag: int, probe_tag: int = 0, places: tuple[int, ...] = ()) -> None:
-        """Begins again, with the tags of the load's frames and of the first latency frame, and the latter's numbers."""
+        """Begins again, with the tags of the load's frames and the first latency frame, and latency frames' numbers."""
         super().tag(tag)
         self.latency_frames.tag(probe_tag)
         self._places = places

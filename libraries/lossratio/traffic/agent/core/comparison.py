@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The comparison of a frame that came back with the one that was sent, field by field.
 
-Measurements and looks at the cabling expect the same of a frame: `Direction.arriving`. The fields that devices may
+Measurements and checks of the cabling expect the same of a frame: `Direction.arriving`. The fields that devices may
 rewrite are `FramesSpec.rewritable`.
 """
 
@@ -12,7 +12,7 @@ from typing import Iterator
 
 from .configuration import LEAST_LENGTH, Direction, behind_tags, folded, word_sum
 
-# Names of what is not a field of the headers that frames were sent with.
+# Names of differences that are not fields of the sent headers.
 VLAN_TAG = "VLAN tag"
 DESTINATION_MAC = "destination MAC address"
 LENGTH = "length"
@@ -34,10 +34,10 @@ _CHECKSUM = "checksum"
 
 @dataclass(frozen=True)
 class FieldChange:
-    """A field that a frame came back with another value of."""
+    """A field that had another value when a frame came back."""
 
     name: str
-    """Its name, with its header's: ``IPv4 DSCP``."""
+    """The field's name, with its header's: ``IPv4 DSCP``."""
     before: str
     """Its value in the frame that was sent."""
     after: str
@@ -51,21 +51,21 @@ class FieldChange:
 
 @dataclass(frozen=True)
 class HeaderField:
-    """A field of a frame's headers, in whole bytes, some of whose bits may be others'."""
+    """A field of a frame's headers, in whole bytes, some of whose bits may belong to other fields."""
 
     name: str
     """Its name."""
     start: int
     """Its first byte."""
     width: int
-    """Its bytes."""
+    """Its number of bytes."""
     mask: int = -1
     """Its bits in these bytes; -1: all."""
     is_address: bool = False
     """Whether it is shown as an address."""
 
     def value(self, frame: bytes) -> int:
-        """Its value in a frame, all of whose bits are in the place of the mask."""
+        """Its value in a frame, with all bits in the place of the mask."""
         number = int.from_bytes(frame[self.start : self.start + self.width], "big")
         if self.mask == -1:
             return number
@@ -92,17 +92,17 @@ def changed_fields(
     length: int | None = None,
     sent: bytes | None = None,
 ) -> list[FieldChange]:
-    """The fields of a frame that came back otherwise than `wanted`, from the outside in.
+    """The fields of a frame that differ from `wanted` when it came back, from the outside in.
 
-    `got` may be its beginning only; then `length` is the bytes of the whole frame. `mac` is the receiving port's
-    address; None: it is not compared. How it was `sent` is said where its tags differ, if that is known.
+    `got` may be only its beginning; `length` is then the number of bytes of the whole frame. `mac` is the receiving
+    port's address; None: it is not compared. If its tags differ, the answer also says how it was `sent`, if known.
     """
     spec = direction.arriving
     changes = []
     if mac is not None and not spec.has_macs and got[:_MAC] != mac:
         changes.append(FieldChange(DESTINATION_MAC, mac.hex(":"), got[:_MAC].hex(":")))
     if direction.growth:
-        # What devices put before the packet is theirs.
+        # Bytes that devices put before the packet are their own.
         return changes
 
     behind, got_behind = behind_tags(wanted) - 2, behind_tags(got) - 2
@@ -126,7 +126,7 @@ def changed_fields(
         changes.append(FieldChange(LENGTH, f"{len(wanted)} bytes", f"{whole} bytes"))
     others = [change for change in changes if not change.name.endswith(_CHECKSUM)]
 
-    # Who changes a field computes its checksums anew.
+    # A device that changes a field computes its checksums anew.
     return others or changes
 
 
@@ -139,7 +139,7 @@ def _without(parts: tuple[tuple[int, int], ...], frame: bytes) -> bytes:
 
 
 def header_fields(frame: bytes, start: int = 0, prefix: str = "") -> Iterator[HeaderField]:
-    """The fields of the headers of a frame that begins at a place, from the outside in, and the octets behind them."""
+    """The fields of the headers of a frame that begins at a place, from the outside in, and the octets after them."""
     place = start + behind_tags(frame[start:])
     ethertype = frame[place - 2 : place]
     yield HeaderField(f"{prefix}ethertype", place - 2, 2)

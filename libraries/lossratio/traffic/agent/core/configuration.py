@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Configuration of a generator: ports and frames. It is in the `configure` request for every generator.
 
-The controller's side makes these objects, too, and sends them as JSON, by `dataclasses.asdict`.
+The controller's side also makes these objects, and sends them as JSON, by `dataclasses.asdict`.
 """
 
 from __future__ import annotations
@@ -18,36 +18,34 @@ FCS_BYTES = 4
 LEAST_LENGTH = 60
 """Bytes of the shortest Ethernet frame, without FCS, to which links pad shorter ones."""
 VLAN_TAG_BYTES = 4
-"""Bytes of a tag of IEEE 802.1Q or 802.1ad."""
+"""Bytes of an IEEE 802.1Q or 802.1ad tag."""
 _ETHERNET_HEADER_BYTES = 14
 _IPV4_ETHERTYPE = b"\x08\x00"
 _UDP_PROTOCOL = 17
 _TCP_BYTES = 20
 TAG_ETHERTYPES = (b"\x81\x00", b"\x88\xa8")
-"""The ethertypes of tags of IEEE 802.1Q and 802.1ad."""
+"""The ethertypes of IEEE 802.1Q and 802.1ad tags."""
 
 
 TAG_BYTES = 8
-"""Bytes of a trial's tag with the sequence number behind it: see `lossratio.traffic.agent.afpacket.frames`."""
+"""Bytes of a trial's tag with the sequence number after it: see `lossratio.traffic.agent.afpacket.frames`."""
 DIRECTIONS = 0xFF
 """Bits of a tag that distinguish the directions of a trial, or its streams; the others are the same for all."""
 COMPENSATION_BYTES = 2
-"""Bytes of the word that makes up for a tag and its sequence number in checksums."""
+"""Bytes of the word that compensates for a tag and its sequence number in checksums."""
 STREAM_BITS = 4
-"""How many of those bits, the highest ones, distinguish the streams of a direction where the tag does that."""
+"""How many of those bits, the highest ones, distinguish the streams of a direction, if the tag does that."""
 MOST_STREAMS = 1 << STREAM_BITS
-"""Streams of a direction at most."""
+"""The most streams of a direction."""
 _DIRECTION_BITS = 8 - STREAM_BITS
 
 
 @dataclass(frozen=True)
 class SteppingField:
-    """A header field that changes from frame to frame: it takes the values first, first + 1 ... and these again.
+    """A header field that changes from frame to frame: it takes the values first, first + 1 ..., over and over.
 
-    Or it takes the listed values, one after the other.
-
-    Fields step together: the second frame has the second value of each. So there are as many different frames (of one
-    size) as the least common multiple of all counts says.
+    Or it takes the listed values, one after the other. Fields step together: the second frame has the second value of
+    each. So the number of different frames (of one size) is the least common multiple of all counts.
     """
 
     offset: int
@@ -59,9 +57,9 @@ class SteppingField:
     count: int
     """How many values it takes."""
     seed: int | None = None
-    """Seed of the random order in which it takes them; None: upwards. The same seed gives the same order again."""
+    """Seed of the random order in which it takes them; None: ascending. The same seed always gives the same order."""
     values: tuple[int, ...] = ()
-    """All values in their order, where they are listed: `count` of them, and none below `first`."""
+    """All values in their order, if they are listed: `count` of them, and none below `first`."""
 
     @property
     def offsets(self) -> tuple[int, ...]:
@@ -90,7 +88,7 @@ class ChecksumField:
     end: int | None = None
     """Where it ends; None: at the frame's end."""
     pseudo_header: tuple[int, int, int] | None = None
-    """Start and end of the addresses, and the protocol number, of the pseudo header to count in."""
+    """Start and end of the addresses, and the protocol number, of the pseudo header to include."""
 
     @property
     def is_udp(self) -> bool:
@@ -98,7 +96,7 @@ class ChecksumField:
         return self.pseudo_header is not None and self.pseudo_header[2] == _UDP_PROTOCOL
 
     def sum_in(self, frame: bytes) -> int:
-        """Sum of the 16-bit words that it covers in a frame, whose own place must hold zero."""
+        """Sum of the 16-bit words that it covers in a frame; its own place must hold zero."""
         part = frame[self.start : len(frame) if self.end is None else self.end]
         total = word_sum(part)
         if self.pseudo_header is not None:
@@ -117,13 +115,13 @@ class TagPlace:
     """The place of a trial's tag in frames."""
 
     offset: int
-    """In the frame as it was sent."""
+    """The place in the frame as it was sent."""
     behind_vlan: bool
-    """Whether the frame begins with a VLAN's tag, which the kernel takes off when it arrives."""
+    """Whether the frame begins with a VLAN tag, which the kernel removes when the frame arrives."""
     is_numbered: bool
-    """Whether a sequence number follows the tag; else the tag's complement does."""
+    """Whether a sequence number follows the tag; otherwise, the tag's complement does."""
     compensation: int | None
-    """Where the word is that makes up for both in checksums; None: no checksum covers them."""
+    """Where the word is that compensates for both in checksums; None: no checksum covers them."""
 
 
 @dataclass(frozen=True)
@@ -131,14 +129,14 @@ class StreamOrder:
     """The order in which the frames of several streams follow each other, over and over."""
 
     names: tuple[str, ...]
-    """What counters call the streams."""
+    """The names of the streams in counters."""
     streams: tuple[int, ...]
-    """The stream of each frame of a round, by its place among the names."""
+    """The stream of each frame of a round, by its index among the names."""
     sizes: tuple[int, ...]
-    """The size of each of these frames, by its place in `FramesSpec.sizes`."""
+    """The size of each of these frames, by its index in `FramesSpec.sizes`."""
 
     def count(self, first: int, frames: int) -> list[int]:
-        """How many frames each stream has, of so many that follow each other from one of the order on."""
+        """How many frames each stream has among this many successive frames, from one frame of the order on."""
         rounds, rest = divmod(frames, len(self.streams))
         first %= len(self.streams)
         of_rest = (self.streams[first:] + self.streams[:first])[:rest]
@@ -146,7 +144,7 @@ class StreamOrder:
 
 
 def stream_tag(tag: int, stream: int) -> int:
-    """The tag of a stream's frames, where the tag of its direction is another one."""
+    """The tag of a stream's frames, given the tag of its direction."""
     return tag + (stream << _DIRECTION_BITS)
 
 
@@ -161,22 +159,22 @@ class FramesSpec:
     """Description of the frames of one direction."""
 
     header: str
-    """The bytes that all frames begin with, in hexadecimal; MAC addresses, stepping fields, lengths and checksums are
+    """The bytes with which all frames begin, in hexadecimal; MAC addresses, stepping fields, lengths and checksums are
     zero."""
     fields: tuple[SteppingField, ...]
     """Fields that step from frame to frame."""
     lengths: tuple[LengthField, ...]
     """Fields that hold a length."""
     checksums: tuple[ChecksumField, ...]
-    """Fields that hold a checksum; one that covers others comes after them."""
+    """Fields that hold a checksum; a checksum that covers others comes after them."""
     sizes: tuple[tuple[int, int], ...]
     """Frame sizes in bytes with FCS, each with its weight."""
     tag_offset: int
     """Where the trial's tag is."""
     is_numbered: bool
-    """Whether the smallest frame has room for a sequence number whose place in checksums is made up for."""
+    """Whether the smallest frame has room for a sequence number, with compensation in checksums."""
     compensation: int | None
-    """Where the word is that makes up for it; None: no checksum covers the sequence number."""
+    """Where the word is that compensates for it; None: no checksum covers the sequence number."""
     rewritable: tuple[tuple[int, int], ...]
     """Starts and ends of fields that devices on the way may rewrite, such as MAC addresses."""
     addresses: tuple[tuple[int, int], ...]
@@ -184,10 +182,10 @@ class FramesSpec:
     any_mac: bool = False
     """Whether they may rewrite the destination MAC address to any other one."""
     payload_shift: int = 0
-    """By how many bytes the payload is further behind than where it was written: each of its bytes was its own place
-    there, modulo 256."""
+    """By how many bytes the payload is after the place where it was written: there, each of its bytes was its own
+    position, modulo 256."""
     order: StreamOrder | None = None
-    """The order of the frames of several streams, each of which is a flow of its own for all fields; None: there is one
+    """The order of the frames of several streams, each of which is a separate flow for all fields; None: there is one
     stream, whose sizes and flows follow each other as `lossratio.traffic.agent.core.frame_order` says."""
 
     def __post_init__(self) -> None:
@@ -207,20 +205,20 @@ class FramesSpec:
 
     @property
     def flows(self) -> int:
-        """How many frames differ in more than their size; of several streams, the frames of a round."""
+        """How many frames differ in more than their size; with several streams, the frames of a round."""
         if self.order is not None:
             return len(self.order.streams)
         return reduce(least_common_multiple, (field.count for field in self.fields), 1)
 
     @property
     def mtu(self) -> int:
-        """Least MTU that its largest frame goes through: bytes without Ethernet header, FCS and one 802.1Q tag."""
+        """Least MTU that its largest frame needs: bytes without Ethernet header, FCS and one 802.1Q tag."""
         tag = VLAN_TAG_BYTES if self.tag_place.behind_vlan else 0
         return self.max_size - FCS_BYTES - _ETHERNET_HEADER_BYTES - tag
 
     @property
     def handshake(self) -> int | None:
-        """Place of the header of TCP whose connections a handshake opens: the tag is in one of its options; or None."""
+        """Place of the TCP header if a handshake opens connections and the tag is in one of its options; else None."""
         has_udp = any(checksum.is_udp for checksum in self.checksums)
         place = self.addresses[0][1] if self.addresses else self.tag_offset
         is_tcp = not has_udp and any(checksum.pseudo_header is not None for checksum in self.checksums)
@@ -271,7 +269,7 @@ class FramesSpec:
 
     @property
     def size_order(self) -> list[int]:
-        """Sizes of the first frames, by their places in `sizes`, and of all others over and over."""
+        """Sizes of the first frames, by their index in `sizes`, which repeat for all others."""
         if self.order is not None:
             return list(self.order.sizes)
         return size_pattern([weight for _, weight in self.sizes])
@@ -285,7 +283,7 @@ class FramesSpec:
 
     @property
     def round(self) -> int:
-        """After how many frames sizes and flows come round together; then flows slip by one, until all repeats."""
+        """After how many frames sizes and flows return together; flows then slip by one, until everything repeats."""
         return self.period // gcd(len(self.size_order), self.flows) if self.order is None else self.flows
 
     @property
@@ -302,11 +300,11 @@ class Direction:
     """One direction of the traffic."""
 
     name: str
-    """What counters call it, e.g. ``port0>port1``."""
+    """Its name in counters, e.g. ``port0>port1``."""
     transmit: str
-    """Interface that its frames leave from."""
+    """Interface from which its frames leave."""
     receive: str
-    """Interface that they come back to; the same one: from a reflector."""
+    """Interface to which they come back; the same interface: they come from a reflector."""
     destination_mac: str | None
     """Destination MAC address of its frames; None: the receiving interface's own."""
     frames: FramesSpec
@@ -316,14 +314,14 @@ class Direction:
     source_mac: str | None = None
     """Source MAC address of its frames; None: the transmitting interface's own."""
     broadcast_share: float = 0.0
-    """Share of its frames that go to the broadcast address instead (RFC 2544, section 11.1). Nobody counts them: the
-    counters are of all others."""
+    """Share of its frames that go to the broadcast address instead (RFC 2544, section 11.1). They are not counted: the
+    counters cover all other frames."""
     growth: int = 0
-    """Bytes by which its frames are longer when they come back, as devices put headers between the Ethernet header and
-    the packet; below 0: they take some away."""
+    """Bytes by which its frames are longer when they come back, because devices put headers between the Ethernet header
+    and the packet; below 0: they remove some."""
     arriving_frames: FramesSpec | None = None
-    """Its frames as they come back, with all that devices do on purpose; None: as they were sent. The flows, and the
-    sizes but for the headers, are the same."""
+    """Its frames as they come back, with everything that devices change on purpose; None: as they were sent. The flows
+    are the same, and so are the sizes apart from the headers."""
     elsewhere: str = ""
     """The end that the agent of another node has: ``transmit`` or ``receive``; empty: both ends are on this node."""
 
@@ -345,14 +343,14 @@ class Direction:
 
     @property
     def arriving(self) -> FramesSpec:
-        """Its frames as they come back, apart from the bytes that devices put behind the Ethernet header."""
+        """Its frames as they come back, apart from the bytes that devices put after the Ethernet header."""
         if self.arriving_frames is None:
             return self.frames
         return self.arriving_frames
 
     @property
     def may_be_padded(self) -> bool:
-        """Whether links pad some of its frames on the way, as they become too short for an Ethernet frame."""
+        """Whether links pad some of its frames on the way because they become too short for an Ethernet frame."""
         smallest = min(size for size, _ in self.arriving.sizes)
         return self.arriving_frames is not None and smallest - FCS_BYTES < LEAST_LENGTH
 
@@ -379,7 +377,7 @@ class Direction:
 
     @property
     def replaced(self) -> int:
-        """Bytes at the beginning of its frames that are others when these come back; none if only fields change."""
+        """Number of bytes at the start of its frames that are replaced when they return; 0 if only fields change."""
         if not self.growth:
             return 0
         tag = VLAN_TAG_BYTES if self.arriving.tag_place.behind_vlan else 0
@@ -387,7 +385,7 @@ class Direction:
 
     @property
     def mtu(self) -> int:
-        """Least MTU that its largest frame goes through, when it is sent and when it comes back."""
+        """Least MTU that its largest frame needs, both when it is sent and when it comes back."""
         return max(self.frames.mtu, self.arriving.mtu + self.growth)
 
     @property
@@ -398,7 +396,7 @@ class Direction:
         return self.arriving
 
     def macs(self, source: bytes, sink: bytes) -> tuple[bytes, bytes]:
-        """Source and destination MAC addresses of its frames, where its ports have these."""
+        """Source and destination MAC addresses of its frames, given those of its ports."""
         texts = ((self.source_mac, source), (self.destination_mac, sink))
         own, destination = (port if text is None else mac_bytes(text) for text, port in texts)
         return own, destination
@@ -411,13 +409,13 @@ class Speaker:
     port: str
     """The interface."""
     addresses: tuple[tuple[str, str], ...]
-    """First and last addresses of the ranges that it answers ARP and neighbour discovery for."""
+    """First and last addresses of the ranges for which it answers ARP and neighbour discovery."""
     lldp: bool
     """Whether it announces itself by LLDP."""
 
 
 BENCHMARK_NETWORKS = ("198.18.0.0/15", "2001:2::/48", "240.0.0.0/5")
-"""The networks of test traffic (RFC 2544, RFC 5180, RFC 1112) that a lab does not give other ones for."""
+"""The networks of test traffic (RFC 2544, RFC 5180, RFC 1112) that a lab does not replace by others."""
 
 
 @dataclass(frozen=True)
@@ -427,21 +425,21 @@ class Configuration:
     ports: tuple[str, ...]
     """Its interfaces."""
     directions: tuple[Direction, ...]
-    """The directions that it transmits in; one at least, and each from an interface of its own."""
+    """The directions in which it transmits: at least one, each from its own interface."""
     settle_time: float
     """Seconds to wait, after the traffic, for frames still in flight."""
     examines: bool = True
-    """Whether frames that come back are looked at, as far as the generator can."""
+    """Whether frames that come back are examined, as far as the generator can."""
     speakers: tuple[Speaker, ...] = ()
     """The ports that answer for addresses."""
     networks: tuple[str, ...] = BENCHMARK_NETWORKS
-    """Networks of the traffic's addresses: the node must not forward frames to them."""
+    """Networks of the traffic's addresses, to which the node must not forward frames."""
     connects: bool = False
-    """Whether all of its trials open connections; a generator that has a mode of its own for that then takes it."""
+    """Whether all its trials open connections; a generator with a special mode for that then uses it."""
     watches: bool = False
     """Whether losses of running traffic are located in time."""
     loads_default_route: bool = False
-    """Whether a port may carry the node's default route: nobody reaches the node over it."""
+    """Whether a port may carry the node's default route, because nobody reaches the node over it."""
 
     def __post_init__(self) -> None:
         used = {port for direction in self.directions for port in direction.local_ports}
@@ -492,7 +490,7 @@ def mac_bytes(text: str) -> bytes:
     """The bytes of a MAC address.
 
     Raises:
-        AgentError: If it is none.
+        AgentError: If it is not one.
     """
     try:
         mac = bytes.fromhex(text.replace(":", ""))
@@ -504,7 +502,7 @@ def mac_bytes(text: str) -> bytes:
 
 
 def behind_tags(frame: bytes) -> int:
-    """Where what follows the last ethertype of a frame begins: behind the ethertype."""
+    """Where the contents after the last ethertype of a frame begin."""
     place = _ETHERNET_HEADER_BYTES
     while frame[place - 2 : place] in TAG_ETHERTYPES:
         place += VLAN_TAG_BYTES
@@ -512,7 +510,7 @@ def behind_tags(frame: bytes) -> int:
 
 
 def size_pattern(weights: Sequence[int]) -> list[int]:
-    """The shortest sequence of numbers from 0 on with these weights, each number spread as evenly as can be."""
+    """The shortest sequence of numbers from 0 on with these weights, each number spread as evenly as possible."""
     divisor = reduce(gcd, weights)
     weights = [weight // divisor for weight in weights]
     dues = [0] * len(weights)
@@ -526,7 +524,7 @@ def size_pattern(weights: Sequence[int]) -> list[int]:
 
 
 def least_common_multiple(one: int, other: int) -> int:
-    """The least common multiple of two numbers; Python 3.8 has none."""
+    """The least common multiple of two numbers, which Python 3.8 does not provide."""
     return one * other // gcd(one, other)
 
 

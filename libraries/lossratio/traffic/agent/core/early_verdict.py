@@ -13,21 +13,21 @@ from .protocol import Check, Message
 NOTE_SECONDS = 0.5
 """Seconds between two notes of a running trial's counters."""
 LOOK_SECONDS = 0.04
-"""Seconds between two looks at the counters of a running trial; with the time of a look they are 50 ms at most."""
+"""Seconds between two checks of the counters of a running trial; including the check, at most 50 ms."""
 QUIET_SECONDS = 0.1
-"""Seconds without a frame after which a device is taken to hold none back, where an early verdict ended the traffic."""
+"""Seconds without a frame after which a device is assumed to hold none back, if an early verdict ended the traffic."""
 
 
 @dataclass(frozen=True)
 class Watch:
-    """What a running trial is watched for."""
+    """What to watch a running trial for."""
 
     above: float
     """The loss ratio above which its verdict is certain."""
     in_flight: float
-    """Seconds of traffic that may be on their way, and do not count as lost yet."""
+    """Seconds of traffic that may be in flight, and do not count as lost yet."""
     ends: bool = True
-    """Whether the trial ends then. Otherwise only the time is noted."""
+    """Whether the trial then ends. Otherwise, only the time is noted."""
     note: Callable[[int, int], None] | None = None
     """Called with the frames sent and received so far, over all directions, about every `NOTE_SECONDS`."""
 
@@ -67,21 +67,21 @@ class SoFar:
     received: int
     """Frames that came back; read after `sent`."""
     in_flight: float
-    """Frames that may be on their way."""
+    """Frames that may be in flight."""
     of_generator: int
     """Frames whose loss may be the generator's fault: those that it dropped itself, and those that it sent in a burst
     after a stall."""
 
     @property
     def lost(self) -> float:
-        """Frames that the device has lost in any case."""
+        """Frames that the device has certainly lost."""
         return max(0.0, self.sent - self.received - self.in_flight - self.of_generator)
 
 
 def is_certain(directions: Sequence[SoFar], above: float) -> bool:
     """Whether a trial's loss ratio is above a limit, whatever its rest may show, by the counters of all directions.
 
-    Never where frames are unsent: the trial will be measured again, or its loss is the generator's.
+    It never is if frames are unsent: the trial will be measured again, or its loss is the generator's.
     """
     if any(direction.unsent for direction in directions):
         return False
@@ -98,10 +98,10 @@ def wait_for_held_frames(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Waits, when an early verdict has ended the traffic, as long as frames still come.
+    """After an early verdict has ended the traffic, waits as long as frames still come.
 
-    A device may hold frames back for longer than the settle time. In a whole trial most of them would come in time, so
-    they count here, too: until the whole trial would have ended at most.
+    A device may hold frames back for longer than the settle time. In a whole trial, most of them would come in time, so
+    they also count here, at most until the whole trial would have ended.
     """
     quiet = max(settle_time, QUIET_SECONDS)
     last_call = clock() + left + quiet
@@ -117,14 +117,14 @@ def wait_for_held_frames(
 
 
 class Lookout:
-    """Looks at the counters of a running trial.
+    """Checks the counters of a running trial.
 
     Attributes:
         rates: Frames per second of each direction.
         watch: What to look for.
-        whole: Frames that the whole trial asks for in each direction.
-        most_missing: The most frames of each direction that were on their way, or lost, at one of the looks.
-        certain_after: Seconds of traffic until the verdict was certain; None: it is not.
+        whole: Frames that the whole trial requires in each direction.
+        most_missing: The most frames of each direction that were in flight or lost at one of the checks.
+        certain_after: Seconds of traffic until the verdict was certain; None: it is not certain.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Lookout:
         self._next_note = clock() + NOTE_SECONDS
 
     def sees(self, sent: Mapping[str, SentSoFar], received: Mapping[str, ReceivedSoFar]) -> bool:
-        """Takes in what has left and come back by direction, and returns whether the traffic must end."""
+        """Notes what has left and come back by direction, and returns whether the traffic must end."""
         if sent.keys() != self.whole.keys():
             return self.has_ended
         seen = {}
@@ -156,7 +156,7 @@ class Lookout:
         return self.must_end(seen)
 
     def must_end(self, seen: Mapping[str, SoFar]) -> bool:
-        """Takes in the counters of all directions, by their names, and returns whether the traffic must end."""
+        """Notes the counters of all directions, by name, and returns whether the traffic must end."""
         if self.watch.note is not None and self._clock() >= self._next_note:
             self._next_note += NOTE_SECONDS
             self.watch.note(sum(one.sent for one in seen.values()), sum(one.received for one in seen.values()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order in which the frames of a direction follow each other: which flow and size a frame has, by its number."""
+"""The order of a direction's frames: which flow and size a frame has, by its number."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Numbers = NDArray[np.int64]
 
 
 class FrameOrder:
-    """The order in which frames of all sizes and flows follow each other, over and over.
+    """The repeating order of frames of all sizes and flows.
 
     Attributes:
-        pattern: Sizes of the first frames in bytes with FCS, and of all others over and over.
+        pattern: Sizes of the first frames in bytes with FCS, which repeat for all others.
         flows: How many flows there are.
         period: After how many frames everything repeats.
     """
@@ -29,13 +29,13 @@ class FrameOrder:
     def flow_numbers(self, numbers: Numbers) -> Numbers:
         """Which flows frames belong to, by their numbers from 0 on."""
         if self._round < self.period:
-            # Flows slip by one each time both patterns come round together, so that every flow comes in every size.
+            # Flows slip by one each time both patterns return together, so that every flow comes in every size.
             numbers = numbers % self.period
             numbers = numbers + numbers // self._round
         return numbers % self.flows
 
     def run(self, number: int) -> tuple[int, int]:
-        """Which flow a frame belongs to, by its number, and for how many frames the flows follow one another."""
+        """Which flow a frame belongs to, by its number, and for how many frames the flows are in sequence."""
         number %= self.period
         flow = (number + number // self._round) % self.flows
         return flow, min(self.flows - flow, self._round - number % self._round)
@@ -45,7 +45,7 @@ def values_of(field: SteppingField) -> NDArray[np.uint64]:
     """All values of a field, in the order in which it takes them."""
     steps = np.array(field.offsets) if field.values else np.arange(field.count)
     if field.seed is not None:
-        # This generator of numpy gives the same numbers in all of its versions.
+        # This numpy generator gives the same numbers in all versions.
         steps = np.random.RandomState(field.seed).permutation(field.count)
     values: NDArray[np.uint64] = np.uint64(field.first) + steps.astype(np.uint64)
     return values

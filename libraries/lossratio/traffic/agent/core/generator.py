@@ -23,7 +23,7 @@ from .protocol import AgentError, Check, Message, unsupported
 class Generator(Protocol):
     """Sends and counts test traffic. One is made for each configuration; its constructor takes the ports.
 
-    Loads are frames per second in each direction, times are seconds. An exception from `check` ends the traffic.
+    Loads are in frames per second in each direction, and times in seconds. An exception from `check` ends the traffic.
 
     The module that makes one has ``SENDS_BROADCASTS = True`` if it sends broadcast frames among a direction's frames.
     """
@@ -39,8 +39,8 @@ class Generator(Protocol):
         """Performs a trial, and returns the counters of each direction: fields of `lossratio.trials.DirectionCounters`.
 
         Counters are read when the traffic has stopped and its last frames have had the settle time to come back. Each
-        direction has ``examination`` besides: the fields of `lossratio.trials.Examination`, or null where frames are
-        only counted; ``received_frames`` are all frames that came back, intact or not.
+        direction also has ``examination``: the fields of `lossratio.trials.Examination`, or null if frames are only
+        counted; ``received_frames`` are all frames that came back, intact or not.
 
         The ramp is growing traffic right before the duration, which is not counted; 0: the trial starts at once.
 
@@ -62,7 +62,7 @@ class Generator(Protocol):
         """Renews the traffic that `start` began; called several times a second."""
 
     def stop(self, late_wait: float, check: Check) -> list[Message]:
-        """Ends the traffic that `start` began, and waits on for some seconds after the settle time.
+        """Ends the traffic that `start` began, and keeps waiting for some seconds after the settle time.
 
         The counters are as `trial` returns them, with ``late`` in each direction: frames that came back only in that
         wait.
@@ -80,7 +80,7 @@ class Generator(Protocol):
 
 @dataclass(frozen=True)
 class Exchange:
-    """What goes over each connection that frames have opened: `lossratio.trials.Exchange`, as this program reads it."""
+    """Traffic over each connection that frames have opened: `lossratio.trials.Exchange`, as this program reads it."""
 
     answer_ratio: float
     data_frames: int
@@ -101,16 +101,17 @@ class Exchange:
 
 
 class DistinguishingGenerator(Protocol):
-    """A generator that counts the late frames of several trials apart.
+    """A generator that counts the late frames of several trials separately.
 
-    The program of a generator need not be one: it has the method, or it has not. Then `Generator.trial` also answers
-    with ``earlier_late_frames``: late frames of the traffic before the latest earlier one, of that before that...
+    A generator's program need not inherit from it: it has the method, or it does not. If it has, `Generator.trial` also
+    answers with ``earlier_late_frames``: late frames of the traffic before the latest earlier one, of the one before
+    that, and so on.
     """
 
     def late_of_earlier(self) -> dict[str, list[int]]:
-        """Late frames of earlier traffic by direction, newest traffic first; the latest traffic is not among them.
+        """Late frames of earlier traffic by direction, newest traffic first, without the latest traffic.
 
-        Those that counters or an earlier answer had are not counted again.
+        Frames that counters or an earlier answer had are not counted again.
         """
 
 
@@ -121,9 +122,10 @@ class ConnectingGenerator(Protocol):
         """Opens connections in its only direction, and answers over each one that arrives.
 
         A connection counts as received if all frames over it arrived, the answers at the address and port that opened
-        it. Those of TCP have a handshake. The load is connections per second that are opened, until there are `count`.
+        it. TCP connections have a handshake. The load is the number of connections opened per second, until there are
+        `count`.
 
-        The counters are as `Generator.trial` returns them, with ``unanswered_frames``: those that arrived, and whose
+        The counters are as `Generator.trial` returns them, with ``unanswered_frames``: frames that arrived but whose
         answer did not come back.
         """
 
@@ -131,33 +133,33 @@ class ConnectingGenerator(Protocol):
 class WatchingGenerator(Generator, Protocol):
     """A generator that watches its counters in a trial, and can end it early.
 
-    The program of a generator need not be one: it has the method, or it has not.
+    A generator's program need not inherit from it: it has the method, or it does not.
     """
 
     def watched_trial(self, load: float, duration: float, ramp: float, watch: Watch, check: Check) -> Message:
-        """Performs a trial as `trial` does, with its errors, and looks at its counters every 50 ms at least.
+        """Performs a trial as `trial` does, with its errors, and checks its counters at least every 50 ms.
 
-        As soon as `lossratio.traffic.agent.core.early_verdict.is_certain`, the traffic ends on all ports, if it should.
-        Then `wait_for_held_frames` waits for those that come back late.
+        As soon as `lossratio.traffic.agent.core.early_verdict.is_certain`, the traffic ends on all ports, if requested.
+        Then `wait_for_held_frames` waits for frames that come back late.
 
-        The answer has ``directions``, the counters as `trial` returns them. If the trial ended early,
-        ``intended_frames`` is of the whole duration nevertheless, and ``unsent_frames`` are only frames that were due
-        until then. ``certain_after``: seconds of traffic until its loss was certain to be above the limit; null: it
-        never was. ``ended``: whether it ended then. ``most_missing``: for each direction the most frames that were on
-        their way, or lost, when somebody looked.
+        The answer has ``directions``, the counters as `trial` returns them. Even if the trial ended early,
+        ``intended_frames`` covers the whole duration, and ``unsent_frames`` are only frames that were due until then.
+        ``certain_after``: seconds of traffic until its loss was certain to be above the limit; null: it never was.
+        ``ended``: whether it then ended. ``most_missing``: for each direction, the most frames that were in flight or
+        lost at a check.
         """
 
 
 class TimedGenerator(Generator, Protocol):
     """A generator that sends bursts and schedules, and locates losses in time.
 
-    The program of a generator need not be one: it has the methods, or it has not.
+    A generator's program need not inherit from it: it has the methods, or it does not.
     """
 
     def schedule(self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Check) -> list[Message]:
         """Performs a trial of steps, each a load and a duration, that follow each other without a gap; or a burst.
 
-        A burst is one step of which every frame must leave, however late. Its losses are counted only.
+        A burst is one step of which every frame must leave, however late. Its losses are only counted.
 
         The counters are as `trial` returns them, with its ``course`` in each direction: the fields of the controller's
         `lossratio.trials.Timeline` but ``name`` and ``clock_error``, with ``began`` in seconds of this node's clock
@@ -169,19 +171,19 @@ class TimedGenerator(Generator, Protocol):
     def start_watched(self, load: float) -> None:
         """Begins traffic as `start` does; `stop` then returns a ``course`` in each direction.
 
-        Links to the ports may go down meanwhile, as the device under test may be reset.
+        Links to the ports may go down meanwhile, because the device under test may be reset.
         """
 
 
 class MeetingGenerator(WatchingGenerator, Protocol):
     """A generator that may have one end of a direction, while the agent of another node has the other end.
 
-    The program of a generator need not be one: it has the method, or it has not. Counters of a direction whose other
-    end is elsewhere have the fields of the end that is here: what left, or what came back.
+    A generator's program need not inherit from it: it has the method, or it does not. If the other end of a direction
+    is elsewhere, its counters have the fields of the end that is here: what left, or what came back.
     """
 
     def join(self, meeting: Meeting, first_tag: int) -> None:
-        """Meets the other agent in all traffic from now on; both begin at the same tag."""
+        """Meets the other agent in all traffic from now on; both begin with the same tag."""
 
 
 class AbleGenerator(ConnectingGenerator, WatchingGenerator, TimedGenerator, Protocol):
@@ -192,7 +194,7 @@ class Tags:
     """The tags of a generator's trials. Their lowest bits distinguish directions, or streams."""
 
     def __init__(self, first: int | None = None) -> None:
-        # A random beginning, so that no other agent's frames are taken for this one's.
+        # A random beginning, so that no other agent's frames are mistaken for this one's.
         self.last = (int.from_bytes(os.urandom(4), "big") if first is None else first) & ~DIRECTIONS
 
     def next(self) -> int:
@@ -202,9 +204,9 @@ class Tags:
 
 
 def late_and_copies(arrived: int, missing: int | None) -> tuple[int, int, int | None]:
-    """Late frames, further copies, and how many frames are still missing, of those that came back after a trial.
+    """How many of the frames that came back after a trial are late or further copies, and how many are still missing.
 
-    More cannot be late than were missing. It is not known how many were missing (None) if the trial failed.
+    No more frames can be late than were missing. If the trial failed, the number of missing frames is not known (None).
     """
     if missing is None:
         return arrived, 0, None
@@ -213,9 +215,9 @@ def late_and_copies(arrived: int, missing: int | None) -> tuple[int, int, int | 
 
 
 def integrity_of(configuration: Configuration, **more: Any) -> Message:
-    """The ``integrity`` of a generator that looks at the frames of trials; see `Generator.facts`.
+    """The ``integrity`` of a generator that examines the frames of trials; see `Generator.facts`.
 
-    There are `more` facts where frames have sequence numbers.
+    There are `more` facts if frames have sequence numbers.
     """
     if not configuration.examines:
         return {"in_trials": False, "checked": [], "not_checked": ["anything: this was not requested"]}
@@ -237,7 +239,7 @@ def check_numbered(frames: Iterable[FramesSpec | TagPlace]) -> None:
 
 
 def unknown_latency(name: str, resolution_us: float, error: str | None = None) -> Message:
-    """The latency of a direction before anything is known of it; see `Generator.latency`."""
+    """The latency of a direction before anything is known about it; see `Generator.latency`."""
     return {
         "direction": name,
         **dict.fromkeys(("sent_frames", "received_frames", "out_of_order_frames", "duplicate_frames"), 0),
@@ -249,7 +251,7 @@ def unknown_latency(name: str, resolution_us: float, error: str | None = None) -
 
 
 def counted_course(began: float, counters: Message) -> Message:
-    """The ``course`` of a burst whose losses were counted only: see `TimedGenerator.schedule`.
+    """The ``course`` of a burst whose losses were only counted: see `TimedGenerator.schedule`.
 
     Its counters have ``last``: seconds from when its first frame left (`began`) until the last one did.
     """
@@ -268,7 +270,7 @@ def make_generator(
 ) -> Generator:
     """Makes a generator by its name, with its options.
 
-    `program` are the sources of its program, by the names of its modules; None: the agent has it.
+    `program` has the sources of its program, by the names of its modules; None: the agent already has it.
 
     Raises:
         AgentError: If it, or its ports, cannot be used on this node.
@@ -277,7 +279,7 @@ def make_generator(
         if program is None:
             module = _own_program(name)
         else:
-            # The start of the agent imports what it was sent from there: `lossratio.nodes.program`.
+            # The agent's start imports the modules that it was sent from there: `lossratio.nodes.program`.
             vars(sys.modules["__main__"])["SOURCES"].update(program)
             module = import_module(program_module(name))
 
@@ -287,7 +289,7 @@ def make_generator(
         made: Generator = module.make_generator(configuration, options)
     except AgentError:
         raise
-    # Somebody else's code may raise anything.
+    # Other people's code may raise anything.
     except Exception as error:
         if program is not None:
             text = f"The program of generator {name} cannot be used on this node: {type(error).__name__}: {error}."
@@ -304,7 +306,7 @@ def make_generator(
 
 
 def _own_program(name: str) -> ModuleType:
-    """The package of the agent that is the program of a generator; an AgentError if none has its name."""
+    """The agent's package with the program of a generator; raises AgentError if none has its name."""
     package = _own_package(name)
     if package is None or not hasattr(package, "make_generator"):
         raise unsupported(
@@ -315,10 +317,10 @@ def _own_program(name: str) -> ModuleType:
 
 
 def _own_package(name: str) -> ModuleType | None:
-    """A package of the agent; None: it has none of this name.
+    """A package of the agent; None: it has none with this name.
 
     Raises:
-        ImportError: If the package needs a module that is not there.
+        ImportError: If the package needs a missing module.
     """
     spec = find_spec(f"..{name}", __package__) if name.isidentifier() else None
     is_package = spec is not None and spec.submodule_search_locations is not None
@@ -333,7 +335,7 @@ def made_with_keywords(kind: Callable[..., Generator]) -> Callable[[Configuratio
 
 
 def open_cards(name: str, options: Message) -> Wire:
-    """Opens the cards that a generator has taken from the kernel, for single frames; an AgentError if it cannot."""
+    """Opens the cards that a generator has taken from the kernel, for single frames; raises AgentError if it cannot."""
     opened = getattr(_own_package(name), "open_wire", None)
     if opened is None:
         raise unsupported(f"The generator {name!r} has no cards.")
@@ -342,5 +344,5 @@ def open_cards(name: str, options: Message) -> Wire:
 
 
 def program_module(kind: str) -> str:
-    """Name of the module or package that an added generator's program is on the node."""
+    """Name of the module or package of an added generator's program on the node."""
     return f"lossratio_agent_{kind}"

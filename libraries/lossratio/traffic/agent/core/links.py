@@ -49,27 +49,28 @@ class Link:
     """A network interface."""
 
     index: int
-    """The kernel's number of it."""
+    """The kernel's number for it."""
     name: str
     """Its name."""
     mac: bytes
     """Its hardware address (six bytes on Ethernet)."""
     mtu: int
-    """Largest packet it carries, bytes without Ethernet header and FCS."""
+    """The largest packet that it carries, in bytes without Ethernet header and FCS."""
     kind: str
     """Kind of virtual interface, e.g. ``veth``; empty for a real one."""
     is_up: bool
     """Whether it is up, administratively and on the wire."""
     master: int | None
-    """Index of the bridge or bond it is a port of."""
+    """Index of the bridge or bond that it is a port of."""
     lower: int | None
-    """Index of the interface it sits upon (a VLAN's, a macvlan's); None also if that is in another namespace."""
+    """Index of the interface that it is based on (as for a VLAN or macvlan); None also if that is in another
+    namespace."""
     carrier_changes: int
-    """How often its carrier came or went."""
+    """How often its carrier appeared or disappeared."""
     receive_drops: int
     """Frames that it dropped on arrival for lack of buffers."""
     transmit_drops: int
-    """Frames that were given to it, and did not get through."""
+    """Frames that were given to it but did not get through."""
     transmitted: int = 0
     """Frames that it sent, as its driver counts them."""
 
@@ -79,7 +80,7 @@ class Route:
     """A route."""
 
     network: Network
-    """Where it leads."""
+    """The network that it leads to."""
     links: tuple[int, ...]
     """Indices of the interfaces that packets to there may leave through."""
 
@@ -129,7 +130,7 @@ def _link(body: bytes) -> Link:
     _, _, index, flags, _ = struct.unpack_from("=BxHiII", body)
     attributes = netlink_attributes(body[16:])
     kind = netlink_attributes(attributes.get(_IFLA_LINKINFO, b"")).get(_IFLA_INFO_KIND, b"").rstrip(b"\0").decode()
-    # A veth's IFLA_LINK is its other end, not something that it sits upon.
+    # A veth's IFLA_LINK is its other end, not an interface that it is based on.
     stacked = kind != "veth" and _IFLA_LINK_NETNSID not in attributes
     lower = _number(attributes, _IFLA_LINK) if stacked else None
     stats = struct.unpack_from("=16Q", attributes[_IFLA_STATS64])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the lost frames of a direction sit: tables by flow, size, moment and run, out of the numbers of lost frames.
+"""Where the lost frames of a direction are: tables by flow, size, moment and run, from the numbers of lost frames.
 
 They are the fields of `lossratio.trials.Losses`. The generator says which frames were lost by their numbers in the
 order of sending; everything else about a frame follows from its number.
@@ -20,23 +20,22 @@ from .frame_order import FrameOrder, Numbers, values_of
 from .protocol import Message
 
 MOST_FLOWS = 1024
-"""Flows whose lost frames are counted one by one: the first ones."""
+"""How many flows, the first ones, have their lost frames counted separately."""
 MOST_PLACES = 256
-"""Places of a pattern of sizes that are counted one by one."""
+"""How many places of a pattern of sizes are counted separately."""
 MOST_SIZES = 16
 """Sizes up to which the frames of each flow and size are counted."""
 MOST_CLASSES = 64
 """Values of a field up to which it makes classes of flows."""
 BLOCKS = 16
-"""Parts of a trial that are counted apart, at most."""
+"""The most parts of a trial that are counted separately."""
 STEP_SECONDS = 0.01
-"""Time of the steps that lost frames are counted by; twice as long where there would be more than `MOST_STEPS`, and so
-on."""
+"""Time of the steps by which lost frames are counted; doubled as long as there would be more than `MOST_STEPS`."""
 MOST_STEPS = 4096
 HASH_BITS = 7
-"""Bits of a hash that are kept: as many as tables of cards for receive queues use, from which queues follow."""
+"""Bits of a hash that are kept: as many as cards use in the tables that determine receive queues."""
 _RSS_KEY = bytes.fromhex("6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa")
-"""The key in Microsoft's specification of receive-side scaling, which drivers use unless they draw one."""
+"""The key in Microsoft's specification of receive-side scaling, which drivers use unless they choose a random one."""
 _KEY_BITS = 8 * len(_RSS_KEY)
 _HASH_WORD_BITS = 32
 _MACS = 12
@@ -44,14 +43,14 @@ _MOST_VALUE_BYTES = 4
 _LEAST_DISTANCES = 10
 _IPV4, _IPV6 = b"\x08\x00", b"\x86\xdd"
 _WITH_PORTS = (6, 17)
-# Table: for each ethertype, where its protocol, addresses and ports are, behind the Ethernet header.
+# Table: for each ethertype, where its protocol, addresses and ports are, after the Ethernet header.
 _PLACES = {_IPV4: (9, range(12, 20), range(20, 24)), _IPV6: (6, range(8, 40), range(40, 44))}
 
 
 class Fates:
     """Which frames of a trial were lost, if known.
 
-    Frames are known in runs: from each of the `starts` on `run` frames, as far as so many were sent. All numbers are
+    Frames are known in runs: `run` frames from each of the `starts` on, as far as that many were sent. All numbers are
     those of the order of sending, in ascending order.
     """
 
@@ -74,7 +73,7 @@ class Fates:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all known frames follow each other."""
+        """Whether all known frames are successive."""
         return len(self._starts) == 1
 
     def known_below(self, numbers: Numbers) -> Numbers:
@@ -100,9 +99,9 @@ class LossTables:
         self._places = len(self._order.pattern)
         sizes, self._size_numbers = np.unique(self._order.pattern, return_inverse=True)
         self._sizes = len(sizes)
-        # All flows are counted, and those of several streams have a size each.
+        # All flows are counted, and with several streams, each flow has one size.
         self._has_flow_sizes = 1 < self._order.flows <= MOST_FLOWS and self._sizes <= MOST_SIZES and spec.order is None
-        # Table: what is the same in all trials.
+        # Table: the parts that are the same in all trials.
         self._constant: Message = {
             "flows": self._order.flows,
             "flow_hashes": _counts(_hashes(spec, self._flows)),
@@ -110,7 +109,7 @@ class LossTables:
         }
 
     def of(self, fates: Fates, first: int, duration: float) -> Message | None:
-        """The losses of a trial, as `lossratio.trials.Losses` has them; None: no known frame was lost.
+        """The losses of a trial, as in `lossratio.trials.Losses`; None: no known frame was lost.
 
         `first` is the number of the first frame of the trial among the frames of `FrameOrder`, and `duration` the
         seconds of traffic.
@@ -146,7 +145,7 @@ class LossTables:
         flows = self._order.flow_numbers(fates.lost + first)
         kept = flows < self._flows
         lost = np.bincount(block[kept] * self._flows + flows[kept], minlength=blocks * self._flows)
-        # All flows have as many frames in each period.
+        # All flows have the same number of frames in each period.
         period = self._order.period
         periods = (fates.sent - fates.first) // period if fates.is_whole else 0
         rest = fates.numbers(fates.first + periods * period)
@@ -199,7 +198,7 @@ class LossTables:
 
 
 def _events(fates: Fates) -> Message:
-    """Loss events by their size, those at both ends of the trial, and their distance where it is always the same."""
+    """Loss events by their size, those at both ends of the trial, and their distance if it is constant."""
     lost = fates.lost
     follows = np.diff(lost) == 1
     if not fates.is_whole:
@@ -230,7 +229,7 @@ def _counts(numbers: NDArray[Any]) -> str:
 
 
 def _classes(spec: FramesSpec) -> list[Message]:
-    """The fields by whose value the flows of a direction differ, apart from those with one for each flow."""
+    """The fields in whose value the flows of a direction differ, apart from those that are unique for each flow."""
     names = {}
     for field in header_fields(bytes.fromhex(spec.header)):
         names[(field.start, field.width)] = field.name
@@ -242,7 +241,7 @@ def _classes(spec: FramesSpec) -> list[Message]:
 
 
 def _classes_of_streams(spec: FramesSpec, order: StreamOrder) -> list[Message]:
-    """The streams of the first frames of a round, and the fields by whose value these frames differ."""
+    """The streams of the first frames of a round, and the fields in whose value these frames differ."""
     count = min(len(order.streams), MOST_FLOWS)
     classes: list[Message] = [{"field": "stream", "values": order.streams[:count], "names": order.names}]
     headers = [bytearray(bytes.fromhex(spec.header)) for _ in range(count)]
@@ -265,7 +264,7 @@ def _fields_of_tags(header: bytes) -> Iterator[HeaderField]:
 
 
 def _hashes(spec: FramesSpec, flows: int) -> Numbers:
-    """The lowest bits of each flow's hash for receive queues; empty if flows do not differ in what is hashed."""
+    """The lowest bits of each flow's hash for receive queues; empty if flows do not differ in the hashed fields."""
     header = bytes.fromhex(spec.header)
     start = behind_tags(header)
     places = _PLACES.get(header[start - 2 : start])
@@ -286,7 +285,7 @@ def _hashes(spec: FramesSpec, flows: int) -> Numbers:
 
 
 def _write(field: SteppingField, octets: NDArray[np.uint64], hashed: Sequence[int]) -> bool:
-    """Writes a field of all flows into the octets that are hashed; whether it is one of these."""
+    """Writes a field of all flows into the hashed octets; returns whether it is one of these."""
     values = values_of(field)[np.arange(len(octets)) % field.count]
     found = False
     for place in range(field.width):

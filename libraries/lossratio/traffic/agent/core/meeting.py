@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the agents at both ends of a path meet in each trial: the controller carries what one says to the other.
+"""Where the agents at both ends of a path meet in each trial; the controller carries messages between them.
 
-They meet twice: when both are ready to receive, and when both have sent everything. So no frame arrives before
-somebody counts it, and nobody stops counting before the last frame has left. In between they meet to look at a trial
-that is watched.
+They meet twice: when both are ready to receive, and when both have sent everything. So no frame arrives before it is
+counted, and counting does not stop before the last frame has left. In between, they meet to check a watched trial.
 """
 
 from __future__ import annotations
@@ -31,15 +30,16 @@ class Sight:
 
 
 class Alone:
-    """The only agent: it has both ends of all directions, and waits for nobody."""
+    """The only agent: it has both ends of all directions, and waits for no other agent."""
 
     def ready(self, tag: int) -> None:
-        """Waits until the other agent counts frames with this tag, too."""
+        """Waits until the other agent also counts frames with this tag."""
 
     def look(self, own: Sight) -> Sight:
-        """Waits until the other agent has looked, too; returns what both see.
+        """Waits until the other agent has also looked; returns what both see.
 
-        What has come back was counted after what had left, so that no frame is missing that had not left.
+        Frames that came back were counted after frames that had left, so that no frame counts as missing that had not
+        left.
         """
         return own
 
@@ -49,17 +49,17 @@ class Alone:
 
 
 class Meeting(Alone):
-    """One of two agents. `exchange` tells the other one something, and waits for what that says at the same point."""
+    """One of two agents. `exchange` sends a message to the other one, and waits for its message at the same point."""
 
     def __init__(self, exchange: Callable[[Message], Message]) -> None:
         self._exchange = exchange
         self._sent_before: Mapping[str, SentSoFar] = {}
 
     def ready(self, tag: int) -> None:
-        """See `Alone.ready`; then it waits for the instant at which both begin.
+        """See `Alone.ready`; it then waits for the moment at which both begin.
 
         Raises:
-            AgentError: If the other one is out of step, or cannot go on.
+            AgentError: If the other agent is out of step, or cannot go on.
         """
         self._sent_before = {}
         answer = self._exchange({"ready": tag, "now": time.monotonic()})
@@ -73,10 +73,10 @@ class Meeting(Alone):
         time.sleep(min(_LONGEST_SLEEP, max(0.0, left)))
 
     def look(self, own: Sight) -> Sight:
-        """See `Alone.look`: both see what had left when they met before, and so the same.
+        """See `Alone.look`: both see what had left at their previous meeting, and so the same.
 
         Raises:
-            AgentError: If the other one is out of step, or cannot go on.
+            AgentError: If the other agent is out of step, or cannot go on.
         """
         theirs = self.tell("look", asdict(own))
         sent = {name: read_record(SentSoFar, one) for name, one in theirs["sent"].items()}
@@ -89,7 +89,7 @@ class Meeting(Alone):
         """See `Alone.tell`.
 
         Raises:
-            AgentError: If the other one is out of step, or cannot go on.
+            AgentError: If the other agent is out of step, or cannot go on.
         """
         theirs = self._exchange({point: dict(own)})["said"].get(point)
         if not isinstance(theirs, dict):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Address resolution on the ports: ARP (RFC 826), neighbour discovery (RFC 4861), and LLDP (IEEE 802.1AB).
 
-The kernel's own stack is not needed for it: the ports have no addresses there, as it would answer test traffic.
+This does not use the kernel's own stack: the ports have no addresses there, because it would answer test traffic.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _NEIGHBOURS_ONLY: Sequence[Jump] = (
 
 @dataclass(frozen=True)
 class Question:
-    """A next hop whose MAC address is asked for."""
+    """A next hop whose MAC address is requested."""
 
     port: str
     """The interface."""
@@ -72,11 +72,11 @@ class Question:
     target: str
     """The next hop's address."""
     tags: str
-    """Tags of VLANs of the question, from the outside in: the four bytes of each, in hexadecimal."""
+    """VLAN tags of the question, from the outside in: the four bytes of each, in hexadecimal."""
 
 
 def open_wire(questions: Sequence[Question], links: Mapping[str, Link]) -> PacketWire:
-    """Opens the interfaces that next hops are asked for on."""
+    """Opens the interfaces on which next hops are asked for."""
     kinds: dict[str, tuple[bool, bool]] = {}
     for port in dict.fromkeys(question.port for question in questions):
         own = [question for question in questions if question.port == port]
@@ -87,7 +87,7 @@ def open_wire(questions: Sequence[Question], links: Mapping[str, Link]) -> Packe
 def resolve(questions: Sequence[Question], wire: Wire, seconds: float) -> list[list[str]]:
     """Asks for next hops, for at most this many seconds.
 
-    Each question has the MAC addresses that were given for an answer: none, one, or (if two devices have the address)
+    The answer has the MAC addresses that were given for each question: none, one, or (if two devices have the address)
     several.
     """
     answers: list[list[str]] = [[] for _ in questions]
@@ -147,13 +147,13 @@ class Responder:
                 next_lldp += LLDP_SECONDS
                 for port in dict.fromkeys(speaker.port for speaker in self._speakers if speaker.lldp):
                     _send(self._wire, port, lldp_frame(port, self._wire.mac(port)))
-            # A port that is gone keeps nobody from the answers of the others.
+            # A missing port does not prevent the answers of the others.
             with suppress(OSError):
                 self._wire.receive(next_lldp - time.monotonic())
 
 
 class AnsweringWire:
-    """A `Wire` that answers for the addresses of its ports itself, whenever somebody receives."""
+    """A `Wire` that itself answers for the addresses of its ports, whenever frames are received."""
 
     def __init__(self, wire: Wire, speakers: Sequence[Speaker]) -> None:
         self._wire = wire
@@ -173,9 +173,9 @@ class AnsweringWire:
 
 
 def answer_to(frame: bytes, mac: bytes, ranges: Sequence[tuple[Address, Address]]) -> bytes | None:
-    """The answer to a question for one of some ranges of addresses; None: it is none, or is for others.
+    """The answer to a question for an address in some ranges; None: it is no question, or is for other addresses.
 
-    The frame has all of its tags, and `mac` is the port's own MAC address.
+    The frame has all its tags, and `mac` is the port's own MAC address.
     """
     place = behind_tags(frame)
     head = frame[place - 2 : place]
@@ -219,9 +219,10 @@ def lldp_frame(port: str, mac: bytes) -> bytes:
 
 
 def _open(kinds: Mapping[str, tuple[bool, bool]], links: Mapping[str, Link]) -> PacketWire:
-    """Opens ports for questions and answers. Test traffic of IPv4 costs nothing: the kernel offers it to none of them.
+    """Opens ports for questions and answers.
 
-    `kinds` say of each port whether frames have IPv6, and whether they have inner tags.
+    IPv4 test traffic costs nothing, because the kernel offers it to none of them. `kinds` say for each port whether
+    frames have IPv6, and whether they have inner tags.
     """
     sockets: dict[str, list[socket.socket]] = {}
     with ExitStack() as undo:
@@ -237,7 +238,7 @@ def _open(kinds: Mapping[str, tuple[bool, bool]], links: Mapping[str, Link]) -> 
 
 
 def asking_frame(question: Question, mac: bytes) -> bytes:
-    """The frame that asks for a next hop, which learns the port's address from it; `mac` is the port's own one."""
+    """The frame that asks for a next hop, which learns the port's address from it; `mac` is the port's own address."""
     source = ip_address(question.source)
     target = ip_address(question.target)
     tags = bytes.fromhex(question.tags)
@@ -250,9 +251,9 @@ def asking_frame(question: Question, mac: bytes) -> bytes:
 
 
 def reminding_frame(question: Question, mac: bytes, gateway: bytes) -> bytes:
-    """An answer that nobody asked for: it keeps a port's address fresh where the next hop has it, and is not answered.
+    """An unrequested answer: it keeps a port's address fresh at the next hop, and is not answered.
 
-    `mac` is the port's own MAC address, and `gateway` the one of the next hop.
+    `mac` is the port's own MAC address, and `gateway` that of the next hop.
     """
     source = ip_address(question.source)
     target = ip_address(question.target)
@@ -290,7 +291,7 @@ def _icmpv6(source: bytes, destination: bytes, message: bytes) -> bytes:
 
 
 def _ranges_of(speaker: Speaker) -> list[tuple[Address, Address]]:
-    """The first and the last address of each range that a port answers for."""
+    """The first and the last address of each range for which a port answers."""
     return [(ip_address(first), ip_address(last)) for first, last in speaker.addresses]
 
 
@@ -303,6 +304,6 @@ def _padded(frame: bytes) -> bytes:
 
 
 def _send(wire: Wire, port: str, frame: bytes) -> None:
-    # A port whose link is down for a moment, or whose queue is full: it is asked again.
+    # The link of the port is briefly down, or its queue is full; the question is repeated.
     with suppress(OSError):
         wire.send(port, frame)

@@ -23,14 +23,15 @@ COUNTING = 1
 def free_processors(of_devices: Iterable[int]) -> tuple[int, ...]:
     """The processors that senders may use: none of a device's, if there are others.
 
-    `of_devices` are those of devices under test of this machine that are programs: a local testbed has one for each.
+    `of_devices` are the processors of devices under test on this machine that are programs: a local testbed has one for
+    each.
     """
     allowed = os.sched_getaffinity(0)
     return tuple(sorted(allowed - set(of_devices)) or sorted(allowed))
 
 
 def raise_priority(priority: int) -> bool:
-    """Lets this process go before all ordinary ones (SCHED_FIFO); returns whether the kernel grants that."""
+    """Gives this process priority over all ordinary ones (SCHED_FIFO); returns whether the kernel grants that."""
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
     except PermissionError:
@@ -39,10 +40,10 @@ def raise_priority(priority: int) -> bool:
 
 
 def be_prompt() -> None:
-    """Has a process without realtime priority wait for a processor as little as its user may ask for.
+    """Makes a process without realtime priority wait for a processor as little as its user may request.
 
-    In a session of its own it gets a share of its own where the kernel groups processes by sessions (autogroups). With
-    short slices (Linux 6.12) it goes soon after it woke up, before processes that are in the middle of longer ones.
+    In its own session, it gets its own share if the kernel groups processes by sessions (autogroups). With short slices
+    (Linux 6.12), it runs soon after it wakes up, before processes that are in the middle of longer slices.
     """
     with suppress(OSError):
         os.setsid()
@@ -55,12 +56,12 @@ def be_prompt() -> None:
 
 
 BATCH = 100e-6
-"""Seconds of traffic that are sent in one go: a frame leaves up to this much before or after it is due."""
+"""Seconds of traffic that are sent at once: a frame leaves up to this much before or after it is due."""
 CATCH_UP = 1e-3
-"""Seconds of traffic that are made up for after a stall, unless another time is given; older frames stay unsent."""
+"""Seconds of traffic that are sent late after a stall, unless another time is given; older frames stay unsent."""
 GRACE = 1e-3
-"""Share of a duration by which its last frames may leave late: the load is at most this share lower than asked for.
-Where a duration is below 0.1 s, its last frames may leave late by `BATCH`, which is more."""
+"""Share of a duration by which its last frames may leave late, so that the load is at most this share below the
+requested one. If a duration is below 0.1 s, its last frames may leave late by `BATCH`, which is more."""
 RAMP_STEPS = 20
 """Steps in which a ramp grows to the load."""
 LONGEST_STALL = 1.0
@@ -70,7 +71,7 @@ _SLICE_NANOSECONDS = 100_000
 _CHECK_SECONDS = 0.1
 _LONGEST_SLEEP = 20e-3
 _BUSY_WAIT = 20e-6
-# No sleep is as short as this, and a clock may be rounded down.
+# No sleep is as short as this, and a clock may round down.
 _DUE_NOW = 1e-6
 
 
@@ -79,13 +80,13 @@ class Transmission:
     """The traffic that one direction sent."""
 
     intended: int
-    """Frames that the load and the duration ask for; if it was stopped: that were due until then."""
+    """Frames that the load and the duration require; if it was stopped, that were due until then."""
     sent: int
     """Frames that left."""
     elapsed: float
     """Seconds from the start to the stop."""
     worst_lateness: float
-    """Seconds by which the sender was behind at most; up to `BATCH` of it as it waited for a batch."""
+    """The most seconds by which the sender was behind, including up to `BATCH` of waiting for a batch."""
 
 
 def transmit(
@@ -144,7 +145,7 @@ def transmit(
         if sent + skipped < intended:
             late = now - (sent + skipped) / load
             worst = max(worst, late)
-            # The time of a stall counts for nothing.
+            # The time of a stall does not count.
             delay = min(late - BATCH - catch_up, begin + patience - start)
             if delay > 0:
                 start += delay
@@ -183,12 +184,12 @@ def transmit(
             give_way()
 
     elapsed = clock() - begin
-    # Only somebody who stops it ends it sooner.
+    # Only a stop ends it sooner.
     return Transmission(sent + skipped if elapsed < end else intended, sent, elapsed, worst)
 
 
 def in_all(parts: Sequence[Transmission]) -> Transmission:
-    """Transmissions that followed each other, as one."""
+    """Successive transmissions combined into one."""
     return Transmission(
         intended=sum(part.intended for part in parts),
         sent=sum(part.sent for part in parts),
@@ -225,13 +226,13 @@ def pause(seconds: float, check: Check) -> None:
 def grace_after(duration: float, catch_up: float) -> float:
     """Seconds after a duration in which frames that were due before its end may still leave.
 
-    They are as many as are made up for after a stall, but no more than a thousandth of the duration, as the load
-    would be another one otherwise; and no fewer than a wake-up may be late on a healthy machine.
+    They are as many as are sent late after a stall, but no more than a thousandth of the duration, because the load
+    would otherwise be a different one; and no fewer than the lateness of a wake-up on a healthy machine.
     """
     return max(BATCH, min(catch_up, GRACE * duration))
 
 
 def frames_within(duration: float, load: float) -> int:
     """Frames of a constant load that are due within a duration, the first at its beginning."""
-    # The product's rounding error must not count as one frame more.
+    # The product's rounding error must not count as one more frame.
     return max(1, math.ceil(duration * load * (1.0 - 1e-12)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Single frames on ports: packet sockets, their filters, frames with the tags that the kernel takes off, and probes."""
+"""Single frames on ports: packet sockets, their filters, frames with the tags that the kernel removes, and probes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SOL_PACKET = 263
 ETH_P_ALL = 3
 """All protocols."""
 PACKET_STATISTICS = 6
-"""The option of a packet socket that says how many frames passed its filter, and how many had no room."""
+"""The option of a packet socket that returns how many frames passed its filter, and how many found no room."""
 _PACKET_ADD_MEMBERSHIP = 1
 _PACKET_AUXDATA = 8
 _PACKET_VERSION = 10
@@ -47,15 +47,15 @@ _MOST_KINDS = 1_000
 
 
 def attach_filter(packets: socket.socket, program: Sequence[Jump]) -> None:
-    """Has a packet socket take only the frames that a program of classic BPF takes."""
+    """Makes a packet socket take only the frames that a classic BPF program takes."""
     _give_program(packets, socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
 
 
 def share_frames(sockets: Sequence[socket.socket], program: Sequence[Jump]) -> None:
-    """Has packet sockets of one interface share its frames: a frame costs no more time than with one socket.
+    """Makes packet sockets of one interface share its frames: a frame costs no more time than with one socket.
 
-    What a program of classic BPF returns for a frame, modulo their number, is the one that gets it; its filter may
-    leave the frame nevertheless. The program sees frames without their Ethernet header. Linux 4.12 or later.
+    The value that a classic BPF program returns for a frame, modulo their number, selects the socket; its filter may
+    still skip the frame. The program sees frames without their Ethernet header. Linux 4.12 or later.
     """
     first, *others = sockets
     how = _FANOUT_BY_PROGRAM << _FANOUT_TYPE_BITS
@@ -85,12 +85,12 @@ def ring_socket() -> socket.socket:
 
 
 def open_packets(link: Link, protocol: int, program: Sequence[Jump] = ()) -> socket.socket:
-    """A packet socket for all frames of an ethertype on an interface, to whatever address; it never waits.
+    """A packet socket for all frames of an ethertype on an interface, to any address; it never waits.
 
-    The ethertype is the one behind the outermost tag. Without a filter's program every frame is taken.
+    The ethertype is the one after the outermost tag. Without a filter program, every frame is taken.
 
     Raises:
-        AgentError: If the kernel does not give it.
+        AgentError: If the kernel does not grant it.
     """
     try:
         with ExitStack() as undo:
@@ -108,34 +108,34 @@ def open_packets(link: Link, protocol: int, program: Sequence[Jump] = ()) -> soc
 
 
 def take_all(packets: socket.socket, link: Link, protocol: int = ETH_P_ALL) -> None:
-    """Has a packet socket take frames of a protocol on an interface, to whatever address."""
+    """Makes a packet socket take frames of a protocol on an interface, to any address."""
     packets.bind((link.name, protocol))
     membership = struct.pack("=IHH8x", link.index, _PACKET_MR_PROMISC, 0)
     packets.setsockopt(SOL_PACKET, _PACKET_ADD_MEMBERSHIP, membership)
 
 
 def receive_whole(packets: socket.socket) -> bytes:
-    """Receives a frame, with the tag of its VLAN back in its place; empty: one of the port's own, or none is there."""
+    """Receives a frame, with its VLAN tag back in place; empty: it is one of the port's own, or there is none."""
     arrived = _receive(packets)
     return b"" if arrived is None else arrived.frame
 
 
 class StampedFrame(NamedTuple):
-    """A frame that arrived, with all of its tags and without FCS; empty: it was one of the port's own."""
+    """A frame that arrived, with all its tags and without FCS; empty: it was one of the port's own."""
 
     arrived_ns: int
-    """When the kernel got it, in nanoseconds since 1970; 0: it does not say."""
+    """When the kernel got it, in nanoseconds since 1970; 0: not known."""
     frame: bytes
     """Its bytes."""
 
 
 def have_stamps(packets: socket.socket) -> None:
-    """Lets the kernel say on a socket when each frame arrived."""
+    """Makes the kernel report on a socket when each frame arrived."""
     packets.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
 
 
 def receive_stamped(packets: socket.socket) -> StampedFrame | None:
-    """Receives the next frame that arrived from outside; None: none is there."""
+    """Receives the next frame that arrived from outside; None: there is none."""
     while True:
         arrived = _receive(packets)
         if arrived is None or arrived.frame:
@@ -143,7 +143,7 @@ def receive_stamped(packets: socket.socket) -> StampedFrame | None:
 
 
 def overlooked(packets: socket.socket) -> int:
-    """How many frames a packet socket had no room for, since it was opened or asked."""
+    """How many frames a packet socket had no room for, since it was opened or since the last call."""
     _, dropped = struct.unpack("=II", packets.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))
     return int(dropped)
 
@@ -152,7 +152,7 @@ def _receive(packets: socket.socket) -> StampedFrame | None:
     try:
         frame, ancillary, _, address = packets.recvmsg(_LARGEST, _ANCILLARY_BYTES)
     except OSError as error:
-        # A port says once that its link went down, and other ports have frames all the same.
+        # A port reports once that its link went down, while other ports may still have frames.
         if error.errno in (errno.EAGAIN, errno.ENETDOWN):
             return None
         raise
@@ -175,7 +175,7 @@ def _receive(packets: socket.socket) -> StampedFrame | None:
 
 
 class Wire(Protocol):
-    """Single frames on ports: questions for next hops, and the frames of a look at the cabling."""
+    """Single frames on ports: questions for next hops, and the frames of a check of the cabling."""
 
     def mac(self, port: str) -> bytes:
         """A port's own MAC address."""
@@ -184,14 +184,14 @@ class Wire(Protocol):
         """Sends a frame, without FCS; raises OSError if it is not taken."""
 
     def receive(self, seconds: float) -> list[tuple[str, bytes]]:
-        """Waits so long for frames at most; returns those that arrived: ports, and frames with all of their tags."""
+        """Waits at most this long for frames; returns those that arrived: ports, and frames with all their tags."""
 
     def close(self) -> None:
         """Leaves the ports as they were."""
 
 
 class PacketWire:
-    """Linux interfaces as a `Wire`. The first packet socket of each port sends; all are closed in the end."""
+    """Linux interfaces as a `Wire`. The first packet socket of each port sends; all are closed at the end."""
 
     def __init__(self, links: Mapping[str, Link], sockets: Mapping[str, Sequence[socket.socket]]) -> None:
         self._links = links
@@ -221,9 +221,9 @@ class PacketWire:
 def probe(wire: Wire, sends: Sequence[tuple[str, str]], seconds: float) -> Message:
     """Sends frames, in hexadecimal without FCS, and notes what arrives on all ports until some seconds later.
 
-    The answer has ``arrivals``: lists of a port, the first bytes of a frame with all of its tags, its length, and how
+    The answer has ``arrivals``: lists of a port, the first bytes of a frame with all its tags, its length, and how
     often it came; ``unsent``: lists of a port, the length of a frame and the reason why it was not sent; ``is_storm``:
-    whether so many frames came that the rest was not looked at.
+    whether so many frames came that the rest was not examined.
     """
     arrivals: dict[tuple[str, str, int], int] = {}
     unsent = []

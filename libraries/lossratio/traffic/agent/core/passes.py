@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections that two ends open and use: each frame of a pass belongs to one, and each pass answers the one before.
+"""Connections that two ends open and use: each frame of a pass belongs to one, and each pass answers the previous one.
 
 RFC 9693: the Initiator's frames open connections, and the Responder keeps the addresses with which they arrive, as a
-NAT has changed them. A connection goes on only if the next frame comes back to its own addresses.
+NAT has changed them. A connection continues only if the next frame comes back to its own addresses.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ SYN = 2
 FIN = 1
 """TCP's flag of the last frame, which counts as a byte."""
 LEAST_SILENT = 10
-"""Answers of which some must come back: fewer may be lost by chance."""
+"""How many answers there must be for some of them to have to come back: fewer may be lost by chance."""
 OTHER_PORT = 0x80
-"""The bit, of a port's first byte, in which unasked answers come from another port than connections were opened to."""
+"""The bit in a port's first byte by which the port of unasked answers differs from the one connections were opened
+to."""
 _RST = 4
 _PSH = 8
 _ACK = 16
@@ -32,7 +33,7 @@ _IPV4_BYTES = 4
 
 
 class Pass(NamedTuple):
-    """One frame over each connection, all one way."""
+    """One frame over each connection, all in the same direction."""
 
     is_forward: bool
     """Whether the Initiator sends it."""
@@ -105,7 +106,7 @@ def why_not_in_kernel(configuration: Configuration) -> str | None:
 
 
 def silence(port: str, sent: int, strangers: int) -> AgentError:
-    """The error where none of the first answers came back to a port over its own connection.
+    """The error that none of the first answers came back to a port over its own connection.
 
     `strangers` came with other addresses.
     """
@@ -124,16 +125,16 @@ def silence(port: str, sent: int, strangers: int) -> AgentError:
 
 
 def established(counters: Message, left: Sequence[int], unsent: int, overlooked: int, unseen: int) -> Message:
-    """The counters of the frames that open connections, as those of the connections.
+    """The counters of connections, from those of the frames that open them.
 
-    A connection over which no answer could be sent, or that this node has overlooked, is neither established nor lost.
+    A connection over which no answer could be sent, or that this node overlooked, is neither established nor lost.
 
     Args:
         counters: The counters of these frames.
         left: Connections of which all frames had arrived, after each pass.
         unsent: Later frames that could not be sent.
-        overlooked: Connections of which nothing is known, at most.
-        unseen: Those among them that were overlooked in the first pass.
+        overlooked: The most connections of which nothing is known.
+        unseen: How many of them were overlooked in the first pass.
     """
     alive = left[-1]
     unsent = min(unsent + overlooked, counters["sent_frames"] - alive)
@@ -148,14 +149,14 @@ def established(counters: Message, left: Sequence[int], unsent: int, overlooked:
 
 
 def answered_again(name: str, sent: int, count: int, back: int, overlooked: int, elapsed: float) -> Message:
-    """The counters of answers that are sent once more; see `Exchange.answers`.
+    """The counters of repeated answers; see `Exchange.answers`.
 
     Args:
         name: The direction.
         sent: Answers that left.
         count: Connections over which they were due.
         back: Answers that came back.
-        overlooked: Answers of which nothing is known, at most.
+        overlooked: The most answers of which nothing is known.
         elapsed: Seconds.
     """
     overlooked = min(overlooked, sent - back)

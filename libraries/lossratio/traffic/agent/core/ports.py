@@ -30,8 +30,8 @@ def check_may_transmit(
     An interface is refused if it carries a default route or the SSH session that the agent runs in, or if it shares
     its wire with one that does: as a port of the same bridge or bond, or below or beside a VLAN. A default route may be
     written in pieces; see `lossratio.bpf.default_networks`. An interface is also refused if the node would forward the
-    test traffic that arrives on it through an interface that is none of these: test traffic does not belong into other
-    networks. With `loads_default_route` the default route is no reason.
+    test traffic that arrives on it through an interface that is none of these: test traffic does not belong in other
+    networks. With `loads_default_route`, the default route is no reason.
 
     Raises:
         AgentError: If an interface is refused.
@@ -157,10 +157,10 @@ def same_wire(start: int, by_index: Mapping[int, Link]) -> set[int]:
 def links_in_use(
     names: Sequence[str], networks: Sequence[str] = (), *, loads_default_route: bool = False
 ) -> dict[str, Link]:
-    """All links of the node, by name, with these among them: they are up, and test traffic may leave by them.
+    """All links of the node, by name, including these: they are up, and test traffic may leave through them.
 
     Raises:
-        AgentError: If one is missing or down, or test traffic may not leave by it.
+        AgentError: If one is missing or down, or test traffic may not leave through it.
     """
     links = existing_links(names)
     check_may_transmit(names, links, networks, loads_default_route=loads_default_route)
@@ -175,7 +175,7 @@ def links_in_use(
 
 def usable_links(configuration: Configuration) -> dict[str, Link]:
     """The links of a configuration's ports, by name, with all others of the node."""
-    # A node forwards nothing that is for itself.
+    # A node does not forward frames for itself.
     networks = () if _has_all_addresses(configuration) else configuration.networks
     links = links_in_use(configuration.ports, networks, loads_default_route=configuration.loads_default_route)
     for direction in configuration.directions:
@@ -189,7 +189,7 @@ def usable_links(configuration: Configuration) -> dict[str, Link]:
 
 
 def _has_all_addresses(configuration: Configuration) -> bool:
-    """Whether the kernel has all addresses of the traffic at these ports itself, at the right interfaces."""
+    """Whether the kernel itself has all addresses of the traffic at these ports, at the right interfaces."""
     ranges = [(speaker.port, both) for speaker in configuration.speakers for both in speaker.addresses]
     links = existing_links(configuration.ports)
     for port, (first, last) in ranges:
@@ -213,7 +213,7 @@ class Ports:
         self.before = self._same_links()
 
     def after(self, *, may_go_down: bool = False) -> dict[str, Link]:
-        """All links now, after the ports stayed up (unless they may go down), and went on counting.
+        """All links now, provided that the ports stayed up (unless they may go down), and kept counting.
 
         Raises:
             AgentError: If they did not.
@@ -266,7 +266,7 @@ class Ports:
 
 
 def free_ports(names: Iterable[str], links: Mapping[str, Link]) -> list[str]:
-    """Those of some interfaces that are there and up, and on which test traffic would cut nobody off."""
+    """The interfaces of these that exist and are up, and on which test traffic would cut nobody off."""
     free = []
     for name in names:
         if name in links and links[name].is_up:
@@ -277,7 +277,7 @@ def free_ports(names: Iterable[str], links: Mapping[str, Link]) -> list[str]:
 
 
 def existing_links(names: Iterable[str]) -> dict[str, Link]:
-    """All links of the node, by name, with these among them.
+    """All links of the node, by name, including these.
 
     Raises:
         AgentError: If one is missing.

@@ -4,12 +4,12 @@
 A request is ``{"id": 1, "op": "trial", ...}``. Its reply is ``{"id": 1, "result": {...}}``, or
 ``{"id": 1, "error": {"kind": "interface_down", "message": "..."}}``. If a request for a trial wants notes, lines
 such as ``{"id": 1, "note": {"sent": 5000, "received": 4990}}`` come before the reply. While traffic flows, the
-controller sends an empty line every second: it is there.
+controller sends an empty line every second as a sign of life.
 
-Where another node's agent has the other end of a path, both get the same request. Each says what the other must know in
+If another node's agent has the other end of a path, both get the same request. Each says what the other must know in
 lines such as ``{"id": 1, "meet": {"ready": 77, "now": 12.5}}``, and waits for ``{"op": "met", "said": {...}}`` with
-what the other one says at this point, and for ``"at"``: when both begin, by its own clock that cannot be set. A ``met``
-without ``said`` ends the request: the other agent has failed.
+what the other one says at this point, and for ``"at"``: when both begin, by its own monotonic clock. A ``met`` without
+``said`` ends the request: the other agent has failed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class AgentError(Exception):
     """A request cannot be fulfilled: `kind` is for programs, e.g. ``interface_down``, and `message` for people."""
 
     def __init__(self, kind: str, message: str) -> None:
-        # All of the arguments, so that it can be pickled.
+        # All arguments, so that it can be pickled.
         super().__init__(kind, message)
         self.kind = kind
         self.message = message
@@ -52,7 +52,7 @@ class AgentError(Exception):
 
 
 def unsupported(message: str) -> AgentError:
-    """The error of what a generator cannot do."""
+    """The error for a request that a generator cannot fulfil."""
     return AgentError("unsupported", message)
 
 
@@ -61,7 +61,7 @@ class ControllerGoneError(Exception):
 
 
 def read_record(kind: type[RecordT], data: Any, parts: Mapping[str, type[Any]] = _NO_PARTS) -> RecordT:
-    """Makes a dataclass of its data in JSON: what `dataclasses.asdict` wrote.
+    """Makes a dataclass from its JSON data, as `dataclasses.asdict` wrote it.
 
     Fields with one plain type are checked, and a field that the class does not have is refused (``bad_request``).
     `parts` are the classes of the records in it, by the names of the fields that hold one, several or none of them.
@@ -90,7 +90,7 @@ def _part(value: Any, kind: type[Any] | None, parts: Mapping[str, type[Any]]) ->
 
 
 class Channel:
-    """The agent's end of the conversation, by the file descriptors of requests and of replies."""
+    """The agent's end of the conversation, on the file descriptors of requests and replies."""
 
     def __init__(self, read_fd: int, write_fd: int) -> None:
         self._read_fd = read_fd
@@ -139,7 +139,7 @@ class Channel:
             raise ControllerGoneError("it reads no answers") from error
 
     def check(self) -> None:
-        """Looks whether the controller is still there, without waiting.
+        """Checks whether the controller is still there, without waiting.
 
         Time in which this machine stood still is no silence of the controller.
 
@@ -155,7 +155,7 @@ class Channel:
             raise ControllerGoneError(f"it was silent for {SILENCE_SECONDS:g} s")
 
     def check_open(self) -> None:
-        """Looks whether the controller is still there; it may be silent, as no traffic flows.
+        """Checks whether the controller is still there; it may be silent, because no traffic flows.
 
         Raises:
             ControllerGoneError: If it is gone.

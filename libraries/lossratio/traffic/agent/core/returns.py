@@ -13,15 +13,15 @@ class FrameCounter(Protocol):
     """Counts arriving frames with a tag."""
 
     def read(self) -> int:
-        """Frames that arrived until now."""
+        """Frames that have arrived so far."""
 
 
 class Returns:
-    """Counts frames by the tags of their traffic, each traffic by a counter of its own.
+    """Counts frames by the tags of their traffic, with a counter for each traffic.
 
-    A device may hold frames for longer than the next trials take, so that earlier traffic is counted on, up to
-    `most_earlier`. `counter_of` is the counter of new traffic with a tag. If it already counts earlier traffic, that
-    traffic and all before it are no longer counted.
+    A device may hold frames for longer than the next trials take, so up to `most_earlier` earlier traffics are still
+    counted. `counter_of` is the counter of new traffic with a tag. If it already counts earlier traffic, that traffic
+    and all before it are no longer counted.
     """
 
     def __init__(self, counter_of: Callable[[int], FrameCounter], most_earlier: int) -> None:
@@ -32,14 +32,14 @@ class Returns:
     def watch(self, tag: int) -> None:
         """Counts frames of new traffic from now on, by its tag."""
         if self._traffic and self._traffic[0].counted is None:
-            # Nobody has asked for the count of a trial that failed.
+            # The count of a failed trial was not requested.
             self._traffic[0].count()
         counter = self._counter_of(tag)
         counted_on = takewhile(lambda traffic: traffic.counter is not counter, self._traffic[: self._most_earlier])
         self._traffic = [_Traffic(counter), *counted_on]
 
     def arrived(self) -> int:
-        """Frames of the latest traffic that came back until now."""
+        """Frames of the latest traffic that have come back so far."""
         return self._traffic[0].counter.read()
 
     def count(self) -> int:
@@ -47,19 +47,19 @@ class Returns:
         return self._traffic[0].count()
 
     def end(self, sent: int, received: int) -> None:
-        """Says how many frames of the latest traffic left, and how many came back in time."""
+        """Notes how many frames of the latest traffic left, and how many came back in time."""
         self._traffic[0].missing = max(0, sent - received)
 
     def late(self) -> int:
-        """Late frames of the latest traffic since they were counted; none of a trial that failed before that."""
+        """Late frames of the latest traffic since the count; none if the trial failed before that."""
         if self._traffic:
             return self._traffic[0].late_and_copies()[0]
         return 0
 
     def late_of_earlier(self) -> tuple[list[int], int]:
-        """Late frames of the traffic before, of that before that..., since this was asked; further copies of all.
+        """Late frames of the previous traffic, of the one before it, ..., since the last call; and further copies.
 
-        It ends with the oldest traffic that has some.
+        It ends with the oldest traffic that has any.
         """
         found = [traffic.late_and_copies() for traffic in self._traffic[1:]]
         late = [frames for frames, _ in found]
@@ -74,7 +74,7 @@ class _Traffic:
     def __init__(self, counter: FrameCounter) -> None:
         self.counter = counter
         self.counted: int | None = None
-        """Frames that were counted until now; None: nobody has asked."""
+        """Frames that have been counted so far; None: not requested."""
         self.missing: int | None = None
         """How many of them are still missing; None: not known."""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A generator whose frames a tester of the Open Traffic Generator (OTG) sends and counts, asked over REST.
+"""A generator whose frames a tester of the Open Traffic Generator (OTG) sends and counts, controlled over REST.
 
 It has one flow for each direction, counted by the metrics of ports.
 """
@@ -43,7 +43,7 @@ class Tester:
         return f"{answer.get('app_version') or 'unknown'} (OTG {answer.get('api_spec_version') or 'unknown'})"
 
     def configure(self, config: Message) -> None:
-        """Gives it a configuration, instead of any other."""
+        """Gives it a configuration, which replaces any other."""
         self.ask("POST", "/config", config)
 
     def transmit(self, state: str) -> None:
@@ -130,7 +130,7 @@ class OtgGenerator:
     """Sends with a tester of the Open Traffic Generator; other options are `OtgTester`'s.
 
     Args:
-        config: Its configuration, with a flow for each direction, but for rates, durations and metrics.
+        config: Its configuration, with a flow for each direction, but without rates, durations and metrics.
         ports: Names of the ports in that configuration, by the generator's names.
     """
 
@@ -156,11 +156,11 @@ class OtgGenerator:
         self._counted: dict[str, int] = {}
         self._missing: dict[str, int] = {}
         self._version = self._tester.version()
-        # A tester may refuse it: better now than in the first trial.
+        # A tester may refuse it; better now than in the first trial.
         self._tester.configure(self._with_flows(1000.0 / min(each.load_share for each in self._directions), 1.0))
 
     def facts(self) -> Message:
-        """The tester, and what OTG cannot say."""
+        """The tester, and what OTG cannot report."""
         return {
             "generator": "otg",
             "version": self._version,
@@ -174,7 +174,7 @@ class OtgGenerator:
         return self._send(load, duration, ramp, check)
 
     def latency(self, load: float, duration: float, check: Check) -> Message:
-        """See `Generator.latency`: least, mean and largest, as the models have no others."""
+        """See `Generator.latency`: only least, mean and largest, because the models have no others."""
         counters = self._send(load, duration, 0.0, check, latency=True)
         metrics = self._tester.metrics("flow")
         return {
@@ -190,7 +190,7 @@ class OtgGenerator:
         self._begin(load, None)
 
     def renew(self) -> None:
-        """Asks for metrics now and then, so that a tester knows that somebody is there."""
+        """Asks for metrics now and then, as a sign of life for the tester."""
         if time.monotonic() > self._heard + _LIFE_SECONDS:
             self._read()
 
@@ -199,7 +199,7 @@ class OtgGenerator:
         elapsed = time.monotonic() - self._started
         self._end()
         counts = self._settled(check)
-        # When the tester began and ended is not known exactly: it sent what was due.
+        # It is not known exactly when the tester began and ended, so it is assumed to have sent what was due.
         counters = [
             self._counters(direction, counts[direction.name], counts[direction.name][0], elapsed, self._delay)
             for direction in self._directions
@@ -233,7 +233,7 @@ class OtgGenerator:
         elapsed = self._wait(packets, begun + duration, 3.0 * duration + _PATIENCE, check) - self._started
         self._is_running = False
         counts = self._settled(check)
-        # As the metrics may be behind, so much more is no proof that it was slow.
+        # Because the metrics may lag, this much more is no proof that it was slow.
         longer = elapsed - duration
         is_slow = longer > self._delay
 
@@ -249,7 +249,7 @@ class OtgGenerator:
         ]
 
     def _begin(self, load: float, duration: float | None, *, latency: bool = False) -> dict[str, int]:
-        """Starts the flows; returns how many packets each direction is to have."""
+        """Starts the flows; returns how many packets each direction must have."""
         self._tester.configure(self._with_flows(load, duration, latency=latency))
         self._load = load
         self._started = self._heard = time.monotonic()
@@ -286,7 +286,7 @@ class OtgGenerator:
             pause(_POLL_SECONDS, check)
 
     def _settled(self, check: Check) -> dict[str, tuple[int, int]]:
-        """The counts when frames in flight had their time, and metrics were not behind."""
+        """The counts after frames in flight had their time, and metrics no longer lagged."""
         pause(self._configuration.settle_time, check)
         counts = self._read()
         while any(received < sent for sent, received in counts.values()):
@@ -336,7 +336,7 @@ class OtgGenerator:
         }
 
     def _rate(self, load: float, direction: Direction) -> int:
-        # Trials have loads whose rates are whole; the counters say what became of any other.
+        # Trials have loads with whole rates; for any other load, the counters show what happened.
         return max(1, round(load * direction.load_share))
 
     def _with_flows(self, load: float, duration: float | None, *, latency: bool = False) -> Message:

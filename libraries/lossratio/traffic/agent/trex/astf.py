@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TRex as a generator of connections, in its advanced stateful mode (ASTF): it is both ends, with a stack of its own.
+"""TRex as a generator of connections, in its advanced stateful mode (ASTF): it is both ends, with its own stack.
 
 Each trial is a profile of one template: a program for the Initiator, one for the Responder, and this many connections.
 Its counters say how many connections both ends have completed.
@@ -25,21 +25,22 @@ _OPEN_SECONDS = 3600
 _UDP_BYTES, _TCP_BYTES = 8, 20
 _MOST_PORTS = 64_000
 _FULL = 0.95
-"""Share of its memory for connections from which on TRex opens no more, in silence."""
+"""Share of its memory for connections above which TRex silently opens no more."""
 _OWN_FAULTS = ("err_c_nf_throttled", "err_s_nf_throttled", "err_flow_overflow", "err_no_memory", "err_c_tuple_err")
-"""Errors of TRex's own: it could not hold this many connections."""
+"""TRex's own errors: it could not hold this many connections."""
 _FAULTS_OF_PATH = ("err_cwf", "err_no_syn", "err_no_template", "err_l3_cs", "err_l4_cs", "err_len_err")
-"""Errors that arrived: frames of no connection that is open, or damaged ones."""
+"""Errors of arriving frames: they belong to no open connection, or are damaged."""
 _SENT_AGAIN = ("tcps_rexmttimeo_syn", "tcps_rexmttimeo", "tcps_sndrexmitpack")
 _OTHER_PASSES, _OF_TCP = 6, 4
-"""Frames that go over a connection besides data at most, one after the other, and how many of these are TCP's."""
+"""The most successive frames over a connection besides data, and how many of these are TCP's."""
 _PASS_SECONDS = 10e-3
-"""Time in which one of them is sent and has arrived. TRex's stack needs half of that in software mode."""
+"""Time for one of them to be sent and arrive. TRex's stack needs half of that in software mode."""
 _STALL_SECONDS = 1.0
-"""Time for which other work may stop TRex in software mode, or a device beside it: what is complete then is late."""
+"""Time for which other work may stop TRex in software mode, or a device beside it: connections that are complete only
+then are late."""
 _LEAST_SILENT = 10
 _NOT_YET = "should be one of following"
-"""TRex's words where it has not ended yet what was before."""
+"""TRex's words if it has not ended the earlier traffic yet."""
 
 
 class _Ends(NamedTuple):
@@ -63,9 +64,9 @@ class AstfConnection(TrexConnection):
         self._call("forget all connections", self._client.reset)
 
     def open(self, load: float, seconds: float) -> None:
-        """Opens connections of the profile for this many seconds, once TRex has ended what was before.
+        """Opens connections of the profile for this many seconds, once TRex has ended the earlier traffic.
 
-        On a busy machine it may say that it has stopped while it still cleans up.
+        On a busy machine, it may report that it has stopped while it still cleans up.
         """
         deadline = self.clock() + _BEGIN_SECONDS
         while True:
@@ -86,8 +87,8 @@ class AstfConnection(TrexConnection):
 class AstfGenerator:
     """Opens connections, and answers over them, with a TRex server; a `ConnectingGenerator`.
 
-    Source ports are TRex's own: a client's count up from 1024. For each segment that TRex's stack had to send
-    again a connection counts as lost, unless as many are lost anyway.
+    Source ports are TRex's own: a client's ports count up from 1024. For each segment that TRex's stack had to send
+    again, a connection counts as lost, unless that many are lost anyway.
     """
 
     def __init__(
@@ -146,7 +147,7 @@ class AstfGenerator:
             self._links.mark()
         connection.call("load a profile", "load_profile", self._profile(count, exchange))
         connection.call("clear its counters", "clear_stats")
-        # It opens no more than `count`, and cuts off those that are open when its time ends.
+        # It opens no more than `count`, and cuts off connections that are open when its time ends.
         longest = _BEGIN_SECONDS + 2.0 * count / load + passes * self._settle_time
         connection.open(load, longest)
 
@@ -177,7 +178,7 @@ class AstfGenerator:
             late_end = self._settings.late_end
             allowed = due + late_end + needed
             end = due + count / load + passes * self._settle_time
-            # If TRex answers late, nobody knows when the last ones became complete.
+            # If TRex answers late, it is not known when the last connections became complete.
             in_time = counted.complete if clock() < allowed else done
             patience = late_end + self._settle_time + (_STALL_SECONDS if self._links is not None else 0.0)
 
@@ -194,21 +195,21 @@ class AstfGenerator:
             connection.call("stop", "stop")
 
         if counted.complete < count or self._counted(exchange).active:
-            # What is left of a failed trial would be sent again in the next one.
+            # Leftovers of a failed trial would be sent again in the next one.
             connection.forget()
 
         if self._links is not None:
             self._links.after()
         self._check_faults(counted)
-        # What is sent again once more is no further connection that was not complete in time.
+        # A second retransmission is not another connection that was not complete in time.
         whole = max(counted.complete, in_time)
-        # Those that would still have gone on at the end are late, too.
+        # Connections that would have continued at the end are also late.
         late = (whole if progress + self._settle_time < end else counted.opened) - in_time
 
         return [self._counters(counted, count, whole, late, load, elapsed)]
 
     def late(self, wait: float, check: Check) -> dict[str, int]:
-        """See `Generator.late`: a connection that is established late is none of the next trial."""
+        """See `Generator.late`: a connection that is established late does not belong to the next trial."""
         return {self._direction.name: 0}
 
     def close(self) -> None:
@@ -216,7 +217,7 @@ class AstfGenerator:
         self._connection.close()
 
     def _lead(self, mac: str) -> None:
-        """Has the Initiator's frames go to a next hop; the Responder answers to where they come from."""
+        """Sends the Initiator's frames to a next hop; the Responder answers to where they come from."""
         ports = [self._client_port]
         self._connection.call("enter service mode", "set_service_mode", ports=ports, enabled=True)
         self._connection.call("set the next hop", "set_l2_mode", port=self._client_port, dst_mac=mac)
@@ -256,7 +257,7 @@ class AstfGenerator:
                 server.wait_for_peer_close()
         else:
             for program in (client, server):
-                # Otherwise TRex would end those that wait for an answer, and count them as the others.
+                # Otherwise, TRex would end connections that wait for an answer, and count them like the others.
                 program.set_keepalive_msg(1000 * _OPEN_SECONDS)
             for _ in range(1 + exchange.data_frames):
                 for one, other in ((client, server), (server, client)):
@@ -271,7 +272,7 @@ class AstfGenerator:
         options: dict[str, Any] = {}
         if ends.is_tcp:
             settings = api.ASTFGlobalInfo()
-            # Without timestamps the header has the length that the traffic profile counts with.
+            # Without timestamps, the header has the length that the traffic profile assumes.
             settings.tcp.do_rfc1323 = 0
             settings.tcp.mss = max(ends.payload, 1)
             options = {"default_c_glob_info": settings, "default_s_glob_info": settings}
@@ -342,16 +343,16 @@ class _Counted:
             here = stats[client_port]
             ways = ((here, there), (there, here))
             missing = sum(max(0, int(source["opackets"]) - int(sink["ipackets"])) for source, sink in ways)
-            # What was sent again, and nothing was missing, shows that TRex itself was late: it says nothing.
+            # Retransmissions although nothing was missing show that TRex itself was late, and so mean nothing.
             self.sent = min(self.opened, int(here["opackets"])) - max(0, self._again - missing)
 
         self.accepted = self._of(self._server, "tcps_accepts" if ends.is_tcp else "udps_accepts")
 
     @property
     def complete(self) -> int:
-        """Number of connections that both ends have completed, minus the segments that were sent again."""
+        """Number of connections that both ends have completed, minus the retransmitted segments."""
         if not self._is_tcp:
-            # An Initiator that has got all answers closes, and the others wait.
+            # An Initiator that has got all answers closes, while the others wait.
             return self._of(self._client, "udps_closed")
         done = min(self._of(end, "tcps_connects") for end in (self._client, self._server))
         if self._exchange.closing is not None:
@@ -360,7 +361,7 @@ class _Counted:
 
     @property
     def returned(self) -> int:
-        """Connections over which the Initiator has got an answer at least."""
+        """Connections over which the Initiator has got at least one answer."""
         return self._of(self._client, "tcps_connects" if self._is_tcp else "udps_rcvpkt")
 
     @property
@@ -380,7 +381,7 @@ def _in_words(faults: Mapping[str, int]) -> str:
 
 
 def _ends_of(configuration: Configuration, settings: TrexSettings) -> _Ends:
-    """What frames say about the ends of their connections; an AgentError if TRex cannot open such."""
+    """What frames say about the ends of their connections; raises AgentError if TRex cannot open them."""
     unknown = sorted(set(configuration.ports) - set(settings.ports))
     if unknown:
         raise AgentError("bad_request", f"TRex has no ports {', '.join(unknown)}; it has {', '.join(settings.ports)}.")

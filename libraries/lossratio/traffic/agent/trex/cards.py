@@ -16,14 +16,14 @@ _POLL_SECONDS = 5e-3
 _RESOLVE_SECONDS = 3.0
 _COUNTED_SECONDS = 0.1
 _REMIND_SECONDS = 5.0
-"""Seconds between two reminders; Linux doubts an entry after 15 s at least, and gives it up some seconds later."""
+"""Seconds between two reminders; Linux doubts an entry after at least 15 s, and gives it up some seconds later."""
 
 
 class CardWire:
     """TRex's ports in service mode, as a `lossratio.traffic.agent.core.packets.Wire`.
 
-    In service mode TRex gives received frames to its captures; no traffic may be started then. The connection is closed
-    with it if `is_own`.
+    In service mode, TRex gives received frames to its captures; no traffic may then be started. The connection is
+    closed with it if `is_own`.
     """
 
     def __init__(self, connection: TrexConnection, *, is_own: bool = False) -> None:
@@ -68,7 +68,7 @@ class CardWire:
         self._undo.close()
 
     def _quietly(self, method: str, *arguments: Any, **named: Any) -> None:
-        # A server that is gone is out of service mode; and an error must not hide behind another one.
+        # A server that is gone has left service mode; and an error must not be hidden by another one.
         try:
             self._connection.call("end service mode", method, *arguments, **named)
         except AgentError as error:
@@ -92,9 +92,9 @@ def push(connection: TrexConnection, frames: Sequence[bytes], port: int) -> int:
 class Neighbours:
     """Keeps the ports' addresses known to their next hops, although TRex answers no questions while traffic flows.
 
-    The next hops are asked in service mode first, by which they learn the addresses. Then answers that nobody asked for
-    go to them every 5 s, in trials, too, so that their entries do not age. TRex's counters of frames sent include them,
-    so `exclude` takes note of a port's number, and how many it has sent.
+    The next hops are first asked in service mode, and so learn the addresses. Then they get unrequested answers every 5
+    s, also in trials, so that their entries do not age. TRex's counters of sent frames include these, so `exclude` is
+    called with a port's number and how many it has sent.
     """
 
     def __init__(self, connection: TrexConnection, exclude: Callable[[int, int], None]) -> None:
@@ -113,9 +113,9 @@ class Neighbours:
         self._lldp = [(port, lldp_frame(port, self._own[port])) for port in settings.lldp]
 
     def greet(self, settle: float) -> bool:
-        """Asks the next hops again before traffic begins, if it was some time ago, and waits some seconds for answers.
+        """Asks the next hops again before traffic begins, if some time has passed, and waits some seconds for answers.
 
-        If so, it is true: the ports' counters include their answers.
+        Returns whether it asked, because the ports' counters then include the answers.
         """
         if not self._questions or self._connection.clock() - self._last < _REMIND_SECONDS:
             return False

@@ -21,7 +21,7 @@ from typing import Any, Callable, Iterator, Mapping, NoReturn, Sequence
 from ..core.protocol import AgentError, Message, unsupported
 
 SERVER_LOST = "server_lost"
-"""Kind of the error of a server that does not answer, or no longer does."""
+"""Kind of the error that a server does not answer, or no longer does."""
 _OWN_CLIENT = "automation/trex_control_plane/interactive"
 _OWN_CLIENTS = ((_OWN_CLIENT, "trex.stl.api"), ("automation/trex_control_plane/stl", "trex_stl_lib.api"))
 _SERVER = "_t-rex-64"
@@ -58,12 +58,12 @@ class TrexSettings:
     publisher_port: int
     """TCP port of its events."""
     uses_linux: bool
-    """Whether the ports are Linux interfaces, which it sends on through packet sockets."""
+    """Whether the ports are Linux interfaces, on which it sends through packet sockets."""
     connect_timeout: float
     """Seconds that it may take to get ready."""
     late_end: float
-    """Seconds after a trial's end within which its traffic must have ended by itself; what is sent later than that was
-    sent too slowly."""
+    """Seconds after a trial's end within which its traffic must have ended by itself; frames sent later were sent too
+    slowly."""
     largest_frame: int
     """Bytes, with FCS, of the largest frame that its buffers are made for."""
     log: str
@@ -72,22 +72,22 @@ class TrexSettings:
     """Whether lossratio started the server, so that nobody else can use it. Its ports are then taken from their owner,
     an earlier agent that was killed."""
     pin_cores: bool = False
-    """Whether each core sends on one port of its pair only."""
+    """Whether each core sends on only one port of its pair."""
     promiscuous: bool = False
-    """Whether ports take frames to any MAC address."""
+    """Whether ports accept frames to any MAC address."""
     multicast: bool = False
-    """Whether ports take frames to any multicast address."""
+    """Whether ports accept frames to any multicast address."""
     force: bool = False
     """Whether traffic starts although the server refuses it."""
     flow_statistics: bool = False
     """Whether each stream counts its own frames in trials."""
     sleeps: bool = False
-    """Whether the server sleeps between its frames, and so may run ahead of its clock."""
+    """Whether the server sleeps between frames, and so may run ahead of its clock."""
     neighbours: tuple[dict[str, str], ...] = ()
     """The fields of a `lossratio.traffic.agent.core.neighbours.Question` for each address of a port that a next hop
-    must know, and that nobody answers for: the ports are not the kernel's."""
+    must know and for which nobody answers, because the ports are not the kernel's."""
     lldp: tuple[str, ...] = ()
-    """Ports that are announced by LLDP, and are not the kernel's."""
+    """Ports that are announced by LLDP and are not the kernel's."""
     most_connections: int = 1 << 20
     """Connections that the server has memory for."""
 
@@ -105,7 +105,7 @@ class TrexLibrary:
 def load_library(directory: str, *, is_stateful: bool = False) -> TrexLibrary:
     """Imports the client that belongs to an installation, the directory with ``_t-rex-64`` in it.
 
-    Where that has none, it is the package of its age, which has no advanced stateful mode (`is_stateful`).
+    If that has none, it is the package of the same age, which has no advanced stateful mode (`is_stateful`).
 
     Raises:
         AgentError: If the directory holds no TRex, or there is no client that fits.
@@ -165,7 +165,7 @@ def _import_own(directory: str, path: str, module: str) -> Any:
         raise AgentError(
             "missing_module", f"TRex's client in {path} needs a module that is missing: {error}."
         ) from error
-    # Importing somebody else's code may raise anything.
+    # Importing other people's code may raise anything.
     except Exception as error:
         raise AgentError("wrong_directory", f"TRex's client in {path} cannot be used: {error}") from error
 
@@ -173,8 +173,8 @@ def _import_own(directory: str, path: str, module: str) -> Any:
 class TrexConnection:
     """A connected client with its ports acquired and reset; see `TrexLibrary` for its `origin` and `api`.
 
-    Its `clock` returns the time in seconds, and its `sleep` waits for so many. The making fails if the server does not
-    answer, does not fit the client, or its ports belong to somebody else.
+    Its `clock` returns the time in seconds, and its `sleep` waits for seconds. Making it fails if the server does not
+    answer or does not fit the client, or if its ports belong to somebody else.
     """
 
     _client_class = "STLClient"
@@ -262,9 +262,9 @@ class TrexConnection:
         self._call("clear its counters", self._client.clear_stats, ports=self._ports)
 
     def start(self, ports: Sequence[int], factor: float, duration: float | None) -> None:
-        """Starts the ports' streams. No counters become zero by that: other ports may have traffic already.
+        """Starts the ports' streams. This sets no counters to zero: other ports may already have traffic.
 
-        Without a duration in seconds they run until they are stopped, or for an hour: an agent that was killed cannot
+        Without a duration in seconds, they run until they are stopped, or for an hour, because a killed agent cannot
         stop them.
         """
         seconds = _LONGEST_SECONDS if duration is None else duration
@@ -288,7 +288,7 @@ class TrexConnection:
             raise
 
     def start_delayed(self, delays: Mapping[int, float], load: float, duration: float | None) -> None:
-        """Starts ports whose streams wait this many seconds, by the port's number: each sends that much longer.
+        """Starts ports whose streams wait this many seconds, by the port's number; each sends that much longer.
 
         If the server does not start one of them, none sends.
         """
@@ -303,11 +303,11 @@ class TrexConnection:
         self._call("change the load", self._client.update, ports=list(ports), mult=_decimal(factor))
 
     def stop(self, ports: Sequence[int], settle_time: float = 0.0) -> None:
-        """Stops the ports' streams; those that have ended stay so. Latency frames have the settle time to come back."""
+        """Stops the ports' streams, unless they have ended. Latency frames have the settle time to come back."""
         self._call("stop traffic", self._client.stop, ports=list(ports), rx_delay_ms=math.ceil(1e3 * settle_time))
 
     def stop_quietly(self, ports: Sequence[int]) -> None:
-        """Stops the ports' streams after an error, which must not hide behind another one."""
+        """Stops the ports' streams after an error, which another error must not hide."""
         try:
             self.stop(ports)
         except AgentError as error:
@@ -360,7 +360,7 @@ class TrexConnection:
 
         self._call("set the modes of its ports", self._client.set_port_attr, ports=self._ports, **modes)
         if self.settings.uses_linux:
-            # Packet sockets get all frames of their interface, whatever the mode of TRex's port is.
+            # Packet sockets get all frames of their interface, whatever the mode of TRex's port.
             return
 
         names = {number: name for name, number in self.settings.ports.items()}
@@ -428,7 +428,7 @@ def _contain_crashes(client: Any) -> None:
 
 @contextmanager
 def _kept_statistics(client: Any) -> Iterator[None]:
-    """Keeps the client from setting the counters of all streams to zero, for which it asks for them in two requests."""
+    """Keeps the client from setting the counters of all streams to zero, which would take two requests."""
     statistics = getattr(client, "pgid_stats", None)
     if statistics is None:
         yield
@@ -437,7 +437,7 @@ def _kept_statistics(client: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        # What is left is the method of its class.
+        # The method of its class remains.
         del statistics.clear_stats
 
 

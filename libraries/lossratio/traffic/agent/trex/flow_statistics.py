@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The statistics that TRex keeps of single streams: frames of each, and of numbered frames their latency and order."""
+"""TRex's statistics of single streams: the frames of each, and the latency and order of numbered frames."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OF_NUMBERS = {
     "too_high_frames": "seq_too_high",
     "too_low_frames": "seq_too_low",
 }
-"""Counters of numbered frames, as TRex calls them."""
+"""Counters of numbered frames, by TRex's names."""
 
 
 def latency_rate(load: float) -> float:
@@ -34,7 +34,7 @@ def latency_rate(load: float) -> float:
 def numbered_rate(load: float) -> float:
     """How many of the frames of a trial's load are numbered, for each direction. Both rates are in frames per second.
 
-    They are of one size, so that many of them would change a mix of sizes.
+    They have one size, so many of them would change a mix of sizes.
     """
     return min(_MOST_NUMBERED_PER_SECOND, _NUMBERED_OF_THE_LOAD * load)
 
@@ -65,7 +65,7 @@ def latency_answer(name: str, statistics: Mapping[str, Any], group: int) -> Mess
         "mean_us": float(latency["average"]),
         "most_us": float(latency["total_max"]),
         "jitter_us": float(latency["jitter"]),
-        # TRex's other one has all latencies below 10 us in one interval, and those from 100 to 200 us in another one.
+        # TRex's other histogram has all latencies below 10 us in one interval, and those from 100 to 200 us in another.
         "hdr": latency.get("hdrh"),
     }
 
@@ -73,7 +73,7 @@ def latency_answer(name: str, statistics: Mapping[str, Any], group: int) -> Mess
 def check_arrivals(
     directions: Sequence[Direction], statistics: Mapping[str, Any], groups: Mapping[str, int], ports: Mapping[str, int]
 ) -> None:
-    """Refuses a direction whose latency frames all came out of another port: ports count frames of every direction.
+    """Refuses a direction whose latency frames all came out of another port: ports count all directions' frames.
 
     `groups` are numbers of counters by direction, and `ports` TRex's numbers of the ports, by name.
 

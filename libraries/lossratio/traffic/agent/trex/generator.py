@@ -28,7 +28,8 @@ _NO_TIMES = (
     "nor times. Measure recovery and reset with 'kind: afpacket'."
 )
 _LEAST_PROOF = 1.0
-"""Seconds of a burst that show whether TRex keeps its rate: it reports the end of traffic some milliseconds late."""
+"""Seconds of a burst that shows whether TRex keeps its rate, because it reports the end of traffic some milliseconds
+late."""
 _PROOF_REST = 2.0
 """Seconds without traffic after such a burst, in which the device recovers."""
 _WITHOUT_FLOW_STATISTICS: Message = {
@@ -51,7 +52,7 @@ _NO_WATCH = (
 class TrexGenerator:
     """Sends and counts with a TRex server.
 
-    `transmitted` returns the frames that each Linux interface was given to transmit, by its name.
+    `transmitted` returns the frames that each Linux interface was given to transmit, by name.
     """
 
     def __init__(
@@ -117,7 +118,7 @@ class TrexGenerator:
         }
 
     def trial(self, load: float, duration: float, ramp: float, check: Check) -> list[Message]:
-        """See `Generator.trial`. After a ramp traffic pauses for the settle time, as TRex counts all frames."""
+        """See `Generator.trial`. After a ramp, traffic pauses for the settle time, because TRex counts all frames."""
         if not self._settings.flow_statistics:
             self._prepare()
             self._ramp_up(load, ramp, check)
@@ -134,7 +135,7 @@ class TrexGenerator:
         return answers
 
     def watched_trial(self, load: float, duration: float, ramp: float, watch: Watch, check: Check) -> Message:
-        """See `WatchingGenerator.watched_trial`. A verdict is possible in software mode only: cards may count late."""
+        """See `WatchingGenerator.watched_trial`. Only software mode has verdicts: cards may count late."""
         if math.isfinite(watch.above) and not (self._settings.uses_linux and not self._settings.flow_statistics):
             raise unsupported(_NO_WATCH)
         rates = {direction.name: load * direction.load_share for direction in self._directions}
@@ -172,8 +173,8 @@ class TrexGenerator:
     def schedule(self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Check) -> list[Message]:
         """See `TimedGenerator.schedule`: bursts only.
 
-        TRex reports the end of a burst too late to know the rate of a short one. So it must have kept the rate in a
-        long one before; if it was not asked to, that comes first, and is not counted.
+        TRex reports the end of a burst too late for the rate of a short one to be known. So it must have kept the rate
+        in a long burst before; if there was none, one comes first, and is not counted.
         """
         if not is_burst:
             raise unsupported(_NO_TIMES)
@@ -247,10 +248,10 @@ class TrexGenerator:
             for direction in self._directions:
                 maker = self._makers[direction.name]
                 try:
-                    # With its share of the load a direction gets its share of the latency frames, so one factor fits.
+                    # A direction gets the same share of the latency frames as of the load, so one factor fits.
                     streams = [maker.latency_stream(self._groups[direction.name], rate * direction.load_share)]
                 except AgentError as error:
-                    # The factor of the load, which is lower now, is for these streams, too.
+                    # The factor of the load, which is now lower, also applies to these streams.
                     streams = maker.load_streams(rate / (load - rate))
                     errors[direction.name] = latency_error(direction.name, str(error))
 
@@ -279,7 +280,7 @@ class TrexGenerator:
         if duration >= _LEAST_PROOF and not any(direction["unsent_frames"] for direction in counters):
             self._kept_load = max(self._kept_load, load)
         for counted in counters:
-            # The rate of a burst is known only where TRex took too long for it.
+            # The rate of a burst is only known if TRex took too long for it.
             is_slow = counted["unsent_frames"] > 0 and counted["elapsed_s"] > 0
             rate = counted["sent_frames"] / counted["elapsed_s"] if is_slow else None
             course = counted_course(run.started, {**counted, "last": 0.0})
@@ -321,7 +322,7 @@ class TrexGenerator:
         return lambda: self._counters.have_sent(frames)
 
     def _least_sent(self, load: float, duration: float) -> dict[str, int]:
-        """Frames that each direction has sent when its traffic has ended in time, by its name."""
+        """Frames that each direction has sent if its traffic has ended in time, by name."""
         return {
             direction.name: least_sent(duration, load * direction.load_share, number)
             for number, direction in enumerate(self._directions)
@@ -353,7 +354,7 @@ class TrexGenerator:
         return self._counters.have_sent({direction.name: 1 for direction in self._directions})
 
     def _find_delays(self) -> dict[int, float]:
-        # A trial must not be judged by looks for which the agent had to wait behind other programs.
+        # A trial must not be judged by checks for which the agent had to wait behind other programs.
         raise_priority(COUNTING)
         delays = find_delays(self._connection, self._counters, self._sources)
         self._makers = self._stream_makers(delays)

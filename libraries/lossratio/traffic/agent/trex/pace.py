@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a server sends, and by how much it is behind meanwhile, where its ports are Linux interfaces."""
+"""When a server sends, and by how much it is behind, if its ports are Linux interfaces."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Callable, Iterator, Mapping, Sequence
 from ..core.configuration import Direction
 
 LOOK_SECONDS = 2e-3
-"""Seconds between two looks; a stall may be this much longer than it seems."""
+"""Seconds between two checks; a stall may be this much longer than it seems."""
 EDGE_SECONDS = 0.25e-3
-"""Seconds between two looks for the begin or the end of traffic."""
+"""Seconds between two checks for the beginning or the end of traffic."""
 LONGEST_STRETCH = 2.5e-3
-"""Share of a trial by which its traffic may take longer: half of the width of CSIT's goals, as a policer passes more
+"""Share of a trial by which its traffic may take longer: half the width of CSIT's goals, because a policer passes more
 in that time."""
 LEAST_STRETCH = 3e-3
-"""Seconds by which it may take longer in any case: what batches and looks cannot resolve."""
+"""Seconds by which it may always take longer, because batches and checks cannot resolve them."""
 BATCH = 1e-3
-"""Seconds of traffic that a server sends in one go; before each batch, it is behind by this much."""
+"""Seconds of traffic that a server sends at once; before each batch, it is behind by this much."""
 _PACKETS, _DROPPED = 9, 11
 # The reader waited for a CPU.
 _SLOW_LOOK = 0.5e-3
@@ -35,16 +35,15 @@ def transmitted() -> dict[str, int]:
 
 
 class Pace:
-    """Looks at what interfaces have transmitted in a trial.
+    """Checks what interfaces have transmitted in a trial.
 
-    A server that was stalled sends at once what was due meanwhile, and its counters are right in the end. A device with
-    memory, such as a policer, passes less of that. While nothing was sent too early, each look says when traffic began
-    at the latest, and at the earliest if nothing were late. The largest difference of both is the least lateness that
-    explains the looks.
+    A stalled server afterwards sends at once what was due, and its counters are right in the end. A device with memory,
+    such as a policer, passes less of that. If nothing was sent too early, each check says when traffic began at the
+    latest, and at the earliest if nothing were late. The largest difference between the two is the least lateness that
+    explains the checks. All frames lie between the last check before the first of them and the first check after the
+    last one.
 
-    All its frames lie between the last look before the first of them and the first look after the last one.
-
-    `due` are the frames that each port has sent when all are sent, by its name; `read` returns what it has transmitted.
+    `due` are the frames that each port must send, by name; `read` returns what it has transmitted.
     """
 
     def __init__(
@@ -71,20 +70,20 @@ class Pace:
         self._seeming = dict.fromkeys(self._rates, -math.inf)
 
     def has_begun(self) -> bool:
-        """Looks, and returns whether each port has sent a frame."""
+        """Checks, and returns whether each port has sent a frame."""
         self.look()
         return all(self._sent.values())
 
     def has_ended(self) -> bool:
-        """Looks, and returns whether each port has sent all its frames."""
+        """Checks, and returns whether each port has sent all its frames."""
         self.look()
         return len(self._complete) == len(self._sent)
 
     @contextmanager
     def beside(self) -> Iterator[None]:
-        """Looks again and again meanwhile, beside a request whose answer may take longer than traffic takes to begin.
+        """Checks repeatedly during a request whose answer may take longer than traffic takes to begin.
 
-        Nothing else may look then.
+        Nothing else may check in this time.
         """
         ended = threading.Event()
 
@@ -102,7 +101,7 @@ class Pace:
             looker.join()
 
     def look(self) -> None:
-        """Looks once."""
+        """Checks once."""
         before = self._clock()
         counted = self._read()
         after = self._clock()
@@ -120,20 +119,20 @@ class Pace:
 
     @property
     def earliest_end(self) -> float:
-        """When a port has sent all its frames at the earliest, but for the time between two looks."""
+        """When a port has sent all its frames at the earliest, apart from the time between two checks."""
         return min(self._silent.values()) + self._duration - LOOK_SECONDS
 
     @property
     def stretch(self) -> float:
-        """Seconds by which traffic took longer at most; infinite: a port was not seen to send all its frames."""
+        """The most seconds by which traffic took longer; infinite: a port was not seen to send all its frames."""
         longest = max(self._complete.get(port, math.inf) - silent for port, silent in self._silent.items())
         return max(0.0, longest - self._duration)
 
     @property
     def is_kept(self) -> bool:
-        """Whether traffic took no longer than it may."""
+        """Whether traffic took no longer than allowed."""
         return self.stretch <= max(LEAST_STRETCH, LONGEST_STRETCH * self._duration)
 
     def lateness(self, port: str) -> float:
-        """Seconds by which a port was behind at most, but for a batch."""
+        """The most seconds by which a port was behind, apart from a batch."""
         return max(0.0, self._seeming[port] - self._begun[port] - BATCH)

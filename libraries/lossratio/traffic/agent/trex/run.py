@@ -20,7 +20,7 @@ from .streams import least_sent
 
 _CHECK_SECONDS = 0.1
 _POLL_SECONDS = 1e-3
-# What a request takes at most as long as neither the server nor the agent waits for a CPU.
+# The most seconds of a request if neither the server nor the agent waits for a CPU.
 _REQUEST_SECONDS = 0.02
 _RAMP_STEPS = 10
 _STANDSTILL_SECONDS = 1.0
@@ -47,26 +47,26 @@ class Run:
     """
 
     asked: float
-    """Before the server was asked to start it; where its begin is observed, the last time before it."""
+    """Before the server was asked to start it; if its beginning is observed, the last time before it."""
     started: float
-    """When the server had answered; where its begin is observed, the first time after it."""
+    """When the server had answered; if its beginning is observed, the first time after it."""
     duration: float = math.inf
     """Seconds for which it should be sent at its load."""
     pace: Pace | None = None
-    """What looks at it."""
+    """The observer of its pace."""
     stopping: float = math.inf
     """Before the server was asked to stop it; traffic for a duration should have ended by itself."""
     ended: float = math.inf
-    """When the server had answered that."""
+    """When the server had answered this request."""
     is_stretched: bool = False
     """Whether traffic for a duration had not ended by itself in time."""
     is_known: bool = True
-    """Whether the requests were answered and made soon enough to know that, and it was not seen to take longer than its
-    duration."""
+    """Whether the requests were made and answered soon enough to know that, and the traffic was not seen to take longer
+    than its duration."""
     was_cut: bool = False
-    """Whether it was ended before its duration was over, as its verdict was certain."""
+    """Whether it was ended before its duration was over because its verdict was certain."""
     ended_by_itself: bool = False
-    """Whether it ended by itself, and is yet to be finished."""
+    """Whether it ended by itself, and must still be finished."""
 
     @property
     def latest_begin(self) -> float:
@@ -81,9 +81,9 @@ class TrexRunner:
     should have ended, and its counters come with the time that it took.
 
     The ports are TRex's numbers, and have `delays`: seconds that their streams wait before their first frames.
-    `has_begun` says whether each port has sent a frame since the counters were zero; it is asked until it is so, unless
-    a pace shows it. None: traffic begins with the request to start it. `beside` is called about ten times a second
-    while it waits, before the last tenth.
+    `has_begun` says whether each port has sent a frame since the counters were zero; it is called until that is so,
+    unless a pace shows it. None: traffic begins with the request to start it. `beside` is called about ten times a
+    second while it waits, before the last tenth.
     """
 
     def __init__(
@@ -99,8 +99,8 @@ class TrexRunner:
         self._beside = beside
         self._connection = connection
         self._ports = ports
-        # The duration counts from the answer to the request to start, but from 20 ms after that request at most: an
-        # answer may come long after the traffic's begin.
+        # The duration counts from the answer to the request to start, but at most from 20 ms after that request,
+        # because an answer may come long after the beginning of the traffic.
         self._late_end = connection.settings.late_end
         self._settle_time = settle_time
         self._clock, self._sleep = connection.clock, connection.sleep
@@ -117,11 +117,11 @@ class TrexRunner:
         must_end: Callable[[Run], bool] | None = None,
         pace: Pace | None = None,
     ) -> Run:
-        """Sends at a load for a duration. Traffic that ended by itself is yet to be stopped, with `finish`.
+        """Sends at a load for a duration. Traffic that ended by itself must still be stopped, with `finish`.
 
         The load is of the direction with the largest share. `all_sent` says whether each port has sent all frames of
-        the duration. `must_end` looks at the traffic, every 50 ms at least, and says whether to end it at once; the
-        pace looks every few milliseconds.
+        the duration. `must_end` checks the traffic at least every 50 ms, and returns whether to end it at once; the
+        pace checks every few milliseconds.
         """
         run = self._begun(load, duration, pace)
         end = run.latest_begin + duration
@@ -147,12 +147,12 @@ class TrexRunner:
                 if transmitting:
                     unfinished = look
 
-            # One that does not retry what its ring had no room for ends in time, too, and never sends all.
+            # A server that does not retry what its ring had no room for also ends in time, and never sends everything.
             transmitting = transmitting and self._connection.is_transmitting(self._ports)
             undo.pop_all()
 
         is_known = self._clock() <= end + self._late_end + _REQUEST_SECONDS
-        # Where its begin is observed, traffic may be seen to take longer.
+        # If its beginning is observed, traffic may be seen to take longer.
         if pace is not None:
             is_known = is_known and pace.is_kept
         elif self._has_begun is not None:
@@ -163,7 +163,7 @@ class TrexRunner:
         return replace(run, stopping=self._clock(), ended=self._clock(), is_known=is_known, ended_by_itself=True)
 
     def finish(self) -> None:
-        """Stops traffic that has ended by itself. When its events have come, the client does it at once."""
+        """Stops traffic that has ended by itself. Once its events have come, the client does this at once."""
         self._connection.stop(self._ports)
 
     def start(self, load: float) -> Run:
@@ -171,7 +171,7 @@ class TrexRunner:
         return self._begun(load, None)
 
     def stop(self, run: Run) -> Run:
-        """Ends the traffic that `start` began; its duration is known then."""
+        """Ends the traffic that `start` began, whose duration is then known."""
         stopped = self._stopped(run)
         return replace(stopped, duration=stopped.stopping - run.started)
 
@@ -189,7 +189,7 @@ class TrexRunner:
         self.stop(run)
 
     def wait(self, seconds: float, check: Check, pace: Pace | None = None) -> None:
-        """Waits, looks at the pace meanwhile, and makes sure that the controller is still there."""
+        """Waits, checks the pace meanwhile, and makes sure that the controller is still there."""
         end = self._clock() + seconds
         step = _CHECK_SECONDS if pace is None else PACE_SECONDS
         while True:
@@ -259,7 +259,7 @@ class TrexCounters:
         self._zero = self._connection.port_counters()
 
     def exclude(self, port: int, frames: int) -> None:
-        """Leaves frames that a port has sent besides test traffic out of its counters since they were zero."""
+        """Leaves out of a port's counters the frames that it has sent besides test traffic since they were zero."""
         if port in self._zero:
             zero = self._zero[port]
             self._zero = {**self._zero, port: {**zero, "opackets": int(zero["opackets"]) + frames}}
@@ -279,7 +279,7 @@ class TrexCounters:
     def so_far(self, lookout: Lookout, run: Run) -> dict[str, SoFar]:
         """The counters of each direction of a running trial."""
         elapsed = self._clock() - run.latest_begin
-        # What is received is asked for after what is sent.
+        # Received frames are read after sent ones.
         before, after = self._counted(), self._counted()
         seen = {}
         for name, (source, into) in self._ends.items():
@@ -292,7 +292,7 @@ class TrexCounters:
         return seen
 
     def unsent(self, rate: float, sent: int, elapsed: float) -> int:
-        """Frames that were due some seconds after the traffic's begin, and were not sent by then."""
+        """Frames that were due some seconds after the beginning of the traffic, and were not sent by then."""
         return max(0, math.floor((elapsed - self._connection.settings.late_end) * rate) - sent)
 
     def arrived(self) -> int:
@@ -301,7 +301,7 @@ class TrexCounters:
         return sum(counted[sink]["ipackets"] for _, sink in self._ends.values())
 
     def read(self, load: float, run: Run) -> list[Message]:
-        """The counters of each direction since they were zero, once they stand still."""
+        """The counters of each direction since they were zero, once they no longer change."""
         statistics = self._standing()
         counters = [
             self._counters(number, direction, statistics, load, run)
@@ -312,9 +312,9 @@ class TrexCounters:
         return counters
 
     def late(self) -> dict[str, int]:
-        """Frames that each direction has received since the last `read`, or since this was asked before.
+        """Frames that each direction has received since the last `read`, or since the last call of this method.
 
-        More cannot be late than were missing: the others are copies, or of other senders.
+        No more frames can be late than were missing: the others are copies, or come from other senders.
         """
         statistics = self._counted()
         late: dict[str, int] = {}
@@ -333,7 +333,7 @@ class TrexCounters:
         return counted
 
     def _standing(self) -> Statistics:
-        # Some NICs update their counters only now and then.
+        # Some NICs only update their counters now and then.
         ports = [source for source, _ in self._ends.values()]
         deadline = self._clock() + _STANDSTILL_SECONDS
         before = self._counted()
@@ -353,7 +353,7 @@ class TrexCounters:
         source, sink = (statistics[port] for port in self._ends[direction.name])
         sent, received = int(source["opackets"]), int(sink["ipackets"])
         rate = load * direction.load_share
-        # Stalls of the server and of the agent blur when traffic began and ended; each stream sends one frame more.
+        # Stalls of the server and the agent blur when traffic began and ended; each stream sends one frame more.
         most = rate * (run.ended - run.asked + _LONGEST_HURRY) + len(direction.frames.sizes) + _FRAME_SLACK
         if not (0 <= sent <= most and received >= 0):
             raise AgentError(
@@ -365,7 +365,8 @@ class TrexCounters:
 
         # A server says a little late that it has sent all.
         in_time = run.is_known and (sent >= least_sent(duration, rate, number) or not run.is_stretched)
-        # All that the load asks for in the time that the traffic took is due: else sending slowly would go unnoticed.
+        # All frames that the load requires in the time of the traffic are due; otherwise, slow sending would go
+        # unnoticed.
         stretch = (run.ended if run.is_stretched else run.stopping) - run.asked - duration
         longest = run.stopping - run.asked
         if pace is not None and math.isfinite(pace.stretch):
@@ -392,13 +393,13 @@ class TrexCounters:
 
 
 def find_delays(connection: TrexConnection, counters: TrexCounters, ports: Sequence[int]) -> dict[int, float]:
-    """Finds how long streams must wait before their first frames, so that a server which sleeps sends none at once.
+    """Finds how long streams must wait before their first frames, so that a sleeping server sends none at once.
 
-    TRex takes off some time of each sleep, for what a sleep costs by its own measurement. But that number depends on
-    when the server was started (up to version 3.08): it is anything up to 50 ms. A server without traffic is ahead of
-    its clock by that time: when traffic begins on its first port, the frames of that time leave at once, and the last
-    ones leave that much earlier. Ports that begin while another one has traffic are in time. The time is found from the
-    frames that each port has sent soon after the start, and more than once, because the server may be stalled then.
+    TRex shortens each sleep by its own measurement of what a sleep costs. But that number depends on when the server
+    was started (up to version 3.08): it is anything up to 50 ms. A server without traffic is ahead of its clock by that
+    time: when traffic begins on its first port, the frames of that time leave at once, and the last ones leave that
+    much earlier. Ports that begin while another one has traffic are in time. The time is found from the frames that
+    each port has sent soon after the start, and more than once, because the server may be stalled then.
 
     The ports are in the order of their starts. With the delays that are found, by the port's number, all ports begin
     right after the answer to the request to start.
@@ -422,7 +423,7 @@ def find_delays(connection: TrexConnection, counters: TrexCounters, ports: Seque
 
     ahead = {}
     for port in ports:
-        # What is found is too long by the time that the answer took; or too short in a run that was stalled.
+        # The found delay is too long by the time that the answer took, or too short in a run that was stalled.
         in_the_middle = sorted(run[port] for run in found)[1]
         ahead[port] = min(_MOST_AHEAD, max(0.0, in_the_middle)) + _AHEAD_MARGIN
     return ahead

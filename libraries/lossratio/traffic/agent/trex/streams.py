@@ -12,13 +12,13 @@ from ..core.pacing import frames_within
 from ..core.protocol import unsupported
 
 LATENCY_HEADER_BYTES = 16
-"""Bytes that TRex writes into the end of each latency frame."""
+"""Bytes that TRex writes at the end of each latency frame."""
 _ADDRESSES_OF_PACKET = 1
 GAP = 10e-6
-"""Seconds by which each direction begins later than the one before it."""
+"""Seconds by which each direction begins later than the previous one."""
 _GROUPS_OF_DIRECTION = 1000
 MOST_LISTED = (1 << 16) - 1
-"""Most values of a field in random order: TRex is given them one by one."""
+"""The most values of a field in random order, which are given to TRex one by one."""
 _SIZES = (1, 2, 4, 8)
 _UDP, _TCP = 17, 6
 _IPV4_ADDRESSES, _IPV6_ADDRESSES = 8, 32
@@ -28,7 +28,7 @@ _IPV4_ADDRESS_OFFSET, _IPV6_ADDRESS_OFFSET = 12, 8
 class StreamMaker:
     """Makes the streams of one direction, with the module of TRex's client.
 
-    It has the `number` of the directions before it, and begins so many gaps of 10 microseconds later. `delay` are
+    `number` is the number of directions before it; it begins that many gaps of 10 microseconds later. `delay` are
     seconds from the start to the first frame of the first direction. Streams of the load may count their own frames.
     """
 
@@ -51,7 +51,7 @@ class StreamMaker:
         self._macs = destination_mac + source_mac
 
     def load_streams(self, load: float = 1.0) -> list[Any]:
-        """Streams, one for each size, whose rates sum up to the direction's share of a load in frames per second."""
+        """Streams, one for each size, whose rates add up to the direction's share of a load in frames per second."""
         weights = dict(self._direction.frames.sizes)
         rate = load * self._direction.load_share / sum(weights.values())
         return [
@@ -124,7 +124,7 @@ class StreamMaker:
         if size - FCS_BYTES < len(header):
             raise unsupported(f"A frame of {size} bytes is too small: these headers need {len(header) + FCS_BYTES}.")
 
-        # The embedded generator's payload; where that one has a tag, there is nothing here.
+        # The embedded generator's payload; in place of its tag, there is nothing here.
         places = range(len(header), size - FCS_BYTES)
         data = bytearray(header + bytes(place & 0xFF if place >= spec.payload_offset else 0 for place in places))
         data[:12] = self._macs
@@ -146,7 +146,7 @@ class StreamMaker:
         return self._api.STLPktBuilder(pkt_buffer=bytes(data), vm=program or None)
 
     def _variable(self, name: str, field: SteppingField, values: tuple[int, ...] | range) -> list[Any]:
-        """A number that the field engine writes into each frame; all of a packet step together."""
+        """A number that the field engine writes into each frame; all numbers of a packet step together."""
         last = max(values) if isinstance(values, tuple) else values[-1]
         fitting = (size for size in _SIZES if size <= field.width and field.first >> 8 * size == last >> 8 * size)
         size = next(fitting, None)
@@ -174,7 +174,7 @@ class StreamMaker:
         return [variable, self._api.STLVmWrFlowVar(fv_name=name, pkt_offset=field.offset + field.width - size)]
 
     def _transport(self, changing: list[ChecksumField]) -> list[Any]:
-        """Has the field engine compute the checksum of UDP or TCP, with its pseudo header, for each frame."""
+        """Makes the field engine compute the checksum of UDP or TCP, with its pseudo header, for each frame."""
         if not changing:
             return []
         checksum = changing[-1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a port's card says: which frames it has sent, by its own counters, and when frames arrived, by its own clock.
+"""What a port's card reports: which frames it has sent, by its own counters, and when frames arrived, by its own clock.
 
 A driver that refuses a frame frees it, and may not count that. Frames are sent by the system's clock.
 """
@@ -23,7 +23,7 @@ from ..core.protocol import AgentError
 from .constants import FOREVER
 
 MOST_ERROR_US = 1000.0
-"""Microseconds of error from which on latencies are no longer answered: somebody has set a clock."""
+"""Microseconds of error above which latencies are no longer reported, because a clock was set."""
 _PERIOD_SECONDS = 0.1
 _READINGS = 5
 _MICROSECOND = 1000.0
@@ -36,8 +36,8 @@ class CardClock:
 
     Attributes:
         memory: What the receiving program needs to know the system's time of a stamp.
-        error_us: The largest error of these times since `begin`, in microseconds: what a comparison found, and how
-            long its reading of the card took.
+        error_us: The largest error of these times since `begin`, in microseconds: the difference that a comparison
+            found, plus the time that reading the card took.
     """
 
     def __init__(self, name: str, read: Callable[[], int]) -> None:
@@ -47,13 +47,13 @@ class CardClock:
         self._due = 0.0
         self.error_us = 0.0
         self.memory = Array(7 * 8, "lossratio_clock")
-        # The second one says how fast the card's clock is.
+        # The second comparison shows how fast the card's clock is.
         self.compare()
         time.sleep(_PERIOD_SECONDS)
         self.compare()
 
     def begin(self) -> None:
-        """Compares before new traffic, whose error this is not."""
+        """Compares before new traffic; the error so far does not belong to it."""
         self.compare()
         self.error_us = 0.0
 
@@ -103,7 +103,7 @@ class CardClock:
             )
 
     def close(self) -> None:
-        """Gives the memory back."""
+        """Frees the memory."""
         self.memory.close()
 
     def _reading(self) -> tuple[int, int, int]:
@@ -133,7 +133,7 @@ def clock_of(port: Link) -> Callable[[], int]:
     else:
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            # The kernel's number of a clock that is a file.
+            # The kernel's number for a clock that is a file.
             clock = ~descriptor << 3 | 3
             time.clock_gettime_ns(clock)
             return lambda: time.clock_gettime_ns(clock)
@@ -144,11 +144,11 @@ def clock_of(port: Link) -> Callable[[], int]:
 
 
 HARDWARE = ("tx_packets_phy", "tx_unicast.nic", "port.tx_unicast", "tx_pkts_nic")
-"""Names that drivers give their cards' own counts of frames sent: mlx5, ice, i40e, ixgbe. Where there is none of them,
-the interface's ``tx_packets`` counts."""
+"""Drivers' names for their cards' own counts of sent frames: mlx5, ice, i40e, ixgbe. If there is none of these, the
+interface's ``tx_packets`` counts."""
 VIRTIO = "xdp_tx - xdp_tx_drops"
-"""The name of what virtio_net says of its frames of programs, in all of its transmit queues. Its ``tx_packets`` counts
-a frame only when a later one is sent, so the last frames of a trial are missing there, and are in the next trial."""
+"""virtio_net's name for the number of frames from programs in all its transmit queues. Its ``tx_packets`` only counts a
+frame when a later one is sent, so the last frames of a trial are counted in the next trial."""
 _OF_VIRTIO = re.compile(r"tx(_queue_)?\d+_(xdp_tx|xdp_tx_drops)")
 _SIOCETHTOOL, _SIOCGHWTSTAMP = 0x8946, 0x89B1
 _STAMPING = 0x41
@@ -160,7 +160,8 @@ _STATISTICS = 0x1D
 _STATISTICS_NAMES = 1
 _RINGS, _RING_WORDS = 0x10, 9
 _BATCHES = ((3e6, 32), (1.2e6, 16), (0.0, 4))
-"""From these rates on, in frames per second, so many runs of a sender's program pass before frames are handed over."""
+"""From each of these rates on, in frames per second, this many runs of a sender's program pass before frames are handed
+over."""
 _INFO_BYTES = 196
 _COUNT_OFFSET = 180
 _NAME_BYTES = 32
@@ -182,12 +183,12 @@ def transmitted(port: Link) -> tuple[str, int] | None:
 
 
 def refused_frames(before: Link, now: Link, sent: tuple[str, int] | None, given: int, *, is_over: bool = True) -> int:
-    """How many frames a port did not take: a veth counts these, and a card only those that it sent.
+    """How many frames a port did not take: a veth counts these, and a card only counts sent frames.
 
     Args:
         before: The port before it was given some.
         now: The port now.
-        sent: What `transmitted` said before.
+        sent: The earlier result of `transmitted`.
         given: How many frames it was given.
         is_over: Whether it must have counted some by now.
 
@@ -209,7 +210,7 @@ def refused_frames(before: Link, now: Link, sent: tuple[str, int] | None, given:
 
 
 def _of_virtio(counts: Mapping[str, int]) -> tuple[int | None, int]:
-    """Frames that the transmit queues of virtio_net were given by programs, and refused; None: it is another driver."""
+    """Frames that programs gave to the transmit queues of virtio_net, and that these refused; None: another driver."""
     given, dropped = None, 0
     for name, count in counts.items():
         found = _OF_VIRTIO.fullmatch(name)
@@ -223,10 +224,11 @@ def _of_virtio(counts: Mapping[str, int]) -> tuple[int | None, int]:
 
 
 def handed_over(port: Link) -> int | None:
-    """How many frames of programs a veth was given, sent or refused; None for a card, and where it does not say.
+    """How many frames a veth was given by programs, sent or refused; None for a card, and if it is not reported.
 
-    The kernel adds to this count for each processor without a lock: of two that share a queue, it misses some frames,
-    and refused ones may be among these. So what it misses says how far its count of refused frames can be trusted.
+    The kernel adds to this count for each processor without a lock: if two processors share a queue, it misses some
+    frames, possibly including refused ones. So the missed frames show how far its count of refused frames can be
+    trusted.
     """
     if port.kind != "veth":
         return None
@@ -236,7 +238,7 @@ def handed_over(port: Link) -> int | None:
 
 
 def statistics(name: str) -> Mapping[str, int]:
-    """The statistics of an interface's driver, by name (``ethtool -S``); none where it has none."""
+    """The statistics of an interface's driver, by name (``ethtool -S``); empty if it has none."""
     try:
         info = _ask(name, struct.pack("=I", _DRIVER_INFO).ljust(_INFO_BYTES, b"\0"))
         (count,) = struct.unpack_from("=I", info, _COUNT_OFFSET)
@@ -250,7 +252,7 @@ def statistics(name: str) -> Mapping[str, int]:
 
 
 def transmit_ring(name: str) -> int | None:
-    """How many frames the transmit ring of an interface holds (``ethtool -g``); None where the driver does not say."""
+    """How many frames the transmit ring of an interface holds (``ethtool -g``); None if the driver does not say."""
     try:
         answer = _ask(name, struct.pack("=I", _RINGS).ljust(4 * _RING_WORDS, b"\0"))
     except OSError:
@@ -278,7 +280,7 @@ def batch_at(rate: float, rings: Iterable[int]) -> int:
 
 
 def described(ports: Sequence[Link]) -> dict[str, dict[str, Any]]:
-    """Which counter says what each port sent, and how large its transmit ring is, where that is known."""
+    """Which counter says what each port sent, and how large its transmit ring is, if known."""
     sent = {port.name: found[0] for port in ports if (found := transmitted(port)) is not None}
     rings = {port.name: ring for port in ports if (ring := transmit_ring(port.name)) is not None}
     return {"sent_by": sent, "transmit_rings": rings}

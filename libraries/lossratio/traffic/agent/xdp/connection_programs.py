@@ -42,13 +42,13 @@ _Incoming = structure(
 
 
 class ExchangeMemory:
-    """What all programs know of an exchange over connections: the pass that is under way, and each connection.
+    """What all programs know about an exchange over connections: the current pass, and each connection.
 
     It begins with a tag that no frame has. Frames of earlier exchanges are counted, too.
 
     Attributes:
         shared: ``struct exchange``.
-        room: For how many connections there is memory.
+        room: The number of connections for which there is memory.
     """
 
     def __init__(self, tag: int, room: int) -> None:
@@ -67,10 +67,10 @@ class ExchangeMemory:
         return {"ROOM": bytes(ctypes.c_uint32(self.room))}
 
     def grow(self, room: int) -> None:
-        """Has memory for more connections; programs that were loaded before have the old one until they close.
+        """Gets memory for more connections; programs that were loaded before keep the old memory until they close.
 
         Raises:
-            AgentError: If there can be no programs for so many.
+            AgentError: If no programs are possible for this many.
             BpfError: If the kernel has no memory for them.
         """
         if room > MOST_CONNECTIONS:
@@ -90,7 +90,7 @@ class ExchangeMemory:
         """
         shared = self.shared
         before = shared.first
-        # Programs that run meanwhile know no tag for a moment.
+        # Programs that run meanwhile briefly know no tag.
         shared.count = 0
         for place in reversed(range(1, MOST_EARLIER)):
             for row in (shared.passes, shared.first_tags, shared.late_frames):
@@ -108,7 +108,7 @@ class ExchangeMemory:
         shared.count = count
 
     def begin_pass(self, tag: int, *, is_forward: bool, is_unasked: bool = False) -> None:
-        """Begins a pass: frames with its tag are in time, and those of the pass before are late."""
+        """Begins a pass: frames with its tag are in time, and frames of the previous pass are late."""
         shared = self.shared
         shared.arrived = shared.copies = shared.strangers = shared.cursor = 0
         shared.is_forward = is_forward
@@ -122,7 +122,7 @@ class ExchangeMemory:
         self.shared.is_over = True
 
     def late_of_earlier(self) -> list[int]:
-        """Frames of earlier exchanges that arrived since those ended, the latest of these first."""
+        """Frames of earlier exchanges that arrived after these ended, the latest exchange first."""
         return list(self.shared.late_frames)
 
     def close(self) -> None:
@@ -164,7 +164,7 @@ class ArriveProgram:
             place = field.offset - start
             masks[place : place + field.width] = bytes(field.width)
 
-        # Record: where this end finds what it looks at.
+        # Record: where this end finds what it examines.
         incoming = _Incoming(
             frames,
             is_forward=is_forward,
@@ -182,13 +182,13 @@ class ArriveProgram:
         self.program = program("arrive").load("lossratio_arrive", maps, constants)
 
     def close(self) -> None:
-        """Gives program and memory back."""
+        """Frees the program and the memory."""
         self.program.close()
         self._contents.close()
 
 
 def answers_to(frames: FramesSpec) -> FramesSpec:
-    """Frames whose addresses and ports are in each other's place."""
+    """Frames with swapped addresses and ports."""
     start, end = frames.addresses[0]
     header = bytearray.fromhex(frames.header)
     moves: dict[int, int] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections inside the kernel: programs open them, answer over them, and look whose the answers are."""
+"""Connections inside the kernel: programs open them, answer over them, and check whom the answers belong to."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from .send_program import Segment, SentSegment
 from .sender import CPU_SHARE, WAKE_SECONDS, Sender, claim_cpus
 
 _LEAST_ROOM = 1 << 17
-"""Connections that there is memory for from the beginning: 2 MB."""
+"""Connections for which there is memory from the beginning: 2 MB."""
 _NANOSECONDS = 1e9
 _POLL_SECONDS = 0.0005
 _CHECK_SECONDS = 0.1
@@ -53,14 +53,14 @@ _LATE_LOOK = 0.1
 
 @dataclass
 class _Counts:
-    """What several passes of an exchange had together."""
+    """The combined counts of several passes of an exchange."""
 
     is_patient: bool = False
     """Whether every frame must leave, however late."""
     unsent: int = 0
     """Frames that did not leave."""
     refused: int = 0
-    """Those among them that a port had no room for."""
+    """How many of them a port had no room for."""
     dropped: int = 0
     """Frames that ports dropped as they arrived."""
     copies: int = 0
@@ -68,7 +68,7 @@ class _Counts:
     strangers: int = 0
     """Connections that ended with a frame from other addresses."""
     lateness: float = 0.0
-    """Seconds by which a frame left late at most."""
+    """The most seconds by which a frame left late."""
 
 
 @dataclass
@@ -78,15 +78,15 @@ class _Earlier:
     missing: int
     """Connections of which a frame is still missing."""
     seen: int = 0
-    """Frames that came since the next exchange began, as far as they were told of."""
+    """Frames that came since the next exchange began, as far as they were reported."""
 
 
 class _End:
-    """A port with the programs of one end: the Initiator sends forward, and looks at what comes back.
+    """A port with the programs of one end: the Initiator sends forward, and examines what comes back.
 
     Attributes:
         port: Its interface.
-        program: The program that looks at arriving frames.
+        program: The program that examines arriving frames.
         sender: The sender of its frames.
     """
 
@@ -99,15 +99,15 @@ class _End:
         self.sender = Sender(ConnectProgram(memory, plan, port.index, is_forward=is_forward), cpu, share)
 
     def close(self) -> None:
-        """Ends its sender, and gives the programs back."""
+        """Ends its sender, and frees the programs."""
         self.sender.close()
         self._arrive.close()
 
 
 class ConnectingGenerator:
-    """Opens connections of UDP over IPv4 in its only direction; the options are those of `XdpGenerator`.
+    """Opens UDP connections over IPv4 in its only direction; the options are those of `XdpGenerator`.
 
-    One processor is enough for both ends, as they send in turns.
+    One processor is enough for both ends, because they alternate in sending.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class ConnectingGenerator:
             self.close()
             raise AgentError("bpf", str(error)) from error
         except BaseException:
-            # Also an interrupt must not leave programs attached and threads alive.
+            # Even an interrupt must not leave programs attached and threads alive.
             self.close()
             raise
 
@@ -212,7 +212,7 @@ class ConnectingGenerator:
                 raise silence(self._direction.transmit, answers, later.strangers)
 
         overlooked = opening.dropped + later.dropped
-        # Record: what became of the connections.
+        # Record: what happened to the connections.
         return [
             {
                 **established(counters, left, later.unsent, overlooked, opening.dropped),
@@ -242,7 +242,7 @@ class ConnectingGenerator:
         self._opened.close()
 
     def _make_ends(self) -> None:
-        """Loads the programs of both ends, for the memory that there is, instead of others."""
+        """Loads the programs of both ends for the present memory, replacing others."""
         for end in self._ends:
             end.close()
         self._ends = []
@@ -295,7 +295,7 @@ class ConnectingGenerator:
         }
 
     def _answer_again(self, load: float, exchange: Exchange, check: Check) -> Message:
-        """Answers over the connections of the exchange before once more; see `Exchange.answers`."""
+        """Answers once more over the connections of the previous exchange; see `Exchange.answers`."""
         count = self._alive
         counts = _Counts(is_patient=exchange.is_complete)
         began = time.monotonic()
@@ -317,7 +317,7 @@ class ConnectingGenerator:
         is_unasked: bool = False,
         tag: int | None = None,
     ) -> SentSegment:
-        """Sends a frame over each connection of which all have arrived, counts these, and what became of them."""
+        """Sends a frame over each connection of which all have arrived, and counts these and what happened to them."""
         if tag is None:
             tag = self._tags.next()
         sending = self._ends[not is_forward]
@@ -383,11 +383,11 @@ class ConnectingGenerator:
                 left = (start + segment.interval * segment.frames - now) / _NANOSECONDS
                 time.sleep(min(_CHECK_SECONDS, max(_POLL_SECONDS, left)))
         finally:
-            # Also an interrupt ends the traffic.
+            # Even an interrupt ends the traffic.
             sender.rest()
 
     def _make_room(self, count: int) -> None:
-        """Has memory for this many connections."""
+        """Gets memory for this many connections."""
         try:
             self._memory.grow(1 << (count - 1).bit_length())
             self._make_ends()
@@ -404,14 +404,14 @@ class ConnectingGenerator:
         return bool(self._memory.shared.late)
 
     def _new_late(self) -> int:
-        """Connections of the latest exchange that are late since somebody asked."""
+        """Connections of the latest exchange that have been late since the last call."""
         late = int(self._memory.shared.late)
         new = late - self._told_late
         self._told_late = late
         return new
 
     def _late_of_earlier(self) -> tuple[list[int], int]:
-        """Late frames of the exchange before, of that before that..., since somebody asked; and further copies."""
+        """Late frames of the previous exchange, of the one before it, ..., since the last call; and further copies."""
         late, all_copies = [], 0
         for earlier, seen in zip(self._earlier, self._memory.late_of_earlier()):
             came, copies, missing = late_and_copies(seen - earlier.seen, earlier.missing)

@@ -16,11 +16,11 @@ from ..core.protocol import unsupported
 from .frames import FramePlan
 
 MOST_WAYS = 8
-"""Directions of a sender, or of a port, at most."""
+"""The most directions of a sender, or of a port."""
 FOREVER = (1 << 64) - 1
 """A time, or a number, that never comes."""
 RING_BITS = 20
-"""For how many frames of a stream the sending time is kept: a power of two. Later frames overwrite the oldest."""
+"""For how many frames of a stream the sending time is kept; a power of two. Later frames overwrite the oldest."""
 WRAP_BITS = 16
 """Lower bits of an entry of the ring that hold how often the ring was full before this frame, plus 1. Above them is the
 time of sending: the lower 48 bits of the kernel's clock in nanoseconds."""
@@ -160,7 +160,7 @@ def _field(plan: FramePlan, number: int, contents: bytearray) -> tuple[int, ...]
     is_address = _is_within(field.offset, spec.addresses)
     left_out = [*spec.rewritable]
     if spec.tag_place.behind_vlan:
-        # The kernel has taken it off.
+        # The kernel has removed it.
         left_out.append((_MACS, _MACS + VLAN_TAG_BYTES))
     is_ignored = any(_is_within(place, left_out) for place in range(field.offset, field.offset + field.width))
     return field.first, field.offset, field.width, field.count, order is not None, start, is_ignored, is_address

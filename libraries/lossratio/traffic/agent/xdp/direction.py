@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from .fates import FateLog
 
 MOST_COUNTED_FLOWS = 1 << 16
-"""Flows up to which lost frames are counted by flow: more take longer to compare than trials should. Where senders
-share a direction, as many frames at most after which flows and sizes repeat."""
+"""The most flows for which lost frames are counted by flow: more would take longer to compare than trials should. If
+senders share a direction, also the most frames after which flows and sizes repeat."""
 _EXAMINED = ("duplicated", "reordered", "corrupted", "readdressed", "wrong_length", "wrong_mac")
 _NANOSECONDS = 1e9
 _MICROSECOND = 1000.0
@@ -47,17 +47,17 @@ class Departures:
     refused: int
     """Frames that the port did not take."""
     uncounted: int
-    """Frames of which nobody knows whether it took them."""
+    """Frames of which it is not known whether the port took them."""
     start: int
-    """When the traffic began, in nanoseconds of that node's clock that cannot be set."""
+    """When the traffic began, in nanoseconds of that node's monotonic clock."""
 
 
 class ActiveDirection:
     """A direction that is sent in streams, by some of the senders. The senders may be made later.
 
     Attributes:
-        sharing: The directions, itself among them, that leave by the same port.
-        counted_flows: How many flows of its streams are counted: all, or none if there is one, or very many.
+        sharing: The directions, including itself, that leave through the same port.
+        counted_flows: How many flows of its streams are counted: all, or none if there is only one, or very many.
         clock: The clock of the card that it comes back to, if that stamps its frames.
     """
 
@@ -73,7 +73,7 @@ class ActiveDirection:
         self._direction, self._examines = direction, examines
         self._ports, self._senders = ports, senders
         self.sharing: Sequence[ActiveDirection] = [self]
-        # Of an end that is elsewhere, the direction says the MAC address.
+        # For an end that is elsewhere, the direction states the MAC address.
         macs = {port: ports.before[port].mac for port in direction.local_ports}
         self._macs = direction.macs(macs.get(self.transmit, b""), macs.get(direction.receive, b""))
         self._plan = FramePlan(direction.frames, *self._macs)
@@ -105,7 +105,7 @@ class ActiveDirection:
         self._transmitted: tuple[str, int] | None = None
         self._handed_over: int | None = None
         self._logs: list[FateLog] = []
-        # This generator does without numpy, but for the places of losses.
+        # This generator only needs numpy for the places of losses.
         with suppress(ImportError):
             from ..core.losses import LossTables
             from .fates import FateLog
@@ -117,7 +117,7 @@ class ActiveDirection:
 
     @property
     def latencies(self) -> int:
-        """How many of the profile's streams have latencies of their own in it."""
+        """How many of the profile's streams have separate latencies in it."""
         return 0 if self._order is None else len(self._order.names)
 
     def way(self, reception: Reception, first_flow: int, first_latencies: int) -> ReceiveWay | None:
@@ -176,16 +176,16 @@ class ActiveDirection:
             log.begin()
 
     def arrived(self) -> int:
-        """How many of its frames came back until now."""
+        """How many of its frames have come back so far."""
         return self._reception.arrived(*self._numbers)
 
     def sent_so_far(self, now: Mapping[str, Link]) -> SentSoFar:
         """What has left this node of running traffic; `now` are all interfaces."""
         parts = self._parts_sent()
-        # Frames that leave while the counters are read may come back, and hide loss; never the other way round.
+        # Frames that leave while the counters are read may come back and hide loss, but never the other way round.
         sent = sum(part.sent for part in parts)
         unsent = sum(part.unsent for part in parts)
-        # A sender that loses its processor keeps the frames of a batch, which count as sent already.
+        # A sender that loses its processor keeps the frames of a batch, which already count as sent.
         kept = sum(self._sender_of(stream).batch for stream in self.streams)
         return SentSoFar(sent, unsent, kept + self._refused(now, is_over=False))
 
@@ -200,7 +200,7 @@ class ActiveDirection:
         return asdict(Departures(tuple(self._parts_sent()), self._refused(after), self._uncounted(after), start))
 
     def take_in(self, departures: Message) -> None:
-        """Takes in what left from another node: its `departures`."""
+        """Notes what left from another node: its `departures`."""
         self._elsewhere = read_record(Departures, departures, {"parts": SentSegment})
 
     def count(self) -> None:
@@ -289,7 +289,7 @@ class ActiveDirection:
         }
 
     def _latency_by_stream(self, counters: Message) -> Iterator[Message]:
-        """The latency of each of the profile's streams. Nobody knows which streams refused frames are of."""
+        """The latency of each of the profile's streams. It is not known which streams refused frames belong to."""
         if counters["refused_frames"]:
             return
         for stream, latencies in zip(counters["by_stream"], self._received.by_stream):
@@ -333,15 +333,15 @@ class ActiveDirection:
         return sum(part.sent for one in self.sharing for part in one._parts_sent(segments))
 
     def late(self) -> int:
-        """Late frames of the last traffic since they were counted."""
+        """Late frames of the last traffic since the count."""
         return self._returns.late() if self.receives_here else 0
 
     def late_of_earlier(self) -> list[int]:
-        """Late frames of the traffic before, of that before that..., since `counters` or this."""
+        """Late frames of the previous traffic, of the one before it, ..., since the last call of `counters` or this."""
         return self._returns.late_of_earlier()[0] if self.receives_here else []
 
     def _refused(self, now: Mapping[str, Link], *, is_over: bool = True) -> int:
-        """Frames that the port did not take: a veth counts these, and a card only those that it sent."""
+        """Frames that the port did not take: a veth counts these, and a card only counts sent frames."""
         if self._elsewhere is not None:
             return self._elsewhere.refused
         before = self._ports.before[self.transmit]
@@ -357,7 +357,7 @@ class ActiveDirection:
         return max(0, self.given() - (now - self._handed_over))
 
     def _check_refused(self, missed: int, given: int) -> None:
-        """Makes sure that missing frames are none that the port refused without counting them."""
+        """Makes sure that the missing frames were not refused by the port without counting them."""
         if missed > 0:
             raise AgentError(
                 "counters",
@@ -368,14 +368,14 @@ class ActiveDirection:
             )
 
     def _handed_over_by(self, links: Mapping[str, Link]) -> int | None:
-        """What a veth says that it was given, if several senders send by it; otherwise None."""
+        """The number of frames that a veth reports as given to it, if several senders use it; otherwise None."""
         senders = {stream.sender for one in self.sharing for stream in one.streams}
         if len(senders) < 2:
             return None
         return handed_over(links[self.transmit])
 
     def _parts_sent(self, segments: Sequence[int] = ()) -> list[SentSegment]:
-        """What was sent so far, of each segment and stream; without the ramp, unless it is named."""
+        """What was sent so far in each segment and stream; without the ramp, unless requested."""
         if self._elsewhere is not None:
             return list(self._elsewhere.parts)
         ramp = self._trial.ramp_segments
@@ -395,7 +395,7 @@ class ActiveDirection:
         return self._senders[stream.sender]
 
     def note(self) -> None:
-        """Notes which frames were lost, before later ones take their places; called several times a second."""
+        """Notes which frames were lost before later ones take their places; called several times a second."""
         if self.sends_here:
             sent = self._sent_by_stream()
         else:
@@ -412,7 +412,7 @@ class ActiveDirection:
         return sent
 
     def _losses(self, lost: int, duration: float) -> Message | None:
-        """Where lost frames sit, if this node has numpy: see `lossratio.trials.Losses`."""
+        """Where lost frames are, if this node has numpy: see `lossratio.trials.Losses`."""
         if not self._logs:
             return None
         from .fates import fates_of
@@ -421,14 +421,14 @@ class ActiveDirection:
         return None if fates is None else self._loss_tables.of(fates, 0, duration)
 
     def _flows_with_loss(self, sent: int) -> int | None:
-        """How many flows of the streams' frames did not come back whole; None: they are not counted."""
+        """How many flows of the streams' frames did not come back completely; None: they are not counted."""
         if self._first_flow is None:
             return None
         arrived, wanted = self._arrived_and_sent_by_flow(sent)
         return sum(1 for came, left in zip(arrived, wanted) if came < left)
 
     def _arrived_and_sent_by_flow(self, sent: int) -> tuple[list[int], list[int]]:
-        """How many frames of each flow came back, and how many of so many left."""
+        """How many frames of each flow came back, and how many of them left."""
         flows = self._plan.flows
         all_counts = self._reception.flows.memory.cast("I")
         arrived, left = [0] * flows, [0] * flows
@@ -447,11 +447,11 @@ class ActiveDirection:
         return arrived, left
 
     def _by_stream(self, sent: int, refused: int) -> list[Message]:
-        """What left and came back of each of the profile's streams: see `lossratio.trials.StreamFrames`."""
+        """How many frames of each of the profile's streams left and came back: see `lossratio.trials.StreamFrames`."""
         if self._order is None:
             return []
 
-        # Of refused frames nobody knows the streams: all that were to leave are taken for sent.
+        # The streams of refused frames are not known, so all frames that were to leave count as sent.
         arrived, left = self._arrived_and_sent_by_flow(sent + refused)
         sums = [[0, 0] for _ in self._order.names]
         for stream, came, went in zip(self._order.streams, arrived, left):
@@ -505,7 +505,7 @@ class ActiveDirection:
 
 
 def _summary(latencies: Latencies) -> Message:
-    """Latencies of some frames, of which there are any, in microseconds."""
+    """Latencies of at least one frame, in microseconds."""
     filled = list(histogram.filled(latencies.histogram, latencies.least or 0, latencies.most))
     return {
         "least_us": (latencies.least or 0) / _MICROSECOND,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which frames were lost: the times of sending that stay in the ring, read while the traffic flows.
+"""Which frames were lost: the times of sending that remain in the ring, read while the traffic flows.
 
-A sender keeps the time of each frame in a ring, and the receiver takes it out. Where another node sends, the receiver
-writes the round of each frame into it. The ring is as long as the latest 2^20 frames of a stream, so that earlier ones
-are looked at before later ones take their places.
+A sender keeps the time of each frame in a ring, and the receiver takes it out. If another node sends, the receiver
+writes the round of each frame into the ring. The ring is as long as the latest 2^20 frames of a stream, so earlier
+frames are read before later ones take their places.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ..core.losses import Fates
 from .constants import RING_BITS, WRAP_BITS
 
 CHUNK = 1 << 16
-"""Frames of a stream that are looked at together."""
+"""Number of frames of a stream that are read together."""
 MOST_CHUNKS = 128
-"""Chunks of a stream that are kept at most, one bit for each frame; of longer traffic every second one, and so on."""
+"""The most chunks of a stream that are kept, one bit for each frame; in longer traffic, every second one, and so on."""
 _RING = 1 << RING_BITS
 _ROUNDS = 1 << 32 - RING_BITS
-"""After this many rounds of the ring, numbers of frames begin again."""
+"""After this many rounds of the ring, frame numbers begin again."""
 
 
 class FateLog:
@@ -45,19 +45,19 @@ class FateLog:
         self._stride = 1
 
     def note(self, sent: int) -> None:
-        """Looks at frames whose places will soon be taken; none of them is still on its way."""
+        """Reads frames whose places will soon be taken; none of them is still in flight."""
         while sent - self._next * CHUNK > _RING // 2:
             self._look(sent, CHUNK)
 
     def end(self, sent: int) -> None:
-        """Looks at all others, because no frame is still on its way."""
+        """Reads all others, because no frame is still in flight."""
         while self._next * CHUNK < sent:
             self._look(sent, min(CHUNK, sent - self._next * CHUNK))
 
     def _look(self, sent: int, count: int) -> None:
         number = self._next
         self._next += 1
-        # Later frames may have taken the places of those that are this far behind.
+        # Later frames may have taken the places of frames that are this far behind.
         if number % self._stride or sent - number * CHUNK > _RING:
             return
 
@@ -75,7 +75,7 @@ class FateLog:
 
 
 def fates_of(logs: Sequence[FateLog], sent: Sequence[int], lost: int) -> Fates | None:
-    """Which frames of a direction were lost; None: nobody knows.
+    """Which frames of a direction were lost; None: not known.
 
     Its streams send every second frame, or every third one and so on, in the order of the logs: this many frames each.
     `lost` is how many frames did not come back by the counters, which all known frames must agree with.

@@ -16,13 +16,13 @@ from ..core.configuration import FCS_BYTES, ChecksumField, FramesSpec
 from ..core.protocol import AgentError, unsupported
 
 MOST_BYTES = 3400
-"""Bytes of the largest frame, without FCS, that live frames have room for: a page less its headers."""
+"""Bytes of the largest frame, without FCS, that fits into live frames: a page minus its headers."""
 _STATE_WORDS = 624
 
 
 @dataclass(frozen=True)
 class Share:
-    """A stream: a part of a direction's frames that one sender sends, with numbers of their own from 0 on."""
+    """A stream: a part of a direction's frames that one sender sends, numbered separately from 0 on."""
 
     number: int = 0
     """Its number among all streams: its place in the ring of times, and the lowest bits of its tag."""
@@ -33,7 +33,7 @@ class Share:
     place: int = 0
     """Its number among the sender's streams."""
     share: tuple[int, int] = (0, 1)
-    """Which part of the direction it is: the first of how many, so that its frames are so many apart."""
+    """Its part of the direction: index, and number of parts, which is also the distance between its frames."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,10 @@ class FramePlan:
         source_mac: Source MAC address of all frames.
         destination_mac: Destination MAC address of all frames.
         lengths: Bytes of each size, without FCS.
-        pattern: Numbers of the sizes of the first frames, and of all others over and over.
+        pattern: Numbers of the sizes of the first frames, which repeat for all others.
         flows: How many flows there are.
         period: After how many frames everything repeats.
-        round: After how many frames the patterns of sizes and of flows come round together.
+        round: After how many frames the patterns of sizes and flows return together.
         templates: For each size, a frame with zero stepping fields and changing checksums.
         sized: Places of 16-bit words that depend on the size alone.
         orders: For each field that steps, what is added to its first value in each step; None: the step's number.
@@ -102,7 +102,7 @@ class FramePlan:
             return self._shared_by_flow(frames, *share)
 
         rounds, rest = divmod(frames, self.round)
-        # Flows slip by one each time both patterns come round together.
+        # Flows slip by one each time both patterns return together.
         slip = rounds % (self.period // self.round)
         whole = rounds * (self.round // self.flows) + rest // self.flows
         return [whole + ((flow - slip) % self.flows < rest % self.flows) for flow in range(self.flows)]
@@ -138,7 +138,7 @@ class FramePlan:
         header = bytes.fromhex(spec.header)
         frame[: len(header)] = header
         frame[:12] = self.destination_mac + self.source_mac
-        # A tag of zero and its complement, as all others leave checksums alike.
+        # A tag of zero and its complement, because all other tags leave checksums the same.
         frame[spec.tag_offset : spec.payload_offset] = (bytes(4) + b"\xff" * 4).ljust(
             spec.payload_offset - spec.tag_offset, b"\0"
         )
@@ -151,7 +151,7 @@ class FramePlan:
 
 def permutation(seed: int, count: int) -> list[int]:
     """The numbers below `count` in the random order of ``numpy.random.RandomState(seed).permutation(count)``."""
-    # Python has the same generator of random numbers, and another way to begin it.
+    # Python has the same random number generator, but seeds it differently.
     words = [seed & 0xFFFFFFFF]
     for place in range(1, _STATE_WORDS):
         words.append((1812433253 * (words[-1] ^ words[-1] >> 30) + place) & 0xFFFFFFFF)

@@ -40,16 +40,16 @@ from .send_program import SendProgram
 from .sender import CPU_SHARE, WAKE_SECONDS, Sender, Senders, claim_cpus, share_out
 
 AGENT_PRIORITY = 20
-"""Priority (SCHED_FIFO) of the agent's own thread, which reads counters in time although all processors are busy."""
+"""Priority (SCHED_FIFO) of the agent's own thread, which reads counters in time even if all processors are busy."""
 SWITCH_SECONDS = 0.0001
-"""Seconds after which a thread of Python gives way to another one."""
+"""Seconds after which a Python thread gives way to another one."""
 PERMIT_SECONDS = 10.0
-"""Seconds for which traffic without an end goes on without hearing from the agent, which may get no processor. Other
-traffic has its end in the program. An agent that ends or is stopped ends its senders: they are its threads."""
+"""Seconds for which endless traffic continues without a sign of life from the agent, which may get no processor. Other
+traffic has its end in the program. If the agent ends or is stopped, so do its senders, which are its threads."""
 _NATIVE_REFUSED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ERANGE, errno.ENOMEM, errno.ENOSPC, errno.EBUSY)
 _WAY_OUT = "Use 'kind: afpacket' for this TG, or 'kind: auto', which does so automatically."
 _PROOF = Plan(((1000.0, 0.02),), is_burst=True)
-"""A sender that stalls for a moment sends it nevertheless: a driver that is given nothing proves nothing."""
+"""A sender that stalls for a moment still sends it, because a driver that is given nothing proves nothing."""
 _MOST_PROOFS = 5
 _COUNTING_SECONDS = 2.0
 """Seconds within which a driver counts what its card has sent."""
@@ -122,7 +122,7 @@ class XdpGenerator:
     def facts(self) -> Message:
         """Ports with their modes, and how senders are scheduled."""
         has_vlan = any(direction.frames.tag_place.behind_vlan for direction in self._configuration.directions)
-        # The kernel or a card takes it off before a program sees the frame, and so might the DUT.
+        # The kernel or a card removes it before a program sees the frame, and so might the DUT.
         if has_vlan:
             unseen = ["whether frames came back without their VLAN's tag"]
         else:
@@ -156,7 +156,7 @@ class XdpGenerator:
         return lookout.answer(self._counters(ended_after or 0.0), ended_after)
 
     def schedule(self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Check) -> list[Message]:
-        """See `TimedGenerator.schedule`: without outages and silences, as frames that arrive leave no times."""
+        """See `TimedGenerator.schedule`: without outages and silences, because arriving frames leave no times."""
         if not is_burst:
             if self._configuration.has_other_end:
                 raise unsupported(
@@ -279,10 +279,10 @@ class XdpGenerator:
             self._senders.append(Sender(SendProgram(sent, self._reception.times), cpu, self._cpu_share))
 
     def _prove_that_drivers_send(self) -> None:
-        """Sends some frames where the kernel does not say whether a driver sends what programs redirect to it.
+        """Sends some frames if the kernel does not say whether a driver sends what programs redirect to it.
 
         Raises:
-            AgentError: If a driver takes these frames, and sends none, or none could be sent.
+            AgentError: If a driver takes these frames but sends none, or none could be sent.
         """
         ports = self._ports.before
         unknown = [one for one in self._directions if one.sends_here and is_sending_unknown(ports[one.transmit])]
@@ -323,7 +323,7 @@ class XdpGenerator:
             self._stopped = time.monotonic()
             theirs = others["ended_after"]["seconds"]
             ended_after = None if ended_after is None or theirs is None else max(ended_after, theirs)
-        # Devices under test of this machine may run from then on.
+        # From then on, devices under test on this machine may run.
         pause(max(0.0, self._stopped + self._configuration.settle_time - time.monotonic()), check)
         return ended_after
 
@@ -355,7 +355,7 @@ class XdpGenerator:
         self.renew()
 
     def _finish(self, check: Check, lookout: Lookout | None) -> float | None:
-        """Waits until all has been sent, or the lookout ends the traffic: then it returns the seconds of traffic."""
+        """Waits until all is sent, or the lookout ends the traffic; it then returns the seconds of traffic."""
         looked = 0.0
         between = _CHECK_SECONDS if lookout is None else LOOK_SECONDS
         is_over = self._senders.have_finished() and lookout is None
@@ -370,7 +370,7 @@ class XdpGenerator:
                     if lookout is not None and not lookout.has_ended:
                         seen = self._meeting.look(self._sight(links, has_ended=has_finished))
                         has_finished = seen.has_ended
-                        # When all is due, the senders need no more than a moment to end by themselves.
+                        # When everything is due, the senders need only a moment to end by themselves.
                         if lookout.sees(seen.sent, seen.received) and time.monotonic_ns() < self._end:
                             self._senders.stop()
                             flowed = (time.monotonic_ns() - self._start) / _NANOSECONDS - self._plan.ramp
@@ -394,7 +394,7 @@ class XdpGenerator:
         return None
 
     def _exchange_departures(self, after: Mapping[str, Link]) -> None:
-        """Tells the other end what left this node, and takes in what left that one; `after` are all interfaces."""
+        """Tells the other end what left this node, and notes what left the other one; `after` are all interfaces."""
         own = {way.name: way.departures(self._start, after) for way in self._directions if way.sends_here}
         theirs = self._meeting.tell("counted", own)
         for direction in self._directions:
@@ -423,7 +423,7 @@ class XdpGenerator:
 
 
 def check_may_attach(port: Link) -> None:
-    """Makes sure that an interface has no XDP program yet: somebody else's is never replaced.
+    """Makes sure that an interface has no XDP program yet, because other people's programs are never replaced.
 
     Raises:
         AgentError: If it has one.
@@ -444,12 +444,12 @@ def check_may_attach(port: Link) -> None:
 
 
 def is_sending_unknown(port: Link) -> bool:
-    """Whether nobody says if an interface's driver sends redirected frames: Linux 6.3 and later do."""
+    """Whether it is unknown if an interface's driver sends redirected frames; Linux 6.3 and later report it."""
     return port.kind != "veth" and xdp_features(port.index) is None
 
 
 def check_can_send(port: Link) -> None:
-    """Makes sure that an interface's driver sends redirected frames, as far as the kernel says so.
+    """Makes sure that an interface's driver sends redirected frames, as far as the kernel reports it.
 
     Raises:
         AgentError: If it does not.
@@ -466,7 +466,7 @@ def check_can_send(port: Link) -> None:
 
 
 def attach(program: Program, port: Link) -> tuple[Attachment, XdpMode]:
-    """Attaches a program to an interface, in its driver or else behind it, and returns how it was done, too.
+    """Attaches a program to an interface, in its driver or else behind it, and also returns how this was done.
 
     Raises:
         AgentError: If the interface takes no program.

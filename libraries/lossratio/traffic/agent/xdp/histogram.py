@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Log-linear histograms of latencies, as HdrHistogram has them: the same relative width of intervals everywhere.
+"""Log-linear histograms of latencies, as in HdrHistogram: intervals have the same relative width everywhere.
 
-Below 128 ns each nanosecond has an interval; above it each power of two has 128: at most 0.8 % of the value.
+Below 128 ns, each nanosecond has an interval; above, each power of two has 128 intervals, at most 0.8 % of the value.
 """
 
 from typing import Iterator, Sequence, Tuple
@@ -21,7 +21,7 @@ def edge(interval: int) -> int:
 
 
 def filled(counts: Sequence[int], least: int, most: int) -> Iterator[Tuple[int, int]]:
-    """The middle of each interval with frames in it, in nanoseconds, with their number.
+    """The middle of each interval with frames, in nanoseconds, with their number.
 
     No middle is below the smallest latency of all, or above the largest one.
     """
@@ -31,7 +31,7 @@ def filled(counts: Sequence[int], least: int, most: int) -> Iterator[Tuple[int, 
 
 
 def percentile(values: Sequence[Tuple[int, int]], percent: float) -> int:
-    """A percentile of `filled` intervals, one at least, in nanoseconds."""
+    """A percentile of at least one `filled` interval, in nanoseconds."""
     wanted = percent / 100.0 * sum(number for _, number in values)
     passed = 0
     for value, number in values:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plan of one trial: the schedules of its streams, and the course of its losses in time.
 
-A sender keeps the time of each frame in a ring, and the receiver takes the time out of it. So the times that stay there
-are those of lost frames.
+A sender keeps the time of each frame in a ring, and the receiver takes the time out of it. So the times that remain
+there are those of lost frames.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Plan:
     """The loads of one trial, the same for all directions."""
 
     steps: tuple[tuple[float, float | None], ...]
-    """Loads in frames per second with their seconds, which follow each other. One with None has no end."""
+    """Successive loads in frames per second with their seconds. A load with None has no end."""
     ramp: float = 0.0
     """Seconds of growing traffic before them."""
     is_burst: bool = False
@@ -50,7 +50,7 @@ class Plan:
         return len(_ramp(self.ramp))
 
     def intended(self, direction: Direction) -> int | None:
-        """Frames that the steps ask for in a direction; None: there is no end."""
+        """Frames that the steps require in a direction; None: there is no end."""
         if self.duration == math.inf:
             return None
         return sum(frames_within(duration or 0.0, load * direction.load_share) for load, duration in self.steps)
@@ -58,10 +58,10 @@ class Plan:
     def segments(
         self, direction: Direction, share: tuple[int, int], tags: tuple[int, int], catch_up: float
     ) -> list[Segment]:
-        """The schedule of a stream: the steps of the ramp, and those that count; the ramp's tag comes first.
+        """The schedule of a stream: the steps of the ramp, and the steps that count; the ramp's tag comes first.
 
-        The stream is one `share` of the direction: the first of how many. After a stall, `catch_up` seconds of traffic
-        are made up for.
+        The stream is one `share` of the direction: its index, and the number of shares. After a stall, `catch_up`
+        seconds of traffic are sent late.
         """
         ramp_tag, tag = tags
         load = self.steps[0][0] * direction.load_share
@@ -74,7 +74,7 @@ class Plan:
             made = self._segment(step_load * direction.load_share, duration, begin, tag, share=share, catch_up=catch_up)
             segments.append(replace(made, renumbers=index == 0))
             begin += duration or 0.0
-        # Only the last one may be empty, as that is the end.
+        # Only the last segment may be empty, because that is the end.
         return [*(replace(segment, frames=max(1, segment.frames)) for segment in segments[:-1]), segments[-1]]
 
     def _segment(
@@ -88,7 +88,7 @@ class Plan:
             last_call = begin + duration + grace_after(duration, catch_up)
 
         if self.is_burst:
-            # A sender that cannot keep the rate sends what it can in this time, and the rest is unsent.
+            # A sender that cannot keep the rate sends what it can in this time, and the rest stays unsent.
             last_call = begin + (duration or 0.0) + LONGEST_STALL
         # Record: when each frame of a segment is due.
         return Segment(
@@ -102,7 +102,7 @@ class Plan:
 
 
 def check_schedule(steps: Sequence[tuple[float, float]], directions: Sequence[Direction], streams: int) -> None:
-    """Checks that losses of a schedule can be located, where each direction has so many streams at least."""
+    """Checks that losses of a schedule can be located if each direction has at least this many streams."""
     check_numbered(direction.frames for direction in directions)
     frames = sum(load * duration for load, duration in steps[1:]) / streams
     if frames > _RING:

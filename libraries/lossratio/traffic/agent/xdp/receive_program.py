@@ -20,7 +20,7 @@ from .frames import FramePlan, Share
 _NO_TAG = 1 << 32
 _QUEUES, MOST_GAPS = 64, 1 << 10
 TAGS_OF_TRAFFIC = 2 * (DIRECTIONS + 1)
-"""By how much the tags of traffic differ from those of the traffic before: each has a ramp with tags of its own."""
+"""By how much the tags of traffic differ from those of the previous traffic: each has a ramp with its own tags."""
 MOST_TRAFFIC = 64
 """How many of the latest traffics are counted: the present one, and earlier ones whose frames are late."""
 _Gap = structure("u64 start, end, position, time")
@@ -36,7 +36,7 @@ _Counters = structure(
     ("latencies", _Latencies),
 )
 _MANY = 1 << 16
-"""In place of the end of a MAC address, where frames have many."""
+"""In place of the end of a MAC address, if frames have several."""
 _Way = structure(
     ("frames", Frames),
     "u32 mac, mac_end, number, streams, first, step, flow_counts, counts_flows, is_elsewhere",
@@ -45,7 +45,7 @@ _Way = structure(
 )
 _NAMES = [name for name, _ in _Counters._fields_[:-1] if name not in ("next_in_turn", "last_latency")]
 _MAXIMA = ("displacement", "extent", "late_offset")
-"""Counters of which streams have the largest of their frames, and not the sum."""
+"""Counters that, for streams, are the maximum over frames and not the sum."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ class Latencies:
     """The latencies of intact frames."""
 
     sum: int
-    """Nanoseconds, over all of them."""
+    """The sum of all latencies, in nanoseconds."""
     least: int | None
-    """Nanoseconds; None: there was no frame."""
+    """The smallest latency, in nanoseconds; None: there was no frame."""
     most: int
     """Nanoseconds."""
     reordered: int
-    """Frames among these with a lower number than one before them."""
+    """Frames among these with a lower number than an earlier frame."""
     duplicated: int
     """Further copies of them."""
     histogram: Sequence[int]
@@ -83,30 +83,30 @@ class ReceivedFrames:
     duplicated: int
     """Further copies of intact frames."""
     stale: int
-    """Frames that so many later ones had overtaken that it is not known whether they are copies."""
+    """Frames overtaken by so many later ones that it is not known whether they are copies."""
     intact: int
     """Frames that arrived as they were sent, each counted once."""
     reordered: int
-    """Frames among these with a lower number than one before them (RFC 4737, type-P-reordered)."""
+    """Frames among these with a lower number than an earlier frame (RFC 4737, type-P-reordered)."""
     displacement: int
-    """By how many numbers a frame was behind the highest one at most."""
+    """By how many numbers, at most, a frame was behind the highest one."""
     extent: int
     """How many frames had come, at most, from the first one with a higher number than a reordered frame on to that
     frame (RFC 4737, reordering extent), by the same receive queue. It is not known of a frame that was missing before
     the `MOST_GAPS` latest gaps in the numbers of that queue."""
     late_offset: int
-    """Nanoseconds between these two arrivals at most (RFC 4737, late-time offset)."""
+    """The most nanoseconds between these two arrivals (RFC 4737, late-time offset)."""
     jitter_sum: int
     """Sum of the differences (absolute) between latencies of frames that followed one another, in nanoseconds (RFC
     3393, selected by consecutive numbers)."""
     jitter_count: int
     """How many such differences there were."""
     unstamped: int
-    """Frames that a card was to stamp, and did not."""
+    """Frames that a card should have stamped but did not."""
     latencies: Latencies
     """The latencies of all intact frames."""
     by_stream: Sequence[Latencies]
-    """Those of each of the profile's streams; empty: it has none."""
+    """The latencies of each of the profile's streams; empty: it has no streams."""
 
 
 @dataclass(frozen=True)
@@ -122,14 +122,14 @@ class ReceiveWay:
     streams: int = 1
     """How many streams it has."""
     flows: int | None = None
-    """Where flows of its first stream are counted in `Reception.flows`, and then those of the others; None: they are
-    not."""
+    """Where the flows of its first stream, followed by those of the others, are counted in `Reception.flows`; None:
+    they are not counted."""
     is_elsewhere: bool = False
     """Whether another node sends it."""
     streams_of_flows: Sequence[int] = ()
-    """Which of the profile's streams the frames of each flow are of; empty: it has none."""
+    """Which of the profile's streams the frames of each flow belong to; empty: it has no streams."""
     first_latencies: int = 0
-    """Where latencies of the first one are counted in the reception, and then those of the others."""
+    """Where the latencies of the first stream, followed by those of the others, are counted in the reception."""
 
 
 class Reception:
@@ -185,7 +185,7 @@ class Reception:
             self._in_time[before] = [self.arrived(number) for number in range(self.streams)]
         while len(self._in_time) >= MOST_TRAFFIC:
             self._in_time.popitem(last=False)
-        # From now on frames of the traffic before are late ones, and none is of the oldest traffic.
+        # From now on, frames of the previous traffic are late, and none belong to the oldest traffic.
         shared.latest = tag
         fresh = bytes(_Counters(next_in_turn=FOREVER, latencies=_Latencies(least=FOREVER)))
         self._counters.memory[:] = fresh * (self.streams * self.cpus)
@@ -214,7 +214,7 @@ class Reception:
         return self.times.words[stream << RING_BITS : stream + 1 << RING_BITS]
 
     def highest(self, stream: int) -> int:
-        """The number after the highest one of a stream's frames that have come back, by any queue."""
+        """The number after the highest one of a stream's frames that have come back, through any queue."""
         return max(int(order.next) for order in self._shared.streams[stream].orders)
 
     def others(self, *streams: int) -> tuple[int, int]:
@@ -235,7 +235,7 @@ class Reception:
             return self.arrived(*streams)
         in_time, place = self._in_time.get(tag), _place(tag)
         if in_time is None:
-            # It never began, or is too long ago.
+            # It never began, or was too long ago.
             return 0
         return sum(in_time[stream] + self._shared.streams[stream].late[place] for stream in streams)
 
@@ -283,7 +283,7 @@ class ReceiveProgram:
     def __init__(self, reception: Reception, ways: Sequence[ReceiveWay], card: tuple[int, Array] | None = None) -> None:
         if len(ways) > MOST_WAYS:
             raise unsupported(f"Frames of at most {MOST_WAYS} directions can come back to one port.")
-        # A tag is looked for at its last place first.
+        # A tag is first looked for at its last place.
         ways = sorted(ways, key=lambda way: -way.plan.spec.tag_offset)
         frames, contents = constants_of([way.plan for way in ways])
         places = []

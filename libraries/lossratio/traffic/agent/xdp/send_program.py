@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program that sends (`send.c`), and the memory that the agent shares with it.
 
-The kernel runs it again and again. For each stream it has a schedule of segments, each a number of frames at a rate. A
-segment also has the counts of what was sent of it.
+The kernel runs it repeatedly. For each stream, it has a schedule of segments, each a number of frames at a rate. A
+segment also has the counts of what was sent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .constants import FOREVER, MOST_WAYS, Frames, constants_of, program, struct
 from .frames import FramePlan, Share
 
 MOST_SEGMENTS = 64
-"""Segments of a schedule at most."""
+"""The most segments of a schedule."""
 
 
 _Segment = structure(
@@ -37,21 +37,21 @@ class Segment:
     """A part of a stream's schedule."""
 
     interval: float
-    """Nanoseconds from frame to frame; 0: as fast as can be."""
+    """Nanoseconds from frame to frame; 0: as fast as possible."""
     frames: int
-    """How many."""
+    """Number of frames."""
     begin: float
     """Nanoseconds from the start of the schedule to its first frame."""
     last_call: float
     """Nanoseconds from the start after which its frames stay unsent."""
     catch_up: float
-    """Nanoseconds of lateness up to which frames are made up for; older ones stay unsent."""
+    """Nanoseconds of lateness up to which frames are still sent; older ones stay unsent."""
     tag: int
     """Tag of its frames."""
     renumbers: bool = True
-    """Whether its first frame has the number 0; otherwise the numbers go on."""
+    """Whether its first frame has the number 0; otherwise, the numbers continue."""
     is_patient: bool = False
-    """Whether all that follows a longer stall than `catch_up` leaves later by it, and nothing stays unsent."""
+    """Whether everything after a stall longer than `catch_up` leaves later by that stall, and nothing stays unsent."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ class SentSegment:
     sent: int
     """Frames."""
     unsent: int
-    """Frames that there was no time for."""
+    """Frames for which there was no time."""
     lateness: float
-    """Seconds by which a frame was late at most."""
+    """The most seconds by which a frame was late."""
     last: float
     """Seconds from the start of the schedule to its last frame."""
 
@@ -72,7 +72,7 @@ class ScheduledProgram:
     """A program that sends the frames of some streams, each by its schedule.
 
     Attributes:
-        template: A frame for the memory that the kernel begins with.
+        template: A frame for the kernel's initial memory.
         program: The program.
         last_call: When its last frames must leave, in nanoseconds of the kernel's monotonic clock; 0: there are none.
     """
@@ -185,7 +185,7 @@ def _packed(segment: Segment) -> Any:
 
 
 def _fixed(nanoseconds: float) -> tuple[int, int]:
-    """Nanoseconds, and parts of 2^32 of one."""
+    """Nanoseconds, and their fraction in units of 2^-32."""
     return divmod(round(nanoseconds * (1 << 32)), 1 << 32)
 
 

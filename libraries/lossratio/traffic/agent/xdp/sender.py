@@ -20,16 +20,16 @@ from .send_program import ScheduledProgram
 WAKE_SECONDS = 0.0005
 """Seconds between an order and its first frame."""
 CPU_SHARE = 0.9
-"""The share of its processor that a sender takes at most, unless another one is given. The kernel takes a thread of
-SCHED_FIFO off for 50 ms of a second if it left others less than 5 %."""
+"""The largest share of its processor that a sender takes, unless another one is given. The kernel stops a SCHED_FIFO
+thread for 50 ms of a second if it leaves others less than 5 %."""
 PERIOD_SECONDS = 0.001
-"""Seconds in which a sender gives way once: a frame may be late by others' share of it."""
+"""Seconds in which a sender gives way once: a frame may be late by the others' share of them."""
 _START_SECONDS = 10.0
 _POLL_SECONDS = 0.0002
 _FIRST_RUNS, _MOST_RUNS = 1 << 7, 1 << 20
 _CLAIM = "lr_sender_"
 _PRIORITY = 12
-"""Before senders of `afpacket`, and their agent, which may be another testbed's."""
+"""Above the senders of `afpacket` and their agent, which may belong to another testbed."""
 
 
 class Sender:
@@ -51,7 +51,7 @@ class Sender:
         self._thread.start()
 
     def wake(self, batch: int) -> None:
-        """Has the thread run the program, which waits for a schedule."""
+        """Makes the thread run the program, which waits for a schedule."""
         self.rest()
         self.batch = batch
         self.program.clear()
@@ -76,7 +76,7 @@ class Sender:
             time.sleep(_POLL_SECONDS)
 
     def check(self) -> None:
-        """Looks whether the thread is well.
+        """Checks that the thread runs.
 
         Raises:
             AgentError: If it has ended.
@@ -85,13 +85,13 @@ class Sender:
             raise AgentError("sender_died", f"The sender on processor {self.cpu} ended. {self._failure}")
 
     def rest(self) -> None:
-        """Ends the traffic, and waits until the thread has given its processor back."""
+        """Ends the traffic, and waits until the thread has released its processor."""
         self.program.stop()
         self._is_wanted = False
         self._is_idle.wait()
 
     def close(self) -> None:
-        """Ends the thread, and gives the program back."""
+        """Ends the thread, and frees the program."""
         self.rest()
         self._is_closed = True
         self._go.set()
@@ -116,9 +116,10 @@ class Sender:
     def _run(self) -> None:
         """Runs the program in pieces, and sleeps between them for as long as the processor is owed to others.
 
-        A sleep lasts longer than asked for, by the time that the kernel needs to wake the thread: so the next one is
-        shorter. No more than that: a sender that had waited for another one would go on for many periods then. It does
-        not sleep where that might last beyond the end of the schedule: the last frames would stay unsent.
+        A sleep lasts longer than requested, by the time that the kernel needs to wake the thread, so the next one is
+        shorter. But only by that time: otherwise, a sender that had waited for another one would then run for many
+        periods. It does not sleep if that might last beyond the end of the schedule, because the last frames would stay
+        unsent.
         """
         runs = float(_FIRST_RUNS)
         of_others = 1.0 / self._share - 1.0
@@ -144,7 +145,7 @@ class Senders(List[Sender]):
     """The senders of a generator."""
 
     def have_finished(self) -> bool:
-        """Whether all have sent what they were to send."""
+        """Whether all have sent what they had to send."""
         return all(sender.program.has_finished() for sender in self)
 
     def stop(self) -> None:
@@ -153,7 +154,7 @@ class Senders(List[Sender]):
             sender.program.stop()
 
     def rest(self) -> None:
-        """Has them give their processors back, and waits until they have."""
+        """Makes them release their processors, and waits until they have."""
         self.stop()
         for sender in self:
             sender.rest()
@@ -172,7 +173,7 @@ def choose_cpus(
     taken: Sequence[int] = (),
     for_each: int | None = None,
 ) -> tuple[int, ...]:
-    """The processors of the senders: one for each direction where there are enough, else one for all of them.
+    """The processors of the senders: one for each direction if there are enough, otherwise one for all of them.
 
     `wanted` are processors that the topology names, `free` the ones that no device needs, and `taken` the ones of other
     senders (`sender_cpus`): two on one processor wait for each other. If each direction is to have a number of them
@@ -200,7 +201,7 @@ def choose_cpus(
                 f"and the agent may use {len(least_taken)}: {sorted(least_taken)}. Use fewer, or leave it out.",
             )
         return tuple(least_taken[:count])
-    # One is left for everything else.
+    # One processor is left for everything else.
     return tuple(least_taken[: directions if len(free) > directions else 1])
 
 
@@ -225,7 +226,7 @@ def claim_cpus(
 
 
 def sender_cpus() -> dict[int, int]:
-    """The processors of all senders of this kind on the machine, by the kernel's number of their map (`claim`)."""
+    """The processors of all senders of this kind on the machine, by the kernel's number for their map (`claim`)."""
     with suppress(BpfError):
         return {number: int(name[len(_CLAIM) :]) for number, name in map_names().items() if name.startswith(_CLAIM)}
     return {}
@@ -237,7 +238,7 @@ def claim(cpu: int) -> Table:
 
 
 def share_out(are_here: Sequence[bool], senders: int, elsewhere: int = 0) -> tuple[Share, ...]:
-    """Shares directions out among senders: several senders to one direction, or one to several of them.
+    """Distributes directions over senders: several senders for one direction, or one for several of them.
 
     `are_here` says of each direction whether this node sends it; `elsewhere` is the number of senders on the node that
     sends the others.
