@@ -96,7 +96,7 @@ def http_request(
     except urllib.error.HTTPError as error:
         error.close()
         if 300 <= error.code < 400:
-            more = "; redirects are not followed, give the last address"
+            more = "; redirects are not followed: give the final address"
         else:
             more = ""
 

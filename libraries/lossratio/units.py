@@ -90,7 +90,7 @@ def check_unit_of(rate: float, *, has_unit: bool) -> None:
     """
     if rate < _LEAST_BARE and not has_unit:
         raise ValueError(
-            f"{rate:g} has no unit; write '{rate:g} kfps' or '{rate:g} Mfps', or '{rate:g} fps' if it is that few."
+            f"{rate:g} has no unit; write '{rate:g} kfps' or '{rate:g} Mfps', or '{rate:g} fps' if it is that low."
         )
 
 

@@ -40,7 +40,7 @@ _MUST_BE = {
     "model_attributes_type": "must hold fields, as in {name: value}",
     "model_type": "must hold fields, as in {name: value}",
     "path_type": "must be the path of a file",
-    "string_type": "must be a text",
+    "string_type": "must be text",
     "tuple_type": "must be a list, as in [a, b]",
 }
 _BOUNDS = {

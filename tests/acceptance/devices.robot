@@ -83,7 +83,7 @@ Killed During A Search
     Skip Without    dpdk-testpmd    dpdk-dev
     Set Up Testbed    ${LOCAL}    dut=testpmd
     Kill Program Later    testpmd    2 s
-    Run Keyword And Expect Error    DutError: DUT1: testpmd has died*It wrote last:*set it up again.
+    Run Keyword And Expect Error    DutError: DUT1: testpmd has died*Its last output:*set it up again.
     ...    Find Conditional Throughput    NDR    frame_size=64B    max_load=20 kpps
     Tear Down Testbed
     Set Up Testbed    ${LOCAL}    dut=testpmd

@@ -64,7 +64,7 @@ def _is_undone(session):
     try:
         execute_last_wills(session)
     except NodeError as error:
-        if "still undoes what an earlier run has set up" not in str(error):
+        if "set-up of an earlier run is still being undone" not in str(error):
             raise
         return False
     return True

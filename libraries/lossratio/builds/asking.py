@@ -111,7 +111,7 @@ def why_not_asked(findings: Iterable[Finding]) -> dict[str, str]:
         name = finding.result.test.full_name
         if finding.question is None:
             reasons[name] = (
-                "it is no search, or its suite does not take HINTS and NIGHTLY from performance.resource"
+                "it is not a search, or its suite does not take HINTS and NIGHTLY from performance.resource"
             )
         elif finding.question.reason is not None:
             reasons[name] = finding.question.reason

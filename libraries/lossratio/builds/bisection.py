@@ -94,9 +94,7 @@ class Bisection:
         if not 0.0 < least_change < 1.0:
             raise SearchError(f"The least change is a share between 0 and 1, not {least_change!r}.")
         if not 0.5 <= certainty < 1.0:
-            raise SearchError(
-                f"A certainty is a probability from 0.5 to below 1, not {certainty!r}."
-            )
+            raise SearchError(f"A certainty must be at least 0.5 and below 1, not {certainty!r}.")
 
         self._revisions = tuple(revisions)
         self._indices = {revision: index for index, revision in enumerate(self._revisions)}

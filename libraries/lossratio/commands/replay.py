@@ -58,7 +58,7 @@ def replay(journal: Path = argument(), *, asked: Asked) -> None:
         trials = journal.parent.parent / "trials" / f"{journal.stem}.jsonl"
         if trials.exists():
             raise click.UsageError(
-                f"{shown_name(journal)} is not a journal. The journal of a result is beside it: {shown_name(trials)}"
+                f"{shown_name(journal)} is not a journal. The journal of a result is next to it: {shown_name(trials)}"
             )
     if journal.is_dir():
         raise click.UsageError(_journals_in(journal))

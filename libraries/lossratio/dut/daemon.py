@@ -85,7 +85,7 @@ class Daemon:
             return f"Its output cannot be read ({reason(tail)})."
         lines = [line.strip()[:300] for line in tail.stdout.splitlines() if line.strip()]
         if lines:
-            return f"It wrote last: {' | '.join(lines)}."
+            return f"Its last output: {' | '.join(lines)}."
         return "It wrote nothing."
 
 

@@ -346,7 +346,7 @@ class FrrRouter(LinuxDut[FrrOptions]):
             if time.monotonic() > deadline:
                 raise self.node.error(
                     f"the kernel has {count} routes of the peer {peer.own} after "
-                    f"{_LEARN_SECONDS:g} s, and not {wanted}. {self._router[1].last_output()}"
+                    f"{_LEARN_SECONDS:g} s, not {wanted}. {self._router[1].last_output()}"
                 )
             for daemon in (*self._daemons, *self._router):
                 daemon.check_alive()

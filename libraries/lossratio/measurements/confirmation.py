@@ -84,7 +84,7 @@ class ConfirmationRequest(Request):
         trials = max(_LEAST_TRIALS, math.ceil(frames / (self.load * self.trial_duration)))
         if trials * self.trial_duration > self.longest:
             raise SearchError(
-                f"{self.plan(trials)}, but longest is {self.longest:g} s. Choose a larger loss ratio, a smaller "
+                f"{self.plan(trials)}, but 'longest' is {self.longest:g} s. Choose a larger loss ratio, a smaller "
                 "batch or a longer time."
             )
         return trials

@@ -227,7 +227,7 @@ class ConnectionCapacity(
     def irregular(self, result: ConnectionCapacityResult, found: CapacityValues) -> str | None:
         """The reason: the capacity is larger than all numbers that were tried."""
         if found.is_at_limit:
-            return "no connection was lost, and the table may have room for more: raise most, or take more flows"
+            return "no connection was lost, and the table may have room for more: raise 'most', or use more flows"
         if not found.median_connections:
             return "connections were lost even at the smallest number: open them at a lower rate (max_load)"
         return None

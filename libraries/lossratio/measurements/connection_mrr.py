@@ -130,7 +130,7 @@ class ConnectionMrrView(View[ConnectionMrrResult]):
             lost = f"{found.lost_connections:,} connections"
             lost += not_lost_of_them(result)
             yield value_line(
-                "lost", f"{lost}; {found.unsent_connections:,} unsent, which is no loss"
+                "lost", f"{lost}; {found.unsent_connections:,} unsent, which does not count as loss"
             )
         yield from lines_of_losses(result)
 

@@ -71,7 +71,7 @@ class ConnectionRateRequest(connections.OpeningRequest, SearchRequest):
         super().check(testbed)
         if self.established and self.profile.is_tcp and self.closing is None:
             raise SearchError(
-                "Each trial opens the same TCP connections again, and these must end in the trial before: set "
+                "Each trial opens the same TCP connections again, so the previous trial must end them: set "
                 "closing=fin or closing=rst."
             )
 

@@ -153,8 +153,8 @@ class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult])
         )
         if len(tables_of(testbed)) != 1:
             raise SearchError(
-                "The tear-down rate belongs to one device whose table lossratio can empty, such as a linux_router "
-                f"with nat or firewall. {testbed.request.topology.name} has none of these on its path, or several."
+                "The tear-down rate needs a single device whose table lossratio can empty, such as a linux_router "
+                f"with nat or firewall. {testbed.request.topology.name} has none on its path, or several."
             )
 
     def controller(self, request: TeardownRequest, loads: LoadRange) -> PlannedTrials:

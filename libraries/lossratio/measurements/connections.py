@@ -441,7 +441,7 @@ def _table_error(first: TrialResult, asked: Sequence[TrialResult], way_out: str)
     forgets = sum(way.unanswered_frames or 0 for way in slow.output.directions) > _lost(slow) / 2
     what = {
         (True, False): f"keeps {entries} and takes no more",
-        (True, True): f"keeps {entries} and forgets others for them",
+        (True, True): f"keeps {entries} and forgets others to make room",
         (
             False,
             False,

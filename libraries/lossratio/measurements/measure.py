@@ -153,11 +153,11 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
 
         if _slowest(right_after) - _fastest(after_rest) > least_change:
             return (
-                f"it is not known whether the device remembers trials: {seen}; it may be slow to begin",
+                f"it is not known whether the device remembers trials: {seen}; it may be slow to start",
             )
         return (
             f"the device does not seem to remember trials: {seen}. This cannot show a memory of more than "
-            f"{MEMORY_REST:g} s, or one that so few {what} do not fill",
+            f"{MEMORY_REST:g} s, or a memory that so few {what} cannot fill",
         )
 
     # The control: a device that has changed for good is no faster after a rest.

@@ -240,7 +240,7 @@ class MrrView(View[MrrResult]):
             loss = f"{format_ratio(result.mrr.loss_ratio_of_sent)} of the frames sent"
             loss += not_lost_of_them(result)
             if unsent is not None:
-                loss += f"; {unsent:,} frames unsent, which is no loss"
+                loss += f"; {unsent:,} frames unsent, which does not count as loss"
 
         yield value_line("loss", loss)
 

@@ -71,12 +71,12 @@ class SearchGoal:
         if self.duration_sum < self.final_trial_duration:
             self._warn(
                 f"the duration sum ({self.duration_sum:g} s) is below the final trial duration "
-                f"({self.final_trial_duration:g} s), and one trial takes longer than the goal's duration sum."
+                f"({self.final_trial_duration:g} s), so a single trial takes longer than the goal's duration sum."
             )
 
         if self.width < self.loss_ratio:
             self._warn(
-                f"the width ({self.width:g}) is below the loss ratio ({self.loss_ratio:g}), and a goal that allows "
+                f"the width ({self.width:g}) is below the loss ratio ({self.loss_ratio:g}), so a goal that allows "
                 "more loss may get a smaller conditional throughput."
             )
 

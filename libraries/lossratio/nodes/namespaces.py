@@ -57,7 +57,7 @@ def namespace_key(netns: str) -> str:
 
 def _of_container(name: str, container: str, sudo: Sequence[str]) -> Path:
     reasons = []
-    way_out = "See 'docker ps' and 'podman ps' for the containers that run."
+    way_out = "See 'docker ps' and 'podman ps' for running containers."
     for tool in ("docker", "podman"):
         command = (*sudo, tool, "inspect", "--type", "container", "-f", "{{.State.Pid}}", container)
         try:

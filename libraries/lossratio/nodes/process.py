@@ -199,7 +199,7 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
             searched = len(self._buffer)
             if searched > _LONGEST_LINE:
                 raise NodeError(
-                    f"Node {self.node_name}: {shown(self.command)} wrote {searched} bytes without a line end."
+                    f"Node {self.node_name}: {shown(self.command)} wrote {searched} bytes without a line break."
                 )
 
             chunk = self._receive(deadline, meanwhile)

@@ -49,8 +49,8 @@ def closing_lines(result: TestResult, notes: Sequence[str]) -> Iterator[str]:
     stalled = any(trial.lateness_s > STALL for trial in result.trials)
     if stalled and short:
         yield (
-            "It would send more if its machine had less other work, or with a larger catch_up in "
-            "its topology file."
+            "It would send more if its machine had less other work to do, or if its catch_up in the "
+            "topology file were larger."
         )
     yield from fault_lines(result)
     yield from (f"Note: {note}" for note in notes)

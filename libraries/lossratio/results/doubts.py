@@ -263,7 +263,7 @@ def generator_stalls(trials: Iterable[Trial], allowed: Sequence[float]) -> Doubt
         DoubtKind.GENERATOR_STALLS,
         f"in {trials_counted(len(stalls))} the generator was stalled for up to "
         f"{max(stalls) * 1e3:.3g} ms, and then sent too fast, to catch up. That burst alone "
-        "explains the loss that is not allowed; the SUT may forward more at a constant load",
+        "explains the loss beyond what is allowed; the SUT may forward more at a constant load",
     )
 
 

@@ -107,7 +107,7 @@ def fault_lines(result: TestResult) -> Iterator[str]:
         yield from _examined(result, integrity)
     if integrity is not None and integrity.reordered:
         share = format_ratio(integrity.reordered / integrity.arrived)
-        yield f"Frames that came after one sent later (RFC 4737): {integrity.reordered:,} ({share})."
+        yield f"Frames that arrived after a frame sent later (RFC 4737): {integrity.reordered:,} ({share})."
 
 
 def integrity_lines(result: TestResult) -> Iterator[str]:

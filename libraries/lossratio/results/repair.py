@@ -245,7 +245,7 @@ def _complete(path: Path, result: TestResult) -> str:
     whole = whole.model_copy(update={"remarks": (*result.remarks, COMPLETED)})
     write_whole(path, encode_result(whole))
     return (
-        "it is valid. What its journal has from after the search was added; the original is "
+        "it is valid. What its journal recorded after the search was added to it; the original is "
         f"{kept.name}"
     )
 

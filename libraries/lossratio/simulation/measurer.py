@@ -109,7 +109,7 @@ class SimulatedMeasurer:
             )
         if min(overhead, settle) < 0:
             raise SearchError(
-                f"overhead and settle must not be negative, as {overhead!r} or {settle!r} is."
+                f"overhead and settle must not be negative, but are {overhead!r} and {settle!r}."
             )
         if max_rate is not None and not max_rate > 0:
             raise SearchError(

@@ -346,7 +346,7 @@ class _Cabling:
         for name, what in self._probe.chatter:
             kinds.setdefault(name, set()).add(what)
         chatter = (
-            f"{name}: the device sends {', '.join(sorted(of))}, as devices do"
+            f"{name}: the device sends {', '.join(sorted(of))}, which is normal"
             for name, of in kinds.items()
         )
         # At each port, the most frequent frame from somebody else is the example.
@@ -492,7 +492,7 @@ class _Cabling:
         elif here in counted and not back:
             self._notes.append(
                 f"{end.name} > {end.peer}: the frames arrive at {here} but do not come out. If a suite sets up this "
-                "DUT, it does not forward yet; any other DUT drops them."
+                "DUT, it does not forward yet. Otherwise, the DUT drops the frames."
             )
         elif back:
             self._problems.append(
@@ -501,8 +501,8 @@ class _Cabling:
             )
         else:
             self._problems.append(
-                f"{end.name} > {end.peer}: nothing comes out, in either direction. Look at the cables, whether the "
-                "device forwards, and at the destination MAC addresses (gateway)."
+                f"{end.name} > {end.peer}: nothing comes out, in either direction. Look at the cables and at the "
+                "destination MAC addresses (gateway), and check whether the device forwards."
             )
 
     def _try_size(self, size: int, configuration: Configuration) -> None:

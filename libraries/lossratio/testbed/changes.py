@@ -226,7 +226,7 @@ class Way:
 def error_of(changes: Sequence[Change]) -> LossRatioError:
     """The error for one or more changes; the first change gives the class and the sentence."""
     first, *others = changes
-    besides = f" Besides: {'; '.join(map(str, others))}." if others else ""
+    besides = f" Also changed: {'; '.join(map(str, others))}." if others else ""
     return ERRORS[first.rule.guilty](
         f"The {first.rule.guilty} is to blame: {first}. {first.way_out}{besides}"
     )

@@ -403,8 +403,8 @@ class LiveSetUp:
             tolerance_s=START_TOLERANCE,
             negative_loss=f"the trial is measured again, {REPEATS} times at most; then the measurement fails",
             unsent=(
-                f"they count as loss; but a trial with up to {FALTERING:.0%} unsent frames is first measured again, at "
-                f"most {REPEATS} times, and a trial with more once, unless that was already seen twice at such a load"
+                f"they count as loss, but first the trial is measured again: at most {REPEATS} times with up to "
+                f"{FALTERING:.0%} unsent frames, and once with more (not if this was already seen twice at such a load)"
             ),
         )
 

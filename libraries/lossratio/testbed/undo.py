@@ -231,7 +231,7 @@ class LastWill(Will):
         except NodeError as error:
             # The change that follows raises the node's error.
             self._process = None
-            _LOG.info("%s would keep its set-up if this process died: %s", self.session.name, error)
+            _LOG.info("%s will keep its set-up if this process dies: %s", self.session.name, error)
 
     def _start(self) -> None:
         variables = (
@@ -272,8 +272,8 @@ def execute_last_wills(session: NodeSession) -> None:
     done = session.run(*command, timeout=2.0 * _UNDO_SECONDS).stdout.strip()
     if done == "late":
         raise NodeError(
-            f"Node {session.name}: it still undoes what an earlier run has set up, after {_UNDO_SECONDS} s. Start this "
-            "run again later. If that does not help, look there for a command that hangs (ps -ef)."
+            f"Node {session.name}: the set-up of an earlier run is still being undone after {_UNDO_SECONDS} s. Start "
+            "this run again later. If that does not help, look there for a command that hangs (ps -ef)."
         )
     if done:
         _LOG.warning(

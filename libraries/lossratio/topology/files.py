@@ -41,7 +41,7 @@ def _topology_problems(topology: Topology) -> Iterator[Problem]:
         problems += _interface_problems(topology.testbed, name, node)
     problems += _address_problems(topology)
     if topology.mtu is not None and topology.testbed != "local":
-        problems.append((("mtu",), "only links of a local testbed are made with an MTU"))
+        problems.append((("mtu",), "only links of a local testbed can have an MTU"))
     yield from problems
     if not problems:
         try:

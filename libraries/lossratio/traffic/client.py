@@ -31,7 +31,7 @@ LIFE_SECONDS = 1.0
 """Seconds between signs of life from the controller while traffic flows."""
 _AFTER_THE_END = "It stops all traffic when it ends. The next measurement restarts it."
 _IF_IT_NEVER_STARTED = (
-    "Is the generator's 'python' in the topology file a Python 3.8 or later of that node?"
+    "Does the generator's 'python' in the topology file name a Python 3.8 or later on that node?"
 )
 
 

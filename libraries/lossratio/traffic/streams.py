@@ -166,7 +166,7 @@ def weights_of_streams(streams: Sequence[StreamFields]) -> list[int]:
     if sum(weights) > LONGEST_ROUND:
         raise ValueError(
             f"streams: these shares repeat after {sum(weights)} frames; the limit is {LONGEST_ROUND}. Round them, e.g. "
-            "to whole per cents"
+            "to whole percentages"
         )
     return weights
 

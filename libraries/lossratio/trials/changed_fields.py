@@ -24,8 +24,8 @@ _OF_FRAGMENTS = 0x3FFF
 """The bits of that field that only fragments have: more fragments follow, or some came before."""
 _MARKS = (
     "For a device that marks frames, give the profile 'is_marked: true' in its 'ipv4' or 'ipv6' header "
-    "(ethip4-ip4base-marked has it), or, to have the mark compared, 'received' with its 'dscp': every other byte is "
-    "compared all the same."
+    "(as ethip4-ip4base-marked has). To compare the mark, too, give it 'received' with its 'dscp'. All other bytes are "
+    "compared in both cases."
 )
 _WAYS = {
     "DSCP": _MARKS,

@@ -66,18 +66,16 @@ class Exchange:
                 f"data_frames must be a whole number, at least 0, not {self.data_frames!r}."
             )
         if self.closing not in (None, "fin", "rst"):
-            raise SearchError(
-                f"Connections end by fin, by rst or not at all (None), not by {self.closing!r}."
-            )
+            raise SearchError(f"closing must be 'fin', 'rst' or None, not {self.closing!r}.")
 
         if type(self.established) is not bool or type(self.is_complete) is not bool:
             raise SearchError(
-                "Whether connections are established or must be complete is True or False, not "
+                "established and is_complete must be True or False, not "
                 f"{self.established!r} or {self.is_complete!r}."
             )
         if self.answers not in _ANSWERS:
             raise SearchError(
-                f"Answers are over connections that are opened, again or unasked, not {self.answers!r}."
+                f"answers must be 'opened', 'again' or 'unasked', not {self.answers!r}."
             )
 
     @property

@@ -92,7 +92,7 @@ def test_a_program_in_a_pid_namespace_is_known_by_the_id_that_others_see(node, d
 
 def test_a_program_that_dies_at_once_says_why(changes, daemon):
     program = daemon("echo one; echo the reason >&2; exit 3")
-    with pytest.raises(DutError, match=r"DUT1: program has died \(sh -c .*\)\. It wrote last: one \| the reason\."):
+    with pytest.raises(DutError, match=r"DUT1: program has died \(sh -c .*\)\. Its last output: one \| the reason\."):
         program.start(changes, lambda: False)
 
 

@@ -86,7 +86,7 @@ def test_one_that_was_killed_or_has_lost_routes_is_one_error_and_nothing_of_it_s
         router.verify()
     for daemon in reversed(router._router):
         dut_lab.kill(daemon)
-    with pytest.raises(DutError, match=r"DUT1: zebra has died .* It wrote last: .*set it up again"):
+    with pytest.raises(DutError, match=r"DUT1: zebra has died .* Its last output: .*set it up again"):
         router.verify()
     router.tear_down()
     assert dut_lab.snapshot() == before

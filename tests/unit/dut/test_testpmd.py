@@ -86,7 +86,7 @@ def test_tear_down_brings_back_exactly_what_was_there(dut_lab, set_up):
 def test_one_that_was_killed_is_one_error_with_its_last_words_and_the_next_set_up_is_fresh(dut_lab, set_up):
     dut = set_up()
     dut_lab.kill(*dut.daemons)
-    with pytest.raises(DutError, match=r"DUT1: testpmd has died .*dpdk-testpmd.* It wrote last: .*set it up again"):
+    with pytest.raises(DutError, match=r"DUT1: testpmd has died .*dpdk-testpmd.* Its last output: .*set it up again"):
         dut.verify()
     dut.tear_down()
     dut.set_up(*dut_lab.macs)

@@ -307,7 +307,7 @@ def test_a_vpp_that_does_not_start_says_why_and_leaves_nothing(dut_lab, tmp_path
     vpp.write_text("#!/bin/sh\n[ \"$1\" = --version ] && exit\necho 'unknown section' >&2\nexit 1\n")
     vpp.chmod(0o755)
     before = dut_lab.snapshot()
-    with pytest.raises(DutError, match=r"DUT1: vpp has died .*It wrote last: unknown section\."):
+    with pytest.raises(DutError, match=r"DUT1: vpp has died .*Its last output: unknown section\."):
         dut_lab.create("vpp", home=str(tmp_path)).set_up(*dut_lab.macs)
     assert dut_lab.snapshot() == before
 

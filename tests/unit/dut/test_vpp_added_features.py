@@ -131,9 +131,9 @@ other = 1
     ("target", "problem"),
     [
         ("no_such_module:Any", "cannot be loaded: ModuleNotFoundError"),
-        ("broken_vpp:Required", "has no default for 'tunnels': give it the one that means that the feature is off"),
+        ("broken_vpp:Required", "has no default for 'tunnels': give it a default with which the feature is off"),
         ("broken_vpp:Clash", "has the option 'acl', as the feature AccessLists has: give it another name"),
-        ("broken_vpp:Nothing", "has no option, and so it would never be on"),
+        ("broken_vpp:Nothing", "has no option, so it could never be switched on"),
         ("broken_vpp:other", "is not a subclass of lossratio.dut.vpp.Feature"),
     ],
 )

@@ -109,7 +109,7 @@ def test_programs_go_with_their_process_and_the_next_set_up_is_fresh(dut_lab, se
     with pytest.raises(DutError, match=r"the XDP program of interface dut0 was .*, and is none"):
         device.verify()
     with pytest.raises(
-        DutError, match=r"lossratio-xdp has died .sh /tmp/.*/device.\. It wrote last: attached .*set it up again"
+        DutError, match=r"lossratio-xdp has died .sh /tmp/.*/device.\. Its last output: attached .*set it up again"
     ):
         device.read_counters()
     device.tear_down()

@@ -50,10 +50,10 @@ TABLES = {
     "buckets": (Parts(128, 8), UNEVEN),
     "large buckets": (Parts(16, 32), UNEVEN),
     "shards": (Parts(4, 150), UNEVEN),
-    "LRU": (Lru(), r"keeps 600 connections and forgets others for them\. .* instead of a rate"),
+    "LRU": (Lru(), r"keeps 600 connections and forgets others to make room\. .* instead of a rate"),
     "port blocks": (PortBlocks(), UNEVEN),
     "NAT with random ports": (RandomNat(), UNEVEN),
-    "lets pass what it has no room for": (FailingOpen(), r"keeps 600 connections and forgets others for them"),
+    "lets pass what it has no room for": (FailingOpen(), r"keeps 600 connections and forgets others to make room"),
     "a reset that does nothing": (NeverReset(), r"does not forget connections: .* over 200 of 200 earlier connections"),
     "a reset that leaves some": (HardlyReset(), r"does not forget connections: .* over 50 of 200 earlier connections"),
 }

@@ -507,7 +507,7 @@ def test_a_box_that_is_faster_without_a_rest_is_not_said_to_remember_nothing(tmp
     (remark,) = remarks_on_a_perfect_box(tmp_path, slow_to_begin)
     assert remark == (
         "it is not known whether the device remembers trials: in trials of 0.5 s at 100.00 kfps per interface it "
-        "forwarded 50,000 frames after 4 s of rest, and 100,000 after 0 s; it may be slow to begin"
+        "forwarded 50,000 frames after 4 s of rest, and 100,000 after 0 s; it may be slow to start"
     )
 
 

@@ -158,7 +158,7 @@ class TestProcesses:
 
     def test_endless_output_without_a_line_is_refused(self, session):
         with session.start("sh", "-c", "head -c 20000000 /dev/zero; sleep 60") as process:
-            with pytest.raises(NodeError, match="without a line end"):
+            with pytest.raises(NodeError, match="without a line break"):
                 process.read_line(30.0)
             process.close(timeout=0.1)
 
@@ -212,7 +212,7 @@ class TestNamespaces:
         ("name", "why"),
         [
             ("down", "podman: it does not run. Start it: podman start down"),
-            ("gone", "podman: no such container. See 'docker ps' and 'podman ps' for the containers that run."),
+            ("gone", "podman: no such container. See 'docker ps' and 'podman ps' for running containers."),
         ],
     )
     def test_a_container_that_cannot_be_entered_says_why_and_what_to_do(

@@ -140,7 +140,7 @@ def test_a_first_trial_that_asked_for_less_is_said_with_its_answer():
         "lost 2 %, and the same load passed right after that; the search was too short to test this again" in failed[0]
     )
     again = remarks_on_first(rested(100_000.0, lost=2_000), counted_trial(100_000.0), rested(100_000.0))
-    assert "passed right after that; after another rest it did not, and nothing shows" in again[0]
+    assert "passed right after that; after another rest this did not happen again, so nothing shows" in again[0]
     assert len(remarks_on_first()) == 1
 
 

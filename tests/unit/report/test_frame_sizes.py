@@ -82,7 +82,7 @@ def test_the_graph_over_cores_has_a_point_for_each_number_and_the_even_line():
         "NDR, 1 cores",
         "NDR, 2 cores",
     ]
-    assert "throughput per core of the fewest cores" in texts(picture)
+    assert "throughput per core with the fewest cores" in texts(picture)
     assert core_sweeps([on_cores(1, 100e3), on_cores(1, 90e3)]) == []
 
 

@@ -58,7 +58,7 @@ def test_all_frames_examined_and_none_at_fault_need_no_bound():
     examined = "Frames examined: 1,000 of 1,000 that came back. Each came back once and unchanged."
     assert examined in view_of(clean).provenance(clean)
     assert examined not in message(clean)
-    assert "Frames that came after one sent later (RFC 4737): 4 (0.4 %)." in message(clean)
+    assert "Frames that arrived after a frame sent later (RFC 4737): 4 (0.4 %)." in message(clean)
     assert doubts(clean) == []
 
 

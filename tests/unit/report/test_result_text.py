@@ -93,10 +93,7 @@ def test_the_remedy_for_frames_unsent_in_stalls_is_reported():
     trials = [stalled_trial(0.0432, unsent=2), *REGULAR[1:]]
     remedy = lines_of(throughput_of(trials))[-1]
     # A load that is too much for the generator is never sent whole.
-    assert (
-        remedy
-        == "It would send more if its machine had less other work, or with a larger catch_up in its topology file."
-    )
+    assert remedy.startswith("It would send more if its machine had less other work to do, or if its catch_up in ")
 
 
 def test_bounds_at_the_ends_of_the_search_are_said_to_be_there():
@@ -146,7 +143,7 @@ def test_the_message_of_an_mrr_measurement():
         "  mean                       380,000 fps per interface     760,000 fps aggregate, L1 510.72 Mbit/s",
         "  standard deviation            0.00 fps per interface        0.00 fps aggregate, L1 0 bit/s",
         f"  values                  {'380,000 ' * 10}fps per interface",
-        "  loss                    0 % of the frames sent; 399,920 frames unsent, which is no loss",
+        "  loss                    0 % of the frames sent; 399,920 frames unsent, which does not count as loss",
         "Aggregate is per interface x 2 (port0>port1, port1>port0); frames of 64 bytes on average; "
         "10 trials in 10.0 s.",
         "The generator could not send 399,920 frames in 10 of the trials.",

@@ -92,7 +92,7 @@ def test_of_several_changes_the_uppermost_rows_decides_and_the_others_are_said_b
     now = with_port(with_port(NOW, "DUT1", "dut1", mtu=300), "TG", "tg1", mtu=400)
     error = error_of(changes_between(GOOD, now, WAY))
     assert isinstance(error, TesterError)
-    assert "Besides: the MTU of interface dut1 of DUT1 was 1500, and is 300" in str(error)
+    assert "Also changed: the MTU of interface dut1 of DUT1 was 1500, and is 300" in str(error)
 
 
 @pytest.mark.parametrize(("other_boot", "is_seen"), [("boot of TG", False), ("boot of DUT1", True)])

@@ -219,4 +219,4 @@ def test_frames_that_a_dut_holds_back_are_reordered_which_is_reported_and_no_fau
         assert (direction.duplicated_frames, direction.corrupted_frames, direction.misdelivered_frames) == (0, 0, 0)
         assert direction.displacement_frames >= 99
         assert direction.latency_most_us >= 10_000.0
-    assert "Frames that came after one sent later (RFC 4737): " in message(result)
+    assert "Frames that arrived after a frame sent later (RFC 4737): " in message(result)

@@ -77,7 +77,7 @@ def test_nobody_sets_up_beside_an_undo_that_still_runs(server, tmp_path, monkeyp
     die(session)
     monkeypatch.setattr(undo, "_UNDO_SECONDS", 1)
     for _ in range(2):
-        with pytest.raises(NodeError, match="still undoes what an earlier run has set up, after 1 s"):
+        with pytest.raises(NodeError, match="set-up of an earlier run is still being undone after 1 s"):
             execute_last_wills(other)
     (tmp_path / "go").touch()
     wait_until(lambda: is_gone(will))

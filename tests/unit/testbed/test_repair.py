@@ -121,7 +121,7 @@ def test_every_trial_has_all_attempts_but_a_measurement_has_only_so_many():
 
 
 def test_a_dut_that_is_found_dead_during_a_repair_is_reported_as_dead():
-    dead = DutError("DUT1: testpmd has died. It wrote last: segmentation fault")
+    dead = DutError("DUT1: testpmd has died. Its last output: segmentation fault")
     with pytest.raises(DutError, match="segmentation fault"):
         measurer(Script(LOST), dead, dead, dead).measure(TRIAL)
 

@@ -101,7 +101,7 @@ def edited(old: str, new: str) -> str:
     [
         (edited("      port1: {", "      port1: ["), 10, "not YAML"),
         (edited("    host: 192.0.2.2", "    hots: 192.0.2.2"), 13, "nodes.DUT1.hots: unknown field"),
-        (edited("nodes:\n", "mtu: 3400\nnodes:\n"), 3, "mtu: only links of a local testbed are made with an MTU"),
+        (edited("nodes:\n", "mtu: 3400\nnodes:\n"), 3, "mtu: only links of a local testbed can have an MTU"),
         (edited("  DUT1:", "  TG:"), 11, "nodes.TG: the name 'TG' appears twice .first in line 4"),
         (
             edited("west: {name: eth1, link: left}", "west: {name: eth1, link: lfet}"),

@@ -125,7 +125,7 @@ def test_a_field_that_cannot_be_had_is_refused_with_its_name(tmp_path, change, t
         ("STLTXCont(pps=pps)", "STLTXSingleBurst(total_pkts=9)", "line 15: STLTXSingleBurst: only continuous streams"),
         ("dport=self.port)", "dport=self.port)/DNS()", "line 13: DNS: frames have no such header"),
         ("UDP(", "TCP(flags='S', ", "TCP.flags: 'S' cannot be set"),
-        ("tos=184", "tos=3", "IP.tos: 3 has marks of congestion"),
+        ("tos=184", "tos=3", "IP.tos: 3 has congestion marks"),
         ("tos=184", "options=IPOption(7)", "line 13: IPOption(7): its value is not known"),
         ('size=4, op="', 'size=4, step=2, op="', "line 22: var.step: steps of 2 are not supported"),
         ("16.0.0.16", "16.0.0.0", "var.max_value: it is below min_value"),

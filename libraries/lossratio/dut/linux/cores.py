@@ -98,7 +98,7 @@ def choose_cores_of_both(
     cpus = tuple(cpu for core in others for cpu in core.cpus)
     if len(cpus) != len(choice.workers):
         raise NotMeasuredHereError(
-            f"{cards}{east}, and these cores have different numbers of threads that are online."
+            f"{cards}{east}, and these cores have different numbers of online threads."
         )
     return replace(choice, workers=(*choice.workers, *cpus), of_east=cpus)
 
@@ -109,7 +109,7 @@ def _cores_on(cores: Sequence[Core], count: int, numa_node: int, where: str) -> 
     if len(rest) < count:
         raise NotMeasuredHereError(
             f"{where}: {count} physical cores were requested on NUMA node {numa_node}, but only {len(rest)} remain "
-            "beside those of the operating system. Request fewer, or use interfaces on another NUMA node."
+            "besides those of the operating system. Request fewer, or use interfaces on another NUMA node."
         )
     return rest
 

@@ -403,7 +403,7 @@ class NodeDut(Dut[OptionsT_co]):
             if time.monotonic() > deadline:
                 raise LinkError(
                     f"{self.node.name}: no link on {', '.join(without)} within {LINK_TIMEOUT:g} s. "
-                    f"Is the other end up, and the cable in?"
+                    f"Is the other end up, and the cable plugged in?"
                 )
             time.sleep(_POLL)
 

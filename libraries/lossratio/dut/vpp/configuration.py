@@ -221,7 +221,7 @@ def _usable_feature(name: str, owners: Mapping[str, str]) -> type[Feature]:
     entry = FEATURES.find(name)
     options = kind.own_fields()
     if not options:
-        raise FEATURES.broken(entry, "has no option, and so it would never be on")
+        raise FEATURES.broken(entry, "has no option, so it could never be switched on")
 
     for option, field in options.items():
         if option in owners:
@@ -230,7 +230,7 @@ def _usable_feature(name: str, owners: Mapping[str, str]) -> type[Feature]:
             )
         if field.default is PydanticUndefined:
             problem = (
-                f"has no default for {option!r}: give it the one that means that the feature is off"
+                f"has no default for {option!r}: give it a default with which the feature is off"
             )
             raise FEATURES.broken(entry, problem)
 

@@ -44,7 +44,7 @@ _LINE = 18.0
 _DASHES = (None, "6 3", "2 3", "8 3 2 3")
 _ROOM = 1.2
 _STEPS = 400
-_ABOUT = "One-way latency of frames that are part of the load. Percentiles are logarithmic in the share above them."
+_ABOUT = "One-way latency of frames that are part of the load. The percentile axis is logarithmic."
 _ABOUT_LOAD = (
     "One-way latency. Lines are percentiles measured at the loads shown. If the generator knows the latency of "
     "every frame, marks are the median and the 99th percentile of the slower direction in each trial."

@@ -295,7 +295,10 @@ def _remark_on_less(evidence: Sequence[TrialResult], allowed: float) -> Iterator
     again = [result for result in evidence if result.input.rest and result.load == first.load]
     lost = f"{trial}lost {format_ratio(sut_loss_ratio(first))}, and the same load passed right after that"
     if found and len(again) >= FEWER_AGAIN:
-        yield f"{lost}; after another rest it did not, and nothing shows that the SUT passes less after a rest"
+        yield (
+            f"{lost}; after another rest this did not happen again, so nothing shows that the SUT passes less after a "
+            "rest"
+        )
     elif found:
         yield f"{lost}; the search was too short to test this again, and it may be chance"
     elif sut_loss_ratio(first) <= allowed:

@@ -189,7 +189,7 @@ def goal_from(description: str | Mapping[str, Any] | SearchGoal) -> SearchGoal:
 def _fault(item: Any) -> str:
     field = ".".join(str(part) for part in item["loc"])
     if item["type"] == "extra_forbidden":
-        return f"there is no field {field!r}, there are {', '.join(_NamedFields.model_fields)}"
+        return f"there is no field {field!r}; the fields are {', '.join(_NamedFields.model_fields)}"
     if item["type"] == "missing":
         return f"{field} is missing"
     return f"{field}: {in_words(item)}"

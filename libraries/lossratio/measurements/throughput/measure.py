@@ -123,7 +123,7 @@ class SearchRequest(Request):
             if goal.stream is not None and goal.stream not in self.profile.stream_names:
                 has = ", ".join(self.profile.stream_names) or "none"
                 raise ValueError(
-                    f"the goal {goal} is of the stream {goal.stream!r}, and the profile {self.profile.name} has "
+                    f"the goal {goal} is for the stream {goal.stream!r}, but the profile {self.profile.name} has "
                     f"no such stream; its streams: {has}"
                 )
         return self

@@ -158,7 +158,7 @@ def draw_cores(sweeps: Sequence[Sweep]) -> str:
                 end = plot.x.high
 
             plot.line([(0.0, 0.0), (end, sweep.per_core * end)], _REFERENCE, width=1.0, dash="6 3")
-    swatches = [*_goals(sweeps), ("throughput per core of the fewest cores", _REFERENCE, 1.0)]
+    swatches = [*_goals(sweeps), ("throughput per core with the fewest cores", _REFERENCE, 1.0)]
     return _finish(plot, sweeps, "cores", swatches, "cores")
 
 

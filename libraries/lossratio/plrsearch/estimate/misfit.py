@@ -120,8 +120,8 @@ def loss_process(description: Description) -> Iterator[str]:
 
     if replicates.scatter is Scatter.EVENTS:
         yield (
-            "Some losses do not come from overload, such as those of pauses: some trials lose far more than "
-            "others at their load"
+            "Some losses do not come from overload but, for example, from pauses: some trials lose far more than "
+            "others at the same load"
         )
     if description.pauses is not None and description.pauses.is_sure:
         yield str(description.pauses)

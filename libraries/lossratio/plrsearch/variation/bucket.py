@@ -84,7 +84,7 @@ class Bucket:
         number = "some" if self.has_lost else "at least"
         least = "" if self.has_lost else " or more"
         line = (
-            f"In short trials the device lets {number} {self.frames:,.2g} frames more through, as a bucket or a buffer "
+            f"In short trials the device lets {number} {self.frames:,.2g} more frames through, as a bucket or a buffer "
             f"of {1e3 * self.frames / self.rate:,.2g} ms{least} does"
         )
         return (

@@ -188,7 +188,7 @@ def _names(streams: Sequence[ForeignStream]) -> list[str]:
 def _proportions(streams: Sequence[ForeignStream], remarks: dict[str, None]) -> list[int]:
     """The share of each stream, in whole numbers whose sum is not too large."""
     if len({stream.is_of_bits for stream in streams}) > 1:
-        problem = "some streams have a rate of frames, and others one of bits"
+        problem = "some streams have a frame rate, and others a bit rate"
         raise ForeignFieldError("mode", problem, streams[0].line)
     if not streams[0].is_of_bits:
         frames = [stream.frames for stream in streams]
@@ -358,7 +358,7 @@ def _ip(layer: Layer, ranges: _Ranges, remarks: dict[str, None]) -> dict[str, An
         header["ttl" if is_ipv4 else "hop_limit"] = layer.fields[limit]
     marks = layer.fields.get(service, 0)
     if not isinstance(marks, int) or marks & 3:
-        problem = f"{marks!r} has marks of congestion (ECN), which cannot be set"
+        problem = f"{marks!r} has congestion marks (ECN), which cannot be set"
         raise ForeignFieldError(f"{layer.name}.{service}", problem, layer.line)
     if marks:
         header["dscp"] = marks >> 2

@@ -129,7 +129,7 @@ def _stream(
             usual, problem = _REFUSED[name]
             way_out = f"Set it to {json.dumps(usual)} in a copy of the file"
             if usual is None:
-                way_out = "Leave it out of a copy of the file"
+                way_out = "Leave it out in a copy of the file"
             raise ForeignFieldError(f"{where}.{name}", problem, way_out=way_out)
         if name not in _KNOWN:
             raise ForeignFieldError(f"{where}.{name}", "the field is not known")

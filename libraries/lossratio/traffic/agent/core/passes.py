@@ -90,18 +90,18 @@ def why_not_in_kernel(configuration: Configuration) -> str | None:
     is_changed = direction.arriving_frames is not None or direction.growth or direction.broadcast_share
     both_here = direction.sends_here and direction.receives_here
     if len(configuration.directions) > 1 or not both_here or direction.transmit == direction.receive:
-        return "connections inside the kernel go from one port of a node to another one of the same node"
+        return "connections inside the kernel must go from one port of a node to another port of the same node"
     if frames.handshake is not None or not _can_be_answered(frames) or is_changed or frames.order is not None:
-        return "connections inside the kernel are of UDP, in frames of one size that come back as they are sent"
+        return "connections inside the kernel must use UDP, and frames of one size that come back as they were sent"
 
     start, ports = frames.addresses[0]
     is_ipv4 = bytes.fromhex(frames.header)[_ETHERTYPE_OFFSET:start].startswith(_IPV4_ETHERTYPE)
     if not is_ipv4 or ports - start != 2 * _IPV4_BYTES or frames.has_macs:
-        return "connections inside the kernel are over IPv4, without VLANs and with the MAC addresses of ports"
+        return "connections inside the kernel must use IPv4, without VLANs and with the MAC addresses of the ports"
     parts = (start, start + _IPV4_BYTES, ports, ports + PORT_BYTES, ports + 2 * PORT_BYTES)
     for field in frames.fields:
         if not any(first <= field.offset and field.offset + field.width <= end for first, end in zip(parts, parts[1:])):
-            return "connections inside the kernel differ in single addresses and ports only"
+            return "connections inside the kernel may only differ in single addresses and ports"
     return None
 
 
@@ -120,7 +120,7 @@ def silence(port: str, sent: int, strangers: int) -> AgentError:
     return AgentError(
         "asymmetric",
         f"{where}, although {sent} connections arrived. The path back is different (asymmetric), or the device "
-        "keeps none of them: its table is full, or its time-out is short. Look at the routes back and at its table.",
+        "keeps none of them: its table is full, or its time-out is short. Look at the return routes and at its table.",
     )
 
 

@@ -84,11 +84,11 @@ class Tester:
             answer = json.loads(data or b"{}")
         except (OSError, HTTPException) as error:
             self.close()
-            text = f"The tester {self.address} does not answer to {method} {path}: {error or type(error).__name__}."
+            text = f"The tester {self.address} does not answer {method} {path}: {error or type(error).__name__}."
             raise AgentError(TESTER_LOST, f"{text} Does it run, and is the generator's 'api' its address?") from error
         except ValueError as error:
             self.close()
-            raise AgentError(TESTER, f"{self.address} answers to {method} {path}, but not with JSON.") from error
+            raise AgentError(TESTER, f"{self.address} answers {method} {path}, but not with JSON.") from error
 
         if response.status >= 400 or not isinstance(answer, dict):
             errors = answer.get("errors") if isinstance(answer, dict) else None

@@ -233,7 +233,7 @@ class AstfGenerator:
             )
         if exchange.data_frames and self._ends.is_tcp and exchange.closing is None:
             raise unsupported(
-                "TRex does not say which open connections have got all data. Close them, with closing=fin or rst."
+                "TRex does not say which open connections have received all data. Close them, with closing=fin or rst."
             )
 
     def _profile(self, count: int, exchange: Exchange) -> Any:
@@ -298,9 +298,9 @@ class AstfGenerator:
             raise AgentError(
                 "asymmetric",
                 f"{counted.accepted} connections arrived at {self._direction.receive}, and none came back to "
-                f"{self._direction.transmit} over its own one ({met}). The path back is different (asymmetric), or "
-                "the device keeps none: its table is full, or its time-out is short. Look at the routes back and at "
-                "its table.",
+                f"{self._direction.transmit} over its own connection ({met}). The path back is different (asymmetric), "
+                "or the device keeps none: its table is full, or its time-out is short. Look at the return routes and "
+                "at its table.",
             )
 
     def _counters(self, counted: _Counted, count: int, whole: int, late: int, load: float, elapsed: float) -> Message:

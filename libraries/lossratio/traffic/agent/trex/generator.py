@@ -44,7 +44,7 @@ _WITH_FLOW_STATISTICS: Message = {
 }
 
 _NO_WATCH = (
-    "TRex's cards may count frames late, and so do statistics of single streams. No verdict on a running trial is "
+    "TRex's cards and statistics of single streams may count frames late, so no verdict on a running trial is "
     "certain. Measure with early_verdict=off, or in software mode without 'flow_statistics'."
 )
 
