@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """BPF without a compiler or a library: object files, and the kernel's maps, programs and attachments.
 
-Programs on nodes import this room, too: it needs nothing but Python 3.8.
+Programs on nodes also import this room, so it needs nothing but Python 3.8.
 """
 
 from lossratio.bpf.interfaces import (

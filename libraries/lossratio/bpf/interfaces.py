@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interfaces over netlink: the XDP program that is attached, and the abilities of the driver; and default routes."""
+"""Interfaces over netlink: the attached XDP program, the abilities of the driver, and default routes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
 from typing import Any, Collection, Iterator, Literal, Union
 
 STAMPS = 1 << 0
-"""The driver has the time at which its card received a frame (``bpf_xdp_metadata_rx_timestamp``)."""
+"""The driver knows the time at which its card received a frame (``bpf_xdp_metadata_rx_timestamp``)."""
 _NETLINK_GENERIC = 16
 _RTM_GETLINK = 18
 _GENL_CONTROL = 16
@@ -32,7 +32,7 @@ _FEATURES = {"actions": 3, "metadata": 5}
 def xdp_features(interface: int, kind: Literal["actions", "metadata"] = "actions") -> int | None:
     """What the driver of an interface can do with XDP at present, in bits.
 
-    None: the kernel does not say, before 6.3 of actions, and before 6.6 of metadata.
+    None: the kernel does not say (actions before Linux 6.3, metadata before Linux 6.6).
     """
     with suppress(OSError, KeyError):
         name = netlink_attribute(_CTRL_FAMILY_NAME, b"netdev\0")
@@ -52,10 +52,10 @@ def may_send(interface: int) -> bool:
 
 
 def attached_program(interface: int) -> int | None:
-    """The number of the XDP program on an interface, by its own number; None: there is none.
+    """The number of the XDP program on the interface with this number; None: there is none.
 
     Raises:
-        OSError: If the kernel refuses the request, e.g. as there is no such interface.
+        OSError: If the kernel refuses the request, e.g. because there is no such interface.
     """
     asked = struct.pack("=BxHiII", socket.AF_UNSPEC, 0, interface, 0, 0)
     answer = netlink_attributes(ask_netlink(socket.NETLINK_ROUTE, _RTM_GETLINK, asked)[0][_LINK_HEADER:])
@@ -68,7 +68,7 @@ def attached_program(interface: int) -> int | None:
 def ask_netlink(protocol: int, kind: int, payload: bytes, *, dump: bool = False, flags: int = 0) -> list[bytes]:
     """The answers to a request over netlink, without their headers: the first one, or all of a dump.
 
-    A request with further `flags`, such as ``NLM_F_ACK``, has no other answer than that it was fulfilled.
+    A request with further `flags`, such as ``NLM_F_ACK``, has no answer other than that it was fulfilled.
 
     Raises:
         OSError: If the kernel refuses the request.
@@ -119,10 +119,11 @@ Network = Union[IPv4Network, IPv6Network]
 
 
 def default_networks(networks: Collection[Network]) -> set[Network]:
-    """Which of the networks that a node has routes to are a default route, in one or in several pieces.
+    """The networks in a node's routes that form a default route, in one or several pieces.
 
-    These are networks of similar size that together are all addresses, such as 0.0.0.0/1 and 128.0.0.0/1, and each one
-    with more than the networks for benchmarking (RFC 2544, RFC 5180) that would carry test traffic, such as 2000::/3.
+    These are networks of similar size that together are all addresses, such as 0.0.0.0/1 and 128.0.0.0/1, and each
+    network that would carry test traffic because it contains more than the benchmarking networks (RFC 2544, RFC 5180),
+    such as 2000::/3.
     """
     default: set[Network] = set()
     for texts in (("0.0.0.0/0", "198.18.0.0/15"), ("::/0", "2001:2::/48")):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maps, programs and their attachments in the kernel, by the raw system call bpf(): no library is needed on the node.
+"""Maps, programs and their attachments in the kernel, by the raw system call bpf(); the node needs no library.
 
 All of them end with the process that made them, however it ends: nothing is pinned.
 """
@@ -68,12 +68,12 @@ class ProgramType(Enum):
 
 
 XdpMode = Literal["native", "generic"]
-"""How an XDP program is attached: in the driver, or in the kernel behind it (slower; any driver)."""
+"""How an XDP program is attached: in the driver, or in the kernel behind it (slower, but works with any driver)."""
 _MODES: dict[XdpMode | None, int] = {"native": 1 << 2, "generic": 1 << 1, None: 0}
 
 
 class BpfError(Exception):
-    """The kernel refuses something about BPF; the message says what, why and the way out.
+    """The kernel refused a BPF request; the message says what, why, and what to do.
 
     `error_number` is the system's number of the error, such as ``errno.EPERM``.
     """
@@ -88,30 +88,30 @@ class BpfError(Exception):
 
 
 class _Descriptor:
-    """An object of the kernel that lives as long as its file descriptor is open."""
+    """A kernel object that lives as long as its file descriptor is open."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
 
     def close(self) -> None:
-        """Returns it; doing it again changes nothing."""
+        """Closes it; closing it again changes nothing."""
         descriptor = self.descriptor
         self.descriptor = -1
         if descriptor >= 0:
             os.close(descriptor)
 
     def _entry(self, command: int, key: bytes | None, value: ctypes.Array[ctypes.c_char], what: str) -> None:
-        """Has the kernel do something with a map's entry."""
+        """Makes the kernel do something with a map's entry."""
         place = None if key is None else ctypes.create_string_buffer(key, len(key))
         where = 0 if place is None else ctypes.addressof(place)
         _bpf(command, struct.pack("=I4xQQQ", self.descriptor, where, ctypes.addressof(value), 0), what)
 
 
 class Array(_Descriptor):
-    """An array with one value, which the programs and this process share: bytes, rounded up to whole words of eight.
+    """An array with one value, which the programs and this process share: bytes, rounded up to whole eight-byte words.
 
-    Its name in the kernel's lists has 15 characters. `memory` is the value, and `words` are the same in words of eight
-    bytes, for programs that run meanwhile: each is read and written in one step.
+    Its name in the kernel's lists has 15 characters. `memory` is the value, and `words` is the same memory in
+    eight-byte words, for use while programs run: each word is read and written in one step.
     """
 
     def __init__(self, size: int, name: str) -> None:
@@ -148,7 +148,7 @@ class Table(_Descriptor):
         name: Its name in the kernel's lists.
         key_bytes: Bytes of a key.
         value_bytes: Bytes of a value.
-        most_entries: How many entries it can have.
+        most_entries: The maximum number of entries.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -168,10 +168,10 @@ class Table(_Descriptor):
 
     @classmethod
     def open(cls, number: int) -> Table:
-        """Opens a map by the kernel's number of it.
+        """Opens a map by the kernel's number for it.
 
         Raises:
-            BpfError: If there is none of this number, or this process may not have it.
+            BpfError: If there is none with this number, or this process may not have it.
         """
         return cls(_bpf(_MAP_GET_FD_BY_ID, struct.pack("=III", number, 0, 0), f"a look at map {number}")[0])
 
@@ -179,12 +179,12 @@ class Table(_Descriptor):
         """Adds an entry, or changes its value.
 
         Raises:
-            BpfError: If the kernel refuses it, such as an entry more than the map has room for.
+            BpfError: If the kernel refuses it, e.g. because the map is full.
         """
         self._entry(_MAP_UPDATE, key, ctypes.create_string_buffer(value, self.value_bytes), f"an entry in {self.name}")
 
     def entries(self, most: int) -> dict[bytes, bytes] | None:
-        """Its first entries; maps per CPU have the values of all CPUs. None: this type of map has no plain values."""
+        """Its first entries; per-CPU maps have the values of all CPUs. None: this type of map has no plain values."""
         if self.kind not in _READABLE:
             return None
 
@@ -248,8 +248,8 @@ class Program(_Descriptor):
     """A program that the kernel has verified. An XDP program sees only the first page of a frame.
 
     Its name in the kernel's lists has 15 characters. `driver` is the index of the only interface that it is for, if it
-    calls functions of that one's driver. The kernel has these for programs under GPL alone, and the program is declared
-    as one. If the kernel refuses it, the `BpfError` ends with the verifier's last lines.
+    calls functions of that interface's driver. The kernel offers these only to programs under the GPL, and the program
+    is declared as one. If the kernel refuses it, the `BpfError` ends with the verifier's last lines.
 
     Attributes:
         number: The kernel's number of it.
@@ -284,12 +284,12 @@ class Program(_Descriptor):
         self.number = int(struct.unpack_from("=I", info, 4)[0])
 
     def run_live(self, frame: bytes, times: int, batch: int) -> bool:
-        """Runs it on frames that are sent where the program redirects them, until a signal or this many times.
+        """Runs it this many times, or until a signal, on frames that are sent where the program redirects them.
 
-        The calling thread is busy in the kernel until then. Some 20 us precede and follow the runs if the program is
-        attached somewhere, such as `Attachment.nowhere`, and otherwise some 20 ms. The frame, without FCS, is what each
-        new one holds: the memory of frames is used again, as they were left. After each `batch` of runs frames are
-        handed over to the drivers. The answer is whether it ran so often; otherwise a signal came.
+        The calling thread is busy in the kernel until then. About 20 us pass before and after the runs if the program
+        is attached somewhere, such as `Attachment.nowhere`, and otherwise about 20 ms. Each new frame contains `frame`,
+        without FCS; the memory of earlier frames is reused as they left it. After each `batch` of runs, frames are
+        handed over to the drivers. Returns whether it ran this often; otherwise, a signal came.
         """
         data = ctypes.create_string_buffer(frame, len(frame))
         places = (ctypes.addressof(data), 0, times, 0)
@@ -308,8 +308,9 @@ class Program(_Descriptor):
 class Attachment(_Descriptor):
     """The attachment of a program to an interface, which ends with this process at the latest.
 
-    An XDP program has a mode. Others are behind packet sockets, and before the IP stack. The kernel refuses it with
-    EBUSY if the interface has an XDP program already, which is never replaced, and other programs before Linux 6.6.
+    An XDP program has a mode. Other programs run after packet sockets, and before the IP stack. The kernel refuses it
+    with EBUSY if the interface has an XDP program already, which is never replaced, and other programs before Linux
+    6.6.
     """
 
     def __init__(self, program: Program, interface: int, mode: XdpMode | None = None) -> None:
@@ -321,10 +322,10 @@ class Attachment(_Descriptor):
 
     @classmethod
     def nowhere(cls, program: Program) -> Attachment:
-        """Attaches a program where no frame is: the loopback interface of a network namespace of its own.
+        """Attaches a program where there are no frames: to the loopback interface of a separate network namespace.
 
         The kernel writes the addresses of attached programs, and of those with live frames, into its own code. Each
-        change waits until all processors have left the old code, so that a program that is attached runs sooner.
+        change waits until all processors have left the old code, so a program that is already attached runs sooner.
         """
         # Only this thread enters the namespace, which goes with its descriptor.
         with ThreadPoolExecutor(1) as thread:
@@ -340,7 +341,7 @@ class Attachment(_Descriptor):
         return link
 
     def replace(self, program: Program) -> None:
-        """Has another program take the place of the one that is attached, between two frames.
+        """Replaces the attached program by another one, between two frames.
 
         Raises:
             BpfError: If the kernel refuses it.
@@ -369,14 +370,14 @@ class ProgramInfo:
     run_nanoseconds: int
     """How long it has run, if ``kernel.bpf_stats_enabled`` is on."""
     runs: int
-    """How often, if that is on."""
+    """How often it has run, if that is on."""
 
 
 def program_info(number: int) -> ProgramInfo:
-    """Looks a program up by its number.
+    """Looks up a program by its number.
 
     Raises:
-        BpfError: If there is none of this number, or this process may not look at it.
+        BpfError: If there is none with this number, or this process may not look at it.
     """
     what = f"a look at program {number}"
     maps = (ctypes.c_uint32 * _MOST_MAPS)()
@@ -390,7 +391,7 @@ def program_info(number: int) -> ProgramInfo:
 
 
 def why_impossible() -> str | None:
-    """Why this process cannot have live frames, and the way out; None: nothing is known to be in the way."""
+    """Why this process cannot have live frames, and what to do; None: no obstacle is known."""
     version = tuple(int(part) for part in platform.release().split("-")[0].split(".")[:2] if part.isdigit())
     if version < LEAST_KERNEL:
         return f"Linux {platform.release()} is too old: live frames of XDP programs need Linux 5.18 or later"

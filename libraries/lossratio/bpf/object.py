@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that a compiler has written: an object file (ELF) is read, gets its constants and maps, and is loaded.
+"""Compiled programs: an object file (ELF) is read, gets its constants and maps, and is loaded.
 
-The section ``xdp`` or ``ingress`` has the program. What its source declares as ``extern`` is a map, or a constant.
-The kernel knows a constant's value when it verifies the program, and leaves out the code that it rules out.
+The section ``xdp`` or ``ingress`` has the program. Names that its source declares as ``extern`` are maps or constants.
+The kernel knows a constant's value when it verifies the program, and leaves out code that the value rules out.
 """
 
 import errno
@@ -60,10 +60,10 @@ class ObjectFile:
         constants: "Mapping[str, bytes] | None" = None,
         driver: "int | None" = None,
     ) -> Program:
-        """Has the kernel verify the program; see `Program` for its name, its driver and errors.
+        """Makes the kernel verify the program; see `Program` for its name, its driver and errors.
 
-        It uses maps by their names in the source: an array is the memory that it has, and a table is one for the
-        functions of the kernel. Where a map is None, the constants rule out what would use it; and without a driver,
+        It uses maps by their names in the source: it accesses an array as memory, and a table by the kernel's
+        functions. If a map is None, the constants rule out the code that would use it; without a driver, they rule out
         calls of functions by name.
 
         Raises:
@@ -110,10 +110,10 @@ class ObjectFile:
 
 
 def read_object(package: str, name: str) -> ObjectFile:
-    """An object file beside the modules of a package, which may have been sent to this node with them.
+    """An object file beside the modules of a package; it may have been sent to this node with them.
 
     Raises:
-        ValueError: If it is not an object file of BPF for little-endian machines.
+        ValueError: If it is not a BPF object file for little-endian machines.
     """
     specification: Any = sys.modules[package].__spec__
     file = f"{package}.{name}.o"
@@ -124,7 +124,7 @@ def read_object(package: str, name: str) -> ObjectFile:
 
 @lru_cache(maxsize=None)
 def _function_number(name: str) -> int:
-    """The kernel's number of one of its functions: the place of its type among all (BTF)."""
+    """The kernel's number for one of its functions: the position of the function among all types (BTF)."""
     try:
         with open(_KERNEL_TYPES, "rb") as file:
             data = file.read()

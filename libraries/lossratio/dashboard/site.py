@@ -55,9 +55,9 @@ class SiteRequest:
     title: str
     """Its title."""
     trend: TrendRequest = field(default_factory=TrendRequest)
-    """The trends, as in `lossratio.history.analyse`; a site has all testbeds and tests."""
+    """The trends, as in `lossratio.history.analyse`; a site shows all testbeds and tests."""
     runs: str | None = None
-    """Address of the page of a run, with ``{run}`` for the name of its directory; None: runs have no pages."""
+    """Address of a run's page, with ``{run}`` for the name of the run's directory; None: runs have no pages."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,12 @@ class Site:
 
 
 def write_site(history: History, folder: Path, request: SiteRequest) -> Site:
-    """Writes the site of a history. Files that are the same as before are left as they are.
+    """Writes the site of a history. Unchanged files are left alone.
 
     Raises:
-        ReportError: If the history cannot be read, the folder has other things in it, or the links make no addresses.
-        StorageError: If the disk does not take the site.
+        ReportError: If the history cannot be read, the folder contains other files, or the links do not result in
+            addresses.
+        StorageError: If the site cannot be written to the disk.
     """
     _check_folder(folder)
     stored = history.read(readings=True)
@@ -205,7 +206,7 @@ def _page(title: str, stamp: str) -> str:
 
 
 def _write(path: Path, content: bytes) -> bool:
-    """Writes a file as a whole, if it is not the same already. Returns whether it was written.
+    """Writes a file as a whole, if its content is not yet the same. Returns whether it was written.
 
     A site can be made again at any time, so its many small files are not forced onto the disk one by one.
     """
@@ -218,7 +219,7 @@ def _write(path: Path, content: bytes) -> bool:
 
 
 HOST = "127.0.0.1"
-"""The only address that is listened on."""
+"""The only address to listen on."""
 
 
 class _Handler(LocalHandler, SimpleHTTPRequestHandler):

@@ -1,7 +1,8 @@
 """The data of the site: an index, and a slice for each test on each testbed, for each run, and for each testbed.
 
-Names of slices are digests of what is in them (testbed and test, or the run), so that a slice never belongs to another
-test after the next build. Rows are lists, as 100,000 objects would repeat the names of their fields 100,000 times.
+Names of slices are digests of what they are about (testbed and test, or the run), so that a slice never belongs to
+another test after the next build. Rows are lists, because 100,000 objects would repeat the names of their fields
+100,000 times.
 """
 
 import hashlib
@@ -32,7 +33,7 @@ from lossratio.history import (
 Slice: TypeAlias = dict[str, Any]
 
 NEWEST = 10
-"""How many of the newest results of a series stand for its testbed in a comparison."""
+"""How many of the newest results of a series represent its testbed in a comparison."""
 _SPARK = 30
 _DIGEST_LENGTH = 16
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -64,13 +65,13 @@ _NUMBERS = (
 )
 _VALUE_AND_BOUNDS = ("value", "lower_bound", "upper_bound")
 _REPEATED = ("test", "quantity", "unit", "outcome", "measured_as", "generator", "build", "device")
-"""Texts of which a row has the places in a list of names."""
+"""Texts that a row refers to by their positions in a list of names."""
 _OTHERS = (*_NUMBERS, "doubts", "lower_is_better", "tags")
 
 
 @dataclass(frozen=True)
 class Job:
-    """A run, as far as it was on one testbed; or, in files of earlier versions, the results of a day."""
+    """The part of a run on one testbed; in files of earlier versions, the results of a day."""
 
     testbed: str
     """Name of the testbed."""
@@ -92,7 +93,7 @@ Names: TypeAlias = defaultdict[Any, int]
 
 
 def _names() -> Names:
-    """No names yet: one that is new gets the next number."""
+    """No names yet; each new name gets the next number."""
     return defaultdict(count().__next__)
 
 
@@ -105,7 +106,7 @@ class Results:
 
     @cached_property
     def columns(self) -> Mapping[str, list[Any]]:
-        """The columns that rows are made of."""
+        """The columns that rows consist of."""
         return {name: self.table.column(name).to_pylist() for name in (*_TEXTS, *_OTHERS, LINE)}
 
     @cached_property
@@ -156,11 +157,11 @@ class Results:
         return {key: _digest("test", *key) for key in keys}
 
     def line_of(self, number: int) -> tuple[Any, ...]:
-        """The line of results that one belongs to: testbed, test, quantity and number."""
+        """The line that a result belongs to: testbed, test, quantity and number."""
         return tuple(self.columns[name][number] for name in ("testbed", "test", "quantity", LINE))
 
     def blocks(self, numbers: range, *names: str) -> Iterator[range]:
-        """The numbers divided where one of the columns changes."""
+        """The numbers, split wherever one of the columns changes."""
         columns = [self.columns[name] for name in names]
         for _, block in groupby(numbers, lambda number: [column[number] for column in columns]):
             first, *more = block
@@ -171,7 +172,7 @@ class Results:
         return [_number(self.columns[name][number]) for name in _VALUE_AND_BOUNDS]
 
     def row(self, number: int, names: Names) -> list[Any]:
-        """A result for runs and comparisons. The texts that repeat are in the names."""
+        """A result for runs and comparisons. Repeated texts are in the names."""
         fields = {name: column[number] for name, column in self.columns.items()}
         texts = [names[fields[name]] for name in _REPEATED]
         test_id = self.test_ids[fields["testbed"], fields["test"]]
@@ -203,7 +204,7 @@ class Results:
 def slices(
     table: Any, analysis: Analysis, links: Mapping[Job, str], readings: Iterable[Series] = ()
 ) -> Iterator[tuple[str, Slice]]:
-    """All slices of a site but the index's own description, with their names; ``index`` is the last."""
+    """All slices of a site except the index's own description, with their names; ``index`` is the last."""
     results = Results(with_rates_per_interface(table))
     telemetry: dict[tuple[str, str], list[Any]] = {}
     for course in readings:
@@ -255,7 +256,7 @@ def slices(
 
 
 def _trends_by_line(results: Results, analysis: Analysis) -> dict[tuple[Any, ...], Trend]:
-    """The trends by the lines that their newest results belong to."""
+    """The trends, by the lines that their newest results belong to."""
     numbers = range(len(results.times))
     lines = {
         (*results.line_of(number)[:3], results.microseconds[number]): results.line_of(number)
@@ -362,7 +363,7 @@ def _test_row(
     trends: Mapping[Any, Trend],
     index: tuple[Names, Names],
 ) -> list[Any]:
-    """A test in the index: what lists, filters and sweeps need of it."""
+    """A test in the index: what lists, filters and sweeps need."""
     column = results.columns
     last = series[0].stop - 1
     _, words = index
@@ -481,7 +482,7 @@ def _number(value: float | None) -> float | None:
 
 
 def _short(value: float) -> float | None:
-    """A value as exact as a small picture needs it."""
+    """A value with the precision that a small picture needs."""
     if math.isfinite(value):
         return float(f"{value:.5g}")
     return None

@@ -35,7 +35,7 @@ def range_bar(value: float, low: float, high: float) -> str:
 
 
 def difference_bar(change: float, interval: tuple[float, float] | None, most: float) -> str:
-    """A small picture of a change with its interval, if any, around no change in the middle, the most at its ends."""
+    """A small picture of a change with its interval, if any; the middle is no change, and the ends are the most."""
     place, *ends = (
         50.0 + 50.0 * min(max(end / most, -1.0), 1.0) for end in (change, *(interval or ()))
     )
@@ -51,7 +51,7 @@ def difference_bar(change: float, interval: tuple[float, float] | None, most: fl
 
 
 def sparkline(values: Sequence[float | None]) -> str:
-    """A small picture of the course of some values; None: one is missing."""
+    """A small picture of the course of some values; None: a missing value."""
     known = [value for value in values if value is not None]
     if len(known) < 2:
         return ""
@@ -74,7 +74,7 @@ def sparkline(values: Sequence[float | None]) -> str:
 
 
 def packed(data: object) -> str:
-    """Data as compressed JSON, which the script of a page reads with `page.data`; no text of it can end the script."""
+    """Data as compressed JSON, which the script of a page reads with `page.data`; no text in it can end the script."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
     return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), 9, mtime=0)).decode()
 

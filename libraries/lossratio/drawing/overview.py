@@ -27,7 +27,7 @@ class Row(Protocol):
 
     @property
     def words(self) -> str:
-        """The text that a search looks at, in lower case."""
+        """The text that is searched, in lower case."""
 
     @property
     def is_odd(self) -> bool:
@@ -42,9 +42,9 @@ class Column(Generic[RowT]):
     """A column of an overview."""
 
     head: str
-    """Its head."""
+    """Its heading."""
     text: Callable[[RowT], str]
-    """The value of a row in words; `NOTHING` or empty: there is none."""
+    """The value of a row as text; `NOTHING` or empty: there is none."""
     number: Callable[[RowT], float | None] | None = None
     """The number that rows are sorted by; None: they are sorted by the text."""
     style: str = ""
@@ -67,7 +67,7 @@ class Column(Generic[RowT]):
 
     @property
     def empty(self) -> str:
-        """The cell of a row without a value, which is sorted behind the others."""
+        """The cell of a row without a value, which is sorted after the others."""
         return f'<td{_class(self.style)} data-value="">{NOTHING}</td>'
 
 
@@ -80,15 +80,15 @@ class Overview(Generic[RowT]):
     columns: Sequence[Column[RowT]]
     """The columns; the page leaves out those without any value."""
     filters: Mapping[str, tuple[str, Callable[[RowT], str]]]
-    """What rows can be chosen by: label, and value of a row (several: one per line), by the name in addresses."""
+    """The filters of rows, by their names in addresses: a label, and the value of a row (several: one per line)."""
     only: str
     """The label of the filter for rows that ask for a look."""
     card_name: str
-    """What the cards at the top are, in the plural."""
+    """What the cards at the top show, in the plural."""
     few: int
-    """Up to this many sections are open from the start."""
+    """Up to this many sections are initially open."""
     has_card: Callable[[RowT], bool] = lambda row: True
-    """Whether a row has a card, if it is among the first."""
+    """Whether a row has a card if it is among the first rows."""
 
     def page(
         self,
@@ -133,7 +133,7 @@ class Overview(Generic[RowT]):
         )
 
     def table(self) -> tuple[list[str], list[str]]:
-        """The heads of the columns that have values, and the rows as markup."""
+        """The headings of the columns that have values, and the rows as markup."""
         shown: dict[Column[RowT], list[str]] = {}
         for column in self.columns:
             cells = [column.cell(row) for row in self.rows]

@@ -88,7 +88,7 @@ LOSSY = (
     (0.1, Mark("loss-3", "loss ≤ 10 %", "triangle", "#B3261E")),
     (1.0, Mark("loss-4", "loss > 10 %", "triangle", "#5C0A14")),
 )
-"""Marks of trials of which the SUT lost frames, each with the largest share of them that it is used for."""
+"""Marks of trials in which the SUT lost frames, each with the largest share of lost frames that it is used for."""
 
 MARKS = (LOSSLESS, *(mark for _, mark in LOSSY), NOT_LOST, WARM_UP, SET_ASIDE)
 """All marks, in the order of the legend."""
@@ -96,7 +96,7 @@ _SERIES_COLOURS = ("#009E73", "#CC79A7", "#56B4E9", "#D9A400", "#777777")
 
 
 def mark_of(trial: Trial) -> Mark:
-    """The mark of a trial, by what the SUT lost."""
+    """The mark of a trial, by how much the SUT lost."""
     if not trial.is_evidence:
         if trial.set_aside is None:
             return WARM_UP
@@ -127,7 +127,7 @@ class Axis:
     end: float
     """Position of the largest value, pixels."""
     is_logarithmic: bool = False
-    """Whether equal distances are equal ratios."""
+    """Whether equal distances represent equal ratios."""
 
     def holds(self, value: float) -> bool:
         """Whether a value is on the axis."""
@@ -194,9 +194,9 @@ class Drawing:
     def legend(
         self, marks: Iterable[Mark], swatches: Iterable[tuple[str, str, float]], x: float, y: float
     ) -> float:
-        """Adds lines that explain marks, and the other colours by text, colour and opacity; returns the y of the last.
+        """Adds lines that explain marks, and other colours by text, colour and opacity; returns the last line's y.
 
-        A line ends where a picture of the usual width does.
+        Lines end where a picture of the usual width does.
         """
         start = x
         keys: list[Mark | tuple[str, str, float]] = [*marks, *swatches]
@@ -292,7 +292,7 @@ class Plot(Drawing):
         x_format: Callable[[float], str],
         y_format: Callable[[float], str],
     ) -> None:
-        """Draws the axes with their ticks, and faint lines across. Call it first: later drawings lie above it."""
+        """Draws the axes with their ticks, and faint grid lines. Call it first: later drawings lie above it."""
         left = self.x.start
         right = self.x.end
         bottom = self.y.start
@@ -315,7 +315,7 @@ class Plot(Drawing):
         self.add("g", *labels, text_anchor="middle")
 
     def titles(self, x: str, y: str, below: float = 34.0) -> None:
-        """Writes what the values are: those of y at the top left of the drawing, those of x below the axis."""
+        """Writes the titles of the axes: y at the top left of the drawing, x below its axis."""
         self.text(4.0, 14.0, y)
         self.text((self.x.start + self.x.end) / 2, self.y.start + below, x, text_anchor="middle")
 
@@ -353,7 +353,7 @@ def mark_at(mark: Mark, x: float, y: float, hint: str = "") -> str:
 
 
 def unit_of(value: float) -> tuple[str, float]:
-    """The unit prefix and its scale that give an axis up to this value the shortest numbers."""
+    """The unit prefix, with its scale, that gives an axis up to this value the shortest numbers."""
     return next(
         (
             (prefix, scale)
@@ -383,7 +383,7 @@ def values_axis(unit: Unit, quantity: str, high: float) -> tuple[str, Callable[[
 
 
 def by_mark(trials: Iterable[Trial]) -> dict[Mark, list[Trial]]:
-    """The trials by their marks, in the order in which marks are drawn."""
+    """The trials by mark, in the order in which marks are drawn."""
     marked_trials: dict[Mark, list[Trial]] = {mark: [] for mark in MARKS}
     for trial in trials:
         marked_trials[mark_of(trial)].append(trial)
@@ -401,5 +401,5 @@ def trial_hint(trial: Trial) -> str:
 
 
 def series_colour(index: int) -> str:
-    """The colour of a goal, a curve or another series, by its place among them."""
+    """The colour of a goal, a curve or another series, by its position."""
     return _SERIES_COLOURS[index % len(_SERIES_COLOURS)]

@@ -107,7 +107,7 @@ class Place(NamedTuple):
     line: int
     """The number of its line."""
     device: str | None
-    """Its device; of a result of an earlier version the one that it is certain to be of. None: it is not known."""
+    """Its device; for a result of an earlier version, only if it is certain. None: it is not known."""
     may_be: frozenset[str] = frozenset()
     """The devices that it may be of, if they are several."""
 

@@ -82,8 +82,8 @@ _MARK = "LOSSRATIO_WILL"
 _OWNER = "LOSSRATIO_WILL_OF"
 _START_SECONDS = 10.0
 _UNDO_SECONDS = 60
-"""Seconds that a node may take to undo the changes of ended controllers, which includes stopping programs and giving
-back cards."""
+"""Seconds that a node may take to undo the changes of controllers that have ended, which includes stopping programs and
+giving back cards."""
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 # The keeper holds the commands, the newest first. While its input is open, its controller is alive, and no other
@@ -263,7 +263,7 @@ def _written(text: str) -> str:
 
 
 def execute_last_wills(session: NodeSession) -> None:
-    """Undoes the changes that ended controllers made to a DUT. Changes of living controllers stay.
+    """Undoes changes to a DUT whose controllers have ended. Changes of living controllers stay.
 
     Raises:
         NodeError: If the undo does not end, because a set-up at the same time would be partly undone.

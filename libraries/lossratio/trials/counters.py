@@ -52,7 +52,7 @@ class OneWayLatency(Observed):
     RFC 2544, section 26.2; None: the generator does not report it."""
     clock_error_us: Microseconds = 0.0
     """By how much each latency may be wrong because the ends are machines with separate clocks, in microseconds, as
-    chrony states there; 0: both times come from one clock."""
+    chrony on these machines states; 0: both times come from one clock."""
 
     def __post_init__(self) -> None:
         if (self.error is None) != (None not in (self.least_us, self.mean_us, self.most_us)):

@@ -95,7 +95,7 @@ def ask(
     """Tonight's question (None: it is not asked), and what is known about it before its first trial.
 
     Args:
-        earlier: The results of earlier nights with the same test, traffic and device, from the oldest.
+        earlier: The results of earlier nights with the same test, traffic and device, oldest first.
         tonight: What must be the same as then.
     """
     goals = tonight.goals
@@ -197,7 +197,7 @@ def replayed_changes(
     """Asks about each night as if it were tonight and the others were known: unchanged, and after each of `ALLOWED`.
 
     Args:
-        nights: The trials of searches, from the oldest.
+        nights: The trials of searches, oldest first.
         tonight: The question.
     """
     answers = {change: Counter[Answer]() for change in (0.0, *ALLOWED)}

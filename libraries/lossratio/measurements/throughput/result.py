@@ -167,8 +167,8 @@ class OfEarlierSearch(Record):
     relevant_upper_bound: Rate
     """Its relevant upper bound."""
     values_fps: tuple[float, ...] = ()
-    """The conditional throughput per interface of each search that the question compares with, from the oldest. The
-    last value is that of this search."""
+    """The conditional throughput per interface of each search that the question compares with, oldest first. The last
+    value is that of this search."""
 
 
 class ReplayedChange(Record):

@@ -345,8 +345,8 @@ def guard(
 
     A load is verified by the trials at it, unless the trials from 5 % below up to it disagree: quiet trials at a load
     are luck if lower ones are not quiet. Loads are checked from the highest down. Because the loss ratio does not fall
-    with the load, only the first load that is verified above the critical load would be wrong. If long trials at it
-    lose more than the target, a lower load at which they do not is verified instead.
+    as the load increases, at most the first load verified above the critical load would be a wrong answer. If long
+    trials at it lose more than the target, a lower load at which they do not is verified instead.
 
     If no load is verified, quiet trials far below may hide what is lost just below the reported load. So the trials
     below the interval are grouped from several loads upwards, see `_starts`: each of these groups can refute the

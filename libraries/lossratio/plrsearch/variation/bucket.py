@@ -19,7 +19,7 @@ _OVERLOAD = 1e-3
 _NEAR = 0.01
 """Loads that differ by a smaller share show the variation of the capacity equally well."""
 _SURE = 10.0
-"""Standard deviations of a trial that are beyond chance: the deviation of two trials may also be small by chance."""
+"""A trial is beyond chance after this many standard deviations, as that of two trials may be small by chance."""
 _BELOW = 6.0
 """By how many of a trial's standard deviations the long-run rate is set below its apparent value: three of its own."""
 

@@ -173,7 +173,7 @@ class ReceivingEnd:
             self._arrivals.note()
 
     def so_far(self, before: Mapping[str, Link], now: Mapping[str, Link]) -> ReceivedSoFar:
-        """What has come back of running traffic; `before` and `now` are all interfaces."""
+        """How much running traffic has come back; `before` and `now` are the states of all interfaces."""
         sink = self._direction.receive
         return ReceivedSoFar(self._returns.arrived(), now[sink].receive_drops - before[sink].receive_drops)
 
