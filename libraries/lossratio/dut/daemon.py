@@ -2,10 +2,12 @@
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from lossratio.dut.changes import Changes
+from lossratio.errors import DutError
 from lossratio.nodes import BackgroundProgram, DutNode, before_ordinary, reason, shown
 
 READY_TIMEOUT = 120.0
@@ -73,6 +75,19 @@ class Daemon:
             raise self.node.error(
                 f"{self.name} has died ({shown(self.command)}). {self.last_output()} Tear it down and set it up again."
             )
+
+    @contextmanager
+    def needed(self) -> Iterator[None]:
+        """While the block runs, the program is needed: if it has died, that is the error, not what failed without it.
+
+        Raises:
+            DutError: If something failed because the program has died; with its last output.
+        """
+        try:
+            yield
+        except DutError:
+            self.check_alive()
+            raise
 
     def is_alive(self) -> bool:
         """Whether the program runs."""

@@ -300,11 +300,20 @@ def test_a_vpp_that_was_killed_is_one_error_and_the_next_set_up_is_fresh(dut_lab
     assert_passes(dut_lab, dut)
 
 
-def test_a_vpp_that_does_not_start_says_why_and_leaves_nothing(dut_lab, tmp_path):
+DIES_AT_ITS_START = "#!/bin/sh\n[ \"$1\" = --version ] && exit\necho 'unknown section' >&2\nexit 1\n"
+DIES_AT_AN_INTERFACE = (
+    (STAND_IN / "bin" / "vpp")
+    .read_text()
+    .replace("def make(self, name):", "def make(self, name):\n        sys.exit('unknown section')")
+)
+
+
+@pytest.mark.parametrize("program", [DIES_AT_ITS_START, DIES_AT_AN_INTERFACE], ids=["start", "interface"])
+def test_a_vpp_that_dies_in_the_set_up_says_why_and_leaves_nothing(dut_lab, tmp_path, program):
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "vppctl").symlink_to(STAND_IN / "bin" / "vppctl")
     vpp = tmp_path / "bin" / "vpp"
-    vpp.write_text("#!/bin/sh\n[ \"$1\" = --version ] && exit\necho 'unknown section' >&2\nexit 1\n")
+    vpp.write_text(program)
     vpp.chmod(0o755)
     before = dut_lab.snapshot()
     with pytest.raises(DutError, match=r"DUT1: vpp has died .*Its last output: unknown section\."):

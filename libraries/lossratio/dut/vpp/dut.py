@@ -218,42 +218,46 @@ class Vpp(ProgramDut[VppOptions]):
             for feature in options.features
             for line in (*feature.plugin_lines(), *feature.startup(options))
         ]
-        text = startup_configuration(
-            directory,
-            cores,
-            cards,
-            self.hop.vpp,
-            entries=options.entries,
-            lines=dict.fromkeys(lines),
+        write_file(
+            changes,
+            configuration,
+            startup_configuration(
+                directory,
+                cores,
+                cards,
+                self.hop.vpp,
+                entries=options.entries,
+                lines=dict.fromkeys(lines),
+            ),
         )
-        write_file(changes, configuration, text)
-        program = (self.program, "-c", configuration)
         # A process polls, and may have to share a CPU with VPP.
         goes_first = not self.polls and not options.has_programs
+        program = (self.program, "-c", configuration)
         daemon = Daemon(self.node, directory, "vpp", program, _PRIORITY if goes_first else None)
         control = VppControl(self.node, self.options.home, directory)
         daemon.start(changes, control.answers)
 
-        if not self.uses_cards:
-            self._take_kernel_interfaces(control, changes)
-        elif self.hop.vpp.driver != "dpdk":
-            self._take_cards(control, changes, cards)
+        with daemon.needed():
+            if not self.uses_cards:
+                self._take_kernel_interfaces(control, changes)
+            elif self.hop.vpp.driver != "dpdk":
+                self._take_cards(control, changes, cards)
 
-        links = self._links_between(west_mac, east_mac, directory)
-        for command in (*placement_commands(cards), *options.forwarding_commands(*links)):
-            control.configure(changes, command)
-        daemons = [daemon, *self._start_programs(changes, directory, cores)]
-        if options.is_contained:
-            daemons.append(self._start_container(changes, cores, links))
-        if options.guest is not None:
-            daemons.append(self._start_machine(changes, directory, cores, control))
-        for command in (
-            each for kind in options.features for each in kind.connected(options, links)
-        ):
-            control.configure(changes, command)
-        self._verified = self._check_features(control, links)
-        if options.forwarding == "ip6":
-            self._outlast_reports(control)
+            links = self._links_between(west_mac, east_mac, directory)
+            for command in (*placement_commands(cards), *options.forwarding_commands(*links)):
+                control.configure(changes, command)
+            daemons = [daemon, *self._start_programs(changes, directory, cores)]
+            if options.is_contained:
+                daemons.append(self._start_container(changes, cores, links))
+            if options.guest is not None:
+                daemons.append(self._start_machine(changes, directory, cores, control))
+            for command in (
+                each for kind in options.features for each in kind.connected(options, links)
+            ):
+                control.configure(changes, command)
+            self._verified = self._check_features(control, links)
+            if options.forwarding == "ip6":
+                self._outlast_reports(control)
 
         return daemons
 

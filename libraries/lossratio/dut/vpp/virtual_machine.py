@@ -42,6 +42,7 @@ export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t devtmpfs devtmpfs /dev
+mkdir /dev/shm
 for module in /modules/*; do insmod "$module"; done
 for card in {cards}; do
     echo uio_pci_generic > "/sys/bus/pci/devices/$card/driver_override"
@@ -164,7 +165,7 @@ class VirtualMachine:
         shell = self.node.run("sh", "-c", "command -v sh").strip()
         init = _INIT.format(shell=shell, cards=" ".join(_CARDS), command=" ".join(self._command))
         texts = {"init": init}
-        programs = ["sh", "mount", "insmod"]
+        programs = ["sh", "mkdir", "mount", "insmod"]
         files: list[str] = []
         if_any: list[str] = []
         if self.guest == "testpmd":
@@ -191,7 +192,7 @@ class VirtualMachine:
     @property
     def command(self) -> tuple[str, ...]:
         """The command that runs it, with its console as standard output, until the program in it ends."""
-        accelerator, model = ("tcg", "Nehalem") if self.is_emulated else ("kvm", "host")
+        accelerator, model = ("tcg", "max") if self.is_emulated else ("kvm", "host")
         quiet = ("-nodefaults", "-no-user-config", "-nographic", "-no-reboot")
         name = ("-name", "lossratio,debug-threads=on")
         machine = ("-machine", f"pc,accel={accelerator},usb=off,mem-merge=off", "-cpu", model)
