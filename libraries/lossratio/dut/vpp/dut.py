@@ -210,32 +210,9 @@ class Vpp(ProgramDut[VppOptions]):
     ) -> list[Daemon]:
         """Starts VPP and configures it command by command."""
         self._clock = None
-        configuration = f"{directory}/startup.conf"
-        options = self.options
         cards = self._vpp_cards(cores)
-        lines = [
-            line
-            for feature in options.features
-            for line in (*feature.plugin_lines(), *feature.startup(options))
-        ]
-        write_file(
-            changes,
-            configuration,
-            startup_configuration(
-                directory,
-                cores,
-                cards,
-                self.hop.vpp,
-                entries=options.entries,
-                lines=dict.fromkeys(lines),
-            ),
-        )
-        # A process polls, and may have to share a CPU with VPP.
-        goes_first = not self.polls and not options.has_programs
-        program = (self.program, "-c", configuration)
-        daemon = Daemon(self.node, directory, "vpp", program, _PRIORITY if goes_first else None)
         control = VppControl(self.node, self.options.home, directory)
-        daemon.start(changes, control.answers)
+        daemon = self._start_vpp(changes, control, cores, cards)
 
         with daemon.needed():
             if not self.uses_cards:
@@ -244,21 +221,55 @@ class Vpp(ProgramDut[VppOptions]):
                 self._take_cards(control, changes, cards)
 
             links = self._links_between(west_mac, east_mac, directory)
-            for command in (*placement_commands(cards), *options.forwarding_commands(*links)):
+            for command in (*placement_commands(cards), *self.options.forwarding_commands(*links)):
                 control.configure(changes, command)
-            daemons = [daemon, *self._start_programs(changes, directory, cores)]
-            if options.is_contained:
-                daemons.append(self._start_container(changes, cores, links))
-            if options.guest is not None:
-                daemons.append(self._start_machine(changes, directory, cores, control))
-            for command in (
-                each for kind in options.features for each in kind.connected(options, links)
-            ):
-                control.configure(changes, command)
+            others = self._start_others(changes, control, cores, links)
+            for kind in self.options.features:
+                for command in kind.connected(self.options, links):
+                    control.configure(changes, command)
             self._verified = self._check_features(control, links)
-            if options.forwarding == "ip6":
+            if self.options.forwarding == "ip6":
                 self._outlast_reports(control)
 
+        return [daemon, *others]
+
+    def _start_vpp(
+        self, changes: Changes, control: VppControl, cores: CoreChoice, cards: Sequence[Card]
+    ) -> Daemon:
+        """Starts VPP with its configuration, and waits until it answers."""
+        options = self.options
+        lines = [
+            line
+            for feature in options.features
+            for line in (*feature.plugin_lines(), *feature.startup(options))
+        ]
+        text = startup_configuration(
+            control.directory,
+            cores,
+            cards,
+            self.hop.vpp,
+            entries=options.entries,
+            lines=dict.fromkeys(lines),
+        )
+        configuration = f"{control.directory}/startup.conf"
+        write_file(changes, configuration, text)
+        program = (self.program, "-c", configuration)
+        # A process polls, and may have to share a CPU with VPP.
+        goes_first = not self.polls and not options.has_programs
+        priority = _PRIORITY if goes_first else None
+        daemon = Daemon(self.node, control.directory, "vpp", program, priority)
+        daemon.start(changes, control.answers)
+        return daemon
+
+    def _start_others(
+        self, changes: Changes, control: VppControl, cores: CoreChoice, links: Ports
+    ) -> list[Daemon]:
+        """Starts what frames go through besides VPP: programs, a container or a virtual machine, if any."""
+        daemons = list(self._start_programs(changes, control.directory, cores))
+        if self.options.is_contained:
+            daemons.append(self._start_container(changes, cores, links))
+        if self.options.guest is not None:
+            daemons.append(self._start_machine(changes, control.directory, cores, control))
         return daemons
 
     def _start_programs(
