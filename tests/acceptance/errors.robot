@@ -21,7 +21,7 @@ Goal Value Out Of Range
     *loss_ratio must be at least 0 and below 1, not 1.5*
     ...    Find Conditional Throughput    {"loss_ratio": "150 %"}    frame_size=64B
 Unknown Field Of A Goal
-    *there is no field 'loss', there are loss_ratio*
+    *there is no field 'loss'; the fields are loss_ratio*
     ...    Find Conditional Throughput    {"loss": 0}    frame_size=64B
 Frame Rate That Does Not Parse
     *'fast' is not a frame rate; write it like '10 kpps'.
