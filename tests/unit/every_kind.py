@@ -24,7 +24,7 @@ _ASKED = {
 
 REFUSED = {
     "reconfiguration": "no time passes between trials",
-    "teardown_rate": "belongs to one device whose table lossratio can empty",
+    "teardown_rate": "needs a single device whose table lossratio can empty",
 }
 """Kinds that no simulated testbed of this kind can measure, and why."""
 

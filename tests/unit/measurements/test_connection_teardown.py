@@ -87,7 +87,7 @@ def test_a_device_that_has_all_connections_is_measured_though_answers_are_missin
 
 
 def test_a_simulated_device_has_no_table_that_could_be_emptied(tmp_path):
-    with pytest.raises(SearchError, match="one device whose table lossratio can empty"):
+    with pytest.raises(SearchError, match="a single device whose table lossratio can empty"):
         measure(
             ConnectionTeardown(),
             open_testbed(SIMULATED),

@@ -137,9 +137,9 @@ def test_after_a_change_there_are_searches_until_there_are_enough(asks, nights, 
     ("changes", "why"),
     [
         ({"search_every": 1}, "one in 1 nights is always a search"),
-        ({"goals": (NDR,)}, "or other goals"),
+        ({"goals": (NDR,)}, "or set of goals"),
         ({"goals": "RFC2544"}, "trials of more than one length"),
-        ({"early_verdict": True}, "or other goals"),
+        ({"early_verdict": True}, "or set of goals"),
     ],
 )
 def test_the_result_says_why_it_was_not_asked(asks, tmp_path, changes, why):

@@ -321,7 +321,7 @@ def test_connections_of_udp_are_opened_inside_the_kernel_and_those_of_tcp_by_pac
             with testbed.ready_for(profile, integrity=Integrity.OFF, connects=True) as ready:
                 facts = ready.conditions.generator
                 assert (facts["kind"], facts["generator"]) == (used, used)
-                assert ("are of UDP" in facts.get("instead_of_xdp_because", "")) == (used == "afpacket")
+                assert ("must use UDP" in facts.get("instead_of_xdp_because", "")) == (used == "afpacket")
                 output = whole(ready.measurer.measure, TrialInput(0.1, 5000.0, exchange=Exchange()))
                 assert output.directions[0].received_frames == table.count() == 500
         with testbed.ready_for(profile_of()) as ready:

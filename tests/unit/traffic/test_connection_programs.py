@@ -261,11 +261,11 @@ def configured(profile="ethip4-udp-connections", east="tg1", **changes):
     ("configuration", "reason"),
     [
         (configured(), None),
-        (configured(profile="ethip4-tcp-connections"), "are of UDP"),
+        (configured(profile="ethip4-tcp-connections"), "must use UDP"),
         (configured(profile="ethip4-ip4base"), "one port of a node"),
         (configured(east="tg0"), "one port of a node"),
-        (configured(growth=4), "are of UDP"),
-        (configured(broadcast_share=0.1), "are of UDP"),
+        (configured(growth=4), "must use UDP"),
+        (configured(broadcast_share=0.1), "must use UDP"),
     ],
 )
 def test_what_cannot_be_opened_inside_the_kernel_is_known_before(configuration, reason):

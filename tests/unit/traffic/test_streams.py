@@ -68,7 +68,7 @@ def test_a_size_of_a_stream_may_have_its_unit(tmp_path):
 def test_a_goal_of_an_unknown_stream_is_refused_in_words(tmp_path):
     goal = replace(NDR, name="gold", stream="vioce")
     with pytest.raises(
-        SearchError, match=r"'vioce', and the profile classes has no such stream; its streams: voice, data"
+        SearchError, match=r"'vioce', but the profile classes has no such stream; its streams: voice, data"
     ):
         SearchRequest(goals=(goal,), profile=profile_of(tmp_path, TWO))
 

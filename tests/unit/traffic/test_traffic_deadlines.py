@@ -65,7 +65,7 @@ def test_a_trial_whose_agent_was_frozen_is_an_error_and_not_a_number(agent, brid
 
     thread = threading.Thread(target=freeze)
     thread.start()
-    words = r"for 1\.\d+ s \(process \d+: T\), and they stopped"
+    words = r"for 1\.\d+ s \(process \d+: T\), so they stopped"
     with pytest.raises(AgentRefusalError, match=words) as caught:
         agent.trial(LOAD, 20.0)
     thread.join()

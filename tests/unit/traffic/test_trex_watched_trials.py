@@ -73,6 +73,6 @@ def test_a_trial_that_is_shown_at_a_terminal_is_the_same_with_cards_and_with_flo
 
 
 def test_cards_may_count_late_so_they_are_not_watched():
-    with pytest.raises(AgentError, match="cards may count frames late") as raised:
+    with pytest.raises(AgentError, match="may count frames late") as raised:
         generator(Server()).watched_trial(10_000.0, 1.0, 0.0, WATCH, still_there)
     assert raised.value.kind == "unsupported"
