@@ -247,7 +247,7 @@ def in_the_long_run(*longer, **fields):
     result = soak(trials=[*usual, *longer])
     critical = guarded(**fields).critical_load.model_copy(update={"trial_s": 1.0})
     shown = " ".join(message(result.model_copy(update={"critical_load": critical})).split())
-    return shown.partition("in the long run not known: ")[2].partition(". All")[0] or None
+    return shown.partition("in the long run not known: ")[2].partition(". Everything")[0] or None
 
 
 def test_a_soak_without_long_trials_says_that_the_long_run_is_not_known():

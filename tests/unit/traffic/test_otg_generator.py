@@ -168,7 +168,7 @@ class Liar(BaseHTTPRequestHandler):
 @pytest.mark.parametrize(
     ("status", "answer", "message"),
     [
-        (200, b"<html>", "answers to GET /capabilities/version, but not with JSON"),
+        (200, b"<html>", "answers GET /capabilities/version, but not with JSON"),
         (200, b"[]", r"refused GET /capabilities/version: \[\]"),
         (500, b'{"errors": ["out of licences"]}', "refused GET /capabilities/version: out of licences"),
         (404, b"null", "refused GET /capabilities/version: None"),
