@@ -104,7 +104,7 @@ def test_the_unit_of_the_throughput_does_not_matter(values):
     ("settings", "message"),
     [
         ({"least_change": 0.0}, "least change is a share"),
-        ({"certainty": 1.0}, "certainty is a probability"),
+        ({"certainty": 1.0}, "certainty must be at least 0.5 and below 1"),
         ({"limit": 7}, "needs at least 8 measurements, not 7"),
     ],
 )

@@ -88,7 +88,7 @@ def test_it_goes_on_with_what_was_measured_before():
     [
         (["a"], {}, "two different revisions"),
         (["a", "b", "a"], {}, "two different revisions"),
-        (["a", "b"], {"certainty": 1.0}, "certainty is a probability"),
+        (["a", "b"], {"certainty": 1.0}, "certainty must be at least 0.5 and below 1"),
     ],
 )
 def test_input_that_makes_no_sense_is_an_error(revisions, options, message):

@@ -70,7 +70,7 @@ def test_an_unknown_name_is_an_error_that_names_what_there_is(text):
     ("fields", "message"),
     [
         ({}, "loss_ratio is missing"),
-        ({"loss_ratio": 0, "los": 1}, "there is no field 'los', there are loss_ratio, exceed_ratio"),
+        ({"loss_ratio": 0, "los": 1}, "there is no field 'los'; the fields are loss_ratio, exceed_ratio"),
         ({"loss_ratio": "much"}, "loss_ratio: 'much' is not a ratio"),
         ({"loss_ratio": 0, "duration_sum": "long"}, "duration_sum: .*long"),
         ({"loss_ratio": 1.5}, "loss_ratio must be at least 0 and below 1"),

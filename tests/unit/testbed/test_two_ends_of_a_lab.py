@@ -194,6 +194,9 @@ def test_two_containers_are_ends(tmp_path):
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout.splitlines()[-1])
     assert seen["nodes"] == ["my-client", "my-server"]
-    assert seen["ways"] == [[["client>server", 1000, 1000], ["server>client", 1000, 1000]]]
+    (ways,) = seen["ways"]
+    assert [name for name, *_ in ways] == ["client>server", "server>client"]
+    # A stalled host may leave some of the 1,000 unsent.
+    assert all(900 < sent == received for _, sent, received in ways), ways
     nodes = yaml.safe_load((tmp_path / "lab.yaml").read_text())["nodes"]
     assert nodes["my-client"]["container"] == "my-client"

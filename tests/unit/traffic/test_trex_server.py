@@ -369,7 +369,7 @@ def test_missing_parts_of_a_tg_are_reported_without_starting_anything(here, plan
     ("prints", "message"),
     [
         ("3.13.0", r"^Node TG: '/\S+/python' is Python 3\.13\.0, but TRex's client does not run with it\. Set the "),
-        ("3.7.16", r"is Python 3\.7\.16, but TRex's client does not .* to the path of a Python from 3\.8 to 3\.12 there\.$"),
+        ("3.7.16", r"is Python 3\.7\.16, but TRex's client does not .* a Python from 3\.8 to 3\.12 there\.$"),
         ("hello", r"^Node TG: '/\S+/python' cannot run TRex's client \(exit status 0\)"),
         (None, r"^Node TG: '/\S+/python' cannot run TRex's client \(.*No such file or directory.*\)\. Set the "),
     ],

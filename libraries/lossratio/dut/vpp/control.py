@@ -9,6 +9,7 @@ from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import write_file
 from lossratio.dut.vpp.configuration import VppOptions
 from lossratio.dut.vpp.features.feature import Command, Needs, Shown
+from lossratio.dut.vpp.reports import parse_interfaces
 from lossratio.nodes import DutNode, reason
 
 
@@ -103,6 +104,19 @@ class VppControl:
                 )
         return {each.command: each.meaning for each in shown}
 
+    def outlast_reports(self, names: Collection[str]) -> None:
+        """Waits until VPP has sent its only report of multicast groups (RFC 3810), which no trial may count.
+
+        Args:
+            names: VPP's interfaces that report.
+        """
+        end = time.monotonic() + _REPORTS_SECONDS
+        while time.monotonic() < end:
+            counts = parse_interfaces(self.ask("show interface"))
+            if all(counts.get(name, {}).get("tx packets") for name in names):
+                return
+            time.sleep(_POLL)
+
     def _line(self, command: str) -> tuple[str, ...]:
         return (f"{self.home}/bin/vppctl", "-s", f"{self.directory}/cli.sock", *command.split())
 
@@ -110,6 +124,8 @@ class VppControl:
 _MOST_LINES = 2000
 _LINE_SECONDS = 0.1
 _POLL = 0.2
+_REPORTS_SECONDS = 3.0
+"""Seconds after which VPP has reported its multicast groups. It checks for new interfaces every second."""
 _KEY = re.compile(r"[0-9A-Fa-f]{16,}|[A-Za-z0-9+/]{40,}=?")
 _LONGEST_ANSWER = 500
 # The node removes the file by itself, because the controller may be gone by then. A killed controller may have sent a

@@ -1,7 +1,6 @@
 """FD.io VPP between two interfaces, controlled by its command line: a cross-connect, bridge, router or tunnel end."""
 
 import secrets
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -48,9 +47,6 @@ PROCESS = Tool("dpdk-testpmd", "dpdk-dev", None, "testpmd of DPDK")
 _UNSHARE = Tool("unshare", "util-linux")
 _CONTAINER = ("unshare", "--mount", "--net", "--ipc", "--uts")
 """Runs a program in its own namespaces, which end with it."""
-_REPORTS_SECONDS = 3.0
-"""Seconds after which VPP has reported its multicast groups. It checks for new interfaces every second."""
-_POLL = 0.1
 _STARTS = 5
 """The most starts of VPP until the clock of its policers is right."""
 _PRIORITY = 5
@@ -229,7 +225,7 @@ class Vpp(ProgramDut[VppOptions]):
                     control.configure(changes, command)
             self._verified = self._check_features(control, links)
             if self.options.forwarding == "ip6":
-                self._outlast_reports(control)
+                control.outlast_reports(self._vpp_names)
 
         return [daemon, *others]
 
@@ -360,15 +356,6 @@ class Vpp(ProgramDut[VppOptions]):
         return control.check(
             [each for kind in self.options.features for each in kind.verified(self.options, ports)]
         )
-
-    def _outlast_reports(self, control: VppControl) -> None:
-        """Waits until VPP has sent its only report of multicast groups (RFC 3810), which no trial may count."""
-        end = time.monotonic() + _REPORTS_SECONDS
-        while time.monotonic() < end:
-            counts = reports.parse_interfaces(control.ask("show interface"))
-            if all(counts.get(name, {}).get("tx packets") for name in self._vpp_names):
-                return
-            time.sleep(_POLL)
 
     def _check_clock(self) -> None:
         """Checks the clock of the policers, if there are any, and if this VPP prints it."""

@@ -83,8 +83,9 @@ class Bucket:
         """The bucket, in one line."""
         number = "some" if self.has_lost else "at least"
         least = "" if self.has_lost else " or more"
+        frames = float(f"{self.frames:.2g}")
         line = (
-            f"In short trials the device lets {number} {self.frames:,.2g} more frames through, as a bucket or a buffer "
+            f"In short trials the device lets {number} {frames:,.0f} more frames through, as a bucket or a buffer "
             f"of {1e3 * self.frames / self.rate:,.2g} ms{least} does"
         )
         return (
