@@ -17,7 +17,15 @@ from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, 
 from lossratio.traffic.agent.core.generator import Exchange as ExchangeOfAgent
 from lossratio.traffic.agent.core.links import Link
 from lossratio.traffic.agent.core.ports import same_wire
-from lossratio.traffic.agent.core.protocol import PROTOCOL, SILENCE_SECONDS, Channel, ControllerGoneError, read_record
+from lossratio.traffic.agent.core.protocol import (
+    MOST_STALLED,
+    PROTOCOL,
+    SILENCE_SECONDS,
+    STALL_SECONDS,
+    Channel,
+    ControllerGoneError,
+    read_record,
+)
 from lossratio.traffic.agent.server import Agent
 from lossratio.traffic.client import pack_agent
 from lossratio.trials import Exchange, TrialInput
@@ -277,6 +285,20 @@ def test_time_in_which_the_agent_s_machine_stood_still_is_no_silence_of_the_cont
     channel._heard -= SILENCE_SECONDS
     with pytest.raises(ControllerGoneError):
         agent.tend()
+
+
+def test_an_agent_that_always_stands_still_stops_its_traffic_nevertheless(controller):
+    _, channel, agent = controller
+
+    def stand_still(seconds):
+        channel._heard -= seconds
+        channel._looked = time.monotonic() - seconds
+        return agent.tend()
+
+    for _ in range(round(MOST_STALLED / (2 * STALL_SECONDS))):
+        assert stand_still(2 * STALL_SECONDS) > 0
+    with pytest.raises(ControllerGoneError, match="it was silent"):
+        stand_still(SILENCE_SECONDS)
 
 
 def test_a_controller_that_has_closed_its_end_is_gone_also_when_its_traffic_is_stopped(controller):

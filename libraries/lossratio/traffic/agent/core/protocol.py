@@ -29,6 +29,8 @@ SILENCE_SECONDS = 5.0
 """Seconds without a line after which the controller counts as gone while traffic flows."""
 STALL_SECONDS = 1.0
 """Seconds between two looks after which this machine has stood still itself, as it looks several times a second."""
+MOST_STALLED = 30.0
+"""The most seconds of such stalls that excuse a silence: traffic ends, however busy this machine is."""
 Message = Dict[str, Any]
 Check = Callable[[], None]
 """Raises an exception if the controller is gone; called several times a second while traffic flows."""
@@ -101,6 +103,7 @@ class Channel:
         self._rest = b""
         self._is_closed = False
         self._heard = self._looked = time.monotonic()
+        self._stalled = 0.0
 
     def lines(self, tend: Callable[[], float | None]) -> Iterator[bytes]:
         """Incoming lines, one request each, until the controller's end is closed.
@@ -141,7 +144,7 @@ class Channel:
     def check(self) -> None:
         """Checks whether the controller is still there, without waiting.
 
-        Time in which this machine stood still is no silence of the controller.
+        Time in which this machine stood still is no silence of the controller, up to `MOST_STALLED` seconds.
 
         Raises:
             ControllerGoneError: If it is gone, or was silent for too long.
@@ -149,9 +152,9 @@ class Channel:
         self.check_open()
         now = time.monotonic()
         if now > self._looked + STALL_SECONDS:
-            self._heard = min(now, self._heard + now - self._looked)
+            self._stalled += now - self._looked
         self._looked = now
-        if now > self._heard + SILENCE_SECONDS:
+        if now > self._heard + min(self._stalled, MOST_STALLED) + SILENCE_SECONDS:
             raise ControllerGoneError(f"it was silent for {SILENCE_SECONDS:g} s")
 
     def check_open(self) -> None:
@@ -171,7 +174,8 @@ class Channel:
             return False
         data = os.read(self._read_fd, 1 << 16)
         self._is_closed = not data
-        self._heard = time.monotonic()
+        self._heard = self._looked = time.monotonic()
+        self._stalled = 0.0
         *lines, self._rest = (self._rest + data).split(b"\n")
         self._lines.extend(line for line in lines if line)
         return not self._is_closed
