@@ -19,14 +19,20 @@ ${VPP_STAND_IN}     ${CURDIR}/../unit/dut/vpp_stand_in
 # 0.2 s: the first and the last frame are a frame less than that apart.
 &{POLICER}          police=3 kfps    burst=1200
 ${TRUTH}            ${8995}
-# What VPP's policer of 20 kfps passes.
-${VPP_TRUTH}        ${29_995}
+# VPP polices 60 bytes of each frame: these are 5 kfps, and a bucket of 4,000 frames.
+&{VPP_POLICER}      police=2400 kbps    burst=240000
+${VPP_TRUTH}        ${24_995}
+# VPP polices a frame when it comes to it, not when it arrived: one that is late with a trial's last frames polices them
+# with the tokens of that time. A busy machine made it late by up to 10 ms: that is 50 frames, of 4,999 in a trial.
+${VPP_LATE}         ${50}
 # Packet sockets hold 300 frames, which Open vSwitch must fetch in time.
 &{SLOW_POLICER}     police=1 kfps    burst=400
 ${SLOW_TRUTH}       ${2995}
 # Strict, and quick: what a policer passes is the same however short the trials are.
 &{QUICK}            name=quick    loss_ratio=0    exceed_ratio=0.75    final_trial_duration=200 ms
 ...                 duration_sum=600 ms    width=2 %
+# Most trials decide, as a late VPP passes more.
+&{VPP_GOAL}         &{QUICK}    exceed_ratio=0.5
 # Without loss in any trial, as before a reconfiguration, and quick.
 &{STRICT}           name=strict    loss_ratio=0    exceed_ratio=0.5    final_trial_duration=200 ms
 ...                 duration_sum=400 ms    width=20 %
@@ -127,15 +133,16 @@ Policer Is Found Once
     Every Frame Is Accounted For
 
 VPP Policer Is Found
-    [Documentation]    60 bytes of each frame are policed.
+    [Documentation]    A bucket that holds most of what passes makes a late VPP matter little.
     Tear Down Testbed
-    Set Up Testbed    ${LOCAL}    dut=vpp    forwarding=ip4    police=9600 kbps    burst=120000
+    ${topology}    Making Up For Stalls
+    Set Up Testbed    ${topology}    dut=vpp    forwarding=ip4    &{VPP_POLICER}
     ${result}    Find Conditional Throughput
-    ...    ${QUICK}
+    ...    ${VPP_GOAL}
     ...    frame_size=64B
     ...    profile=ethip4-ip4base
     ...    max_load=100 kpps
-    Should Be Regular And Enclose    ${result.goals}[0]    ${VPP_TRUTH}
+    Should Be Regular And Enclose    ${result.goals}[0]    ${VPP_TRUTH}    ${{$VPP_LATE / 0.2 / $VPP_TRUTH}}
     Every Frame Is Accounted For
 
 Every Frame Is Accounted For
