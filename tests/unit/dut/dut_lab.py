@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from netns import NetnsLab
+from real_vpp import skip_without_plugins
 from waiting import is_running, wait_until
 
 from lossratio.dut import create_dut
@@ -168,6 +169,8 @@ class DutLab:
         with ExitStack() as undo:
 
             def set_up(**options: Any):
+                if kind == "vpp":
+                    skip_without_plugins({**always, **options})
                 dut = self.create(kind, **always, **options)
                 undo.callback(dut.tear_down)
                 dut.set_up(*self.macs)

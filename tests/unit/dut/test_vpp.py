@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from real_vpp import HOME
 
 from lossratio.bpf import why_impossible
 from lossratio.dut import create_dut, parse_options
@@ -30,8 +31,8 @@ pytestmark = pytest.mark.netns
 needs_bpf = pytest.mark.skipif(why_impossible() is not None, reason=f"no BPF here: {why_impossible()}")
 STAND_IN = Path(__file__).with_name("vpp_stand_in")
 HOMES = [pytest.param(str(STAND_IN), id="stand-in")]
-if os.environ.get("VPP_HOME"):
-    HOMES.append(pytest.param(os.environ["VPP_HOME"], id="vpp", marks=pytest.mark.vpp))
+if HOME:
+    HOMES.append(pytest.param(HOME, id="vpp", marks=pytest.mark.vpp))
 
 
 @pytest.fixture(params=HOMES)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from dut_lab import PAYLOAD, DutLab, NamespaceShell
+from real_vpp import HOME, needs_vpp, skip_without_plugins
 from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6, IPv6ExtHdrSegmentRouting
 from scapy.layers.l2 import Ether
@@ -25,10 +26,8 @@ from lossratio.testbed.set_up import address_path
 from lossratio.topology import Hop, Interface, Port
 
 STAND_IN = Path(__file__).with_name("vpp_stand_in")
-HOME = os.environ.get("VPP_HOME", "")
 
 pytestmark = pytest.mark.netns
-needs_vpp = [pytest.mark.vpp, pytest.mark.skipif(not HOME, reason="needs a VPP: set VPP_HOME")]
 MANY = {"ipsec": 10_000, "ipsec_algorithms": "aes256gcm"}
 
 
@@ -81,6 +80,7 @@ def chain(netns_lab) -> Iterator:
     with ExitStack() as undo:
 
         def set_up(home: str = HOME, **options) -> Chain:
+            skip_without_plugins({"home": home, "forwarding": "ip4", **options})
             chain = Chain(netns_lab, home, **options)
             chain.set_up(undo)
             return chain
@@ -133,7 +133,9 @@ def test_every_wireguard_tunnel_carries_frames(chain):
 def test_one_worker_forwards_and_another_one_encrypts(chain, tmp_path, monkeypatch):
     cores = tuple(Core((number,), numa_node=0) for number in range(4))
     monkeypatch.setattr("lossratio.dut.linux.cores.read_cores", lambda node: cores)
-    lab = chain(shown_four_cpus(tmp_path), ipsec=4, ipsec_async=True, cores=2, queues=1)
+    options = {"ipsec": 4, "ipsec_async": True, "cores": 2, "queues": 1}
+    skip_without_plugins({"forwarding": "ip4", **options})
+    lab = chain(shown_four_cpus(tmp_path), **options)
     assert lab.send(400, 4) == [400, 400]
     for dut, text in zip(lab.duts, lab.ask("show runtime"), strict=True):
         forwards, encrypts = (

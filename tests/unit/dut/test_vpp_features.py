@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from dut_lab import PAYLOAD
+from real_vpp import needs_vpp
 from scapy.contrib.geneve import GENEVE
 from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6
@@ -18,11 +18,7 @@ from scapy.packet import Packet, Raw
 
 from lossratio.dut.vpp.features.feature import Shown
 
-pytestmark = [
-    pytest.mark.netns,
-    pytest.mark.vpp,
-    pytest.mark.skipif("VPP_HOME" not in os.environ, reason="VPP_HOME does not say where VPP is"),
-]
+pytestmark = [pytest.mark.netns, *needs_vpp]
 
 HOSTS = ("198.18.0.1", "198.19.0.1")
 HOSTS6 = ("2001:2::1", "2001:2:0:8000::1")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 from local_testbeds import local_topology, needs_testbed, own_state
+from real_vpp import HOME, skip_without_plugins
 from whole_trials import whole
 
 from lossratio.dut import Established
@@ -24,7 +23,6 @@ from lossratio.traffic.configuration import frames_spec
 from lossratio.traffic.profile import addresses
 from lossratio.trials import Exchange, Integrity, TrialInput
 
-HOME = os.environ.get("VPP_HOME", "")
 VppOptions = Vpp.all_options()
 
 
@@ -177,6 +175,7 @@ def test_the_check_of_the_path_sees_an_answer_through_a_deterministic_nat_of_any
 @pytest.mark.skipif(not HOME, reason="needs a VPP: set VPP_HOME")
 @needs_testbed
 def test_frames_of_both_ways_pass_a_real_deterministic_nat(tmp_path):
+    skip_without_plugins({"forwarding": "ip4", "det44_hosts": 1024})
     with own_state():
         file = local_topology(tmp_path, "vppdet")
         profile = load_profile("ethip4-udp-h1024-p63-det44", frame_size=64)
@@ -201,6 +200,7 @@ def test_frames_of_both_ways_pass_a_real_deterministic_nat(tmp_path):
     ids=["nat44-ed", "det44", "sfdp-ip4", "sfdp-l4ip4"],
 )
 def test_a_real_nat_establishes_counts_and_forgets_connections(tmp_path, protocol, options):
+    skip_without_plugins({"forwarding": "ip4", **options})
     with own_state():
         file = local_topology(tmp_path, "vppnat")
         profile = load_profile(f"ethip4-{protocol}-h64-p63", frame_size=100)

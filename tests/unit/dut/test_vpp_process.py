@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 
 import pytest
-
-HOME = os.environ.get("VPP_HOME", "")
+from real_vpp import HOME, needs_vpp
 
 pytestmark = [
     pytest.mark.netns,
-    pytest.mark.vpp,
-    pytest.mark.skipif(not HOME, reason="needs a VPP: set VPP_HOME"),
+    *needs_vpp,
     pytest.mark.skipif(shutil.which("dpdk-testpmd") is None, reason="needs dpdk-testpmd"),
 ]
 
