@@ -84,6 +84,32 @@ def test_batches_of_different_sizes_have_the_dispersion_as_theirs():
     assert found.batch == pytest.approx(np.mean(np.arange(16, 49) ** 2.0) / 32.0, rel=0.15)
 
 
+@pytest.mark.parametrize("batch", [16, 32])
+def test_a_few_trials_that_lack_frames_do_not_hide_the_batch(batch):
+    rng = np.random.default_rng(4)
+    counts = batch * rng.binomial(60, 0.4, (30, 24))
+    # A trial that sent less than it should loses a part of a batch, and leaves the rest to the next trial.
+    short = rng.permuted(np.arange(24) < 4, axis=-1)
+    counts[:, short] -= rng.integers(1, 4, (30, 4))
+    rows = [[(load, 0.2, float(lost)) for load, lost in zip(LOADS[:24], each, strict=True)] for each in counts]
+    found = [Replicates.of(counts_of(each)).multiple for each in rows]
+    assert found.count(batch) >= 24
+
+
+def test_counts_that_a_constant_device_repeats_are_no_batch():
+    rng = np.random.default_rng(5)
+    lost = np.repeat([1000, 1400, 1800], 12) + (rng.random((30, 36)) < 0.2)
+    rows = [[(5e3, 0.2, float(number)) for number in each] for each in lost]
+    assert {Replicates.of(counts_of(each)).multiple for each in rows} == {1}
+
+
+def test_chance_makes_no_batch_of_different_counts():
+    rng = np.random.default_rng(6)
+    lost = rng.poisson(1000.0, (200, 40))
+    rows = [[(5e3, 0.2, float(number)) for number in each] for each in lost]
+    assert {Replicates.of(counts_of(each)).multiple for each in rows} == {1}
+
+
 def test_few_trials_with_loss_say_nothing():
     found = Replicates.of(lost_at([18.5e6] * 4, rising, np.random.default_rng(1), batch=32))
     assert (found.scatter, found.batch) == (Scatter.UNKNOWN, 1.0)

@@ -35,7 +35,10 @@ _OVERLOAD = 1e-4
 _MANY = 20.0
 """Least number of batches that a trial loses where much is lost."""
 _MULTIPLES = 8
-"""Least number of trials with loss whose counts are all multiples of a batch, so that this is not chance."""
+"""Least number of trials with loss whose counts are all multiples of a batch, so that this is not chance; or of
+different counts that are, where some trials differ."""
+_MOST_COUNTS = 2.0 / 3.0
+"""Least share of different counts that are multiples of a batch: a trial that lacks a few frames splits a batch."""
 _LEAST_BATCH = 8
 """Smallest batch that is believed without the dispersion, because trials of 2 s may lose even numbers of frames."""
 _CLOSE = 1.6
@@ -73,7 +76,7 @@ class Replicates:
     usual: float = 0.0
     """Frames that a trial loses at these loads."""
     multiple: int = 1
-    """The number of which all counts of lost frames are multiples."""
+    """The number of which all counts of lost frames are multiples, or most of them if they differ."""
 
     @classmethod
     def of(cls, counts: TrialCounts) -> Replicates:
@@ -91,9 +94,7 @@ class Replicates:
         scatter = np.asarray(chi_squared[used][order], dtype=float)
         freedom = (trials - 1)[used][order]
         lossy = counts.lost[counts.lost > 0.0]
-        multiple = (
-            int(np.gcd.reduce(np.round(lossy).astype(np.int64))) if len(lossy) >= _MULTIPLES else 1
-        )
+        multiple = _multiple(np.round(lossy).astype(np.int64)) if len(lossy) >= _MULTIPLES else 1
         sent = np.bincount(group, counts.load * counts.exposure)
         ratio = np.asarray((lost / sent)[used][order], dtype=float)
         is_few = _lose_little(freedom, ratio)
@@ -145,6 +146,28 @@ class Replicates:
         dispersion = self.chi_squared / self.freedom
         exact = self.multiple > 1 and 1.0 / _CLOSE < dispersion / self.multiple < _CLOSE
         return float(self.multiple) if exact else dispersion
+
+
+def _multiple(lossy: NDArray[np.int64]) -> int:
+    """The number of which all counts are multiples; or the one of which most are, where chance explains it least."""
+    of_all = int(np.gcd.reduce(lossy))
+    if of_all >= _LEAST_BATCH:
+        return of_all
+    # A constant device loses the same number again and again, so equal counts say it only once.
+    different = np.unique(lossy)
+    if len(different) < _MULTIPLES:
+        return of_all
+
+    candidates = np.arange(_LEAST_BATCH, int(_LARGEST_BATCH) + 1)
+    found = np.count_nonzero(different[:, np.newaxis] % candidates == 0, axis=0)
+    is_shown = (found >= _MULTIPLES) & (found >= _MOST_COUNTS * len(different))
+    if not is_shown.any():
+        return of_all
+    # Formula: the logarithm of C(n, k) / m^k, the chance that k of n counts are multiples of m.
+    others = len(different) - found
+    ways = -scipy.special.betaln(found + 1, others + 1) - np.log(len(different) + 1)
+    improbable = found * np.log(candidates) - ways
+    return int(candidates[np.argmax(np.where(is_shown, improbable, -np.inf))])
 
 
 def _lose_little(freedom: NDArray[np.int_], ratio: NDArray[np.float64]) -> NDArray[np.bool_]:
