@@ -6,7 +6,6 @@ import datetime
 import fcntl
 import gc
 import os
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -29,11 +28,13 @@ BEFORE_RERUN = 1.0
 
 
 THIRDS = 3
-"""In how many parts the cases of a test with the marker `rotated` run, one part each day."""
+"""In how many parts the cases of a rotated test run, one part each day."""
+ROTATED = frozenset({"rotated", "netns", "long"})
+"""Markers of tests whose cases are rotated: many cases prove one law, or take long."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds what is left out: which cases of the tests with the marker `rotated`, and how many searches."""
+    """Adds what is left out: which cases of rotated tests, and how many searches."""
     parser.addoption("--whole", action="store_true", help="All rotated cases, and laws of chance over all searches.")
     thirds = range(1, THIRDS + 1)
     parser.addoption("--third", type=int, choices=thirds, help="Which of the rotated cases; otherwise by date.")
@@ -68,6 +69,8 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+IS_ROTATED = pytest.StashKey[bool]()
+"""Whether a test's cases run on different days."""
 TURN = pytest.StashKey[int]()
 """When a test's turn is: those with the smallest number come first."""
 ACCEPTANCE, SHARED, WAITS, LONG, SHORT, QUIET = range(6)
@@ -79,6 +82,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     # Looked up once: each search for a marker goes through the markers of all directories above.
     markers = {marker.name for marker in item.iter_markers()}
     item.stash[TURN] = _turn(markers)
+    item.stash[IS_ROTATED] = bool(markers & ROTATED)
     if markers & {"netns", "quiet"} and item.config.pluginmanager.hasplugin("rerunfailures"):
         # A stalled host decides no test. One that hangs would do so again, and nothing would end it.
         again = {"reruns": RERUNS, "reruns_delay": BEFORE_RERUN, "rerun_except": "^Failed: Timeout"}
@@ -142,22 +146,21 @@ def _asks_for_all_cases(config: pytest.Config) -> bool:
 
 
 def _leave_other_thirds_out(config: pytest.Config, items: list[pytest.Item]) -> None:
-    kept: list[pytest.Item] = []
-    left_out: list[pytest.Item] = []
-    cases: Counter[tuple[pytest.Item, str]] = Counter()
-
+    """Leaves out cases of another day; a test with fewer cases than days runs whole each day."""
+    cases: dict[tuple[object, str], list[pytest.Item]] = {}
     for item in items:
-        if not isinstance(item, pytest.Function) or item.get_closest_marker("rotated") is None:
-            kept.append(item)
-            continue
-        test = (item.parent, item.originalname)
-        is_todays = cases[test] % THIRDS + 1 == config.option.third
-        cases[test] += 1
-        (kept if is_todays else left_out).append(item)
+        if isinstance(item, pytest.Function) and item.stash[IS_ROTATED]:
+            cases.setdefault((item.parent, item.originalname), []).append(item)
 
-    items[:] = kept
+    left_out: set[pytest.Item] = set()
+    for tests in cases.values():
+        if len(tests) >= THIRDS:
+            todays = tests[config.option.third - 1 :: THIRDS]
+            left_out.update(set(tests).difference(todays))
+
+    items[:] = [item for item in items if item not in left_out]
     if left_out:
-        config.hook.pytest_deselected(items=left_out)
+        config.hook.pytest_deselected(items=list(left_out))
 
 
 def _turn(markers: set[str]) -> int:

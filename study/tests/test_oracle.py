@@ -66,7 +66,6 @@ def test_probabilities_do_not_fall_with_load():
     assert [kind.loss for kind in growing(kinds)] == pytest.approx([0.0, 0.3, 0.3, 0.3, 1.0])
 
 
-@pytest.mark.rotated
 @pytest.mark.long
 @pytest.mark.parametrize("oracle", [ORACLE, EARLY_ORACLE], ids=lambda oracle: oracle.name)
 @pytest.mark.parametrize("goal", [QUICK, RFC2544, TST009], ids=str)

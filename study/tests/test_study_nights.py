@@ -29,7 +29,6 @@ def rows(*values, **common):
     return made_up(pytest.importorskip("pandas"), *values, **common)
 
 
-@pytest.mark.rotated
 @pytest.mark.long
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_hints_leave_the_result_on_a_quiet_sut_as_it_is(change):

@@ -32,10 +32,19 @@ def cases() -> Iterator[pytest.ParameterSet]:
 
 
 @pytest.fixture(scope="module")
-def outcomes() -> Callable[[Path], Mapping[str, robot.result.TestCase]]:
-    """Runs a suite when the first of its tests is asked for; what became of each test, by name."""
+def outcomes(request: pytest.FixtureRequest) -> Callable[[Path], Mapping[str, robot.result.TestCase]]:
+    """Runs the chosen tests of a suite when the first of them is asked for; what became of each, by name."""
+    chosen: dict[Path, list[str]] = {}
+    for item in request.session.items:
+        if isinstance(item, pytest.Function) and item.path == request.path:
+            case = item.callspec.params
+            chosen.setdefault(case["suite"], []).append(case["name"])
 
-    return cache(lambda suite: run(suite, RESULTS / suite.stem))
+    def outcome(suite: Path) -> Mapping[str, robot.result.TestCase]:
+        options = [option for name in chosen[suite] for option in ("--test", name)]
+        return run(suite, RESULTS / suite.stem, *options)
+
+    return cache(outcome)
 
 
 def run(suite: Path, output: Path, *options: str) -> Mapping[str, robot.result.TestCase]:

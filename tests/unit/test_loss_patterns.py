@@ -379,7 +379,6 @@ OVERLOADED = {
 }
 
 
-@pytest.mark.rotated
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(200))
 def test_of_an_overloaded_device_no_pattern_is_said(seed):

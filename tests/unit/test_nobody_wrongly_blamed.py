@@ -260,7 +260,6 @@ def texts_of(run, before):
     return texts, compared
 
 
-@pytest.mark.rotated
 @pytest.mark.long
 @pytest.mark.parametrize("injector", INJECTORS, ids=lambda injector: injector.__name__)
 @pytest.mark.parametrize("kind", KINDS)
@@ -297,7 +296,6 @@ def test_late_frames_after_a_search_are_in_the_records_of_their_trials(tmp_path)
     assert "after the search, they came back" in "\n".join(str(doubt) for doubt in doubts)
 
 
-@pytest.mark.rotated
 @pytest.mark.long
 @pytest.mark.parametrize("injector", INJECTORS, ids=lambda injector: injector.__name__)
 @pytest.mark.parametrize("kind", ["mrr", "quick"])

@@ -334,7 +334,6 @@ def test_the_kernel_takes_a_filter_of_as_many_rules_as_there_may_be():
     assert bpf_objects.run_once(forwarder.program, last) == (bpf_objects.XdpAction.DROP.value, last)
 
 
-@pytest.mark.rotated
 @pytest.mark.parametrize(
     ("profile", "size"), [*((name, "smallest") for name in profile_names()), ("ethip4-udp", "IMIX_v4_1")]
 )

@@ -94,7 +94,6 @@ BROKEN = {
 }
 
 
-@pytest.mark.rotated
 @pytest.mark.long
 @pytest.mark.parametrize(("text", "problem"), BROKEN.values(), ids=BROKEN)
 @KINDS

@@ -106,7 +106,6 @@ def in_this_lab(suite, topology):
     return re.sub(r'"tags": \[[^]]*\]|"(duts|nic)=[^"]*"', "", text)
 
 
-@pytest.mark.rotated
 @pytest.mark.long
 @pytest.mark.parametrize("topology", TOPOLOGIES, ids=lambda path: path.stem)
 def test_every_suite_is_clean_for_every_topology(topology, clean, suites):

@@ -71,7 +71,6 @@ def test_a_warm_up_is_in_the_forecast():
     assert warm.forecast().seconds == plain.forecast().seconds + 30.0
 
 
-@pytest.mark.rotated
 @pytest.mark.long
 @pytest.mark.parametrize("early_verdict", [False, True])
 @pytest.mark.parametrize("goals", ["G1", "G2", "G3", "G4", "G5"])

@@ -51,7 +51,6 @@ def mixed_stdev(functions, weight):
     return math.sqrt(own + weight * (1.0 - weight) * (first["mean"] - second["mean"]) ** 2)
 
 
-@pytest.mark.rotated
 @pytest.mark.long
 @pytest.mark.parametrize("likelihood", ["poisson", "geometric"])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())

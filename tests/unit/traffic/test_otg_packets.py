@@ -26,7 +26,6 @@ def frames_of(name):
     return make_configuration(profile, [PAIR], settle_time=0.0).directions[0].frames
 
 
-@pytest.mark.rotated
 @pytest.mark.long
 @pytest.mark.parametrize(
     "name",

@@ -315,7 +315,6 @@ def test_frames_that_come_out_at_another_port_are_lost_and_misdelivered_there(th
     assert (faults(east), faults(west)) == ({}, {"misdelivered": 10})
 
 
-@pytest.mark.rotated
 @pytest.mark.parametrize(
     ("profile", "frame_size"),
     [

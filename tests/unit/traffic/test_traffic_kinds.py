@@ -25,7 +25,6 @@ def set_mtu(lab, mtu, *, tg=None):
             lab.run(node, "ip", "link", "set", "dev", name, "mtu", str(tg if tg and node == "tg" else mtu))
 
 
-@pytest.mark.rotated
 @pytest.mark.parametrize(
     ("profile", "frame_size"),
     [

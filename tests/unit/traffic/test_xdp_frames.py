@@ -92,7 +92,6 @@ def as_afpacket_sends(description, numbers, first=0):
     return [row[:length].tobytes() for row, length in zip(data, lengths, strict=True)]
 
 
-@pytest.mark.rotated
 @pytest.mark.long
 @needs_bpf
 @pytest.mark.parametrize("profile", profile_names())
