@@ -237,13 +237,13 @@ FAULTS = {
         spec(254),
         lambda numbers, load, random: abs(after_start(numbers, load) - 0.225) < 0.025,
         {"loads": (12e3, 20e3, 15e3, 11e3), "duration": 1.0},
-        "All lost frames are of 4 pauses of about 50",
+        "All lost frames are from 4 pauses of about 50",
     ),
     "pauses": (
         spec(254),
         lambda numbers, load, random: (after_start(numbers, load) + 0.33) % 1.0 < 0.05,
         {"loads": (12e3, 20e3), "duration": 5.0},
-        "All lost frames are of 10 pauses of about 50 to 50.1 ms, one every 1 s: no frame came back then",
+        "All lost frames are from 10 pauses of about 50 to 50.1 ms, one every 1 s: no frame came back during a pause",
     ),
     "a direction": (
         spec(254),
@@ -295,6 +295,19 @@ def test_losses_without_a_pattern_are_said_to_have_none():
     assert found.without_pattern.endswith(
         "by direction, flow, size, size of a flow, beginning of the trial, end of the trial, distance, pause"
     )
+
+
+def test_an_outage_of_a_reset_is_not_called_a_loss_without_a_pattern():
+    lab = Lab(spec(254), seed=1)
+
+    def outage(numbers, load, random):
+        return abs(after_start(numbers, load) - 2.0) < 1.0
+
+    for load in LOADS:
+        lab.trial(load, 5.0, outage, outage)
+    found = loss_places(lab.trials)
+    assert found.located_frames > 1000
+    assert found.sentences == ()
 
 
 def test_of_few_lost_frames_nothing_is_said():

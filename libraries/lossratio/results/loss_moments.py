@@ -20,6 +20,8 @@ _LEAST_DISTANCE = 3
 """
 _LEAST_LEADING = 2
 _LEAST_PAUSE_S = 0.02
+_FEWEST_STEPS = 3
+"""Steps of time without any frame of a direction that count as an outage."""
 _MOST_PAUSED = 0.1
 """Share of a trial that pauses may take; a device without capacity is not a device that pauses."""
 
@@ -201,10 +203,20 @@ def of_pauses(own: OfDirection) -> Found:
     if len(gaps) >= 3 and max(gaps) - min(gaps) <= max(2.0 * step, 0.03 * max(gaps)):
         every = f", one every {np.mean(gaps):.3g} s"
     number = f"{len(paused)} {'pause' if len(paused) == 1 else 'pauses'} of about {_interval(lengths, 1e3)} ms"
-    sentence = (
-        f"{own.share(1.0, 0)} of {number}{every}: no frame came back then, and all others did"
-    )
+    sentence = f"{own.share(1.0, 0)} from {number}{every}: no frame came back during a pause, and all did otherwise"
     return Found(kind, own.name, chance, sentence, 1.0, trials)
+
+
+def has_outage(one: SeenLosses) -> bool:
+    """Whether a direction loses every frame for a while, however much of the trial that takes.
+
+    Args:
+        one: The losses of a direction in a trial.
+    """
+    lost, known = one.steps
+    is_whole = (known > 0) & (lost >= _WHOLE * known)
+    longest = max((end - start for start, end in runs_of(is_whole)), default=0)
+    return longest >= _FEWEST_STEPS and longest * one.losses.step_s >= _LEAST_PAUSE_S
 
 
 def _pauses_in(one: SeenLosses) -> list[_Pause] | None:

@@ -19,6 +19,7 @@ from lossratio.results.loss_flows import (
 from lossratio.results.loss_moments import (
     Found,
     OfDirection,
+    has_outage,
     of_beginning,
     of_end,
     of_every_nth,
@@ -226,12 +227,12 @@ def _values_in_words(one: FlowClasses, values: Sequence[int]) -> str:
 
 
 def _without_pattern(seen: Sequence[SeenLosses], found: Sequence[Found]) -> str | None:
-    """The sentence that there is no pattern, if enough frames were lost to see one."""
+    """The sentence that there is no pattern, if enough frames were lost to see one, and no outage is one."""
     blocks = sum(one.losses.blocks for one in seen)
     lost = sum(one.losses.lost_frames for one in seen)
     if lost < _ENOUGH_FRAMES or blocks < _ENOUGH_BLOCKS:
         return None
-    if any(one.chance < _DOUBTFUL for one in found):
+    if any(one.chance < _DOUBTFUL for one in found) or any(has_outage(one) for one in seen):
         return None
     names = {
         "flows": "flow",
