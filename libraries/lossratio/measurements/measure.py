@@ -99,10 +99,10 @@ _STILL_OVERLOADED = 0.45
 def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[str, ...]:
     """Checks whether a black box remembers trials: at one load after a rest, and right after another trial.
 
-    "Right after" means after the rest that trials of this measurement have anyway. A difference counts if it is greater
-    than the spread of both sides, greater than the number of missing frames that the device did not lose, and goes away
-    with another rest. Where the generator cannot send the load, half of it is offered, as long as that still overloads
-    the device.
+    "Right after" means after the rest that trials of this measurement have anyway. The trials after a rest are the
+    first and the last one, so that a device that changes meanwhile is not said to remember. A difference counts if it
+    is greater than the spread of both sides, and greater than the number of missing frames that the device did not
+    lose. Where the generator cannot send the load, half of it is offered, as long as that still overloads the device.
     """
     from lossratio.dut import BLACK_BOX
 
@@ -110,36 +110,60 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
     if dut is None or dut.kind != BLACK_BOX:
         return ()
     usual = max(dut.options.recovery_time, request.rest)
-    did, what = "forwarded", "frames"
     if request.connects:
         # No trial opens more connections than the traffic has.
         load = min(load, request.profile.flows // MEMORY_DURATION)
-        did, what, rate = "established", "connections", f"{load:,.0f} connections/s"
+
+    # A few unsent frames make no difference here, and a trial that is repeated for them would rest again.
+    with request.ready(testbed, keeps_unsent=True) as ready:
+        look = _Look(ready.measurer, load)
+        first = (
+            look.forwarded(MEMORY_REST) if request.connects else look.forwarded_what_can_be_sent()
+        )
+        look.forwarded()
+        right_after = [look.forwarded() for _ in range(_MEMORY_REPEATS)]
+        last = look.forwarded(MEMORY_REST)
+        return (_remark_on_memory(look, request.connects, usual, (first, last), right_after),)
+
+
+def _remark_on_memory(
+    look: _Look,
+    counts_connections: bool,
+    usual: float,
+    after_rest: tuple[_Forwarded, _Forwarded],
+    right_after: Sequence[_Forwarded],
+) -> str:
+    """What a look for memory shows; if the device remembers, it looks for a rest that helps.
+
+    Args:
+        look: The look.
+        counts_connections: Whether its trials open connections.
+        usual: Seconds of rest that the trials of the measurement have anyway.
+        after_rest: The first and the last trial of the look, both after a rest.
+        right_after: The trials that followed another trial.
+    """
+    if counts_connections:
+        did, what, rate = "established", "connections", f"{look.load:,.0f} connections/s"
     else:
-        # Frames that are not sent have a trial measured again, and after a rest that takes long.
-        load = _load_that_can_be_sent(testbed, request, load)
-        rate = f"{format_frame_rate(load)} per interface"
+        did, what = "forwarded", "frames"
+        rate = f"{format_frame_rate(look.load)} per interface"
+
     trials = f"in trials of {MEMORY_DURATION:g} s at {rate}"
-
-    def forwarded(rest: float, first: int = 1) -> list[_Forwarded]:
-        """What trials forwarded that each followed this rest; the first of them put the device into that state."""
-        with request.ready(testbed, rest=rest) as ready:
-            count = first + _MEMORY_REPEATS
-            outputs = [
-                ready.measurer.measure(TrialInput(MEMORY_DURATION, load)) for _ in range(count)
-            ]
-        return [_forwarded_in(output) for output in outputs[first:]]
-
-    # A rested device is already in the state after a rest.
-    after_rest = forwarded(MEMORY_REST, first=0)
-    right_after = forwarded(usual)
-    rested = _slowest(after_rest)
+    first, last = after_rest
+    least_change = max(MEMORY_SHARE * first.least, 1.0)
+    has_changed = first.least - last.most > least_change
+    rested = first.least if has_changed else _slowest(after_rest)
     unrested = _fastest(right_after)
     seen = (
         f"{trials} it {did} {rested:,} {what} after {MEMORY_REST:g} s of rest, and {unrested:,} "
         f"after {usual:g} s"
     )
-    least_change = max(MEMORY_SHARE * rested, 1.0)
+    if has_changed:
+        return (
+            f"it is not known whether the device remembers trials: {seen}, but {last.most:,} after {MEMORY_REST:g} s "
+            f"of rest again; it has changed since, or remembers for more than {MEMORY_REST:g} s"
+        )
+
     if rested - unrested <= least_change:
         most_gain = min(trial.most for trial in after_rest) - max(
             trial.least for trial in right_after
@@ -148,48 +172,84 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
             missing = max(trial.most - trial.least for trial in (*after_rest, *right_after))
             return (
                 f"it is not known whether the device remembers trials: {trials} up to {missing:,} {what} were "
-                "unsent, late or dropped by the generator",
+                "unsent, late or dropped by the generator"
             )
 
-        if _slowest(right_after) - _fastest(after_rest) > least_change:
-            return (
-                f"it is not known whether the device remembers trials: {seen}; it may be slow to start",
-            )
+        if _slowest(right_after) - first.most > least_change:
+            return f"it is not known whether the device remembers trials: {seen}; it may be slow to start"
         return (
             f"the device does not seem to remember trials: {seen}. This cannot show a memory of more than "
-            f"{MEMORY_REST:g} s, or a memory that so few {what} cannot fill",
-        )
-
-    # The control: a device that has changed for good is no faster after a rest.
-    again = _fastest(forwarded(MEMORY_REST, first=0))
-    if again < (1.0 - MEMORY_SHARE) * rested:
-        return (
-            f"it is not known whether the device remembers trials: {seen}, but {again:,} after {MEMORY_REST:g} s of "
-            f"rest again; it has changed since, or remembers for more than {MEMORY_REST:g} s",
+            f"{MEMORY_REST:g} s, or a memory that so few {what} cannot fill"
         )
 
     rest = max(usual, 0.5)
-    while rest < MEMORY_REST and _fastest(forwarded(rest)) < (1.0 - MEMORY_SHARE) * rested:
+    while (
+        rest < MEMORY_REST
+        and _fastest([look.forwarded(rest) for _ in range(1 + _MEMORY_REPEATS)][1:])
+        < (1.0 - MEMORY_SHARE) * rested
+    ):
         rest *= 2.0
+    return f"{MEMORY_REMARK}{seen}. Results depend on the order of trials; a rest of {rest:.3g} s helps (rest=)"
+
+
+class _Look:
+    """Trials that look for a memory of a device.
+
+    Attributes:
+        load: Their load, in frames per second per interface.
+    """
+
+    def __init__(self, measurer: Measurer, load: float) -> None:
+        self.load = load
+        self._measurer = measurer
+
+    def forwarded(self, rest: float = 0.0) -> _Forwarded:
+        """What a trial forwarded after a rest; the trial is repeated if the generator left too much of it unsent."""
+        output = self._measured(rest)
+        for _ in range(_MEMORY_REPEATS):
+            if _was_sent(output):
+                break
+            output = self._measured(rest)
+        return _forwarded_in(output)
+
+    def forwarded_what_can_be_sent(self) -> _Forwarded:
+        """What a trial forwarded after a rest, at the load, or at a half, a quarter or an eighth of it.
+
+        The load is halved where the generator cannot send it, as long as that still overloads the device.
+        """
+        output = self._measured(MEMORY_REST)
+        if _was_sent(output):
+            return _forwarded_in(output)
+
+        for _ in range(_MEMORY_HALVINGS):
+            if _was_sent(output) or not _overloads_at_half(output):
+                break
+            self.load /= 2.0
+            output = self._measured()
+        return self.forwarded(MEMORY_REST)
+
+    def _measured(self, rest: float = 0.0) -> TrialOutput:
+        return self._measurer.measure(TrialInput(MEMORY_DURATION, self.load, rest=rest))
+
+
+def _was_sent(output: TrialOutput) -> bool:
+    """Whether the generator sent a trial's load, apart from so few frames that they make no difference."""
+    missing = missing_frames(output) or MissingFrames()
+    return missing.by_tester <= MEMORY_SHARE * _intended_in(output)
+
+
+def _overloads_at_half(output: TrialOutput) -> bool:
+    """Whether the device also loses frames at half of a trial's load."""
+    missing = missing_frames(output) or MissingFrames()
+    forwarded = sum(direction.received_frames for direction in output.directions)
+    intended = _intended_in(output)
     return (
-        f"{MEMORY_REMARK}{seen}. Results depend on the order of trials; a rest of {rest:.3g} s helps (rest=)",
+        missing.lost_by_sut > MEMORY_SHARE * intended and forwarded <= _STILL_OVERLOADED * intended
     )
 
 
-def _load_that_can_be_sent(testbed: Testbed, request: Request, load: float) -> float:
-    """The load, or a half, a quarter or an eighth of it where the generator cannot send more."""
-    with request.ready(testbed) as ready:
-        for _ in range(_MEMORY_HALVINGS):
-            output = ready.measurer.measure(TrialInput(MEMORY_DURATION, load))
-            missing = missing_frames(output) or MissingFrames()
-            forwarded = sum(direction.received_frames for direction in output.directions)
-            intended = sum(direction.intended_frames for direction in output.directions)
-            was_sent = missing.by_tester <= MEMORY_SHARE * intended
-            is_overloaded = missing.lost_by_sut > MEMORY_SHARE * intended
-            if was_sent or not is_overloaded or forwarded > _STILL_OVERLOADED * intended:
-                break
-            load /= 2.0
-    return load
+def _intended_in(output: TrialOutput) -> int:
+    return sum(direction.intended_frames for direction in output.directions)
 
 
 class _Forwarded(NamedTuple):

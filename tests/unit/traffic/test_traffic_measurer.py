@@ -106,6 +106,12 @@ def test_a_short_trial_whose_load_is_too_much_for_the_sut_is_measured_again_thre
     assert (output.unsent_frames, output.lost_frames, output.repeats) == (1, 0, 3)
 
 
+def test_a_trial_counts_with_its_unsent_frames_if_that_is_wanted():
+    agent = Agent((99, 50))
+    output = TrafficMeasurer(agent, keeps_unsent=True).measure(TRIAL)
+    assert (output.unsent_frames, output.lost_frames, output.repeats) == (1, 49, 0)
+
+
 def test_a_long_trial_is_measured_again_three_times_at_most():
     output = TrafficMeasurer(Agent(*[(99, 99)] * 4)).measure(TRIAL)
     assert (output.unsent_frames, output.repeats) == (1, 3)
