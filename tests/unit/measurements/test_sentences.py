@@ -92,6 +92,14 @@ def test_what_the_generator_limited_is_not_proved():
     assert told.endswith("without loss; the SUT may forward more: the generator's limit, not the SUT's.")
 
 
+@pytest.mark.parametrize(("trials", "said"), [(21, "more, but less than 150,000"), (5, "more")])
+def test_a_load_at_which_the_device_itself_loses_frames_bounds_what_the_generator_limited(trials, said):
+    sent = [*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, unsent=300)] * 21]
+    overload = [counted_trial(150_000.0, lost=40_000, unsent=10)] * trials
+    (told,) = sentences(throughput_of([*sent, *overload]))
+    assert told.endswith(f"without loss; the SUT may forward {said}: the generator's limit, not the SUT's.")
+
+
 def test_the_maximum_load_is_no_limit_of_the_device():
     result = throughput(SharpKnee(capacity=1e9))
     assert all("that is the maximum load, and the SUT may forward more." in text for text in sentences(result))

@@ -423,6 +423,23 @@ def is_bound_of_others(trials: Iterable[results.Trial], bound: Rate | None, goal
     return 2 * len(by_others) > len(failed)
 
 
+def upper_bound_of_sut(trials: Iterable[results.Trial], goal: Goal) -> float | None:
+    """The smallest load at which the SUT alone lost too much, frames per second per interface; None: there is none.
+
+    Args:
+        trials: The trials of the search.
+        goal: The goal that it is a bound of.
+    """
+    searched = search_goal(goal)
+    evidence = evidence_of(searched)
+    loads = set()
+    for trial in trials:
+        if trial.is_evidence:
+            loads.add(trial.load_per_interface_fps)
+            evidence.add(_of_sut(searched.seen(trial.as_result())))
+    return min((load for load in loads if evidence.bound(load) is Bound.UPPER), default=None)
+
+
 def _limit_of_others(
     result: GoalResult, trials: Sequence[TrialResult], max_load_origin: results.LoadOrigin
 ) -> str | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from lossratio.measurements.throughput.evidence import is_least
+from lossratio.measurements.throughput.evidence import is_least, upper_bound_of_sut
 from lossratio.measurements.throughput.result import GoalReport, GoalsResult, QuestionAsked
 from lossratio.records import Rate
 from lossratio.results import LoadSemantics, Traffic, Trial, share_missing_in_words
@@ -32,7 +32,9 @@ def sentences(result: GoalsResult) -> Iterator[str]:
         if lower == result.max_load.rate:
             yield f"{found}; that is the maximum load, and the SUT may forward more."
         elif is_least(report.result.reason):
-            yield f"{found}; the SUT may forward more: {report.result.reason}."
+            most = upper_bound_of_sut(result.trials, report.goal)
+            more = "more" if most is None else f"more, but less than {most:,.0f}"
+            yield f"{found}; the SUT may forward {more}: {report.result.reason}."
         elif upper is None or not report.result.regular:
             yield f"{found}; the limit is not proved: {report.result.reason}."
         else:
