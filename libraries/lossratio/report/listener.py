@@ -9,10 +9,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from robot.api import logger
-from robot.api.deco import library
-from robot.libraries.BuiltIn import BuiltIn
-
 from lossratio.errors import ReportError, StorageError, storing
 from lossratio.exit_status import FAILURES
 from lossratio.report.failures import Misfits, note_failure, note_skip
@@ -53,7 +49,6 @@ def write_reports(directory: Path, formats: Iterable[str]) -> tuple[Path, ...]:
     return tuple(reports)
 
 
-@library(scope="GLOBAL", auto_keywords=False)
 class RunReport:
     """Writes reports of a run into its output directory when the run ends, even after an interrupt.
 
@@ -61,6 +56,8 @@ class RunReport:
     """
 
     ROBOT_LISTENER_API_VERSION = 3
+    ROBOT_LIBRARY_SCOPE = "GLOBAL"
+    ROBOT_AUTO_KEYWORDS = False
 
     def __init__(self, *formats: str) -> None:
         """Takes the formats to write; without formats, only the page. Raises ReportError if there is no such format."""
@@ -76,7 +73,7 @@ class RunReport:
     @classmethod
     def require_page(cls) -> None:
         """Ensures that the page is written when the run ends. Keywords that measure call this method."""
-        robot = BuiltIn()
+        robot = _robot()
         if robot.get_variable_value(f"${{{PAGE_VARIABLE}}}") in (None, _LIBRARY):
             name = f"{cls.__module__}.{cls.__qualname__}"
             # In each suite, because Robot Framework only notifies a library of the tests of suites that import it.
@@ -108,13 +105,13 @@ class RunReport:
                 note_failure(self._directory, identity_of(result), result.message, suite=suite)
         except OSError as error:
             what = "was skipped" if result.status == "SKIP" else "failed"
-            logger.error(f"Cannot record why {result.full_name} {what}: {error.strerror}.")
+            _logger().error(f"Cannot record why {result.full_name} {what}: {error.strerror}.")
 
     def begin(self, name: str = "listener") -> None:
         """Stores the run's output directory. Only the first instance writes the page, and notes failures."""
         if self._directory is not None:
             return
-        robot = BuiltIn()
+        robot = _robot()
         self._directory = Path(robot.get_variable_value("${OUTPUT DIR}"))
         if PAGE not in self._formats:
             return
@@ -131,6 +128,20 @@ class RunReport:
             return
         try:
             for path in write_reports(self._directory, self._formats):
-                logger.console(f"lossratio: {path}")
+                _logger().console(f"lossratio: {path}")
         except (ReportError, StorageError) as error:
-            logger.error(f"The run has no report. {type(error).__name__}: {error}")
+            _logger().error(f"The run has no report. {type(error).__name__}: {error}")
+
+
+def _robot() -> Any:
+    """Robot Framework's keywords; commands that only write a page need not wait for its import."""
+    from robot.libraries.BuiltIn import BuiltIn
+
+    return BuiltIn()
+
+
+def _logger() -> Any:
+    """Robot Framework's log, likewise."""
+    from robot.api import logger
+
+    return logger

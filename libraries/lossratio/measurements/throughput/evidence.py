@@ -423,23 +423,6 @@ def is_bound_of_others(trials: Iterable[results.Trial], bound: Rate | None, goal
     return 2 * len(by_others) > len(failed)
 
 
-def upper_bound_of_sut(trials: Iterable[results.Trial], goal: Goal) -> float | None:
-    """The smallest load at which the SUT alone lost too much, frames per second per interface; None: there is none.
-
-    Args:
-        trials: The trials of the search.
-        goal: The goal that it is a bound of.
-    """
-    searched = search_goal(goal)
-    evidence = evidence_of(searched)
-    loads = set()
-    for trial in trials:
-        if trial.is_evidence:
-            loads.add(trial.load_per_interface_fps)
-            evidence.add(_of_sut(searched.seen(trial.as_result())))
-    return min((load for load in loads if evidence.bound(load) is Bound.UPPER), default=None)
-
-
 def _limit_of_others(
     result: GoalResult, trials: Sequence[TrialResult], max_load_origin: results.LoadOrigin
 ) -> str | None:
@@ -452,7 +435,7 @@ def _limit_of_others(
     if upper is None or not _is_upper_bound(upper, result.goal, seen):
         return None
 
-    for limit, kept in ((GENERATOR_LIMIT, _without_generators_faults), (LATE_LIMIT, _of_sut)):
+    for limit, kept in ((GENERATOR_LIMIT, _without_generators_faults), (LATE_LIMIT, of_sut)):
         there = [kept(trial) if trial.load == upper else trial for trial in seen]
         if there != seen and not _is_upper_bound(upper, result.goal, there):
             return limit
@@ -474,7 +457,7 @@ def _without_generators_faults(trial: TrialResult) -> TrialResult:
     return _with_loss_ratio(trial, loss_ratio_without_tester(trial))
 
 
-def _of_sut(trial: TrialResult) -> TrialResult:
+def of_sut(trial: TrialResult) -> TrialResult:
     """The trial as if, in addition, the late frames had come back in time."""
     missing = missing_frames(trial.output)
     if missing is None or not missing.late:

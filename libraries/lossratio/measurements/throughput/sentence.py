@@ -2,8 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
-from lossratio.measurements.throughput.evidence import is_least, upper_bound_of_sut
-from lossratio.measurements.throughput.result import GoalReport, GoalsResult, QuestionAsked
+from lossratio.measurements.throughput.evidence import is_least, of_sut
+from lossratio.measurements.throughput.result import (
+    Goal,
+    GoalReport,
+    GoalsResult,
+    QuestionAsked,
+    search_goal,
+)
+from lossratio.mlrsearch import Bound, evidence_of
 from lossratio.records import Rate
 from lossratio.results import LoadSemantics, Traffic, Trial, share_missing_in_words
 from lossratio.units import format_ratio
@@ -32,7 +39,7 @@ def sentences(result: GoalsResult) -> Iterator[str]:
         if lower == result.max_load.rate:
             yield f"{found}; that is the maximum load, and the SUT may forward more."
         elif is_least(report.result.reason):
-            most = upper_bound_of_sut(result.trials, report.goal)
+            most = _least_that_the_sut_fails(result.trials, report.goal)
             more = "more" if most is None else f"more, but less than {most:,.0f}"
             yield f"{found}; the SUT may forward {more}: {report.result.reason}."
         elif upper is None or not report.result.regular:
@@ -40,6 +47,17 @@ def sentences(result: GoalsResult) -> Iterator[str]:
         else:
             gap = 1.0 - lower.per_interface_fps / upper.per_interface_fps
             yield f"{found}; the limit is proved to {100.0 * gap:.2g} %."
+
+
+def _least_that_the_sut_fails(trials: Sequence[Trial], goal: Goal) -> float | None:
+    """The smallest load at which the SUT alone lost too much, frames per second per interface; None: there is none."""
+    searched = search_goal(goal)
+    evidence = evidence_of(searched)
+    counting = [trial for trial in trials if trial.is_evidence]
+    for trial in counting:
+        evidence.add(of_sut(searched.seen(trial.as_result())))
+    loads = {trial.load_per_interface_fps for trial in counting}
+    return min((load for load in loads if evidence.bound(load) is Bound.UPPER), default=None)
 
 
 def _about_question(question: QuestionAsked) -> str:
