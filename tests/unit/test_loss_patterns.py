@@ -22,11 +22,10 @@ from lossy_devices import (
     streams,
     tail_drop,
 )
-from scipy import special
 
 from lossratio.results.loss_patterns import loss_places
 from lossratio.results.loss_sets import lossy_set
-from lossratio.results.loss_tests import chance_of_naming, combined_chance, rotation_test, runs_of
+from lossratio.results.loss_tests import chance_of_naming, rotation_test, runs_of
 from lossratio.results.losses import LEVEL
 from lossratio.traffic.agent.core.configuration import SteppingField
 from lossratio.trials import read_counts
@@ -264,13 +263,6 @@ def test_a_fault_is_named(fault):
     assert first.chance < LEVEL
     assert first.explained_ratio > 0.99
     assert found.without_pattern is None
-
-
-@pytest.mark.parametrize("count", [1, 2, 7, 300])
-@pytest.mark.parametrize("chance", [1.0, 0.9, 0.05, 1e-6])
-def test_chances_are_combined_as_a_chi_squared_distribution_has_it(chance, count):
-    expected = float(special.chdtrc(2 * count, -2.0 * count * math.log(chance)))
-    assert combined_chance([math.log(chance)] * count) == pytest.approx(expected, rel=1e-9)
 
 
 def test_several_patterns_are_named_in_the_order_of_what_they_explain():

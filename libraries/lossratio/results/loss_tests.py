@@ -131,30 +131,15 @@ def rotation_test(rows: Sequence[Numbers]) -> float:
         logarithms.append(math.log(at_least / len(row)))
         likenesses.append(alike)
 
+    # Imported here because the import is slow; that of scipy.stats takes three times as long.
+    from scipy.special import chdtrc
+
     total = math.fsum(logarithms)
     # Formula: Fisher's, that every block is at its best, and that all together are as alike; the smallest of three.
-    fisher = combined_chance(logarithms)
+    fisher = float(chdtrc(2 * len(logarithms), -2.0 * total))
     every = math.exp(total) if are_best else 1.0
     together = _chance_of_sum(np.array(likenesses))
     return min(1.0, 3.0 * min(fisher, every, together))
-
-
-def combined_chance(logarithms: Sequence[float]) -> float:
-    """The probability of probabilities whose product is as small, by Fisher's method.
-
-    Args:
-        logarithms: The natural logarithms of these probabilities, at least one.
-    """
-    half = -math.fsum(logarithms)
-    if half <= 0.0:
-        return 1.0
-    # Formula: the tail of a chi-squared distribution with an even number of degrees of freedom. scipy has it, too, but
-    # takes half a second to import.
-    terms = (
-        math.exp(count * math.log(half) - half - math.lgamma(count + 1.0))
-        for count in range(len(logarithms))
-    )
-    return min(1.0, math.fsum(terms))
 
 
 def _chance_of_sum(likenesses: Numbers) -> float:
