@@ -21,9 +21,9 @@ FORMATS = plugin_group(
     room="lossratio.report",
     own={
         PAGE: "page:HTML",
-        "json": "tables:JSON",
-        "csv": "tables:CSV",
-        "md": "tables:MARKDOWN",
+        "json": "data:JSON",
+        "csv": "data:CSV",
+        "md": "markdown:MARKDOWN",
         "junit": "junit:JUNIT",
         "openmetrics": "metrics:OPENMETRICS",
         "otlp": "metrics:OTLP",

@@ -16,9 +16,19 @@ from operator import attrgetter
 from pydantic import BaseModel, JsonValue
 
 from lossratio.drawing import MARKS, PAGES, Overview, Section, html_fragment, packed, series_colour
-from lossratio.report import tables
 from lossratio.report.formats import ReportFormat
 from lossratio.report.losses import losses_pictures
+from lossratio.report.overview import (
+    COLUMNS,
+    RUN,
+    FindingRow,
+    describe_frame_size,
+    methods_in_words,
+    rows_of,
+    section_name,
+    terms_in_words,
+    value_names,
+)
 from lossratio.report.run import Run, cycles_left_alone
 from lossratio.results import Conditions, Picture, TestResult, view_of
 from lossratio.units import counted, results_counted, tests_counted
@@ -33,7 +43,7 @@ _MANY_TESTS, _MANY_TRIALS = 200, 8_000
 _MARKS = [(mark.label, mark.shape, mark.colour, mark.is_filled) for mark in MARKS]
 _COLOURS = [series_colour(number) for number in range(8)]
 # Table: for each filter, its label, and the text of a row that it filters by.
-_FILTERS: Mapping[str, tuple[str, Callable[[tables.FindingRow], str]]] = {
+_FILTERS: Mapping[str, tuple[str, Callable[[FindingRow], str]]] = {
     "run": ("Run", attrgetter("run")),
     "goal": ("Goal", attrgetter("finding.quantity")),
     "size": ("Frame size", attrgetter("frame_size")),
@@ -45,13 +55,11 @@ _FILTERS: Mapping[str, tuple[str, Callable[[tables.FindingRow], str]]] = {
 @cycles_left_alone()
 def report_page(runs: Sequence[Run], title: str) -> str:
     """Makes the page of one run or several runs."""
-    rows: list[tables.FindingRow] = []
+    rows: list[FindingRow] = []
     before = 0
     for run in runs:
         name = str(run.path) if len(runs) > 1 else ""
-        rows += [
-            replace(row, number=before + row.number, run=name) for row in tables.rows_of(run, runs)
-        ]
+        rows += [replace(row, number=before + row.number, run=name) for row in rows_of(run, runs)]
         before += len(run.results)
 
     results = [result for run in runs for result in run.results]
@@ -71,7 +79,7 @@ def report_page(runs: Sequence[Run], title: str) -> str:
 
     overview = Overview(
         rows=rows,
-        columns=(*tables.COLUMNS[:3], tables.RUN, *tables.COLUMNS[3:]),
+        columns=(*COLUMNS[:3], RUN, *COLUMNS[3:]),
         filters=_FILTERS,
         only="Only irregular, failed or doubtful",
         card_name="values",
@@ -90,9 +98,9 @@ def report_page(runs: Sequence[Run], title: str) -> str:
         title=title,
         headline=_headline(runs, rows),
         runs=runs,
-        quoted=tables.value_names(results),
-        terms=tables.terms_in_words(results),
-        methods=tables.methods_in_words(results),
+        quoted=value_names(results),
+        terms=terms_in_words(results),
+        methods=methods_in_words(results),
         overviews=overviews,
         overlay=len(searches) > 1,
     )
@@ -127,7 +135,7 @@ def _sections(
     results = [(run, *pair) for run in runs for pair in zip(run.results, run.doubts, strict=True)]
     for run, result, doubts in results:
         view = view_of(result)
-        name = tables.section_name(len(sections) + 1)
+        name = section_name(len(sections) + 1)
         charts = view.charts(result) if is_large else None
         data = view.columns(result) if charts is None else charts.data
         if data is not None:
@@ -148,14 +156,14 @@ def _sections(
             view=view,
         )
         under_these = conditions(
-            result=result, of_kind=view.conditions(result), frame_size=tables.describe_frame_size
+            result=result, of_kind=view.conditions(result), frame_size=describe_frame_size
         )
         parts = (shown, under_these, *facts_of(result.conditions), "</details>")
         sections.append((name, result.test.name, parts))
     return sections, searches
 
 
-def _headline(runs: Sequence[Run], rows: Sequence[tables.FindingRow]) -> str:
+def _headline(runs: Sequence[Run], rows: Sequence[FindingRow]) -> str:
     results = [result for run in runs for result in run.results]
     skipped: Counter[str] = Counter()
     for alike in (alike for run in runs for alike in run.skipped):

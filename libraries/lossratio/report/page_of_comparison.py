@@ -17,8 +17,8 @@ from lossratio.report.comparison import (
     quantity_in_words,
     summary_of,
 )
+from lossratio.report.overview import describe_frame_size
 from lossratio.report.run import Run
-from lossratio.report.tables import describe_frame_size
 from lossratio.results import Doubt, Finding, TestResult, aggregate_of, build_of, number_of
 from lossratio.units import FRAMES_PER_SECOND
 

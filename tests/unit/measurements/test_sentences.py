@@ -9,7 +9,7 @@ from report_examples import counted_trial, throughput, throughput_of
 
 from lossratio.measurements.throughput.sentence import sentences
 from lossratio.mlrsearch import NDR, PDR
-from lossratio.report.tables import FindingRow
+from lossratio.report.overview import FindingRow
 from lossratio.results import findings_of, message, view_of
 from lossratio.simulation import SmoothKnee
 from lossratio.simulation.constant_capacity import SharpKnee

@@ -14,7 +14,7 @@ from report_examples import RESULT, mrr, throughput
 from lossratio.commands.report import report
 from lossratio.errors import ReportError, StorageError
 from lossratio.keywords.arguments import to_format_name
-from lossratio.report import render, tables, write_report, write_reports
+from lossratio.report import data, render, write_report, write_reports
 from lossratio.report.formats import FORMATS
 from lossratio.report.page import PAGE_NAME
 from lossratio.report.run import read_run
@@ -76,7 +76,7 @@ def test_a_name_is_no_formula_in_csv_and_a_number_stays_one(tmp_path, name):
     assert {(row["run"], row["test"], row["reason"]) for row in rows} == {(f"'{name}", f"'{name}", "'-1.5")}
     assert cut["run"] == f"'{name}"
     assert {float(row["aggregate_factor"]) for row in rows} == {2.0}
-    assert tables._plain(-1.5) == -1.5
+    assert data._plain(-1.5) == -1.5
 
 
 def test_csv_has_a_row_for_each_goal_in_plain_units(whole):

@@ -14,9 +14,9 @@ from report_examples import conditions, mrr, throughput, throughput_results
 from lossratio.measurements.mrr import NOTHING_LOST
 from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT
 from lossratio.report import page as page_module
+from lossratio.report.overview import COLUMNS, NOTHING, bounds_in_words, describe_frame_size, rows_of
 from lossratio.report.page import report_page
 from lossratio.report.run import Run
-from lossratio.report.tables import COLUMNS, NOTHING, bounds_in_words, describe_frame_size, rows_of
 from lossratio.results.conditions import FrameSizeShare, with_early_verdicts
 from lossratio.results.findings import findings_of
 from lossratio.results.model import Outcome

@@ -1,51 +1,32 @@
-"""Formats runs as text for programs and for people: JSON, CSV and Markdown."""
+"""The overview of runs: a row for each goal of each test, or other value, and the columns that are shown of it."""
 
-import csv
-import io
-import json
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
-from typing import Any
 
 from lossratio.drawing import NOTHING, Column, number_column, range_bar, test_column, verdict
 from lossratio.records import Rate
-from lossratio.report.formats import ReportFormat
 from lossratio.report.run import Run
 from lossratio.results import (
     Finding,
+    LatencyPoint,
     Outcome,
     TestResult,
     Traffic,
-    aggregate_of,
     caveats_of,
     common_name,
     findings_of,
     format_frames_per_second,
-    integrity_of,
     number_of,
     share_missing_in_words,
     view_of,
 )
-from lossratio.units import Unit, format_bit_rate, format_ratio, trials_counted
+from lossratio.units import Unit, format_bit_rate, format_ratio
 
-REPORT_FORMAT = "lossratio-report/1"
-"""Format of the JSON report."""
-_INTEGRITY = (
-    "arrived",
-    "examined",
-    "duplicated",
-    "corrupted",
-    "wrong_length",
-    "misdelivered",
-    "reordered",
-)
-"""Attributes of `lossratio.results.frame_integrity.FrameIntegrity` that have their own column."""
 _LONGEST_MESSAGE = 300
 """The most characters of a failed test's message in a table; the test's section has the whole message."""
-_VALUE = "conditional throughput (or other value)"
 
 
 @dataclass(frozen=True)
@@ -199,14 +180,15 @@ class FindingRow:
     @property
     def notes(self) -> list[str]:
         """What readers of the number need besides its doubts and the reason for the outcome."""
-        caveats = caveats_of(self.finding)[0 if self.finding.reason is None else 1 :]
-        early = self.result.conditions.timing.has_early_verdicts
-        alone = [f"the tester alone: {self.tester}"] if self.tester else []
-        return [
-            *caveats,
-            *(["with early verdicts: not comparable with full-length trials"] if early else []),
-            *alone,
-        ]
+        notes = caveats_of(self.finding)
+        if self.finding.reason is not None:
+            # The first caveat is the reason, which the state has.
+            notes = notes[1:]
+        if self.result.conditions.timing.has_early_verdicts:
+            notes.append("with early verdicts: not comparable with full-length trials")
+        if self.tester:
+            notes.append(f"the tester alone: {self.tester}")
+        return notes
 
     @property
     def verdict(self) -> str:
@@ -217,18 +199,26 @@ class FindingRow:
     @property
     def bounds(self) -> str:
         """The bounds in words; empty if there are none."""
-        ends = (self.finding.lower_bound, self.finding.upper_bound)
-        lower, upper = (_in_words(end, self.finding.unit) for end in ends)
+        lower, upper = self._ends
         return bounds_in_words(lower, upper, is_at_limit=self.finding.is_at_limit)
+
+    @property
+    def _ends(self) -> tuple[str, str]:
+        """The lower and the upper bound; each may be `NOTHING`."""
+        finding = self.finding
+        return (
+            _in_words(finding.lower_bound, finding.unit),
+            _in_words(finding.upper_bound, finding.unit),
+        )
 
     @property
     def offered(self) -> str:
         """What is known about offered loads: which one meets the goal of a search and which does not, or the bounds."""
-        finding = self.finding
-        ends = [_in_words(end, finding.unit) for end in (finding.lower_bound, finding.upper_bound)]
-        if finding.resolution is None or NOTHING in ends or finding.is_at_limit:
+        lower, upper = self._ends
+        is_of_search = self.finding.resolution is not None and not self.finding.is_at_limit
+        if not is_of_search or NOTHING in (lower, upper):
             return f"offered load: {self.bounds}"
-        return f"forwarded when {ends[0]} is offered{self._lost}. When {ends[1]} is offered, too much is lost."
+        return f"forwarded when {lower} is offered{self._lost}. When {upper} is offered, too much is lost."
 
     @property
     def _lost(self) -> str:
@@ -246,41 +236,52 @@ class FindingRow:
     def picture(self) -> str:
         """The small picture of the bounds, or of the value with its standard deviation; empty: no rate to quote."""
         most = self.result.max_load.rate.aggregate_fps
-        deviation = self.finding.deviation
         if self.rate is None or not most or not self.is_quotable:
             return ""
         value = self.rate.aggregate_fps
-        spread = deviation.aggregate_fps if isinstance(deviation, Rate) else 0.0
-        bounds = (self.finding.lower_bound, self.finding.upper_bound)
-        ends = [bound.aggregate_fps for bound in bounds if isinstance(bound, Rate)] or [
-            value - spread,
-            value + spread,
-        ]
-        return range_bar(*(100.0 * rate / most for rate in (value, min(ends), max(ends))))
+        least_end, most_end = self._range_fps(value)
+        return range_bar(*(100.0 * rate / most for rate in (value, least_end, most_end)))
 
-    @cached_property
-    def latency(self) -> tuple[str, float | None]:
-        """Latency of the slowest direction at the first load of the row's goal: in words, and the median in us."""
-        points = list(view_of(self.result).latencies(self.result))
-        of_goal = [point for point in points if self.finding.quantity in point.load]
-        chosen = of_goal or [point for point in points if " of " not in point.load]
-        at_load = [point for point in chosen if point.load == chosen[0].load]
-        p50 = max((point.p50_us for point in at_load if point.p50_us is not None), default=None)
-        p99 = max((point.p99_us for point in at_load if point.p99_us is not None), default=None)
-        if p50 is None:
-            return NOTHING, None
-        percentiles = f"{p50:.4g} µs" + ("" if p99 is None else f", 99 % {p99:.4g} µs")
-        return f"{percentiles} at {at_load[0].load}", p50
+    def _range_fps(self, value_fps: float) -> tuple[float, float]:
+        """The range of a value: its bounds, or one standard deviation around it; all are aggregates."""
+        bounds = (self.finding.lower_bound, self.finding.upper_bound)
+        known = [bound.aggregate_fps for bound in bounds if isinstance(bound, Rate)]
+        if known:
+            return min(known), max(known)
+
+        deviation = self.finding.deviation
+        if isinstance(deviation, Rate):
+            spread = deviation.aggregate_fps
+            return value_fps - spread, value_fps + spread
+        return value_fps, value_fps
 
     @property
     def latency_in_words(self) -> str:
-        """The latency in words; `NOTHING` if it was not measured."""
-        return self.latency[0]
+        """Latency of the slowest direction at the first load of the row's goal; `NOTHING` if it was not measured."""
+        p50 = self.median_latency_us
+        if p50 is None:
+            return NOTHING
+
+        p99 = _slowest(point.p99_us for point in self._latency)
+        if p99 is None:
+            tail = ""
+        else:
+            tail = f", 99 % {p99:.4g} µs"
+
+        return f"{p50:.4g} µs{tail} at {self._latency[0].load}"
 
     @property
     def median_latency_us(self) -> float | None:
         """The median of the latency, in microseconds; None: it was not measured."""
-        return self.latency[1]
+        return _slowest(point.p50_us for point in self._latency)
+
+    @cached_property
+    def _latency(self) -> list[LatencyPoint]:
+        """The latency of each direction at the first load of the row's goal, or else at a load of no goal."""
+        points = list(view_of(self.result).latencies(self.result))
+        of_goal = [point for point in points if self.finding.quantity in point.load]
+        chosen = of_goal or [point for point in points if " of " not in point.load]
+        return [point for point in chosen if point.load == chosen[0].load]
 
     @property
     def testbed(self) -> str:
@@ -330,19 +331,9 @@ def _bound(head: str, read: Callable[[FindingRow], Rate | float | None]) -> Colu
     return Column(head, text, number, style="number")
 
 
-_TEST = test_column(FindingRow)
-_MEASURED: Column[FindingRow] = Column(_VALUE, attrgetter("value"))
-_PICTURE: Column[FindingRow] = Column("bounds", attrgetter("bounds"), markup=attrgetter("picture"))
-_LATENCY: Column[FindingRow] = Column(
-    "latency", attrgetter("latency_in_words"), attrgetter("median_latency_us"), style="words"
-)
-_STREAM: Column[FindingRow] = Column("stream", attrgetter("stream"))
-_SIZE: Column[FindingRow] = Column(
-    "frame size", attrgetter("frame_size"), attrgetter("average_size_bytes")
-)
 # Table: the columns of the overview of a run.
 COLUMNS: tuple[Column[FindingRow], ...] = (
-    _TEST,
+    test_column(FindingRow),
     Column(
         "number to quote",
         attrgetter("quoted_in_words"),
@@ -351,9 +342,9 @@ COLUMNS: tuple[Column[FindingRow], ...] = (
     ),
     Column("result", attrgetter("state_of_test"), style="name", markup=attrgetter("verdict")),
     Column("goal", attrgetter("finding.quantity")),
-    _STREAM,
-    _SIZE,
-    _PICTURE,
+    Column("stream", attrgetter("stream")),
+    Column("frame size", attrgetter("frame_size"), attrgetter("average_size_bytes")),
+    Column("bounds", attrgetter("bounds"), markup=attrgetter("picture")),
     _bound("lower bound", attrgetter("finding.lower_bound")),
     _bound("upper bound", attrgetter("finding.upper_bound")),
     Column(
@@ -361,7 +352,9 @@ COLUMNS: tuple[Column[FindingRow], ...] = (
     ),
     number_column("aggregate bandwidth", attrgetter("aggregate_l1_bps"), format_bit_rate),
     number_column("of theoretical maximum", attrgetter("finding.theoretical_share"), format_ratio),
-    _LATENCY,
+    Column(
+        "latency", attrgetter("latency_in_words"), attrgetter("median_latency_us"), style="words"
+    ),
     number_column("trials", attrgetter("trials"), str),
     number_column("time of trials", attrgetter("trials_s"), "{:.1f} s".format),
 )
@@ -369,12 +362,6 @@ COLUMNS: tuple[Column[FindingRow], ...] = (
 
 RUN: Column[FindingRow] = Column("run", attrgetter("run"), style="name")
 """The column of pages of several runs."""
-_MARKDOWN = (
-    _TEST,
-    _MEASURED,
-    *(column for column in COLUMNS[2:] if column not in (_PICTURE, _LATENCY, _STREAM)),
-)
-"""Markdown also has the value of irregular results, beside the reason."""
 
 
 def section_name(number: int) -> str:
@@ -413,98 +400,9 @@ def _in_words(value: Rate | float | None, unit: Unit) -> str:
     return unit.format(value)
 
 
-def json_report(runs: Sequence[Run]) -> str:
-    """Makes a JSON report: whole results with their doubts, tests without a result, and problems."""
-    data = {"format": REPORT_FORMAT, "runs": [_as_json(run) for run in runs]}
-    return json.dumps(data, indent=1) + "\n"
-
-
-def _as_json(run: Run) -> dict[str, Any]:
-    results = []
-    for result, doubts in zip(run.results, run.doubts, strict=True):
-        fields = {
-            "result": result.model_dump(mode="json"),
-            "doubts": [asdict(doubt) for doubt in doubts],
-            "failure": run.failure_of(result),
-        }
-        results.append(fields)
-
-    return {
-        "run": run.path.resolve().name,
-        "results": results,
-        "cut_off": [asdict(test) for test in run.cut_off],
-        "skipped": [asdict(skipped) for skipped in run.skipped],
-        "unmeasured": [asdict(test) for test in run.unmeasured],
-        "problems": list(run.problems),
-    }
-
-
-def _plain(cell: object) -> object:
-    """A cell without characters that break a row, or that Python 3.10 does not write; numbers are unchanged.
-
-    Names come from users, and a spreadsheet would evaluate a name that begins with ``=``.
-    """
-    if not isinstance(cell, str):
-        return cell
-    text = cell.replace("\0", "\N{REPLACEMENT CHARACTER}").replace("\r", "\n")
-    if text.startswith(("=", "+", "-", "@")):
-        return f"'{text}"
-    return text
-
-
-def csv_report(runs: Sequence[Run]) -> str:
-    """Makes a CSV table with a row for each finding. The header has the units; a missing value is an empty field."""
-    file = io.StringIO()
-    writer = csv.DictWriter(file, fieldnames=list(_CSV), lineterminator="\n")
-    writer.writeheader()
-
-    for run in runs:
-        name = run.path.resolve().name
-        for row in rows_of(run):
-            writer.writerow(
-                {column: _plain(value(replace(row, run=name))) for column, value in _CSV.items()}
-            )
-        others: list[dict[str, object]] = [
-            {
-                "run": name,
-                "suite": test.suite,
-                "test": test.test or test.name,
-                "outcome": "cut off",
-                "trials": test.trials,
-            }
-            for test in run.cut_off
-        ]
-        others += (
-            {
-                "run": name,
-                "suite": test.suite,
-                "test": test.test,
-                "outcome": "failed",
-                "reason": test.error,
-                "test_failure": test.error,
-            }
-            for test in run.unmeasured
-        )
-        others += (
-            {
-                "run": name,
-                "suite": test.suite,
-                "test": test.name,
-                "outcome": skipped.what,
-                "reason": skipped.reason,
-            }
-            for skipped in run.skipped
-            for test in skipped.tests
-        )
-        for cells in others:
-            writer.writerow({column: _plain(cell) for column, cell in cells.items()})
-
-    return file.getvalue()
-
-
-def markdown_report(runs: Sequence[Run]) -> str:
-    """Makes the overview of each run as a Markdown table, with doubts, tests without a result, and problems."""
-    return "\n".join(line for run in runs for line in _markdown_lines(run)) + "\n"
+def _slowest(latencies_us: Iterable[float | None]) -> float | None:
+    """The largest of the latencies that are known; None: there is none."""
+    return max((one for one in latencies_us if one is not None), default=None)
 
 
 def rows_of(run: Run, runs: Sequence[Run] = ()) -> list[FindingRow]:
@@ -513,13 +411,17 @@ def rows_of(run: Run, runs: Sequence[Run] = ()) -> list[FindingRow]:
     alone = {_twin_of(finding): finding.in_short for finding in found if not _has_device(finding)}
     rows = []
     for finding in findings_of(run.results):
-        doubts = run.doubts[finding.number - 1]
+        if _has_device(finding):
+            tester = alone.get(_twin_of(finding), "")
+        else:
+            tester = ""
+
         row = FindingRow(
             finding,
             finding.number,
-            tuple(doubt.kind.value for doubt in doubts),
+            tuple(doubt.kind.value for doubt in run.doubts[finding.number - 1]),
             failure=run.failure_in_spite_of(finding.result),
-            tester=alone.get(_twin_of(finding), "") if _has_device(finding) else "",
+            tester=tester,
         )
         rows.append(row)
     return rows
@@ -533,110 +435,6 @@ def _has_device(finding: Finding) -> bool:
 def _twin_of(finding: Finding) -> tuple[str, str]:
     """What a finding has in common with the finding of its test's twin."""
     return common_name(finding.result.test.name), finding.quantity
-
-
-def _per_interface(path: str) -> Callable[[FindingRow], float | None]:
-    """A column of a rate per interface, in frames per second; empty if the attribute is None."""
-
-    def read(row: FindingRow) -> float | None:
-        value = attrgetter(path)(row)
-        if isinstance(value, Rate):
-            return value.per_interface_fps
-        return None
-
-    return read
-
-
-def _number(path: str) -> Callable[[FindingRow], float | None]:
-    """A column of a number in the unit of the row's finding; a rate is an aggregate."""
-
-    def read(row: FindingRow) -> float | None:
-        return aggregate_of(attrgetter(path)(row))
-
-    return read
-
-
-def _integrity(name: str) -> Callable[[FindingRow], object]:
-    """A column of frame integrity; empty if no frame was examined."""
-
-    def read(row: FindingRow) -> object:
-        return getattr(integrity_of(row.result), name, None)
-
-    return read
-
-
-# Table: the columns of CSV, which programs read: names with units, and plain numbers.
-_CSV: dict[str, Callable[[FindingRow], object]] = {
-    "run": attrgetter("run"),
-    "suite": attrgetter("result.test.suite"),
-    "test": attrgetter("test"),
-    "testbed": attrgetter("testbed"),
-    "started": attrgetter("started"),
-    "kind": attrgetter("result.kind"),
-    "goal": attrgetter("finding.quantity"),
-    "stream": attrgetter("finding.stream"),
-    "outcome": attrgetter("finding.outcome.value"),
-    "reason": attrgetter("finding.reason"),
-    "average_frame_size_bytes": attrgetter("average_size_bytes"),
-    "lower_bound_per_interface_fps": _per_interface("finding.lower_bound"),
-    "upper_bound_per_interface_fps": _per_interface("finding.upper_bound"),
-    "value_per_interface_fps": _per_interface("finding.value"),
-    "stdev_per_interface_fps": _per_interface("finding.deviation"),
-    "aggregate_factor": attrgetter("result.conditions.load.aggregate_factor"),
-    "value_aggregate_fps": attrgetter("aggregate_fps"),
-    "value_aggregate_l1_bps": attrgetter("aggregate_l1_bps"),
-    "theoretical_maximum_ratio": attrgetter("finding.theoretical_share"),
-    **{f"{name}_frames": _integrity(name) for name in _INTEGRITY},
-    "trials": attrgetter("trials"),
-    "trials_elapsed_s": attrgetter("trials_s"),
-    "doubts": attrgetter("all_doubts"),
-    "unit": attrgetter("unit"),
-    "lower_bound": _number("finding.lower_bound"),
-    "upper_bound": _number("finding.upper_bound"),
-    "value": _number("finding.value"),
-    "stdev": _number("finding.deviation"),
-    "test_failure": attrgetter("failure"),
-}
-
-
-def _markdown_lines(run: Run) -> Iterator[str]:
-    yield f"# {markdown_cell(run.path.resolve().name)}"
-    yield ""
-    for test in run.cut_off:
-        last = "" if test.last is None else f"; the last one: {test.last}"
-        yield f"- **cut off**: {markdown_cell(test.name)} after {trials_counted(test.trials)}{last}"
-        yield from (f"  - {bounds}" for bounds in test.bounds)
-
-    for failed in run.unmeasured:
-        yield f"- **failed** before it measured anything: {markdown_cell(f'{failed.name}: {failed.error}')}"
-    for skipped in run.skipped:
-        tests = ", ".join(test.full_name for test in skipped.tests)
-        yield f"- **{skipped.what}**: {markdown_cell(f'{skipped.reason} Tests: {tests}')}"
-
-    yield from (f"- **not readable**: {markdown_cell(problem)}" for problem in run.problems)
-    for result, doubts in zip(run.results, run.doubts, strict=True):
-        yield from (
-            f"- **doubt** about {markdown_cell(result.test.name)}: {doubt}" for doubt in doubts
-        )
-    yield ""
-    # The column of values has their own name, if all are critical loads or the like.
-    names = {view_of(result).value_name for result in run.results}
-    name = names.pop() if len(names) == 1 else None
-    own = {_VALUE: name} if name is not None and name not in _VALUE else {}
-    rows = ([column.text(row) for column in _MARKDOWN] for row in rows_of(run))
-    yield from markdown_table([own.get(column.head, column.head) for column in _MARKDOWN], rows)
-    yield ""
-    testbeds = [result.conditions.testbed for result in run.results]
-    simulated = sorted({testbed.in_words for testbed in testbeds if testbed.is_simulated})
-    yield (
-        "Loads and rates are per transmitting interface, and the bounds of a rate are offered "
-        "loads. The aggregate is the rate times its factor; its bandwidth is on the wire (layer "
-        "1)."
-        + terms_in_words(run.results)
-        + methods_in_words(run.results)
-        + "".join(f" Testbed {name}." for name in simulated)
-    )
-    yield ""
 
 
 def value_names(results: Sequence[TestResult]) -> str:
@@ -661,24 +459,3 @@ def methods_in_words(results: Sequence[TestResult]) -> str:
     if methods:
         return f" Method: {', '.join(methods)}."
     return ""
-
-
-def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Formats a table as lines of Markdown."""
-    yield "| " + " | ".join(header) + " |"
-    yield "|" + " --- |" * len(header)
-    for row in rows:
-        yield "| " + " | ".join(markdown_cell(cell) for cell in row) + " |"
-
-
-def markdown_cell(text: str) -> str:
-    """Text as a cell of a Markdown table, in one line."""
-    return " ".join(text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").split())
-
-
-JSON = ReportFormat("lossratio.json", json_report)
-"""All results, for programs."""
-CSV = ReportFormat("lossratio.csv", csv_report)
-"""A row for each goal of each test, for spreadsheets."""
-MARKDOWN = ReportFormat("lossratio.md", markdown_report)
-"""The overview, for chats and merge requests."""

@@ -1,0 +1,23 @@
+"""Compares two sets of runs of the same tests: regressions, progressions and undecided; as a table, or JUnit cases."""
+
+from lossratio.report.comparison.comparing import LEAST_CHANGE, compare
+from lossratio.report.comparison.differences import (
+    ONE_SIDED_LEAST,
+    RANK_TEST_LEAST,
+    SIGNIFICANCE,
+    Difference,
+    Sample,
+    adjusted,
+    difference,
+    difference_at_most,
+    real_change,
+)
+from lossratio.report.comparison.quantity import ComparedQuantity, Comparison, Verdict
+from lossratio.report.comparison.words import (
+    comparison_cases,
+    comparison_markdown,
+    comparison_table,
+    describe_quantity,
+    quantity_in_words,
+    summary_of,
+)

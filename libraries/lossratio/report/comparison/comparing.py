@@ -1,0 +1,140 @@
+"""Pairs the results of two sets of runs by test and quantity, and has each pair judged."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from lossratio import results
+from lossratio.errors import ReportError
+from lossratio.report.comparison.findings import compared_findings
+from lossratio.report.comparison.quantity import ComparedQuantity, Comparison
+from lossratio.report.comparison.verdicts import judged
+from lossratio.report.run import Run
+
+LEAST_CHANGE = 0.01
+"""Smaller relative changes do not count: the bounds of one search are half of this apart."""
+_NOT_IN_A, _NOT_IN_B = "not in A", "not in B"
+
+
+def compare(
+    before: Sequence[Run], after: Sequence[Run], *, least_change: float = LEAST_CHANGE
+) -> Comparison:
+    """Compares two sets of runs, older and newer ones.
+
+    Args:
+        before: The older runs.
+        after: The newer runs.
+        least_change: Smaller changes, relative to the earlier value, do not count.
+
+    Raises:
+        ReportError: If the runs are from different testbeds, have no results, or have no test in common.
+    """
+    runs = (*before, *after)
+    testbed = _testbed_of(runs)
+    compared = list(_compared(before, after))
+    if all(one.note in (_NOT_IN_A, _NOT_IN_B) for one in compared):
+        raise ReportError("There is nothing to compare: the runs have no test in common.")
+    return Comparison(testbed, tuple(judged(compared, least_change)), tuple(_problems(runs)))
+
+
+def _testbed_of(runs: Sequence[Run]) -> str:
+    testbeds = {result.conditions.testbed.name for run in runs for result in run.results}
+    if not testbeds:
+        raise ReportError(
+            "There are no results to compare. 'lossratio report DIR' shows why nothing was measured."
+        )
+    if len(testbeds) != 1:
+        named = ", ".join(sorted(testbeds))
+        raise ReportError(
+            "Only results from one testbed can be compared, because even identical testbeds "
+            f"differ. These come from: {named}. Name runs from one testbed."
+        )
+    return testbeds.pop()
+
+
+def _problems(runs: Sequence[Run]) -> Iterator[str]:
+    """What is missing in some runs, with their paths."""
+    for run in runs:
+        # The messages about files name them.
+        yield from run.problems
+        yield from (
+            f"{run.path}: {' '.join(lack.split())}" for lack in run.lacks[len(run.problems) :]
+        )
+
+
+def _compared(before: Sequence[Run], after: Sequence[Run]) -> Iterator[ComparedQuantity]:
+    """The quantities of all tests, each with its findings of both sides, without verdicts."""
+    names = _names_now(result.test for run in (*before, *after) for result in run.results)
+    new_results = _results(after, names)
+    old_results = _without_themselves(_results(before, names), new_results, names)
+    old, new = results.apart_by_device(
+        _by_quantity(old_results, names), _by_quantity(new_results, names)
+    )
+
+    empty_in_a = _unmeasured(before, "A")
+    empty_in_b = _unmeasured(after, "B")
+    for key in dict.fromkeys((*old, *new)):
+        test, _ = key
+        absent = (empty_in_a.get(test, _NOT_IN_A), empty_in_b.get(test, _NOT_IN_B))
+        yield compared_findings(key, old.get(key, []), new.get(key, []), absent)
+
+
+def _names_now(tests: Iterable[results.TestIdentity]) -> dict[str, str]:
+    """The names by which tests are compared, by their full names.
+
+    A result of an earlier version has Robot Framework's full name; its test is the present test whose name fits, if
+    there is only one.
+    """
+    known = list(tests)
+    identities = {test.full_name for test in known if test.long_name is not None}
+    earlier = {test.full_name for test in known} - identities
+    now = {
+        name: fits[0]
+        for name, fits in results.fitting(earlier, identities).items()
+        if len(fits) == 1
+    }
+    return {name: now.get(name, name) for name in identities | earlier}
+
+
+def _results(runs: Sequence[Run], names: Mapping[str, str]) -> list[results.TestResult]:
+    """The results of the runs without repetitions: a copy of a run and the resumed run share most of their results."""
+    by_test: dict[str, list[results.TestResult]] = {}
+    for result in (result for run in runs for result in run.results):
+        of_test = by_test.setdefault(names[result.test.full_name], [])
+        if result not in of_test:
+            of_test.append(result)
+    return [result for of_test in by_test.values() for result in of_test]
+
+
+def _without_themselves(
+    old: Sequence[results.TestResult], new: Sequence[results.TestResult], names: Mapping[str, str]
+) -> list[results.TestResult]:
+    """The old results without those that would be compared with themselves, if their test has other results."""
+    rest = [result for result in old if result not in new]
+    tests_with_others = {names[result.test.full_name] for result in rest}
+    return [
+        result
+        for result in old
+        if result in rest or names[result.test.full_name] not in tests_with_others
+    ]
+
+
+def _by_quantity(
+    measured: Sequence[results.TestResult], names: Mapping[str, str]
+) -> dict[tuple[str, str], list[results.Finding]]:
+    by_quantity: dict[tuple[str, str], list[results.Finding]] = {}
+    for finding in results.findings_of(measured):
+        key = (names[finding.result.test.full_name], finding.quantity)
+        by_quantity.setdefault(key, []).append(finding)
+    return by_quantity
+
+
+def _unmeasured(runs: Sequence[Run], side: str) -> dict[str, str]:
+    """Why a side has no result of some tests, by their full names."""
+    skipped = {
+        test.full_name: f"{alike.what} in {side}"
+        for run in runs
+        for alike in run.skipped
+        for test in alike.tests
+    }
+    return skipped | {
+        test.name: f"{side} measured nothing" for run in runs for test in run.unmeasured
+    }

@@ -1,0 +1,100 @@
+"""What a comparison says: its quantities, each with a verdict."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+from lossratio import results
+from lossratio.report.comparison.differences import Difference, Sample
+from lossratio.units import FRAMES_PER_SECOND, Unit
+
+
+class Verdict(str, Enum):
+    """The verdict on one quantity of one test."""
+
+    REGRESSION = "regression"
+    """The quantity is worse, and chance does not explain it; or the quantity no longer has a value."""
+    PROGRESSION = "progression"
+    """The quantity is better, and chance does not explain it."""
+    UNCHANGED = "no change"
+    """The difference is too small to matter, or chance explains it."""
+    TOO_FEW = "too few results"
+    """There are not enough results to distinguish a change from chance."""
+    NOT_COMPARABLE = "not comparable"
+    """The two sides measured different quantities, lack a value, or differ in frames that the SUT did not lose."""
+
+
+@dataclass(frozen=True)
+class ComparedQuantity:
+    """One quantity of one test, before and after."""
+
+    test: str
+    """Full name of the test."""
+    quantity: str
+    """Name of the goal, or MRR; with the device, if other devices were also measured."""
+    before: Sample
+    """Values before, in the unit; rates are per interface."""
+    after: Sample
+    """Values after, likewise."""
+    difference: Difference | None
+    """The difference of the values, or of their upper ends if that is smaller; None: one side has no values, or the
+    sides are not comparable."""
+    p_value: float | None
+    """Probability, adjusted for the number of compared quantities; None: no statistical test."""
+    verdict: Verdict
+    """The verdict."""
+    note: str = ""
+    """Reason of the verdict and caveats of the values; may be empty."""
+    unit: Unit = FRAMES_PER_SECOND
+    """The unit of the values."""
+    findings_before: tuple[results.Finding, ...] = ()
+    """The findings before, including those without a value."""
+    findings_after: tuple[results.Finding, ...] = ()
+    """The findings after, likewise."""
+
+    @cached_property
+    def ends(self) -> tuple[list[results.Ends], list[results.Ends]]:
+        """The ranges of the values before and after, because frames may be missing that the SUT did not lose."""
+        return _ends_of(self.findings_before), _ends_of(self.findings_after)
+
+    @property
+    def stream(self) -> str | None:
+        """The stream whose loss alone counts; None: the loss of all frames counts."""
+        return next((one.stream for one in (*self.findings_after, *self.findings_before)), None)
+
+    @property
+    def resolution(self) -> float | None:
+        """The width of the search's goal, relative to the upper bound; None: there is none."""
+        return next((one.resolution for one in (*self.findings_after, *self.findings_before)), None)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison of two sets of runs."""
+
+    testbed: str
+    """The testbed of all runs."""
+    quantities: tuple[ComparedQuantity, ...]
+    """The quantities, in the order of the tests."""
+    problems: tuple[str, ...]
+    """Parts of the runs that could not be read, tests that were cut off, and tests that measured nothing."""
+
+    @property
+    def regressions(self) -> tuple[ComparedQuantity, ...]:
+        """The quantities that got worse."""
+        return tuple(
+            quantity for quantity in self.quantities if quantity.verdict is Verdict.REGRESSION
+        )
+
+    @property
+    def has_verdict(self) -> bool:
+        """Whether at least one quantity could be judged."""
+        unsaid = (Verdict.TOO_FEW, Verdict.NOT_COMPARABLE)
+        return any(quantity.verdict not in unsaid for quantity in self.quantities)
+
+
+def _ends_of(findings: Sequence[results.Finding]) -> list[results.Ends]:
+    """The ranges of the findings that have a value."""
+    ranges = map(results.ends_of, findings)
+    return [ends for ends in ranges if ends is not None]

@@ -1,0 +1,156 @@
+"""A comparison in words: as a table of text or of Markdown, as JUnit cases, and as the lines of its summary."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
+
+from lossratio import results
+from lossratio.report.comparison.differences import Difference, Sample
+from lossratio.report.comparison.quantity import ComparedQuantity, Comparison, Verdict
+from lossratio.report.junit import Case, of_stream
+from lossratio.report.markdown import markdown_cell, markdown_table
+from lossratio.units import Unit
+
+_HEADER = ("test", "goal", "stream", "A", "B", "change", "95 % interval", "p", "verdict")
+_STATES = {
+    Verdict.REGRESSION: "failure",
+    Verdict.TOO_FEW: "skipped",
+    Verdict.NOT_COMPARABLE: "skipped",
+}
+_UNKNOWN = "-"
+
+
+def comparison_table(comparison: Comparison) -> str:
+    """Formats the comparison as a table of plain text, with a summary below."""
+    rows = _rows(comparison.quantities)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
+    return "\n".join((*lines, "", *summary_of(comparison)))
+
+
+def comparison_markdown(comparison: Comparison) -> str:
+    """Formats the comparison as Markdown: the summary, then a table with the regressions first."""
+    order = list(Verdict)
+    quantities = sorted(comparison.quantities, key=lambda compared: order.index(compared.verdict))
+    summary = [markdown_cell(line) for line in summary_of(comparison)]
+    head, *rows = _rows(quantities)
+    return "\n".join((*summary, "", *markdown_table(head, rows)))
+
+
+def _rows(quantities: Sequence[ComparedQuantity]) -> list[tuple[str, ...]]:
+    """The column headings, and the cells of each quantity; without streams, there is no column for them."""
+    has_streams = any(compared.stream for compared in quantities)
+    heads = [head for head in _HEADER if head != "stream" or has_streams]
+    cells = itemgetter(*heads)
+    return [tuple(heads), *(cells(quantity_in_words(compared)) for compared in quantities)]
+
+
+def comparison_cases(comparison: Comparison) -> list[Case]:
+    """Converts the comparison into JUnit cases: a regression is a failure, an undecided quantity is skipped."""
+    return [_case(compared) for compared in comparison.quantities]
+
+
+def _case(compared: ComparedQuantity) -> Case:
+    text = describe_quantity(compared)
+    return Case(
+        compared.test,
+        compared.quantity,
+        state=_STATES.get(compared.verdict, "passed"),
+        message=text,
+        output=text,
+        properties=of_stream(compared.stream),
+    )
+
+
+def describe_quantity(compared: ComparedQuantity) -> str:
+    """Describes one quantity in one line."""
+    words = quantity_in_words(compared)
+    verdict = words["verdict"]
+    if compared.difference is None:
+        return verdict
+    return (
+        f"{verdict}: {words['A']} before, {words['B']} after: {words['change']} "
+        f"(95 % interval {words['95 % interval']}; p {words['p']})"
+    )
+
+
+def quantity_in_words(compared: ComparedQuantity) -> Mapping[str, str]:
+    """The cells of a quantity's row, by the column headings of the table."""
+    verdict = compared.verdict.value
+    if compared.note:
+        verdict = f"{verdict}: {compared.note}"
+
+    cells = (
+        compared.test,
+        compared.quantity,
+        compared.stream or "",
+        _sample_in_words(compared.before, compared.unit),
+        _sample_in_words(compared.after, compared.unit),
+        _change_in_words(compared.difference),
+        _interval_in_words(compared),
+        _p_value_in_words(compared),
+        verdict,
+    )
+
+    return dict(zip(_HEADER, cells, strict=True))
+
+
+def _sample_in_words(sample: Sample, unit: Unit) -> str:
+    if not sample.values:
+        return "none"
+
+    if sample.stdev is None:
+        spread = ""
+    elif sample.mean:
+        spread = f" ± {100 * sample.stdev / sample.mean:.2f} %"
+    else:
+        spread = " ± 0.00 %"
+
+    return f"{unit.format(sample.mean)}{spread} (n={len(sample.values)})"
+
+
+def _change_in_words(difference: Difference | None) -> str:
+    if difference is None:
+        return _UNKNOWN
+    return f"{100 * difference.change:+.2f} %"
+
+
+def _interval_in_words(compared: ComparedQuantity) -> str:
+    difference = compared.difference
+    if difference is None:
+        return _UNKNOWN
+    if difference.interval is not None:
+        return " to ".join(f"{100 * end:+.2f}" for end in difference.interval)
+    if difference.test is not None and compared.before.mean:
+        return "none: the values do not vary"
+    return _UNKNOWN
+
+
+def _p_value_in_words(compared: ComparedQuantity) -> str:
+    difference = compared.difference
+    if difference is None or difference.test is None:
+        return _UNKNOWN
+    return f"{compared.p_value:.2g} ({difference.test})"
+
+
+def summary_of(comparison: Comparison) -> Iterator[str]:
+    """How many quantities have which verdict, what to do without any verdict, and what is missing, in lines."""
+    counts = {
+        verdict: sum(compared.verdict is verdict for compared in comparison.quantities)
+        for verdict in Verdict
+    }
+    summary = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
+
+    yield (
+        f"Testbed {comparison.testbed}: {summary}. "
+        "Rates are per interface; p is adjusted for the number of comparisons."
+    )
+    if not comparison.has_verdict:
+        yield (
+            "No verdict yet: repeat the runs at least twice on both sides, or three times on one "
+            "side."
+        )
+    yield from results.quick_goals_in(compared.quantity for compared in comparison.quantities)
+    yield from (f"Missing: {problem}" for problem in comparison.problems)

@@ -1,0 +1,186 @@
+"""Formats runs as text for programs: JSON and CSV."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
+from operator import attrgetter
+from typing import Any
+
+from lossratio.records import Rate
+from lossratio.report.formats import ReportFormat
+from lossratio.report.overview import FindingRow, rows_of
+from lossratio.report.run import Run
+from lossratio.results import aggregate_of, integrity_of
+
+REPORT_FORMAT = "lossratio-report/1"
+"""Format of the JSON report."""
+_INTEGRITY = (
+    "arrived",
+    "examined",
+    "duplicated",
+    "corrupted",
+    "wrong_length",
+    "misdelivered",
+    "reordered",
+)
+"""Attributes of `lossratio.results.frame_integrity.FrameIntegrity` that have their own column."""
+
+
+def json_report(runs: Sequence[Run]) -> str:
+    """Makes a JSON report: whole results with their doubts, tests without a result, and problems."""
+    data = {"format": REPORT_FORMAT, "runs": [_as_json(run) for run in runs]}
+    return json.dumps(data, indent=1) + "\n"
+
+
+def _as_json(run: Run) -> dict[str, Any]:
+    results = []
+    for result, doubts in zip(run.results, run.doubts, strict=True):
+        fields = {
+            "result": result.model_dump(mode="json"),
+            "doubts": [asdict(doubt) for doubt in doubts],
+            "failure": run.failure_of(result),
+        }
+        results.append(fields)
+
+    return {
+        "run": run.path.resolve().name,
+        "results": results,
+        "cut_off": [asdict(test) for test in run.cut_off],
+        "skipped": [asdict(skipped) for skipped in run.skipped],
+        "unmeasured": [asdict(test) for test in run.unmeasured],
+        "problems": list(run.problems),
+    }
+
+
+def csv_report(runs: Sequence[Run]) -> str:
+    """Makes a CSV table with a row for each finding. The header has the units; a missing value is an empty field."""
+    file = io.StringIO()
+    writer = csv.DictWriter(file, fieldnames=list(_COLUMNS), lineterminator="\n")
+    writer.writeheader()
+    for run in runs:
+        for cells in _csv_rows(run):
+            writer.writerow({column: _plain(cell) for column, cell in cells.items()})
+    return file.getvalue()
+
+
+def _csv_rows(run: Run) -> Iterator[dict[str, object]]:
+    """The cells of each finding, and of each test that has no result, by column."""
+    name = run.path.resolve().name
+    for row in rows_of(run):
+        named = replace(row, run=name)
+        yield {column: value(named) for column, value in _COLUMNS.items()}
+    for cells in _tests_without_result(run):
+        yield {"run": name, **cells}
+
+
+def _tests_without_result(run: Run) -> Iterator[dict[str, object]]:
+    """The cells of each test that has no result, by column, without the run."""
+    for cut_off in run.cut_off:
+        yield {
+            "suite": cut_off.suite,
+            "test": cut_off.test or cut_off.name,
+            "outcome": "cut off",
+            "trials": cut_off.trials,
+        }
+
+    for failed in run.unmeasured:
+        yield {
+            "suite": failed.suite,
+            "test": failed.test,
+            "outcome": "failed",
+            "reason": failed.error,
+            "test_failure": failed.error,
+        }
+
+    for skipped in run.skipped:
+        for test in skipped.tests:
+            yield {
+                "suite": test.suite,
+                "test": test.name,
+                "outcome": skipped.what,
+                "reason": skipped.reason,
+            }
+
+
+def _plain(cell: object) -> object:
+    """A cell without characters that break a row, or that Python 3.10 does not write; numbers are unchanged.
+
+    Names come from users, and a spreadsheet would evaluate a name that begins with ``=``.
+    """
+    if not isinstance(cell, str):
+        return cell
+    text = cell.replace("\0", "\N{REPLACEMENT CHARACTER}").replace("\r", "\n")
+    if text.startswith(("=", "+", "-", "@")):
+        return f"'{text}"
+    return text
+
+
+def _per_interface(path: str) -> Callable[[FindingRow], float | None]:
+    """A column of a rate per interface, in frames per second; empty if the attribute is None."""
+
+    def read(row: FindingRow) -> float | None:
+        value = attrgetter(path)(row)
+        if isinstance(value, Rate):
+            return value.per_interface_fps
+        return None
+
+    return read
+
+
+def _number(path: str) -> Callable[[FindingRow], float | None]:
+    """A column of a number in the unit of the row's finding; a rate is an aggregate."""
+
+    def read(row: FindingRow) -> float | None:
+        return aggregate_of(attrgetter(path)(row))
+
+    return read
+
+
+def _integrity(name: str) -> Callable[[FindingRow], object]:
+    """A column of frame integrity; empty if no frame was examined."""
+
+    def read(row: FindingRow) -> object:
+        return getattr(integrity_of(row.result), name, None)
+
+    return read
+
+
+# Table: the columns of CSV, which programs read: names with units, and plain numbers.
+_COLUMNS: dict[str, Callable[[FindingRow], object]] = {
+    "run": attrgetter("run"),
+    "suite": attrgetter("result.test.suite"),
+    "test": attrgetter("test"),
+    "testbed": attrgetter("testbed"),
+    "started": attrgetter("started"),
+    "kind": attrgetter("result.kind"),
+    "goal": attrgetter("finding.quantity"),
+    "stream": attrgetter("finding.stream"),
+    "outcome": attrgetter("finding.outcome.value"),
+    "reason": attrgetter("finding.reason"),
+    "average_frame_size_bytes": attrgetter("average_size_bytes"),
+    "lower_bound_per_interface_fps": _per_interface("finding.lower_bound"),
+    "upper_bound_per_interface_fps": _per_interface("finding.upper_bound"),
+    "value_per_interface_fps": _per_interface("finding.value"),
+    "stdev_per_interface_fps": _per_interface("finding.deviation"),
+    "aggregate_factor": attrgetter("result.conditions.load.aggregate_factor"),
+    "value_aggregate_fps": attrgetter("aggregate_fps"),
+    "value_aggregate_l1_bps": attrgetter("aggregate_l1_bps"),
+    "theoretical_maximum_ratio": attrgetter("finding.theoretical_share"),
+    **{f"{name}_frames": _integrity(name) for name in _INTEGRITY},
+    "trials": attrgetter("trials"),
+    "trials_elapsed_s": attrgetter("trials_s"),
+    "doubts": attrgetter("all_doubts"),
+    "unit": attrgetter("unit"),
+    "lower_bound": _number("finding.lower_bound"),
+    "upper_bound": _number("finding.upper_bound"),
+    "value": _number("finding.value"),
+    "stdev": _number("finding.deviation"),
+    "test_failure": attrgetter("failure"),
+}
+
+JSON = ReportFormat("lossratio.json", json_report)
+"""All results, for programs."""
+CSV = ReportFormat("lossratio.csv", csv_report)
+"""A row for each goal of each test, for spreadsheets."""

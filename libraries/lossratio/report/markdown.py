@@ -1,0 +1,104 @@
+"""Formats runs as Markdown, for people, and tables of Markdown for others."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
+
+from lossratio.drawing import Column
+from lossratio.report.formats import ReportFormat
+from lossratio.report.overview import COLUMNS, FindingRow, methods_in_words, rows_of, terms_in_words
+from lossratio.report.run import Run
+from lossratio.results import view_of
+from lossratio.units import trials_counted
+
+_VALUE = "conditional throughput (or other value)"
+_LEFT_OUT = ("number to quote", "stream", "bounds", "latency")
+_TEST, *_OTHERS = (column for column in COLUMNS if column.head not in _LEFT_OUT)
+_MEASURED: Column[FindingRow] = Column(_VALUE, attrgetter("value"))
+_COLUMNS = (_TEST, _MEASURED, *_OTHERS)
+"""In contrast to the number to quote, irregular results have a value, too: the reason is beside it."""
+
+
+def markdown_report(runs: Sequence[Run]) -> str:
+    """Makes the overview of each run as a Markdown table, with doubts, tests without a result, and problems."""
+    return "\n".join(line for run in runs for line in _lines(run)) + "\n"
+
+
+def _lines(run: Run) -> Iterator[str]:
+    yield f"# {markdown_cell(run.path.resolve().name)}"
+    yield ""
+    yield from _without_result(run)
+    yield from (f"- **not readable**: {markdown_cell(problem)}" for problem in run.problems)
+    yield from _doubts(run)
+    yield ""
+    rows = ([column.text(row) for column in _COLUMNS] for row in rows_of(run))
+    yield from markdown_table(_header(run), rows)
+    yield ""
+    yield _below(run)
+    yield ""
+
+
+def _without_result(run: Run) -> Iterator[str]:
+    """The tests that have no result: those that were cut off, that failed, or that were skipped."""
+    for test in run.cut_off:
+        if test.last is None:
+            last = ""
+        else:
+            last = f"; the last one: {test.last}"
+
+        yield f"- **cut off**: {markdown_cell(test.name)} after {trials_counted(test.trials)}{last}"
+        yield from (f"  - {bounds}" for bounds in test.bounds)
+
+    for failed in run.unmeasured:
+        yield f"- **failed** before it measured anything: {markdown_cell(f'{failed.name}: {failed.error}')}"
+
+    for skipped in run.skipped:
+        tests = ", ".join(test.full_name for test in skipped.tests)
+        yield f"- **{skipped.what}**: {markdown_cell(f'{skipped.reason} Tests: {tests}')}"
+
+
+def _doubts(run: Run) -> Iterator[str]:
+    for result, doubts in zip(run.results, run.doubts, strict=True):
+        name = markdown_cell(result.test.name)
+        yield from (f"- **doubt** about {name}: {doubt}" for doubt in doubts)
+
+
+def _header(run: Run) -> list[str]:
+    """The column headings. The column of values has their own name, if all are critical loads or the like."""
+    header = [column.head for column in _COLUMNS]
+    names = {view_of(result).value_name for result in run.results}
+    if len(names) == 1:
+        name = names.pop()
+        if name is not None and name not in _VALUE:
+            header[_COLUMNS.index(_MEASURED)] = name
+    return header
+
+
+def _below(run: Run) -> str:
+    """What the numbers of the table are, and on which simulated testbeds they were measured."""
+    testbeds = [result.conditions.testbed for result in run.results]
+    simulated = sorted({testbed.in_words for testbed in testbeds if testbed.is_simulated})
+    return (
+        "Loads and rates are per transmitting interface, and the bounds of a rate are offered "
+        "loads. The aggregate is the rate times its factor; its bandwidth is on the wire (layer "
+        "1)."
+        + terms_in_words(run.results)
+        + methods_in_words(run.results)
+        + "".join(f" Testbed {name}." for name in simulated)
+    )
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Formats a table as lines of Markdown."""
+    yield "| " + " | ".join(header) + " |"
+    yield "|" + " --- |" * len(header)
+    for row in rows:
+        yield "| " + " | ".join(markdown_cell(cell) for cell in row) + " |"
+
+
+def markdown_cell(text: str) -> str:
+    """Text as a cell of a Markdown table, in one line."""
+    return " ".join(text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").split())
+
+
+MARKDOWN = ReportFormat("lossratio.md", markdown_report)
+"""The overview, for chats and merge requests."""
