@@ -16,7 +16,8 @@ import numpy as np
 from steps import timed
 
 from lossratio.history.analysis import TrendRequest, analyse
-from lossratio.history.entries import Entry, series_of
+from lossratio.history.entries import Entry
+from lossratio.history.series import series_of
 from lossratio.history.steps import Values, group_starts
 from lossratio.history.store import History
 

@@ -11,7 +11,7 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from lossratio.history.entries import Series, SeriesKey
+from lossratio.history.series import Series, SeriesKey
 from lossratio.history.trend import TrendRules, TrendVerdict, trends_of
 
 START = datetime(2026, 1, 1, 3, 0, tzinfo=timezone.utc)

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from lossratio.history.annotations import KnownChange
-from lossratio.history.entries import Series, SeriesKey
 from lossratio.history.page_of_trends import draw_trend
+from lossratio.history.series import Series, SeriesKey
 from lossratio.history.trend import trends_of
 
 NIGHTS, NEW_KERNEL, FALL = 90, 30, 84

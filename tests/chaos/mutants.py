@@ -302,7 +302,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a device that is replaced goes on in its series",
-        "history/entries.py",
+        "history/series.py",
         "if one == device[-1]}",
         "if True}",
         ("history/test_devices.py",),

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
-from lossratio.history.entries import Entry, Series, SeriesKey
+from lossratio.history.entries import Entry
+from lossratio.history.series import Series, SeriesKey
 from lossratio.results import LatencyPoint
 
 START = datetime(2026, 1, 1, 3, 0, tzinfo=timezone.utc)

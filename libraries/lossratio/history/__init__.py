@@ -24,8 +24,10 @@ from lossratio.history.archive import (
     put_annotations,
 )
 from lossratio.history.devices import LINE
-from lossratio.history.entries import FAILED, Series, with_rates_per_interface
+from lossratio.history.entries import FAILED
 from lossratio.history.page_of_trends import address_of_run, trend_page
+from lossratio.history.rates import with_rates_per_interface
 from lossratio.history.readings import BETWEEN, TELEMETRY, series_of_readings
+from lossratio.history.series import Series
 from lossratio.history.store import History
 from lossratio.history.trend import LOOK_AT, NO_VERDICT, Trend, TrendVerdict, describe_trend

@@ -18,9 +18,10 @@ from lossratio.history.annotations import (
     load_known_changes,
 )
 from lossratio.history.devices import with_lines
-from lossratio.history.entries import Series, entries_of, rates_in_words, series_of
+from lossratio.history.entries import entries_of
 from lossratio.history.names import with_names_now
 from lossratio.history.readings import series_of_readings
+from lossratio.history.series import Series, rates_in_words, series_of
 from lossratio.history.steps import Bands
 from lossratio.history.store import History, StoredEntries, continued
 from lossratio.history.testers import with_testers

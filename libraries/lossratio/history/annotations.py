@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import Field
 
 from lossratio.errors import ReportError, storing
-from lossratio.history.entries import SeriesKey
+from lossratio.history.series import SeriesKey
 from lossratio.records import FileModel
 from lossratio.yaml_file import load_yaml_file
 

@@ -17,7 +17,7 @@ from pydantic import JsonValue
 from lossratio import drawing
 from lossratio.history.analysis import Analysis
 from lossratio.history.annotations import KnownChange
-from lossratio.history.entries import Series, rates_in_words
+from lossratio.history.series import Series, rates_in_words
 from lossratio.history.trend import Trend, TrendVerdict, describe_trend, details_of
 from lossratio.history.unmeasured import describe_nothing_measured
 from lossratio.units import FRAMES_PER_SECOND, results_counted

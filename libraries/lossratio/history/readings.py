@@ -6,15 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from lossratio.history.devices import Identity, identity_in, places_of
-from lossratio.history.entries import (
-    CLOCKS,
-    OF_NODES,
-    Reading,
-    Series,
-    groups_of,
-    latency_readings,
-    made_series,
-)
+from lossratio.history.result_readings import CLOCKS, OF_NODES, Reading, latency_readings
+from lossratio.history.series import Series, groups_of, made_series
 
 LATENCY, TELEMETRY = "latency", "telemetry"
 """The sources of readings."""

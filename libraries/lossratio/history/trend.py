@@ -8,7 +8,8 @@ from enum import Enum
 import numpy as np
 
 from lossratio.history.annotations import KnownChange
-from lossratio.history.entries import FAILED, Series
+from lossratio.history.entries import FAILED
+from lossratio.history.series import Series
 from lossratio.history.steps import Bands, bands_in, group_starts
 from lossratio.report import Difference, difference_at_most, real_change
 from lossratio.results import Ends, agreed_change, share_in_words, what_differs

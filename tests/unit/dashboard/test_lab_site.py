@@ -28,7 +28,7 @@ from lossratio.commands.trend import site as command
 from lossratio.dashboard import SiteRequest, serve_site, write_site
 from lossratio.errors import ReportError
 from lossratio.history import History, TrendRequest, analyse, describe_trend
-from lossratio.history.entries import Reading
+from lossratio.history.result_readings import Reading
 
 HOW_TO = (Path(__file__).parents[3] / "docs" / "how-to" / "a-dashboard-of-the-lab.md").read_text()
 

@@ -14,9 +14,10 @@ from report_examples import conditions, throughput
 from lossratio.commands.trend import trend
 from lossratio.dut.vpp.reports import parse_perfmon, parse_runtime
 from lossratio.history.analysis import TrendRequest, analyse
-from lossratio.history.entries import Reading, entries_of, readings_of
+from lossratio.history.entries import entries_of
 from lossratio.history.page_of_trends import trend_page
 from lossratio.history.readings import TOP_NODES
+from lossratio.history.result_readings import Reading, readings_of
 from lossratio.history.store import History
 from lossratio.history.trend import TrendVerdict
 from lossratio.measurements.telemetry import DutTelemetry, TelemetryTrial

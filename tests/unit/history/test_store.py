@@ -12,7 +12,7 @@ from history_examples import entry
 
 from lossratio.errors import ReportError, StorageError
 from lossratio.history import store
-from lossratio.history.entries import series_of
+from lossratio.history.series import series_of
 from lossratio.history.store import History
 from lossratio.results import LatencyPoint
 from lossratio.units import FRAMES_PER_SECOND

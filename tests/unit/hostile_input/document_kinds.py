@@ -12,7 +12,7 @@ from typing import Any
 from lossratio.builds.measuring import BuildRecord
 from lossratio.errors import ReservationError
 from lossratio.history.annotations import KnownChange, load_known_changes
-from lossratio.history.entries import SeriesKey
+from lossratio.history.series import SeriesKey
 from lossratio.measurements.throughput.goals import GoalSet, load_goals
 from lossratio.mlrsearch import MLRsearch
 from lossratio.report import render

@@ -1,0 +1,172 @@
+"""The readings of a result: numbers of its telemetry and its latency, which explain its value."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from lossratio import results
+
+_LEAST_SHARE = 0.01
+"""Graph nodes with fewer packets, as a share of the busiest node's packets, are not part of the traffic's path."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A number of a result that explains its value, from telemetry or latency, and that people look at.
+
+    The numbers of a device's threads become one: their mean, weighted by the packets of each thread.
+    """
+
+    quantity: str
+    """The quantity, e.g. ``clocks per packet``."""
+    place: str
+    """Where it was counted, e.g. ``DUT1 ip4-lookup``; for a latency, the load, e.g. ``90 % of PDR``."""
+    value: float
+    """Its value."""
+    unit: str
+    """Its unit, e.g. ``cycles``."""
+
+
+class _Column(NamedTuple):
+    """A statistic of a graph node, the name and unit of its reading, and the statistic that weights its threads."""
+
+    statistic: str
+    quantity: str
+    unit: str
+    weight: str
+
+
+CLOCKS = "clocks per packet"
+"""The quantity by which graph nodes are compared."""
+
+# Table: the statistics of graph nodes that have series.
+_NODE_COLUMNS = (
+    _Column("clocks_per_packet", CLOCKS, "cycles", "vectors"),
+    _Column("vectors_per_call", "vectors per call", "packets", "calls"),
+    _Column(
+        "perfmon_instructions_per_packet", "instructions per packet", "instructions", "vectors"
+    ),
+    _Column("perfmon_instructions_per_clock", "instructions per clock", "instructions", "vectors"),
+    _Column("perfmon_l1_misses_per_packet", "L1 misses per packet", "misses", "vectors"),
+    _Column("perfmon_l2_misses_per_packet", "L2 misses per packet", "misses", "vectors"),
+    _Column("perfmon_l3_misses_per_packet", "L3 misses per packet", "misses", "vectors"),
+)
+OF_NODES = frozenset(column.quantity for column in _NODE_COLUMNS)
+"""The quantities of graph nodes."""
+
+_OF_ALL_CPUS = (
+    "cycles_per_frame",
+    "instructions_per_frame",
+    "cache_misses_per_frame",
+    "branch_misses_per_frame",
+    "instructions_per_cycle",
+)
+_LATENCIES = {"p50_us": "latency p50", "p99_us": "latency p99"}
+
+
+def readings_of(result: results.TestResult) -> tuple[Reading, ...]:
+    """The readings of a result's telemetry: of its newest trial at PDR, or else of its newest trial."""
+    trials = [trial.model_dump(mode="json") for trial in results.view_of(result).telemetry(result)]
+    at_pdr = [trial for trial in trials if str(trial.get("goal") or "").upper().endswith("PDR")]
+    return tuple(
+        reading
+        for trial in (at_pdr or trials)[-1:]
+        for dut in trial["duts"]
+        for reading in _of_device(dut)
+    )
+
+
+def _of_device(dut: Mapping[str, Any]) -> Iterator[Reading]:
+    device = dut["node"]
+    statistics = dut.get("statistics", ())
+    places = _by_place(statistics)
+    yield from _of_all_cpus(device, statistics)
+    yield from _of_graph(device, _threads_of_nodes(statistics, places))
+    yield from _of_polling_threads(device, places.values())
+    yield from _of_kernel(device, places.values(), sum(dut["received_frames"].values()))
+
+
+def _by_place(statistics: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """The values of statistics, by the place where they were counted and by their names."""
+    places: dict[str, dict[str, float]] = {}
+    for statistic in statistics:
+        places.setdefault(statistic["place"], {})[statistic["name"]] = statistic["value"]
+    return places
+
+
+def _of_all_cpus(device: str, statistics: Iterable[Mapping[str, Any]]) -> Iterator[Reading]:
+    for statistic in statistics:
+        if statistic["name"] in _OF_ALL_CPUS:
+            quantity = statistic["name"].replace("_", " ")
+            yield Reading(quantity, device, statistic["value"], statistic["unit"])
+
+
+def _threads_of_nodes(
+    statistics: Iterable[Mapping[str, Any]], places: Mapping[str, Mapping[str, float]]
+) -> dict[str, list[Mapping[str, float]]]:
+    """The statistics of VPP's graph nodes: a node has a place for each of its threads."""
+    places_of: dict[str, list[str]] = {}
+    for statistic in statistics:
+        node = statistic.get("labels", {}).get("node_name")
+        if node is not None and statistic["place"] not in places_of.setdefault(node, []):
+            places_of[node].append(statistic["place"])
+    return {node: [places[place] for place in of_node] for node, of_node in places_of.items()}
+
+
+def _of_graph(device: str, nodes: Mapping[str, Sequence[Mapping[str, float]]]) -> Iterator[Reading]:
+    """VPP's graph nodes, each with the numbers of all threads combined."""
+    packets = {node: _sum(threads, "vectors") for node, threads in nodes.items()}
+    busiest = max(packets.values(), default=0.0)
+    for node, threads in nodes.items():
+        if not busiest or packets[node] < _LEAST_SHARE * busiest:
+            continue
+        for column in _NODE_COLUMNS:
+            mean = _weighted_mean(threads, column)
+            if mean is not None:
+                yield Reading(column.quantity, f"{device} {node}", mean, column.unit)
+
+
+def _weighted_mean(threads: Iterable[Mapping[str, float]], column: _Column) -> float | None:
+    """The mean of a statistic over the threads that have it; None: they have no weight."""
+    counted = [thread for thread in threads if column.statistic in thread]
+    weight = _sum(counted, column.weight)
+    if not weight:
+        return None
+    weighted = (thread[column.statistic] * thread.get(column.weight, 0.0) for thread in counted)
+    return sum(weighted) / weight
+
+
+def _of_polling_threads(device: str, places: Iterable[Mapping[str, float]]) -> Iterator[Reading]:
+    """Open vSwitch's threads, from ``pmd-stats-show``."""
+    polling = [
+        place for place in places if "processing_cycles" in place and place.get("packets_received")
+    ]
+    if polling:
+        cycles = _sum(polling, "processing_cycles") / _sum(polling, "packets_received")
+        yield Reading("processing cycles per packet", device, cycles, "cycles")
+
+
+def _of_kernel(
+    device: str, places: Iterable[Mapping[str, float]], received: int
+) -> Iterator[Reading]:
+    """The kernel's counters of all CPUs, if the frames that the device received came through the kernel."""
+    cpus = [place for place in places if "softnet_processed" in place]
+    if received and _sum(cpus, "softnet_processed") >= _LEAST_SHARE * received:
+        squeezes = _sum(cpus, "softnet_time_squeeze")
+        yield Reading("softnet time squeezes", device, squeezes, "times")
+        yield Reading("softnet drops", device, _sum(cpus, "softnet_dropped"), "frames")
+
+
+def _sum(rows: Iterable[Mapping[str, float]], name: str) -> float:
+    return sum(row.get(name, 0.0) for row in rows)
+
+
+def latency_readings(points: Iterable[Mapping[str, Any]]) -> Iterator[Reading]:
+    """Median and 99th percentile of the latency at each load, in the slower direction."""
+    slowest: dict[tuple[str, str], float] = {}
+    for point in points:
+        for percentile, quantity in _LATENCIES.items():
+            if point[percentile] is not None:
+                key = (quantity, point["load"])
+                slowest[key] = max(slowest.get(key, 0.0), point[percentile])
+    yield from (Reading(*key, value, "µs") for key, value in slowest.items())

@@ -1,0 +1,300 @@
+"""Series of the entries of a history, in the order of time.
+
+A series is one quantity of one test on one testbed, or a reading of latency or telemetry, whose trends are computed in
+the same way but are no alarms.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from fnmatch import fnmatchcase
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lossratio import results
+from lossratio.history.devices import LINE
+from lossratio.history.entries import AS_BEFORE, MEASURED, Entry
+from lossratio.history.rates import with_rates_per_interface
+from lossratio.units import FRAMES_PER_SECOND, Unit
+
+_NOT_KNOWN = "device not known"
+_KEPT_APART = (
+    "testbed",
+    "test",
+    "quantity",
+    "seconds",
+    "lossratio_version",
+    "run_started",
+    "latency",
+    "readings",
+)
+_FIELDS = [name for name in Entry.__dataclass_fields__ if name not in _KEPT_APART]
+
+
+@dataclass(frozen=True)
+class SeriesKey:
+    """What a series belongs to: testbed, test, quantity and device, and how they were measured."""
+
+    testbed: str
+    """Name of the testbed."""
+    test: str
+    """Full name of the test."""
+    quantity: str
+    """Name of the goal, or MRR."""
+    device: str = ""
+    """The device with its options, in words; empty: not known."""
+    measured_as: str = ""
+    """Digest of traffic, path and goal; empty: not known."""
+
+    def __str__(self) -> str:
+        return self.called(self.quantity)
+
+    def called(self, quantity: str) -> str:
+        """The series in words, with another name of its quantity."""
+        return f"{self.test}, {quantity}, on {self.testbed}"
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The names that users match with patterns; an unknown name fits any pattern."""
+        named = {
+            "testbed": self.testbed,
+            "test": self.test,
+            "quantity": self.quantity,
+            "device": self.device,
+        }
+        return {field: name for field, name in named.items() if name}
+
+    def fits(self, patterns: Any) -> bool:
+        """Whether each of its names matches the pattern in the field of that name."""
+        return all(
+            fnmatchcase(name, getattr(patterns, field)) for field, name in self.names.items()
+        )
+
+
+@dataclass(frozen=True)
+class Series:
+    """One quantity of one test on one testbed."""
+
+    key: SeriesKey
+    """Its testbed, test and quantity."""
+    columns: Mapping[str, Sequence[Any]]
+    """Fields of its entries (see `Entry`) by their names, each with an item per result."""
+    is_reading: bool = False
+    """Whether its values are readings, whose changes are no alarms."""
+    mark: str = ""
+    """What distinguishes it from other series of the same quantity; empty: there are none."""
+    as_before: tuple[datetime, ...] = ()
+    """When the test, since the newest result, found that the SUT was as before, and did not search."""
+
+    @property
+    def quantity(self) -> str:
+        """Its quantity; if the test has several series of it, with what distinguishes them."""
+        if self.mark:
+            return f"{self.key.quantity} ({self.mark})"
+        return self.key.quantity
+
+    def __str__(self) -> str:
+        return self.key.called(self.quantity)
+
+    def __getitem__(self, field: str) -> Sequence[Any]:
+        """A field of all results; None: not known."""
+        if field in self.columns:
+            return self.columns[field]
+        return (None,) * len(self.times)
+
+    @property
+    def times(self) -> Sequence[datetime]:
+        """When its results were measured."""
+        return self.columns["started"]
+
+    @cached_property
+    def values(self) -> npt.NDArray[np.float64]:
+        """Values in the unit, rates per interface; NaN: the result has no value."""
+        return np.array(self["value"], dtype=np.float64)
+
+    @cached_property
+    def kinds(self) -> Sequence[frozenset[str]]:
+        """For each result: ``irregular`` or ``failed``, and kinds of doubts."""
+        return list(map(_kinds, self["outcome"], self["doubts"]))
+
+    @cached_property
+    def unit(self) -> Unit:
+        """The unit of the newest result."""
+        # Earlier versions only had one unit, and did not write it.
+        unit = self["unit"][-1]
+        if unit is None:
+            return FRAMES_PER_SECOND
+        return Unit(unit, bool(self["lower_is_better"][-1]))
+
+    @property
+    def stream(self) -> str | None:
+        """The stream whose loss alone counts for the newest result; None: the loss of all frames counts."""
+        stream: str | None = self["stream"][-1]
+        return stream
+
+    @property
+    def tags(self) -> Sequence[str]:
+        """The tags of the newest result's test."""
+        return self["tags"][-1] or ()
+
+    @cached_property
+    def has_no_device(self) -> bool:
+        """Whether it belongs to the tester alone. In entries of earlier versions, only the names of tests say so."""
+        known = [has_device for has_device in self["has_device"] if has_device is not None]
+        if known:
+            return not known[-1]
+        return results.has_no_device(self.key.test)
+
+    @cached_property
+    def aggregate_factor(self) -> float | None:
+        """The aggregate rate over the rate per interface; None: the values are not rates, or are already aggregates."""
+        factor = self["aggregate_factor"][-1]
+        if factor is None:
+            return None
+        return float(factor)
+
+    @property
+    def is_aggregate(self) -> bool:
+        """Whether its rates are aggregates, as all its results come from earlier versions, which stored no factor."""
+        return self.unit == FRAMES_PER_SECOND and self.aggregate_factor is None
+
+    def bounds_of(self, index: int) -> tuple[float | None, float | None]:
+        """The bounds of a result by its index."""
+        return self["lower_bound"][index], self["upper_bound"][index]
+
+    @cached_property
+    def resolution(self) -> float | None:
+        """The width of the search's goal, relative to the upper bound; None: not known, or no search.
+
+        Entries of earlier versions lack it, but have the bounds: if a goal is met, its bounds are at most a width
+        apart, and the value is the lower bound, minus what was lost there.
+        """
+        if self["resolution"][-1] is not None:
+            return float(self["resolution"][-1])
+        rows = zip(
+            self["outcome"], self["value"], self["lower_bound"], self["upper_bound"], strict=True
+        )
+        widths = [
+            1.0 - low / high
+            for outcome, value, low, high in rows
+            if outcome == MEASURED and None not in (value, low, high) and value <= low < high
+        ]
+        return max(widths, default=None)
+
+    def least_change(self, wanted: float) -> float:
+        """The least relative change that is reported: the wanted one, and more than the width of the search's goal.
+
+        Args:
+            wanted: The requested least change, relative to the earlier value.
+        """
+        return results.least_news(wanted, self.resolution)
+
+    def unsent_share(self, index: int) -> float:
+        """The share of a value's missing frames that the SUT did not lose, by the index of its result."""
+        return self["unsent_share"][index] or 0.0
+
+    def ends_of(self, index: int) -> results.Ends:
+        """The range of a result's value, by its index."""
+        return results.stored_ends(
+            float(self.values[index]), self["unsent_share"][index], self["most"][index]
+        )
+
+    def like_newest(self) -> "Series":
+        """The results with the newest one's device, traffic, path, goal and generator, as far as these are known."""
+        device = self["device"]
+        alike = {index for index, one in enumerate(device) if one == device[-1]}
+        for known in (self["measured_as"], self["generator"]):
+            if known[-1] is not None:
+                alike &= {
+                    index for index, meaning in enumerate(known) if meaning in (None, known[-1])
+                }
+        if len(alike) == len(self.times):
+            return self
+        columns = {
+            name: [column[index] for index in sorted(alike)]
+            for name, column in self.columns.items()
+        }
+        return replace(self, columns=columns)
+
+
+def _kinds(outcome: str | None, doubts: Sequence[str] | None) -> frozenset[str]:
+    kinds = set(doubts or ())
+    if outcome is not None and outcome != MEASURED:
+        kinds.add(outcome)
+    return frozenset(kinds)
+
+
+def series_of(table: Any, last: int) -> Iterator[Series]:
+    """The series of a table of entries with their lines, from `lossratio.history.devices.with_lines`.
+
+    Their rates are per interface; the table's rates are as in files.
+    """
+    table = with_rates_per_interface(table)
+    for key, rows in groups_of(table, ("testbed", "test", "quantity")):
+        lines = (_made_line(key, line, last) for _, line in groups_of(rows, (LINE,)))
+        yield from _distinguished([line for line in lines if line is not None])
+
+
+def _made_line(key: tuple[str, str, str], line: Any, last: int) -> Series | None:
+    """The last results of a line, without nights on which the SUT was as before; None: there are no other results."""
+    outcomes = line.column("outcome").to_pylist()
+    searched = [place for place, outcome in enumerate(outcomes) if outcome != AS_BEFORE]
+    if not searched:
+        return None
+
+    kept = line.take(searched[-last:]).select(_FIELDS)
+    times = line.column("started").to_pylist()
+    after_newest = tuple(times[searched[-1] + 1 :])
+    return replace(made_series(key, kept.to_pydict()), as_before=after_newest)
+
+
+def rates_in_words(series: Iterable[Series]) -> str:
+    """A sentence on the scale of the rates of some series."""
+    aggregates = sum(one.is_aggregate for one in series)
+    if aggregates:
+        return (
+            f"Rates are per interface, except in {aggregates} series that only earlier versions measured: those are "
+            "aggregates."
+        )
+    return "Rates are per interface."
+
+
+def made_series(
+    key: tuple[str, str, str], columns: Mapping[str, Sequence[Any]], *, is_reading: bool = False
+) -> Series:
+    """A series with the names of its newest result."""
+    device = _newest_known(columns["device"])
+    measured_as = _newest_known(columns["measured_as"])
+    return Series(SeriesKey(*key, device, measured_as), columns, is_reading)
+
+
+def _newest_known(column: Sequence[str | None]) -> str:
+    """The newest of the values that are known; empty: there is none."""
+    return next((known for known in reversed(column) if known is not None), "")
+
+
+def _distinguished(series: Sequence[Series]) -> Iterator[Series]:
+    """The series of one quantity, with what distinguishes them if there are several."""
+    if len(series) < 2:
+        yield from series
+        return
+    devices = [one.key.device for one in series]
+    for one in series:
+        mark = one.key.device or _NOT_KNOWN
+        if devices.count(one.key.device) > 1:
+            # Only traffic, path, goal or generator differ.
+            generator = one["generator"][-1] or ""
+            mark = f"{mark}, {one.key.measured_as or _NOT_KNOWN} {generator}".rstrip()
+        yield replace(one, mark=mark)
+
+
+def groups_of(table: Any, names: Sequence[str]) -> Iterator[tuple[Any, Any]]:
+    """Groups of successive rows of a table that are equal in some columns: the values there, and the rows."""
+    keys = list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
+    starts = [index for index, key in enumerate(keys) if index == 0 or key != keys[index - 1]]
+    for start, end in pairwise([*starts, len(keys)]):
+        yield keys[start], table.slice(start, end - start)
