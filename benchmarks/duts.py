@@ -18,7 +18,7 @@ import click
 from lossratio.errors import LossRatioError
 from lossratio.measurements.measurement import TestPlace
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
-from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT
+from lossratio.measurements.throughput.limits import GENERATOR_LIMIT
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results.model import TestIdentity

@@ -38,8 +38,8 @@ from lossratio.measurements.latency.measure import (
 from lossratio.measurements.measure import measure
 from lossratio.measurements.reconfiguration import Reconfiguration, measure_reconfiguration_loss
 from lossratio.measurements.telemetry import TelemetryRequest, measure_telemetry
-from lossratio.measurements.throughput.evidence import LATE_LIMIT
 from lossratio.measurements.throughput.goals import NdrPdrGoals
+from lossratio.measurements.throughput.limits import LATE_LIMIT
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.report import render
 from lossratio.report.comparison import compare, comparison_table

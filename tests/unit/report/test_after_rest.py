@@ -3,7 +3,8 @@
 import pytest
 from report_examples import counted_trial, run, setup, throughput_of
 
-from lossratio.measurements.throughput.evidence import is_about_rest, search_fields
+from lossratio.measurements.throughput.evidence import search_fields
+from lossratio.measurements.throughput.rest import is_about_rest
 from lossratio.mlrsearch import NDR, goal_result
 from lossratio.results import DoubtKind
 from lossratio.results.findings import doubts_of

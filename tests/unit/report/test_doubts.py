@@ -5,7 +5,7 @@ import pytest
 from report_examples import as_json, counted_trial, dropping_trial, mrr, throughput, throughput_of
 from test_csit_export import telemetry_trial
 
-from lossratio.measurements.throughput.evidence import bounds_history
+from lossratio.measurements.throughput.bounds import bounds_history
 from lossratio.measurements.throughput.search_picture import draw_loss
 from lossratio.mlrsearch import NDR, PDR, TST009
 from lossratio.results.doubts import DoubtKind, time_dependence_in, two_bands_in

@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from report_examples import counted_trial, throughput, throughput_of, throughput_results
 
 from lossratio.drawing.plot import Axis
-from lossratio.measurements.throughput.evidence import bounds_history
+from lossratio.measurements.throughput.bounds import bounds_history
 from lossratio.measurements.throughput.result import describe_goal
 from lossratio.measurements.throughput.search_picture import draw_loss, draw_spectra, spectra_of, spectrum_at
 from lossratio.mlrsearch import NDR, PDR, SearchGoal

@@ -12,7 +12,7 @@ from latency_examples import REVERSE, at, counters, result as latency_alone
 from report_examples import conditions, mrr, throughput, throughput_results
 
 from lossratio.measurements.mrr import NOTHING_LOST
-from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT
+from lossratio.measurements.throughput.limits import GENERATOR_LIMIT
 from lossratio.report import page as page_module
 from lossratio.report.overview import COLUMNS, NOTHING, bounds_in_words, describe_frame_size, rows_of
 from lossratio.report.page import report_page

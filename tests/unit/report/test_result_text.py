@@ -21,7 +21,8 @@ from report_examples import (
 from lossratio.errors import ReportError
 from lossratio.measurements import Progress
 from lossratio.measurements.mrr import MaximumReceiveRate, MrrResult, MrrView
-from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT, BoundsSoFar
+from lossratio.measurements.throughput.bounds import BoundsSoFar
+from lossratio.measurements.throughput.limits import GENERATOR_LIMIT
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Forecast, GoalBounds, MLRsearch, RelevantBounds
 from lossratio.report.page import report_page
 from lossratio.report.run import Run

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from report_examples import counted_trial, throughput, throughput_of, throughput_results
 
 from lossratio.drawing.plot import LOSSLESS, LOSSY, MARKS, NOT_LOST, WARM_UP, mark_of
-from lossratio.measurements.throughput.evidence import bounds_history
+from lossratio.measurements.throughput.bounds import bounds_history
 from lossratio.measurements.throughput.search_picture import draw_loss, draw_search, windows_of
 from lossratio.mlrsearch import RelevantBounds
 from lossratio.results.trials import describe_trials

@@ -15,7 +15,7 @@ from report_examples import (
 )
 
 from lossratio.errors import StarvedGeneratorError
-from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT, LATE_LIMIT, check_generator, judge
+from lossratio.measurements.throughput.limits import GENERATOR_LIMIT, LATE_LIMIT, check_generator, judge
 from lossratio.mlrsearch import NDR, PDR, IrregularReason, goal_result
 from lossratio.report import render
 from lossratio.report.run import Run

@@ -1,6 +1,5 @@
 """Conditional throughput, found by MLRsearch."""
 
-from lossratio.measurements.throughput.evidence import replayed as replayed
 from lossratio.measurements.throughput.failed_search import (
     require_lower_bounds as require_lower_bounds,
 )
@@ -26,6 +25,7 @@ from lossratio.measurements.throughput.nightly import (
     REPLAYED_CHANGES as REPLAYED_CHANGES,
     Nightly as Nightly,
 )
+from lossratio.measurements.throughput.replay import replayed as replayed
 from lossratio.measurements.throughput.result import (
     Goal as Goal,
     GoalsResult as GoalsResult,

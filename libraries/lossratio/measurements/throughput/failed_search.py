@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from lossratio.errors import LossRatioError, TesterError
 from lossratio.measurements import Request
-from lossratio.measurements.throughput.evidence import is_generators_limit, level_in_words
 from lossratio.measurements.throughput.experiments import AfterSearch
+from lossratio.measurements.throughput.limits import is_generators_limit, level_in_words
 from lossratio.measurements.throughput.result import (
     GoalReport,
     GoalsResult,

@@ -27,19 +27,10 @@ from lossratio.measurements import (
     measure,
 )
 from lossratio.measurements.telemetry import TelemetryRequest, TelemetryTrial, measure_telemetry
-from lossratio.measurements.throughput.evidence import (
-    ALGORITHM,
-    END_AT_COIN,
-    MEMORY_REST,
-    MEMORY_SHARE,
-    NIGHTLY,
-    SearchKind,
-    check_generator,
-    search_fields,
-    warm_ups_in,
-)
+from lossratio.measurements.throughput.evidence import SearchKind, search_fields
 from lossratio.measurements.throughput.failed_search import refuse_generators_limit, tried_after
 from lossratio.measurements.throughput.goals import NdrPdrGoals, goals_from
+from lossratio.measurements.throughput.limits import check_generator
 from lossratio.measurements.throughput.nightly import SEARCH_EVERY, Nightly, Tonight, ask
 from lossratio.measurements.throughput.result import (
     GoalReport,
@@ -50,6 +41,14 @@ from lossratio.measurements.throughput.result import (
     ThroughputResult,
     describe_goal,
     format_regularity,
+)
+from lossratio.measurements.throughput.settings import (
+    ALGORITHM,
+    END_AT_COIN,
+    MEMORY_REST,
+    MEMORY_SHARE,
+    NIGHTLY,
+    warm_ups_in,
 )
 from lossratio.mlrsearch import (
     LARGEST_SHARE,

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import JsonValue
 
-from lossratio.measurements.throughput.evidence import EARLY_VERDICT
 from lossratio.measurements.throughput.result import (
     Goal,
     OfEarlierSearch,
@@ -24,6 +23,7 @@ from lossratio.measurements.throughput.result import (
     ThroughputResult,
     describe_goal,
 )
+from lossratio.measurements.throughput.settings import EARLY_VERDICT
 from lossratio.mlrsearch import Answer, LoadGrid, Question, SearchGoal, Usual
 from lossratio.results import Outcome
 from lossratio.simulation import Replay, counted, record_of

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from lossratio.measurements.throughput.evidence import is_least, of_sut
+from lossratio.measurements.throughput.limits import is_least, of_sut
 from lossratio.measurements.throughput.result import (
     Goal,
     GoalReport,

@@ -19,17 +19,15 @@ from lossratio.measurements.latency.view import (
     latency_picture,
 )
 from lossratio.measurements.telemetry import telemetry_doubts
-from lossratio.measurements.throughput.evidence import (
-    EARLY_VERDICT,
-    bounds_history,
-    is_about_rest,
+from lossratio.measurements.throughput.bounds import bounds_history
+from lossratio.measurements.throughput.later_trials import LEAST_CHANGE, doubts_of_later_trials
+from lossratio.measurements.throughput.limits import (
     is_bound_of_others,
     is_generators_limit,
     is_least,
     level_in_words,
-    rest_answers_in,
 )
-from lossratio.measurements.throughput.later_trials import LEAST_CHANGE, doubts_of_later_trials
+from lossratio.measurements.throughput.rest import is_about_rest, rest_answers_in
 from lossratio.measurements.throughput.result import (
     GoalSpread,
     GoalsResult,
@@ -45,6 +43,7 @@ from lossratio.measurements.throughput.search_picture import (
     search_chart,
 )
 from lossratio.measurements.throughput.sentence import sentences
+from lossratio.measurements.throughput.settings import EARLY_VERDICT
 from lossratio.measurements.throughput.sweeps import (
     core_sweeps,
     draw_cores,

@@ -1,0 +1,210 @@
+"""What limits a search other than the SUT's throughput: the generator, late frames, and a loss at any load.
+
+A controller knows only loss ratios. They include frames that the generator could not send, and frames that came back
+and were dropped in the generator. So before a goal result is reported, its bounds are judged again without such frames.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from lossratio import results
+from lossratio.errors import StarvedGeneratorError
+from lossratio.measurements.throughput.result import Goal, search_goal
+from lossratio.mlrsearch import (
+    Bound,
+    GoalResult,
+    IrregularReason,
+    LevelLoss,
+    LossUnit,
+    SearchGoal,
+    evidence_of,
+)
+from lossratio.records import Rate
+from lossratio.trials import (
+    MissingFrames,
+    TrialOutput,
+    TrialResult,
+    loss_ratio_without_tester,
+    missing_frames,
+    sut_loss_ratio,
+)
+from lossratio.units import format_frame_rate, format_ratio
+
+GENERATOR_LIMIT = "the generator's limit, not the SUT's"
+"""The reason for a result whose upper bound is due to frames that the generator could not send, or dropped itself."""
+LATE_LIMIT = "late frames, not lost ones, made the upper bound; a longer wait (settle of the generator) would tell"
+"""The reason for a result whose upper bound is due to frames that came back after the wait."""
+_ALSO_DUE_TO_OTHERS = (
+    IrregularReason.MAX_LOAD_IS_LOWER_BOUND,
+    IrregularReason.MIN_LOAD_IS_UPPER_BOUND,
+)
+
+
+def judge(
+    result: GoalResult, trials: Sequence[TrialResult], *, max_load_origin: results.LoadOrigin
+) -> str | None:
+    """Decides why a goal result is irregular; None: it is regular.
+
+    A goal result is the generator's limit in two cases. Either its relevant upper bound is an upper bound only because
+    of frames that the generator did not send, or dropped when they came back; or even the maximum load is a lower
+    bound, and the generator cannot send more. If only late frames make the upper bound, it is not known whether the SUT
+    forwards more: a search counts them as lost, but they were not.
+    """
+    limit = _limit_of_others(result, trials, max_load_origin)
+    reason = result.reason
+    if reason is None:
+        return limit
+    if limit is None:
+        return str(reason)
+    if reason in _ALSO_DUE_TO_OTHERS:
+        return limit
+    return f"{limit}; {reason}"
+
+
+def is_generators_limit(reason: str | None) -> bool:
+    """Whether the reason of an irregular goal result is, at least in part, that the generator made the upper bound."""
+    return reason is not None and reason.startswith(GENERATOR_LIMIT)
+
+
+def is_least(reason: str | None) -> bool:
+    """Whether an irregular goal result was limited, at least in part, by something other than the SUT."""
+    return reason is not None and reason.startswith((GENERATOR_LIMIT, LATE_LIMIT))
+
+
+def is_bound_of_others(trials: Iterable[results.Trial], bound: Rate | None, goal: Goal) -> bool:
+    """Whether most trials that lost too much at an upper bound did so through frames that the SUT did not lose.
+
+    Args:
+        trials: The trials of the search.
+        bound: The upper bound; None: there is none.
+        goal: The goal that it is a bound of.
+    """
+    if bound is None:
+        return False
+    searched = search_goal(goal)
+    at_bound = [
+        searched.seen(trial.as_result())
+        for trial in trials
+        if trial.is_evidence and trial.load_per_interface_fps == bound.per_interface_fps
+    ]
+    failed = [trial for trial in at_bound if trial.loss_ratio > goal.loss_ratio]
+    by_others = [trial for trial in failed if sut_loss_ratio(trial) <= goal.loss_ratio]
+    return 2 * len(by_others) > len(failed)
+
+
+def _limit_of_others(
+    result: GoalResult, trials: Sequence[TrialResult], max_load_origin: results.LoadOrigin
+) -> str | None:
+    """What other than the SUT bounded a result from above; None: nothing did."""
+    if result.reason is IrregularReason.MAX_LOAD_IS_LOWER_BOUND:
+        if max_load_origin is results.LoadOrigin.GENERATOR:
+            return GENERATOR_LIMIT
+        return None
+
+    upper = result.relevant_upper_bound
+    seen = [result.goal.seen(trial) for trial in trials]
+    if upper is None or not _is_upper_bound(upper, result.goal, seen):
+        return None
+
+    for limit, kept in ((GENERATOR_LIMIT, _without_generators_faults), (LATE_LIMIT, of_sut)):
+        there = [kept(trial) if trial.load == upper else trial for trial in seen]
+        if there != seen and not _is_upper_bound(upper, result.goal, there):
+            return limit
+    return None
+
+
+def _is_upper_bound(load: float, goal: SearchGoal, trials: Iterable[TrialResult]) -> bool:
+    evidence = evidence_of(goal)
+    for trial in trials:
+        evidence.add(trial)
+    return evidence.bound(load) is Bound.UPPER
+
+
+def _without_generators_faults(trial: TrialResult) -> TrialResult:
+    """The trial as if its load had been what was sent, and the generator had counted all frames that came back."""
+    missing = missing_frames(trial.output)
+    if missing is None or not missing.by_tester:
+        return trial
+    return _with_loss_ratio(trial, loss_ratio_without_tester(trial))
+
+
+def of_sut(trial: TrialResult) -> TrialResult:
+    """The trial as if, in addition, the late frames had come back in time."""
+    missing = missing_frames(trial.output)
+    if missing is None or not missing.late:
+        return _without_generators_faults(trial)
+    return _with_loss_ratio(trial, sut_loss_ratio(trial))
+
+
+def without_late_frames(trial: TrialResult) -> TrialResult:
+    """The trial as if late frames had not been looked for."""
+    return replace(trial, output=replace(trial.output, late_frames=None))
+
+
+def _with_loss_ratio(trial: TrialResult, loss_ratio: float) -> TrialResult:
+    return replace(trial, output=replace(trial.output, loss_ratio=loss_ratio, sent_frames=None))
+
+
+def check_generator(
+    trial: TrialResult, goals: Iterable[SearchGoal], *, is_one_enough: bool
+) -> None:
+    """Makes sure that the generator is not the reason why a trial at the smallest load of a search fails.
+
+    Raises:
+        StarvedGeneratorError: If it is: without the frames that it did not send, or dropped, the
+            trial would not fail for any goal.
+    """
+    failed = []
+    for goal in goals:
+        seen = goal.seen(trial)
+        if loss_ratio_without_tester(seen) > goal.loss_ratio:
+            # The SUT does not meet this goal, whatever the generator does.
+            return
+        failed.append(seen.loss_ratio > goal.loss_ratio)
+
+    if is_one_enough:
+        is_failure = any(failed)
+    else:
+        is_failure = all(failed)
+    if not is_failure:
+        return
+
+    faults = ", ".join(_faults(trial.output))
+    raise StarvedGeneratorError(
+        "No load was found because of the generator, not the device. At the smallest load of the search, "
+        f"{format_frame_rate(trial.load)} per interface: {faults}. Look for other work on the TG, or "
+        "reserve CPUs for the generator. A resumed run measures such trials again."
+    )
+
+
+def _faults(output: TrialOutput) -> Iterator[str]:
+    """What the generator did wrong in a trial."""
+    missing = missing_frames(output) or MissingFrames()
+    unsent = missing.unsent + missing.refused
+    if unsent:
+        wanted = (output.sent_frames or 0) + unsent
+        yield f"it could not send {unsent:,} of {wanted:,} frames"
+    if missing.generator_drops:
+        yield f"it dropped {missing.generator_drops:,} frames that came back"
+
+    late = max((direction.lateness_s or 0.0 for direction in output.directions), default=0.0)
+    if late:
+        yield f"it was late by up to {late * 1e3:.3g} ms"
+
+
+def level_in_words(level: LevelLoss) -> str:
+    """A loss that is the same at any load, as a sentence without a full stop."""
+    if level.unit is LossUnit.SHARE:
+        what = "share of the frames"
+        lost = format_ratio(level.lost)
+    elif level.unit is LossUnit.SECONDS:
+        what = "loss in time"
+        lost = f"the frames of {level.lost * 1e3:.3g} ms"
+    else:
+        what = "number of frames"
+        lost = f"{level.lost:,.0f} per interface"
+
+    return (
+        f"each trial loses the same {what}, {lost}, at each of {level.loads} loads from "
+        f"{format_frame_rate(level.lowest)} to {format_frame_rate(level.highest)} per interface"
+    )

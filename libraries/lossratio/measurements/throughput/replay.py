@@ -1,0 +1,61 @@
+"""A search made again from its journal."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from lossratio.errors import SearchError
+from lossratio.measurements.throughput.result import Goal, search_goal
+from lossratio.measurements.throughput.settings import EARLY_VERDICT, END_AT_COIN
+from lossratio.mlrsearch import MLRsearch
+from lossratio.trials import JournalContents
+from lossratio.wrong_values import in_words
+
+
+class _Searched(BaseModel):
+    """What the header of a journal says of a search."""
+
+    goals: tuple[Goal, ...]
+    min_load_fps: float
+    max_load_fps: float
+    timeout_s: float | None = None
+    warm_up_duration_s: float | None = None
+    memory_rest_s: float = 0.0
+    memory_share: float | None = None
+
+
+def replayed(journal: JournalContents, name: str = "The journal") -> MLRsearch:
+    """The search of a journal after its trials.
+
+    Raises:
+        SearchError: If it does not say what was searched for.
+    """
+    given = journal.search.get("settings")
+    settings: Mapping[str, Any] = given if isinstance(given, dict) else {}
+    try:
+        searched = _Searched.model_validate({**journal.search, **settings})
+    except ValidationError as error:
+        field = str(error.errors()[0]["loc"][0])
+        lacking = "what its goals are" if field == "goals" else field
+        raise SearchError(
+            f"{name} does not say {lacking}: {in_words(error.errors()[0])}."
+        ) from error
+
+    # Record: the search as described by the header of its journal.
+    controller = MLRsearch(
+        [search_goal(goal) for goal in searched.goals],
+        searched.min_load_fps,
+        searched.max_load_fps,
+        timeout=searched.timeout_s,
+        warm_up_duration=searched.warm_up_duration_s,
+        fail_fast=settings.get("fail_fast") is not False,
+        early_verdict=settings.get(EARLY_VERDICT) is True,
+        end_at_coin=settings.get(END_AT_COIN) is True,
+        memory_rest=searched.memory_rest_s,
+        memory_share=math.inf if searched.memory_share is None else searched.memory_share,
+    )
+    for trial in journal.results:
+        controller.record(trial)
+    return controller

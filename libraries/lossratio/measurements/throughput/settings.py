@@ -1,0 +1,24 @@
+"""What the settings of a search are called in its journal and its result, as far as other modules read them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+ALGORITHM = "MLRsearch"
+"""The search algorithm whose bounds follow from the trials alone, as RFC 9971 defines them."""
+EARLY_VERDICT = "early_verdict"
+"""The setting of searches whose trials end as soon as their verdict is certain; other searches do not have it."""
+MEMORY_REST = "memory_rest_s"
+"""The setting of the rest before the trial at the end of a search that asks whether the SUT then passes more."""
+MEMORY_SHARE = "memory_share"
+"""The setting of the largest share of the search's time that this rest may take; None: any share."""
+END_AT_COIN = "end_at_coin"
+"""The setting of searches that give up a goal if only chance would decide; other searches do not have it."""
+NIGHTLY = "nightly"
+"""The setting of searches that ask first whether the SUT is as before; other searches do not have it."""
+
+
+def warm_ups_in(settings: Mapping[str, Any]) -> int:
+    """Number of warm-up trials at the beginning, by the settings in a journal or a result."""
+    if settings.get("warm_up_duration_s") is None:
+        return 0
+    return 1
