@@ -8,9 +8,9 @@ import pytest
 from measurement_examples import NO_LOSS, PROFILE, place, policed
 
 from lossratio.errors import SearchError
+from lossratio.measurements.throughput.lines import spread_lines
 from lossratio.measurements.throughput.measure import SearchRequest, repeat_search
 from lossratio.measurements.throughput.result import GoalSpread
-from lossratio.measurements.throughput.view import spread_lines
 from lossratio.records import make_rate
 from lossratio.results.findings import message
 from lossratio.results.run_directory import read_result

@@ -23,8 +23,9 @@ from lossratio.measurements.throughput import (
     find_conditional_throughput,
     require_lower_bounds,
 )
+from lossratio.measurements.throughput.compliance import Compliance, compliance_of
 from lossratio.measurements.throughput.goals import NdrPdrGoals
-from lossratio.measurements.throughput.view import Compliance, ThroughputView, compliance_of
+from lossratio.measurements.throughput.view import ThroughputView
 from lossratio.mlrsearch import NDR, PDR, SearchGoal
 from lossratio.mlrsearch.classification import Tally
 from lossratio.results.conditions import LoadOrigin

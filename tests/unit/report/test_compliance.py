@@ -2,7 +2,8 @@ import pytest
 from report_examples import counted_trial, throughput_of
 
 from lossratio.measurements import CsitExportError
-from lossratio.measurements.throughput.view import Compliance, ThroughputView, compliance_of
+from lossratio.measurements.throughput.compliance import Compliance, compliance_of
+from lossratio.measurements.throughput.view import ThroughputView
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, SearchGoal
 from lossratio.results.conditions import trial_timing
 

@@ -1,0 +1,162 @@
+"""Doubts about a search: whether the SUT stayed the same, whether the load is the cause, and whether chance decides."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from lossratio import mlrsearch
+from lossratio.measurements.throughput.later_trials import LEAST_CHANGE
+from lossratio.measurements.throughput.limits import level_in_words
+from lossratio.measurements.throughput.rest import rest_answers_in
+from lossratio.measurements.throughput.result import GoalsResult
+from lossratio.measurements.throughput.settings import EARLY_VERDICT
+from lossratio.results import Doubt, DoubtKind, Trial, format_interval, time_dependence_in
+from lossratio.trials import TrialResult, sut_loss_ratio
+from lossratio.units import format_frame_rate, format_ratio
+
+
+def doubts_of_search(result: GoalsResult) -> Iterator[Doubt]:
+    """The doubts about a search that its trials and bounds raise."""
+    rested = _rested(result)
+    for doubt in _constancy_doubts(result.trials):
+        if rested is None or doubt.kind is not rested.kind:
+            yield doubt
+    if rested is not None:
+        yield rested
+    yield from _less_after_rest(result)
+    yield from _chance(result)
+
+
+def _evidence(result: GoalsResult) -> list[TrialResult]:
+    """The trials that count."""
+    return [trial.as_result() for trial in result.trials if trial.is_evidence]
+
+
+def _constancy_doubts(trials: Sequence[Trial]) -> Iterator[Doubt]:
+    """The doubt that the SUT changed during the search, and the doubt that the load is not the cause of the loss."""
+    evidence = [trial for trial in trials if trial.is_evidence]
+    results = [trial.as_result() for trial in trials]
+    warm_ups = {number for number, trial in enumerate(trials) if not trial.is_evidence}
+    found = mlrsearch.inconstancy_in(results, warm_ups)
+    if found is not None and found.change is mlrsearch.Change.REMEMBERS_LOSS:
+        yield Doubt(DoubtKind.MEMORY, _memory(found))
+    elif found is not None and time_dependence_in(evidence) is None:
+        yield Doubt(DoubtKind.DRIFT, _trend(found, sum(result.elapsed for result in results)))
+
+    level = mlrsearch.level_loss_in([trial.as_result() for trial in evidence])
+    if level is not None:
+        yield Doubt(
+            DoubtKind.LOSS_AT_ANY_LOAD, f"{level_in_words(level)}; the load is not the cause"
+        )
+
+
+def _rested(result: GoalsResult) -> Doubt | None:
+    """The doubt that the SUT passes more after a rest, from the trials at the end of the search."""
+    bounds = list(_upper_bounds(result))
+    answers = rest_answers_in(_evidence(result), bounds)
+    # Earlier versions had no controls.
+    has_control = bool(
+        {mlrsearch.RestAnswer.EASY, mlrsearch.RestAnswer.REMEMBERED} & {*answers.values()}
+    )
+    if has_control:
+        wanted = mlrsearch.RestAnswer.REMEMBERED
+    else:
+        wanted = mlrsearch.RestAnswer.PASSED
+
+    passed = [load for load, answer in answers.items() if answer is wanted]
+    if len(passed) < mlrsearch.ENOUGH:
+        return None
+
+    rest = next(trial.rest_s for trial in result.trials if trial.rest_s)
+    highest_bound = max(upper for upper, _ in bounds)
+    above = format_ratio(max(passed) / highest_bound - 1.0)
+    if has_control:
+        control = ", and the same loads failed right after a loss"
+        causes = "it remembers a loss"
+    else:
+        control = ""
+        causes = "it remembers a loss or became faster"
+
+    way_out = f"rest={rest:g} s between trials would help"
+    if result.settings.get(EARLY_VERDICT):
+        causes += " or is slow at the beginning of trials"
+        way_out += ", or early_verdict=off"
+
+    return Doubt(
+        DoubtKind.MEMORY,
+        f"whole trials at {len(passed)} loads passed after a rest of {rest:g} s, at up to "
+        f"{format_frame_rate(max(passed))} per interface, {above} above the upper bound{control}: {causes}; "
+        f"{way_out}. These trials count as evidence, and the bounds follow from all trials",
+    )
+
+
+def _upper_bounds(result: GoalsResult) -> Iterator[tuple[float, float]]:
+    """The upper bounds that were found, in frames per second per interface, each with the loss ratio of its goal."""
+    for report in result.goals:
+        upper = report.bounds[1]
+        if upper is not None:
+            yield upper.per_interface_fps, report.goal.loss_ratio
+
+
+def _less_after_rest(result: GoalsResult) -> Iterator[Doubt]:
+    """The doubt that the SUT passes less after a rest, from the first trial of the search and one after it."""
+    strictest = min(report.goal.loss_ratio for report in result.goals)
+    found = mlrsearch.fewer_after_rest(_evidence(result), strictest)
+    if len(found) < mlrsearch.FEWER_AGAIN:
+        return
+
+    least = min(sut_loss_ratio(trial) for trial in found)
+    yield Doubt(
+        DoubtKind.LESS_AFTER_REST,
+        f"{len(found)} trials at {format_frame_rate(found[0].load)} per interface, each after a rest of "
+        f"{found[0].input.rest:g} s, lost {format_ratio(least)} or more, and the same load passed right after each "
+        "of them: the results hold only for a device that has just forwarded frames",
+    )
+
+
+def _chance(result: GoalsResult) -> Iterator[Doubt]:
+    """The doubt, for each goal, that another search finds other bounds, because only chance decides around them."""
+    for report in result.goals:
+        if report.result is None:
+            continue
+        zone = report.result.zone
+        if zone is not None and zone.width > LEAST_CHANGE:
+            yield Doubt(
+                DoubtKind.CHANCE,
+                f"from {format_interval(*zone.ends)} per interface, 30 to 70 % of trials lose more than "
+                f"{report.goal.name} allows. This search found the bounds {format_interval(*report.bounds)}, "
+                f"but another search may find any load in this zone. A change of {format_ratio(LEAST_CHANGE)} "
+                "would go unnoticed; results repeat only outside the zone",
+            )
+
+
+def _memory(found: mlrsearch.Inconstancy) -> str:
+    """How trials after a loss differ from others, in words."""
+    if found.after == 0.0:
+        weak = "right after a loss"
+    else:
+        weak = f"up to {found.after:.3g} s after a loss"
+
+    if math.isinf(found.until):
+        strong = "before any loss"
+        way_out = "a longer rest between trials may help"
+    else:
+        strong = f"{found.until:.3g} s after a loss or later"
+        way_out = f"rest={found.until:.3g} s between trials would help"
+
+    return (
+        f"{found.weak} trials that began {weak} forward up to {format_ratio(found.less)} less than {found.strong} that "
+        f"began {strong}, at the same or a higher load; {way_out}"
+    )
+
+
+def _trend(found: mlrsearch.Inconstancy, elapsed: float) -> str:
+    """How earlier and later trials differ, in words; the search took this time, in seconds."""
+    less = f"forward up to {format_ratio(found.less)} less than {found.strong}"
+    if found.change is mlrsearch.Change.SLOWER:
+        return f"{found.weak} trials {less} earlier ones at the same loads: the SUT gets slower"
+    if found.after > elapsed / 2.0:
+        return f"{found.weak} trials {less} later ones at the same loads: the SUT gets faster"
+    return (
+        f"{found.weak} trials in the first {found.after:.3g} s {less} later ones at the same loads: the SUT warms "
+        f"up; warm_up={found.after:.3g} s would help"
+    )

@@ -1,0 +1,127 @@
+"""The lines of a result's text: goals with their bounds, what was tried after the search, and the spread."""
+
+import statistics
+from collections.abc import Iterator, Sequence
+
+from lossratio.measurements.latency.result import format_microseconds
+from lossratio.measurements.throughput.compliance import sequential_rule
+from lossratio.measurements.throughput.result import (
+    GoalOutcome,
+    GoalReport,
+    GoalSpread,
+    GoalsResult,
+    ZoneOfChance,
+    format_regularity,
+)
+from lossratio.records import Rate
+from lossratio.results import Trial, format_interval, value_line
+from lossratio.trials import DirectionCounters
+from lossratio.units import format_ratio, trials_counted
+
+
+def goal_lines(report: GoalReport, result: GoalsResult) -> Iterator[str]:
+    """A goal with its bounds and its value, or why it has none."""
+    allowed = f"loss ratio at most {format_ratio(report.goal.loss_ratio)}"
+    if report.goal.stream is not None:
+        allowed = f"stream {report.goal.stream}, {allowed}"
+    yield f"{report.goal.name} ({allowed}): {format_regularity(report)}"
+
+    if report.goal.sequential is not None:
+        yield f"  {sequential_rule(report.goal.sequential)}"
+    if report.result is not None and not report.is_as_before:
+        lower, upper = report.bounds
+        yield _bound_line("offered load, lower", lower, result)
+        yield _bound_line("offered load, upper", upper, result)
+        yield from _value_lines(report.result)
+        yield from _latency_at(report.result.relevant_lower_bound, result.trials)
+
+
+def _value_lines(found: GoalOutcome) -> Iterator[str]:
+    """The value of a goal; if only chance decides around it, the loads of that zone, too."""
+    value = value_line("conditional throughput", found.conditional_throughput)
+    if found.zone is None:
+        yield value
+        return
+
+    yield value + _coin(found.zone)
+    for share in found.zone.shares:
+        lossy = (
+            f"{share.lossy} of {share.trials} trials lossy, {share.longest_run} in a row at most"
+        )
+        load = f"{share.load.per_interface_fps:>12,.0f} fps per interface"
+        yield value_line("zone of chance", f"{load}: {lossy}")
+
+
+def _coin(zone: ZoneOfChance) -> str:
+    """What the line of a value says about its zone of chance."""
+    return f"; a coin from {format_interval(*zone.ends)} per interface ({format_ratio(zone.width)})"
+
+
+def _bound_line(label: str, bound: Rate | None, result: GoalsResult) -> str:
+    line = value_line(label, bound)
+    if bound == result.max_load.rate:
+        return f"{line} (the maximum load)"
+    if bound == result.min_load:
+        return f"{line} (the minimum load)"
+    return line
+
+
+def _latency_at(load: Rate | None, trials: Sequence[Trial]) -> Iterator[str]:
+    """The latency of the trials at a bound, in the slower direction of each, if the latency of every frame is known."""
+    if load is None:
+        return
+
+    known = []
+    for trial in trials:
+        if trial.is_evidence and trial.load_per_interface_fps == load.per_interface_fps:
+            slower = _slower_direction(trial)
+            if slower is not None:
+                known.append(slower)
+
+    if known:
+        median = statistics.median(direction.latency_median_us or 0.0 for direction in known)
+        of_99 = statistics.median(direction.latency_99_us or 0.0 for direction in known)
+        most = max(direction.latency_most_us or 0.0 for direction in known)
+        shown = zip(("50 %:", "99 %:", "most"), (median, of_99, most), strict=True)
+        words = ", ".join(f"{name} {format_microseconds(value)}" for name, value in shown)
+        of_trials = f"every frame; 50 and 99 %: median of {trials_counted(len(known))}"
+        yield value_line("latency at lower bound", f"{words} ({of_trials})")
+
+
+def _slower_direction(trial: Trial) -> DirectionCounters | None:
+    """The direction with the longer latency; None: the latency of every frame is not known."""
+    known = [one for one in trial.directions if one.latency_99_us is not None]
+    return max(known, key=lambda one: one.latency_99_us or 0.0, default=None)
+
+
+def tried_lines(result: GoalsResult) -> Iterator[str]:
+    """What was tried after a search in which no load passed."""
+    if result.smaller_load is not None:
+        yield f"Tried after the search: {result.smaller_load.sentence}."
+    if result.experiments is not None:
+        for sentence in result.experiments.sentences:
+            yield f"Tried after the search: {sentence}."
+
+
+def spread_lines(spread: Sequence[GoalSpread]) -> Iterator[str]:
+    """The spread in words: some lines for each goal."""
+    for goal_spread in spread:
+        searches = len(goal_spread.values_fps)
+        yield f"spread of {goal_spread.goal} over {searches} searches, {goal_spread.regular} of them regular"
+        if goal_spread.mean is not None:
+            yield value_line("mean", f"{goal_spread.mean:>12,.0f} fps per interface")
+        if goal_spread.stdev is not None and goal_spread.mean:
+            share = format_ratio(goal_spread.stdev / goal_spread.mean)
+            yield value_line(
+                "standard deviation", f"{goal_spread.stdev:>12,.1f} fps per interface, {share}"
+            )
+
+        if goal_spread.relative_range is not None:
+            yield value_line(
+                "largest to smallest", f"{format_ratio(goal_spread.relative_range)} of the mean"
+            )
+
+        values = " ".join(
+            "none" if value is None else f"{value:,.0f}" for value in goal_spread.values_fps
+        )
+        yield value_line("values", f"{values} fps per interface")
