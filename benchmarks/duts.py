@@ -19,7 +19,8 @@ from lossratio.errors import LossRatioError
 from lossratio.measurements.measurement import TestPlace
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.measurements.throughput.limits import GENERATOR_LIMIT
-from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
+from lossratio.measurements.throughput.measure import find_conditional_throughput
+from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory

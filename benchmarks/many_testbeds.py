@@ -18,7 +18,8 @@ import click
 from lossratio.history.analysis import TrendRequest, analyse
 from lossratio.history.archive import ObjectStore, Outbox, mirror_history
 from lossratio.measurements.measurement import TestPlace
-from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
+from lossratio.measurements.throughput.measure import find_conditional_throughput
+from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory

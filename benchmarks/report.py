@@ -16,7 +16,8 @@ from browser import CHROMIUM, browser
 from steps import timed
 
 from lossratio.measurements.measurement import TestPlace
-from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
+from lossratio.measurements.throughput.measure import find_conditional_throughput
+from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.measurements.throughput.result import ThroughputResult
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.report import render, write_report

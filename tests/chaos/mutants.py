@@ -316,7 +316,7 @@ MUTATIONS = (
     ),
     Mutation(
         "hints come from other devices",
-        "measurements/throughput/measure.py",
+        "measurements/throughput/earlier.py",
         "if device is not None and result.conditions.device not in (None, device):",
         "if False:",
         ("test_devices_apart.py",),

@@ -12,7 +12,9 @@ from measurement_examples import NO_LOSS, PROFILE, place, policed
 from report_examples import mrr
 
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
-from lossratio.measurements.throughput.measure import SearchRequest, earlier_searches, find_conditional_throughput
+from lossratio.measurements.throughput.earlier import earlier_searches
+from lossratio.measurements.throughput.measure import find_conditional_throughput
+from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.report.comparison import Verdict, compare
 from lossratio.report.csit import CsitExport, CsitNames, write_csit
 from lossratio.report.junit import junit_report

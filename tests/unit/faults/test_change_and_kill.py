@@ -13,7 +13,8 @@ import pytest
 from local_testbeds import local_topology, needs_testbed, own_state
 from measurement_examples import PROFILE, place
 
-from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
+from lossratio.measurements.throughput.measure import find_conditional_throughput
+from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results.model import Outcome
 from lossratio.testbed.live import open_testbed

@@ -234,7 +234,8 @@ def test_an_argument_file_that_resumes_nothing_keeps_its_name(tmp_path):
 
 
 def test_the_next_trial_is_the_one_that_follows():
-    from lossratio.measurements.throughput.measure import SearchRequest, Throughput
+    from lossratio.measurements.throughput.measure import Throughput
+    from lossratio.measurements.throughput.request import SearchRequest
     from lossratio.traffic import load_profile
 
     controller = MLRsearch([NDR], 1e4, 1e6)

@@ -9,7 +9,8 @@ from lossratio.errors import SearchError
 from lossratio.measurements.frame_loss import FrameLossRequest, measure_frame_loss_rate
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.measurements.recovery import RecoveryRequest, measure_recovery
-from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
+from lossratio.measurements.throughput.measure import find_conditional_throughput
+from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.results.run_directory import RunDirectory, read_result
 
 REQUEST = MrrRequest(profile=PROFILE, trials=1)

@@ -5,7 +5,9 @@ from measurement_examples import NO_LOSS, PROFILE, place, policed
 
 from lossratio.errors import SearchError
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
-from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput, require_throughput
+from lossratio.measurements.throughput.measure import find_conditional_throughput
+from lossratio.measurements.throughput.request import SearchRequest
+from lossratio.measurements.throughput.requirement import require_throughput
 from lossratio.mlrsearch import PDR
 
 

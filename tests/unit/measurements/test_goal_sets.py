@@ -17,7 +17,7 @@ from lossratio.measurements.throughput.goals import (
     goal_set_from,
     load_goals,
 )
-from lossratio.measurements.throughput.measure import SearchRequest
+from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.mlrsearch import NDR, PDR, TST009, SearchGoal, SequentialGoal
 from lossratio.traffic import load_profile
 

@@ -8,7 +8,9 @@ import pytest
 from measurement_examples import NO_LOSS, PROFILE, place, policed
 
 from lossratio.errors import SearchError
-from lossratio.measurements.throughput.measure import SearchRequest, earlier_searches, find_conditional_throughput
+from lossratio.measurements.throughput.earlier import earlier_searches
+from lossratio.measurements.throughput.measure import find_conditional_throughput
+from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.results.model import TestIdentity
 from lossratio.traffic import load_profile

@@ -9,7 +9,8 @@ from measurement_examples import PROFILE, place, policed
 
 from lossratio.errors import SearchError, StorageError
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
-from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
+from lossratio.measurements.throughput.measure import find_conditional_throughput
+from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result

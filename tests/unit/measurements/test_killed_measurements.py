@@ -19,7 +19,8 @@ from lossratio.errors import DutError
 from lossratio.measurements.latency.measure import LatencyRequest, add_latency, points_of
 from lossratio.measurements.telemetry import TelemetryRequest
 from lossratio.measurements.throughput import add_telemetry
-from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
+from lossratio.measurements.throughput.measure import find_conditional_throughput
+from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results.repair import repair
 from lossratio.results.run_directory import RunDirectory, read_result

@@ -12,8 +12,9 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from lossratio.errors import SearchError
 from lossratio.history import History, TrendRequest, add_runs, analyse, describe_trend
 from lossratio.measurements.throughput import require_lower_bounds, require_throughput
-from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
+from lossratio.measurements.throughput.measure import find_conditional_throughput
 from lossratio.measurements.throughput.nightly import Nightly
+from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.measurements.throughput.sentence import sentences
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.report import Run

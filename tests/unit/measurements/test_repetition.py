@@ -9,7 +9,8 @@ from measurement_examples import NO_LOSS, PROFILE, place, policed
 
 from lossratio.errors import SearchError
 from lossratio.measurements.throughput.lines import spread_lines
-from lossratio.measurements.throughput.measure import SearchRequest, repeat_search
+from lossratio.measurements.throughput.measure import repeat_search
+from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.measurements.throughput.result import GoalSpread
 from lossratio.records import make_rate
 from lossratio.results.findings import message

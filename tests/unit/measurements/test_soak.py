@@ -10,7 +10,8 @@ from lossratio.errors import SearchError, TrafficError
 from lossratio.measurements.connection_soak import ConnectionSoak
 from lossratio.measurements.soak.measure import Soak, SoakPreset, SoakRequest, find_critical_load, warm_start_from
 from lossratio.measurements.soak.result import CapacityVariation, SoakLimit
-from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
+from lossratio.measurements.throughput.measure import find_conditional_throughput
+from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.plrsearch import IntervalPoint, LikelihoodName
 from lossratio.results.conditions import LoadOrigin
 from lossratio.results.findings import caveats_of, findings_of, message

@@ -22,7 +22,8 @@ from lossratio.measurements.reconfiguration import (
 )
 from lossratio.measurements.telemetry import TelemetryRequest
 from lossratio.measurements.throughput import add_telemetry
-from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
+from lossratio.measurements.throughput.measure import find_conditional_throughput
+from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result

@@ -11,7 +11,8 @@ from measurement_examples import PROFILE, ROOT, SIMULATED, place
 
 from lossratio.errors import DutError, TopologyError
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
-from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
+from lossratio.measurements.throughput.measure import find_conditional_throughput
+from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.mlrsearch import SearchGoal
 from lossratio.nodes import NodeSession
 from lossratio.testbed.live import open_testbed

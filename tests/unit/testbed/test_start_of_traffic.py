@@ -13,7 +13,8 @@ from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.measurements.recovery import RecoveryRequest, measure_recovery
 from lossratio.measurements.reset import ResetRequest, measure_reset
 from lossratio.measurements.soak.measure import SoakRequest, find_critical_load
-from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
+from lossratio.measurements.throughput.measure import find_conditional_throughput
+from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.traffic import load_profile
 
 

@@ -12,20 +12,22 @@ from lossratio.measurements.throughput.goals import (
     goals_from as goals_from,
 )
 from lossratio.measurements.throughput.measure import (
-    HOW_TO_SEARCH as HOW_TO_SEARCH,
     GoalSearch as GoalSearch,
-    SearchRequest as SearchRequest,
     Throughput as Throughput,
     add_telemetry as add_telemetry,
     find_conditional_throughput as find_conditional_throughput,
     repeat_search as repeat_search,
-    require_throughput as require_throughput,
 )
 from lossratio.measurements.throughput.nightly import (
     REPLAYED_CHANGES as REPLAYED_CHANGES,
     Nightly as Nightly,
 )
 from lossratio.measurements.throughput.replay import replayed as replayed
+from lossratio.measurements.throughput.request import (
+    HOW_TO_SEARCH as HOW_TO_SEARCH,
+    SearchRequest as SearchRequest,
+)
+from lossratio.measurements.throughput.requirement import require_throughput as require_throughput
 from lossratio.measurements.throughput.result import (
     Goal as Goal,
     GoalsResult as GoalsResult,

@@ -1,0 +1,92 @@
+"""The request of a search for conditional throughput."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from lossratio.measurements import NOT_IN_FILES, Request
+from lossratio.measurements.throughput.goals import NdrPdrGoals, goals_from
+from lossratio.measurements.throughput.nightly import SEARCH_EVERY, Nightly
+from lossratio.mlrsearch import LONG_REST, Forecast, MLRsearch, SearchGoal
+from lossratio.quantities import Choice, Duration
+
+if TYPE_CHECKING:
+    from lossratio.testbed import LoadRange
+
+DEFAULT_TIMEOUT = 1200.0
+"""Seconds that a search may take: FD.io CSIT's limit."""
+
+
+class SearchRequest(Request):
+    """Searches for the non-drop rate and the partial drop rate at once, or for any goals."""
+
+    goals: Annotated[tuple[SearchGoal, ...], BeforeValidator(goals_from), NOT_IN_FILES] = (
+        NdrPdrGoals.csit.value
+    )
+    """The search goals: goals, the name of a set (``csit``), presets by name, or a file of goals."""
+    timeout: Duration | None = DEFAULT_TIMEOUT
+    """Seconds of trials after which the search ends with the results so far; None: no limit."""
+    warm_up_duration: Duration | None = None
+    """Seconds of a first trial at maximum load with the same traffic. This trial does not count. None: there is
+    none."""
+    fail_fast: bool = True
+    """Whether the search ends for all goals when one goal fails at the minimum load."""
+    hints: Annotated[Path | None, NOT_IN_FILES] = None
+    """Earlier searches of the same test, which show where this search should start: the directory of a run, a folder of
+    such directories, or a journal. None: there are no hints."""
+    early_verdict: bool = False
+    """Whether a trial ends as soon as it is certain to be a high-loss trial for every goal."""
+    memory_rest: Annotated[Duration | None, Field(ge=0.0, exclude=True)] = None
+    """Time without traffic before one more short trial at the end, above the bounds (0: there is none). None: 15 s, if
+    that is no more than a quarter of the search's time, and once in a run for each device. With hints, this trial is
+    the first one. For a black box, every search has this trial."""
+
+    end_at_coin: Annotated[bool, Field(exclude=True)] = False
+    """Whether the search gives up a goal if trials pass and fail by chance over a range of loads. The result is then
+    this zone instead of bounds.
+    """
+    nightly: Annotated[Choice[Nightly], Field(exclude=True)] = Nightly.SEARCH
+    """What happens if `hints` has earlier searches: ``search`` always searches, and ``as_before`` only searches if the
+    SUT is not as before."""
+    search_every: Annotated[int, Field(ge=1, exclude=True)] = SEARCH_EVERY
+    """With ``as_before``: the number of nights after which there is a search in any case."""
+
+    @model_validator(mode="after")
+    def _has_streams_of_goals(self) -> SearchRequest:
+        for goal in self.goals:
+            if goal.stream is not None and goal.stream not in self.profile.stream_names:
+                has = ", ".join(self.profile.stream_names) or "none"
+                raise ValueError(
+                    f"the goal {goal} is for the stream {goal.stream!r}, but the profile {self.profile.name} has "
+                    f"no such stream; its streams: {has}"
+                )
+        return self
+
+    @property
+    def rest_before_question(self) -> float:
+        """Seconds of rest before the trial that asks whether the SUT then passes more; 0: there is no such trial."""
+        if self.memory_rest is None:
+            return LONG_REST
+        return self.memory_rest
+
+    def forecast(self, loads: LoadRange, waits: float) -> Forecast:
+        """The time that the search is expected to take.
+
+        Args:
+            loads: The range of the loads of its trials.
+            waits: Seconds that each full-length trial takes besides its traffic.
+        """
+        search = MLRsearch(
+            [replace(goal) for goal in self.goals], loads.min_load, loads.max_load, timeout=None
+        )
+        longer = 1.0 + waits / self.goals[0].final_trial_duration
+        expected = search.forecast()
+        return Forecast(expected.seconds * longer, expected.low * longer, expected.high * longer)
+
+
+HOW_TO_SEARCH = frozenset(SearchRequest.model_fields) - {*Request.model_fields, "goals", "timeout"}
+"""The fields that control the search for throughput; searches for something else only have goals and a time limit."""

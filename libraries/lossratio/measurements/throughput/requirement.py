@@ -1,0 +1,74 @@
+"""Whether a search found at least the conditional throughput that is required."""
+
+from collections.abc import Callable
+
+from lossratio.errors import SearchError
+from lossratio.measurements.throughput.failed_search import refuse_generators_limit
+from lossratio.measurements.throughput.result import GoalsResult, OfEarlierSearch, format_regularity
+from lossratio.mlrsearch import MOVED
+from lossratio.results import TestResult, format_frames_per_second
+from lossratio.units import FRAMES_PER_SECOND
+
+
+def require_throughput(result: TestResult, least: float, goal: str | None = None) -> None:
+    """Checks that the conditional throughput of a goal (None: the first) is not below a limit, per interface.
+
+    Raises:
+        AssertionError: If the conditional throughput is less, or there is none.
+        TesterError: If it is less, or there is none, because of the generator's limit: nothing is then known about the
+            SUT.
+        SearchError: If the result does not come from a search, or has no such goal.
+    """
+    if not isinstance(result, GoalsResult):
+        raise SearchError(
+            f"The result of {result.test.name} is of kind {result.kind!r} and has no conditional throughput. "
+            f"Search for one first, e.g. with 'Find NDR And PDR'."
+        )
+
+    if goal is None:
+        report = result.goals[0]
+    else:
+        report = result.goal_named(goal)
+
+    throughput = report.throughput
+    if throughput is not None and throughput.per_interface_fps >= least:
+        return
+
+    earlier = result.found_earlier(report.goal.name)
+    if earlier is not None:
+        _require_earlier(earlier, least)
+        return
+
+    refuse_generators_limit([report])
+    written: Callable[[float], str] = result.unit.format
+    per_interface = ""
+    if result.unit is FRAMES_PER_SECOND:
+        written = format_frames_per_second
+        per_interface = " per interface"
+
+    regularity = format_regularity(report)
+    if throughput is None:
+        raise AssertionError(
+            f"{report.goal.name} has no conditional throughput ({regularity}); it should be at least "
+            f"{written(least)}{per_interface}."
+        )
+    raise AssertionError(
+        f"{report.goal.name} is {written(throughput.per_interface_fps)}{per_interface} ({regularity}); it should be at "
+        f"least {written(least)}."
+    )
+
+
+def _require_earlier(earlier: OfEarlierSearch, least: float) -> None:
+    """Checks that a SUT that is as before forwards enough, even if it moved by less than counts as a change.
+
+    Raises:
+        AssertionError: If it does not, or possibly does not.
+    """
+    sure = (1.0 - MOVED) * earlier.relevant_lower_bound.per_interface_fps
+    if sure < least:
+        raise AssertionError(
+            f"{earlier.goal} was not searched, as the SUT is as before. The last search found at least "
+            f"{format_frames_per_second(earlier.relevant_lower_bound.per_interface_fps)} per interface, which proves "
+            f"{format_frames_per_second(sure)} tonight; it should be at least {format_frames_per_second(least)}. A "
+            "search shows more: nightly=search."
+        )
