@@ -14,8 +14,8 @@ from lossratio.builds.measuring import Measured
 from lossratio.errors import BuildError
 from lossratio.history import History
 from lossratio.history.annotations import load_known_changes
-from lossratio.results import Ends
-from lossratio.runs.run import OnlySome, may_have_result
+from lossratio.results import Ends, may_have_result
+from lossratio.runs.selection import OnlySome
 
 BRIDGE = "linux_bridge, police={}"
 NAME = "Mrr.64B-mrr MRR"

@@ -19,7 +19,7 @@ from lossratio.report import render
 from lossratio.report.run import Run, read_run
 from lossratio.results.findings import message
 from lossratio.runs.job import load_job
-from lossratio.runs.run import read_record
+from lossratio.runs.record import read_record
 from lossratio.testbed.loads import read_record as read_limits
 from lossratio.testbed.reservation.keeper.record import (
     DamagedRecordError,

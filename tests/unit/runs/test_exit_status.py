@@ -11,7 +11,7 @@ from lossratio.errors import ArchiveError, DutError, NodeError
 from lossratio.exit_status import ExitStatus, FailureKind
 from lossratio.report import read_run
 from lossratio.runs import RunRequest, run
-from lossratio.runs.run import merged, verdicts_of
+from lossratio.runs.attempts import merged, verdicts_of
 from lossratio.runs.verdicts import FailureRecord, TestVerdict, exit_status, failure_kind
 from lossratio.traffic import AgentRefusalError
 from lossratio.trials.counters import NegativeLossError

@@ -8,7 +8,7 @@ import pytest
 import robot
 from robot.api import ExecutionResult
 
-from lossratio.runs.run import merged, salvage, verdicts_of
+from lossratio.runs.attempts import merged, salvage, verdicts_of
 from lossratio.runs.verdicts import FailureRecord
 
 SUITE = """*** Settings ***

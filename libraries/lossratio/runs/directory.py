@@ -1,0 +1,112 @@
+"""The directory of a run: a new one, one that only this run writes to, and the lease that a killed run left there."""
+
+import fcntl
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import chain, count
+from pathlib import Path
+
+from lossratio.errors import JobError, storing
+from lossratio.runs.record import MAKE_ROOM
+
+RESULTS = Path("results")
+"""The folder of runs without a directory of their own."""
+_LEASE_FILE = ".lease.json"
+"""The token of a run's lease, in the run's directory while the run's process lives. Hidden files are not sent to an
+archive, because a token is a secret."""
+
+
+def check_directory(directory: Path, option: str) -> None:
+    """Checks that a run can write to a directory, and leaves nothing behind.
+
+    Raises:
+        OSError: If it cannot; the message shows the option.
+    """
+    try:
+        there = next(place for place in (directory, *directory.parents) if place.exists())
+        tempfile.TemporaryFile(dir=there).close()
+    except OSError as error:
+        why = f"{error.strerror}. Choose another directory: {option} DIR"
+        raise OSError(error.errno, why, str(directory)) from error
+
+
+def new_directory(name: str) -> Path:
+    """Makes a directory in ``results`` that no other run has, with a number after its name if the name is taken."""
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    while True:
+        directory = RESULTS / next(names)
+        with storing(f"make {directory}", MAKE_ROOM), suppress(FileExistsError):
+            directory.mkdir(parents=True)
+            return directory
+
+
+@contextmanager
+def kept_for_this_run(directory: Path, token: str | None) -> Iterator[None]:
+    """Makes a directory if necessary, keeps other runs out of it during the block, and stores the token of a lease.
+
+    A lock on a file shows that this process lives. The kernel drops the lock when this process dies. Forked processes
+    do not have the lock.
+    """
+    file = directory / _LEASE_FILE
+    with storing(f"write to {directory}", MAKE_ROOM):
+        directory.mkdir(parents=True, exist_ok=True)
+        fd = _locked(file)
+
+    try:
+        with storing(f"write to {directory}", MAKE_ROOM):
+            os.write(fd, json.dumps({"token": token, "boot": _boot()}).encode())
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+        os.close(fd)
+        # A run that could not write anything leaves nothing behind.
+        with suppress(OSError):
+            directory.rmdir()
+
+
+def _locked(file: Path) -> int:
+    """The descriptor of a new file that this process has locked, in place of the one that a killed run left behind.
+
+    Raises:
+        JobError: If another run has the lock.
+    """
+    try:
+        with suppress(FileNotFoundError), open(file, "r+b") as of_killed_run:
+            fcntl.lockf(of_killed_run, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.fstat(of_killed_run.fileno()).st_nlink:
+                raise BlockingIOError("another run was faster")
+            file.unlink()
+        fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, FileExistsError) as error:
+        way_out = "Wait until it ends, or choose another directory: --output DIR"
+        raise JobError(f"Another run is writing to {file.parent}. {way_out}") from error
+    return fd
+
+
+def lease_left_behind(directory: Path) -> str | None:
+    """The token of a run's lease if the run's process, on this machine, has ended; None: there is no such token."""
+    with (
+        suppress(OSError, ValueError, KeyError, TypeError),
+        open(directory / _LEASE_FILE, "r+b") as file,
+    ):
+        status = os.fstat(file.fileno())
+        # No other user can have written the file, or read the token.
+        if status.st_uid == os.geteuid() and not status.st_mode & 0o077:
+            # Fails while the run's process lives.
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            kept = json.load(file)
+
+            # A lock of another machine may be invisible here.
+            if kept["boot"] == _boot():
+                token: str | None = kept["token"]
+                return token
+    return None
+
+
+def _boot() -> str:
+    """What distinguishes this machine, since it started, from all others."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
