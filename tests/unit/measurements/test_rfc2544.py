@@ -32,7 +32,9 @@ from lossratio.measurements.rfc2544 import (
     run_rfc2544,
     write_rfc2544_report,
 )
-from lossratio.measurements.rfc2544.compliance import Status, requirements_of, verdict_of
+from lossratio.measurements.rfc2544.compliance import requirements_of, verdict_of
+from lossratio.measurements.rfc2544.facts import Facts
+from lossratio.measurements.rfc2544.judges import Status
 from lossratio.mlrsearch import PDR, Forecast
 from lossratio.results import Outcome
 from lossratio.testbed import open_testbed
@@ -250,7 +252,7 @@ def test_what_the_results_do_not_show_is_not_done(whole):
 def test_no_requirement_is_done_without_a_fact():
     test = SimpleNamespace()
     begun = datetime.now(timezone.utc)
-    facts = compliance._Facts(Rfc2544Run(test, {}, begun, begun, Forecast(0.0, 0.0, 0.0), parts=()))
+    facts = Facts(Rfc2544Run(test, {}, begun, begun, Forecast(0.0, 0.0, 0.0), parts=()))
     rows = [*compliance._GENERAL, *(row for of_test in compliance._OF_TESTS.values() for row in of_test)]
     done = []
     for section, _, text, judge in rows:
