@@ -410,14 +410,14 @@ MUTATIONS = (
     ),
     Mutation(
         "a search never rests before its last trial",
-        "mlrsearch/memory.py",
+        "mlrsearch/rested.py",
         "TrialInput(self._duration, self._grid.load(index), rest=self._rest)",
         "TrialInput(self._duration, self._grid.load(index))",
         ("mlrsearch/test_mlrsearch_rested.py",),
     ),
     Mutation(
         "frames that were not sent hide a memory of loss",
-        "mlrsearch/memory.py",
+        "mlrsearch/rest_answers.py",
         "if sut_loss_ratio(result) > allowed:",
         "if result.loss_ratio > allowed:",
         ("mlrsearch/test_mlrsearch_rested.py",),

@@ -40,14 +40,16 @@ from lossratio.mlrsearch.goal import (
 )
 from lossratio.mlrsearch.grid import LoadGrid as LoadGrid
 from lossratio.mlrsearch.hints import EARLIER_SEARCHES as EARLIER_SEARCHES
-from lossratio.mlrsearch.memory import (
-    ENOUGH as ENOUGH,
+from lossratio.mlrsearch.rest_answers import (
     FEWER_AGAIN as FEWER_AGAIN,
-    LARGEST_SHARE as LARGEST_SHARE,
-    LONG_REST as LONG_REST,
     RestAnswer as RestAnswer,
     fewer_after_rest as fewer_after_rest,
     rest_answers as rest_answers,
+)
+from lossratio.mlrsearch.rested import (
+    ENOUGH as ENOUGH,
+    LARGEST_SHARE as LARGEST_SHARE,
+    LONG_REST as LONG_REST,
 )
 from lossratio.mlrsearch.result import (
     GoalResult as GoalResult,

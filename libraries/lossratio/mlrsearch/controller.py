@@ -15,7 +15,8 @@ from lossratio.mlrsearch.forecast import Forecast, Pace, forecast
 from lossratio.mlrsearch.goal import SearchGoal, checked_goals
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.hints import hint_of
-from lossratio.mlrsearch.memory import CONTROL, MEMORY, RESTED, Memory, Rested, first_question
+from lossratio.mlrsearch.memory import MEMORY, Memory
+from lossratio.mlrsearch.rested import CONTROL, RESTED, Rested, first_question
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, result_of
 from lossratio.mlrsearch.rules import GoalView, choose
 from lossratio.mlrsearch.stages import GoalBounds
