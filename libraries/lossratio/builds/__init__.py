@@ -12,16 +12,8 @@ from lossratio.builds.bisection import (
     revisions_between,
     subject_of,
 )
-from lossratio.builds.comparison import (
-    AbRequest,
-    Build,
-    BuildComparison,
-    ComparisonResult,
-    ComparisonVerdict,
-    compare_builds,
-    comparison_comment,
-    describe_comparison,
-)
+from lossratio.builds.comparing import compare_builds
+from lossratio.builds.comparison import BuildComparison
 from lossratio.builds.measuring import (
     BuildBench,
     BuildMeasurement,
@@ -31,3 +23,5 @@ from lossratio.builds.measuring import (
     Measured,
     TrialBench,
 )
+from lossratio.builds.outcome import AbRequest, Build, ComparisonResult, ComparisonVerdict
+from lossratio.builds.words import comparison_comment, describe_comparison

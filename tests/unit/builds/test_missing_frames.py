@@ -7,7 +7,8 @@ import pytest
 
 from lossratio.builds import AbRequest, Bisection, BuildRecord, Measured, bisect, compare_builds, describe_bisection
 from lossratio.builds.bisection import BisectionVerdict
-from lossratio.builds.comparison import ComparisonVerdict, comparison_comment, describe_comparison
+from lossratio.builds.outcome import ComparisonVerdict
+from lossratio.builds.words import comparison_comment, describe_comparison
 from lossratio.results import Ends
 from lossratio.results.ends import ends_of_trial
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult

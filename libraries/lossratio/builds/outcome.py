@@ -1,0 +1,61 @@
+"""What is asked of a comparison of two builds, and what comes out."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Build(str, Enum):
+    """The builds that are compared."""
+
+    A = "A"
+    """The build to compare with, e.g. the parent of a patch."""
+    B = "B"
+    """The build to judge, e.g. a patch."""
+
+
+class ComparisonVerdict(str, Enum):
+    """The verdict on build B, compared with A."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    SAME = "same"
+    """Any difference is too small to matter."""
+    UNDECIDED = "undecided"
+    """The limit was reached before the verdict was clear."""
+
+
+@dataclass(frozen=True)
+class ComparisonResult:
+    """The difference of two builds, if it is known."""
+
+    verdict: ComparisonVerdict
+    """The verdict on B."""
+    difference: float | None
+    """The difference of the means of whole blocks, relative to A's; None before the first block is whole."""
+    interval: tuple[float, float]
+    """The interval that contains the relative difference with the requested certainty; infinite before two blocks are
+    whole."""
+    measurements: int
+    """Number of measurements of both builds."""
+    share: float = 0.0
+    """Largest share of missing frames at a load that neither build lost; 0: there are few of them."""
+    measured: float | None = None
+    """The difference as measured, if it differs from the difference with these frames passed."""
+    missed: float | None = None
+    """The probability that a build with the least change is called *as before*; None: not all measurements asked
+    whether the builds are as before."""
+
+
+@dataclass(frozen=True)
+class AbRequest:
+    """The request for a comparison."""
+
+    least_change: float = 0.01
+    """The smallest relative difference that matters; smaller ones are ``same``."""
+    limit: int = 40
+    """The most measurements, of both builds together."""
+    certainty: float = 0.95
+    """Probability that no interval of a test's comparison misses the truth."""
+    pairs: bool = False
+    """Whether builds are measured in pairs in random order, instead of blocks A B B A: at least 16 measurements, and no
+    assumption about noise."""

@@ -1,0 +1,151 @@
+"""The comparison of two builds in words: a line for each test, and a comment in Markdown."""
+
+import math
+from collections.abc import Mapping
+from html import escape
+
+from lossratio.builds.measuring import BuildRecord
+from lossratio.builds.outcome import AbRequest, ComparisonResult, ComparisonVerdict
+from lossratio.results import share_in_words
+
+_WORST_FIRST = (
+    ComparisonVerdict.SLOWER,
+    ComparisonVerdict.UNDECIDED,
+    ComparisonVerdict.FASTER,
+    ComparisonVerdict.SAME,
+)
+
+
+def describe_comparison(name: str, result: ComparisonResult) -> str:
+    """A verdict in a line."""
+    if result.missed is not None:
+        return f"{name}: B is the same as A: both are as before, {_asked(result, result.missed)}."
+    difference = ""
+    if result.difference is not None:
+        difference = f" by {result.difference:+.2%}"
+
+    low, high = result.interval
+    interval = ""
+    if low != -high:
+        interval = f" (between {low:+.2%} and {high:+.2%})"
+
+    verdict = _verdict_in_words(result.verdict)
+    missing = _missing_in_words(result, difference)
+    return f"{name}: {verdict}{difference}{interval}, after {result.measurements} measurements.{missing}"
+
+
+def _verdict_in_words(verdict: ComparisonVerdict) -> str:
+    if verdict is ComparisonVerdict.SAME:
+        return "B is the same as A"
+    if verdict is ComparisonVerdict.UNDECIDED:
+        return "undecided: B differs from A"
+    return f"B is {verdict.value} than A"
+
+
+def _missing_in_words(result: ComparisonResult, difference: str) -> str:
+    """A sentence on frames that neither build lost, with a space before it; empty: there are few of them."""
+    missing = share_in_words([result.share])
+    if not missing:
+        return ""
+
+    may_be = ""
+    if result.verdict is ComparisonVerdict.UNDECIDED:
+        may_be = ", and may explain the difference"
+
+    as_measured = ""
+    if result.measured is not None:
+        measured = f" by {result.measured:+.2%}"
+        if measured != difference:
+            as_measured = f"; it differs{measured} as measured"
+
+    return f" Up to {missing}{may_be}{as_measured}."
+
+
+def _asked(result: ComparisonResult, missed: float) -> str:
+    """How a comparison without a search was made."""
+    return (
+        f"asked {result.measurements} times and not searched; a build with the least change is called as before with a "
+        f"probability of {missed:.1%}"
+    )
+
+
+def comparison_comment(
+    results: Mapping[str, ComparisonResult], record: BuildRecord, request: AbRequest
+) -> str:
+    """The verdicts as Markdown, for a comment on a pull request: a table, and a chart of all measurements.
+
+    The chart is in Mermaid, which GitHub and GitLab draw; neither shows pictures that are embedded in a comment.
+    """
+    verdicts = {result.verdict for result in results.values()}
+    worst = next(verdict.value for verdict in _WORST_FIRST if verdict in verdicts)
+    lines = [
+        f"### Data plane throughput of B compared with A: {worst}",
+        "",
+        f"| test | B is | change | {100 * request.certainty:.4g} % interval | measurements |",
+        "| --- | --- | ---: | ---: | ---: |",
+    ]
+
+    lines += (_row(name, result) for name, result in results.items())
+    lines += ["", "Measured in turns until each verdict was clear, or the limit was reached.", ""]
+    for name, result in results.items():
+        if result.missed is not None:
+            lines += [
+                f"{escape(name)}: both builds are as before, {_asked(result, result.missed)}.",
+                "",
+            ]
+    missing = share_in_words(result.share for result in results.values())
+    if missing:
+        lines += [
+            f"Up to {missing}: the verdicts hold with and without these frames, and the smaller change is given.",
+            "",
+        ]
+
+    for name, result in results.items():
+        if result.missed is None:
+            head = f"<details><summary>Measurements of {escape(name)}</summary>"
+            lines += [head, "", *_chart(name, record), "</details>", ""]
+
+    return "\n".join(lines)
+
+
+def _row(name: str, result: ComparisonResult) -> str:
+    """The row of a test."""
+    cell = escape(name).replace("|", "\\|")
+    verdict = result.verdict.value
+    if result.verdict is ComparisonVerdict.SLOWER:
+        verdict = f"**{verdict}**"
+
+    change = ""
+    if result.difference is not None:
+        change = f"{result.difference:+.2%}"
+
+    low, high = result.interval
+    interval = ""
+    if not math.isinf(high):
+        interval = f"{low:+.2%} to {high:+.2%}"
+
+    return f"| {cell} | {verdict} | {change} | {interval} | {result.measurements} |"
+
+
+def _chart(name: str, record: BuildRecord) -> list[str]:
+    """All measurements of a test, in their order, in thousands of frames per second."""
+    measured = [
+        (one.build, one.values[name] / 1e3)
+        for one in record.measurements
+        if one.values and name in one.values
+    ]
+    values = [value for _, value in measured]
+    room = max(values) * 0.01
+    low = max(0.0, min(values) - room)
+    high = max(values) + room
+    labels = ", ".join(f'"{number} {build}"' for number, (build, _) in enumerate(measured, start=1))
+
+    return [
+        "```mermaid",
+        "xychart-beta",
+        f"  x-axis [{labels}]",
+        f'  y-axis "kfps" {low:.3f} --> {high:.3f}',
+        f"  bar [{', '.join(f'{value:.3f}' for value in values)}]",
+        "```",
+        "",
+    ]
