@@ -30,6 +30,10 @@ from lossratio.traffic.foreign import (
     convert_profile as convert_profile,
     profile_text as profile_text,
 )
+from lossratio.traffic.frame_sizes import (
+    RFC2544_FRAME_SIZES as RFC2544_FRAME_SIZES,
+    parse_frame_size as parse_frame_size,
+)
 from lossratio.traffic.generators import (
     check_early_verdicts as check_early_verdicts,
     check_sends_streams as check_sends_streams,
@@ -61,12 +65,12 @@ from lossratio.traffic.probe import (
     with_room as with_room,
 )
 from lossratio.traffic.profile import (
-    RFC2544_FRAME_SIZES as RFC2544_FRAME_SIZES,
     TrafficDirection as TrafficDirection,
     TrafficProfile as TrafficProfile,
     address_span as address_span,
+)
+from lossratio.traffic.profile_files import (
     load_profile as load_profile,
-    parse_frame_size as parse_frame_size,
     profile_descriptions as profile_descriptions,
     profile_names as profile_names,
     read_profile as read_profile,

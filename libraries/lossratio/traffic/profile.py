@@ -1,29 +1,17 @@
-"""Traffic profiles: headers, sizes and flows of frames, read from YAML files, and put in words for reports."""
+"""Traffic profiles: headers, sizes and flows of frames, also in words for reports."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from functools import cached_property
-from importlib.resources import as_file, files
 from ipaddress import IPv4Address, IPv6Address
-from math import gcd
-from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError, computed_field, field_validator, model_validator
+from pydantic import Field, computed_field, field_validator, model_validator
 
-from lossratio.errors import ProfileError
 from lossratio.records import FileModel, left_out_if_empty
 from lossratio.results import FrameSizeShare, LoadSemantics, Traffic, load_semantics
-from lossratio.shipped import did_you_mean
 from lossratio.topology import EAST, WEST, FileName, Side
-from lossratio.traffic.headers import (
-    SMALLEST_IPV6_FRAME,
-    AddressRange,
-    Headers,
-    InnerHeaders,
-    why_wrong_sizes,
-)
+from lossratio.traffic.frame_sizes import RESERVED_NAMES, parse_frame_size, weights_of
+from lossratio.traffic.headers import AddressRange, Headers, InnerHeaders, why_wrong_sizes
 from lossratio.traffic.received import as_received, check_received
 from lossratio.traffic.streams import (
     StreamError,
@@ -34,30 +22,10 @@ from lossratio.traffic.streams import (
     sizes_of,
     weights_of_streams,
 )
-from lossratio.units import parse_bytes
-from lossratio.wrong_values import in_words
-from lossratio.yaml_file import describe_problem, load_yaml_file
 
 MOST_FLOWS = 1 << 22
 """The most flows of a profile in each direction."""
 Address = IPv4Address | IPv6Address
-
-_PROFILES = "resources/traffic_profiles"
-_COUNTED = re.compile(
-    r"(?P<stem>ethip4-(?P<way>ip4dst|udp-h|tcp-h|geneve))(?P<count>[1-9]\d{0,4})(?P<end>(?:-p63)?(?:-det44)?)"
-)
-"""Names of profiles that differ only in their number of destinations or hosts; the file has ``N`` in its place."""
-HOSTS_OF_NAT_ADDRESS = 1024
-"""Hosts that share an address of a NAT where each has 63 ports."""
-_IMIX = "IMIX_v4_1"
-IMIX: Mapping[str, Mapping[int, int]] = {_IMIX: {64: 28, 570: 16, 1518: 4}}
-"""Mixes of frame sizes by name: bytes with FCS, each with its weight."""
-RESERVED_NAMES = frozenset({"imix", *(name.casefold() for name in IMIX)})
-"""Names, in lower case, that mean the same in every profile."""
-LONGEST_PATTERN = 4096
-"""The most frames after which a mix of sizes repeats."""
-MOST_SIZES = 64
-"""The most sizes of a mix: the embedded generator's packet filter knows all of them."""
 
 
 class Reverse(FileModel):
@@ -163,9 +131,8 @@ class TrafficDirection(FileModel):
     @property
     def average_frame_size(self) -> float:
         """Average size of its frames, in bytes with FCS."""
-        return sum(size * weight for size, weight in self.size_weights.items()) / sum(
-            self.size_weights.values()
-        )
+        size_sum = sum(size * weight for size, weight in self.size_weights.items())
+        return size_sum / sum(self.size_weights.values())
 
 
 class TrafficProfile(ProfileFile):
@@ -185,23 +152,26 @@ class TrafficProfile(ProfileFile):
             )
 
         for direction in self.directions:
-            headers = direction.headers
-            longer = self.reverse.longer
-            if direction.streams:
-                check_layout(direction.streams)
-            for stream in direction.streams:
-                if problem := why_wrong_sizes(stream.headers, stream.size_weights, longer):
-                    raise StreamError(stream.name, f"has wrong sizes: {problem}")
-            if problem := why_wrong_sizes(headers, direction.size_weights, longer):
-                raise ValueError(problem)
-            if direction.flows > MOST_FLOWS:
-                raise ValueError(
-                    f"these ranges make {direction.flows} flows, but there may be at most {MOST_FLOWS}"
-                )
-            if direction.received is not None:
-                check_received(headers, direction.received)
-
+            self._check_direction(direction)
         return self
+
+    def _check_direction(self, direction: TrafficDirection) -> None:
+        """Makes sure that a direction's frames can be sent, and come back as the profile says."""
+        longer = self.reverse.longer
+        if direction.streams:
+            check_layout(direction.streams)
+        for stream in direction.streams:
+            if problem := why_wrong_sizes(stream.headers, stream.size_weights, longer):
+                raise StreamError(stream.name, f"has wrong sizes: {problem}")
+
+        if problem := why_wrong_sizes(direction.headers, direction.size_weights, longer):
+            raise ValueError(problem)
+        if direction.flows > MOST_FLOWS:
+            raise ValueError(
+                f"these ranges make {direction.flows} flows, but there may be at most {MOST_FLOWS}"
+            )
+        if direction.received is not None:
+            check_received(direction.headers, direction.received)
 
     @cached_property
     def directions(self) -> tuple[TrafficDirection, ...]:
@@ -215,7 +185,9 @@ class TrafficProfile(ProfileFile):
         if not self.bidirectional:
             return (eastward,)
 
-        size = self.frame_size if back.frame_size is None else back.frame_size
+        size = self.frame_size
+        if back.frame_size is not None:
+            size = back.frame_size
         westward = self._direction(
             headers, size, back.load_share, self.seed + (1 << 16), back.longer
         )
@@ -227,7 +199,9 @@ class TrafficProfile(ProfileFile):
         """Bytes by which frames to the east, and to the west, come back longer, because of their new headers."""
         eastward = self.directions[0]
         westward = self.directions[-1]
-        return eastward.growth, westward.growth if self.bidirectional else 0
+        if not self.bidirectional:
+            return eastward.growth, 0
+        return eastward.growth, westward.growth
 
     @property
     def says_what_is_received(self) -> bool:
@@ -248,12 +222,10 @@ class TrafficProfile(ProfileFile):
     @property
     def average_frame_size(self) -> float:
         """Average size of the frames of all directions, in bytes with FCS."""
-        return (
-            sum(
-                direction.load_share * direction.average_frame_size for direction in self.directions
-            )
-            / self.load_factor
+        weighted = (
+            direction.load_share * direction.average_frame_size for direction in self.directions
         )
+        return sum(weighted) / self.load_factor
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -370,8 +342,9 @@ class TrafficProfile(ProfileFile):
     ) -> TrafficStream:
         own = stream.headers_from(headers)
         try:
-            own_size = size if stream.frame_size is None else parse_frame_size(stream.frame_size)
-            size_weights = self._sizes(own_size, own, longer)
+            if stream.frame_size is not None:
+                size = parse_frame_size(stream.frame_size)
+            size_weights = self._sizes(size, own, longer)
         except ValueError as error:
             raise StreamError(stream.name, f"has wrong sizes: {error}") from error
 
@@ -400,184 +373,9 @@ class TrafficProfile(ProfileFile):
             )
 
 
-def load_profile(
-    name_or_path: str | Path, *, frame_size: int | str, bidirectional: bool | None = None
-) -> TrafficProfile:
-    """Reads a traffic profile.
-
-    Args:
-        name_or_path: Name of a profile that comes with lossratio, or a file (anything with a ``/`` or ``.yaml``).
-        frame_size: Bytes with FCS (``64`` or ``64B``), or the name of a mix of sizes: ``IMIX_v4_1``, or one of the
-            profile's own.
-        bidirectional: Whether both ports transmit; None: as the profile says.
-
-    Raises:
-        ProfileError: If there is no such profile, the file does not describe one (the message has file, line and field
-            of each problem), or the frame size is impossible.
-    """
-    profile = read_profile(name_or_path)
-    if profile.name == name_or_path:
-        shown = profile.name
-    else:
-        shown = f"{profile.name} ({name_or_path})"
-
-    fields = profile.model_dump()
-    if bidirectional is not None:
-        fields["bidirectional"] = bidirectional
-
-    try:
-        return TrafficProfile.model_validate({**fields, "frame_size": parse_frame_size(frame_size)})
-    except ValidationError as error:
-        problem = error.errors()[0]
-        cause = problem.get("ctx", {}).get("error")
-        if isinstance(cause, StreamError) and profile.name != name_or_path:
-            number = [stream.name for stream in profile.streams].index(cause.name)
-            text = f"{cause.name} {cause.problem} (frame size {frame_size})."
-            raise ProfileError(describe_problem(name_or_path, ("streams", number), text)) from error
-        # A check of the whole profile belongs to no field.
-        where = "".join(f"{field}: " for field in problem["loc"])
-        message = in_words(problem)
-        raise ProfileError(
-            f"Traffic profile {shown}, frame size {frame_size}: {where}{message}."
-        ) from error
-    except ValueError as error:
-        raise ProfileError(f"Traffic profile {shown}, frame size: {error}") from error
-
-
-def profile_names() -> tuple[str, ...]:
-    """Names of the profiles that come with lossratio."""
-    entries = files("lossratio").joinpath(_PROFILES).iterdir()
-    return tuple(
-        sorted(
-            entry.name.removesuffix(".yaml") for entry in entries if entry.name.endswith(".yaml")
-        )
-    )
-
-
-def profile_descriptions() -> dict[str, str]:
-    """The description of each profile that comes with lossratio, by its name."""
-    return {name: read_profile(name).description for name in profile_names()}
-
-
-def read_profile(name_or_path: str | Path) -> ProfileFile:
-    """Reads the file of a traffic profile, for frames of any size.
-
-    Args:
-        name_or_path: Name of a profile that comes with lossratio, or a file (anything with a ``/`` or ``.yaml``).
-
-    Raises:
-        ProfileError: If there is no such profile, or the file does not describe one.
-    """
-    if (
-        isinstance(name_or_path, Path)
-        or "/" in name_or_path
-        or name_or_path.endswith((".yaml", ".yml"))
-    ):
-        return load_yaml_file(name_or_path, ProfileFile, ProfileError)
-
-    if counted := _COUNTED.fullmatch(name_or_path):
-        fields = read_profile(f"{counted['stem']}N{counted['end']}").model_dump()
-        count = int(counted["count"])
-        destinations = fields["ipv4"]["destination"]
-        if counted["way"] in ("ip4dst", "geneve"):
-            destinations["count"] = count
-            if fields["reverse"]["headers"] is not None:
-                tunnel = fields["reverse"]["headers"]["geneve"]
-                tunnel["vni"]["count"] = tunnel["inner"]["ipv4"]["source"]["count"] = count
-        else:
-            fields["ipv4"]["source"]["count"] = count
-            # Each host and port has one destination.
-            destinations["count"] = gcd(count, destinations["count"])
-            if fields["reverse"]["to_nat"]:
-                addresses = max(1, count // HOSTS_OF_NAT_ADDRESS)
-                back = fields["reverse"]["headers"]["ipv4"]["destination"]
-                back.update(count=addresses, first=WEST.ipv4.num_addresses - addresses)
-
-        return ProfileFile.model_validate({**fields, "name": name_or_path})
-
-    if name_or_path not in profile_names():
-        names = profile_names()
-        near = get_close_matches(name_or_path, names, n=6, cutoff=0.3) or names
-        raise ProfileError(
-            f"There is no traffic profile {name_or_path!r}; among others there are {', '.join(near)}. To use your "
-            f"own file, give its path.{did_you_mean(name_or_path, names)}"
-        )
-
-    with as_file(files("lossratio").joinpath(_PROFILES).joinpath(f"{name_or_path}.yaml")) as path:
-        return load_yaml_file(path, ProfileFile, ProfileError)
-
-
-RFC2544_FRAME_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
-"""Frame sizes of RFC 2544, section 9.1."""
-
-
-def parse_frame_size(frame_size: int | str) -> int | str:
-    """Reads bytes of a frame with FCS (``64``, ``64B``); anything else is the name of a mix of sizes.
-
-    ``IMIX`` is short for ``IMIX_v4_1``.
-
-    Raises:
-        ValueError: If it begins like a number but is not a number of bytes, or if it looks like a named argument,
-            because that is how Robot Framework passes named arguments that a keyword does not have.
-    """
-    text = str(frame_size).strip()
-    if "," in text:
-        raise ValueError(
-            f"{text!r} are several frame sizes, but this keyword measures one at a time. Write a test for each, or "
-            "use 'Run RFC 2544', which takes frame_sizes."
-        )
-    name, is_named, _ = text.partition("=")
-    if is_named and name.isidentifier():
-        meant = did_you_mean(name, ("frame_size", "profile", "bidirectional"))
-        raise ValueError(
-            f"there is no argument {name!r}: {text!r} was taken for the frame size, such as 64B.{meant}"
-        )
-    if text.casefold() == "imix":
-        return _IMIX
-    if text[:1].isalpha():
-        return next((name for name in IMIX if name.casefold() == text.casefold()), text)
-    return parse_bytes(text)
-
-
-def weights_of(
-    frame_size: int | str, mixes: Mapping[str, Mapping[int, int]], *, has_ipv6: bool
-) -> Mapping[int, int]:
-    """Sizes of the frames in bytes with FCS, each with its weight; `mixes` are those that are not well known.
-
-    If the frames have an IPv6 header, a well-known mix has frames of `SMALLEST_IPV6_FRAME` instead of smaller ones, as
-    the documentation of FD.io CSIT's tests says.
-    """
-    if isinstance(frame_size, int):
-        return {frame_size: 1}
-
-    if frame_size in mixes:
-        weights = mixes[frame_size]
-        if not weights or min(weights.values()) < 1:
-            raise ValueError(f"mix {frame_size}: it needs sizes, each with a weight of 1 or more")
-        if len(weights) > MOST_SIZES:
-            raise ValueError(
-                f"mix {frame_size}: it has {len(weights)} sizes but may have at most {MOST_SIZES}"
-            )
-
-        pattern = sum(weights.values()) // gcd(*weights.values())
-        if pattern > LONGEST_PATTERN:
-            most = f"and may to {LONGEST_PATTERN} at most"
-            raise ValueError(f"mix {frame_size}: its weights add up to {pattern} frames, {most}")
-        return weights
-
-    if frame_size not in IMIX:
-        known = ", ".join(sorted({*IMIX, *mixes}))
-        raise ValueError(
-            f"{frame_size!r} is neither a size like 64 or '64B' nor a mix of sizes. The mixes are {known}"
-        )
-    if not has_ipv6:
-        return IMIX[frame_size]
-    return {max(size, SMALLEST_IPV6_FRAME): weight for size, weight in IMIX[frame_size].items()}
-
-
 def frame_format(profile: TrafficProfile) -> str:
     """Protocols of the frames from the outside in, e.g. ``Ethernet II, IPv4, UDP``; each direction's if they differ."""
-    return _in_words(profile, lambda direction: _format(direction.headers))
+    return _in_words(profile, _format_of)
 
 
 def ip_versions(profile: TrafficProfile) -> dict[str, float]:
@@ -591,15 +389,15 @@ def ip_versions(profile: TrafficProfile) -> dict[str, float]:
 
 def addresses(profile: TrafficProfile, sides: Sequence[tuple[Side, Side]] = ((WEST, EAST),)) -> str:
     """Addresses of the frames in the first port's direction and, if any, in the other direction, on each path."""
-    return "; ".join(
-        _addresses(direction.headers, *way)
-        for west, east in sides
-        for direction, way in zip(
-            profile.directions,
-            ((west, east), (east, east if profile.reverse.to_nat else west)),
-            strict=False,
-        )
-    )
+    parts = []
+    for west, east in sides:
+        eastward = (west, east)
+        westward = (east, west)
+        if profile.reverse.to_nat:
+            westward = (east, east)
+        for direction, way in zip(profile.directions, (eastward, westward), strict=False):
+            parts.append(_addresses(direction.headers, *way))
+    return "; ".join(parts)
 
 
 def address_span(numbers: AddressRange, side: Side, version: int) -> tuple[Address, Address]:
@@ -613,27 +411,25 @@ def address_span(numbers: AddressRange, side: Side, version: int) -> tuple[Addre
 
 def modifiers(profile: TrafficProfile) -> str:
     """The changes from frame to frame, e.g. ``254 source addresses in turn``; ``none`` if nothing changes."""
-    how = {"increment": "in turn", "random": "in random order"}
-
-    def changing(direction: TrafficDirection) -> str:
-        if direction.streams:
-            total = sum(stream.weight for stream in direction.streams)
-            return "streams " + ", ".join(stream.in_words(total) for stream in direction.streams)
-        ranges = direction.headers.ranges()
-        return (
-            ", ".join(
-                f"{each.count} {name} {how[each.order]}" for name, each in ranges if each.count > 1
-            )
-            or "none"
-        )
-
-    changes = _in_words(profile, changing)
+    changes = _in_words(profile, _changing)
     if not profile.broadcast_share:
         return changes
     broadcast = f"{100 * profile.broadcast_share:g} % of the frames to the broadcast address"
     if changes == "none":
         return broadcast
     return f"{changes}, {broadcast}"
+
+
+def _changing(direction: TrafficDirection) -> str:
+    """The changes from frame to frame of one direction."""
+    if direction.streams:
+        total = sum(stream.weight for stream in direction.streams)
+        return "streams " + ", ".join(stream.in_words(total) for stream in direction.streams)
+
+    how = {"increment": "in turn", "random": "in random order"}
+    ranges = direction.headers.ranges()
+    changes = [f"{each.count} {name} {how[each.order]}" for name, each in ranges if each.count > 1]
+    return ", ".join(changes) or "none"
 
 
 def _in_words(profile: TrafficProfile, describe: Callable[[TrafficDirection], str]) -> str:
@@ -643,6 +439,10 @@ def _in_words(profile: TrafficProfile, describe: Callable[[TrafficDirection], st
     return "; back: ".join(descriptions)
 
 
+def _format_of(direction: TrafficDirection) -> str:
+    return _format(direction.headers)
+
+
 def _format(headers: InnerHeaders) -> str:
     present: dict[str, Any] = {"IEEE 802.1ad": headers.dot1ad, "IEEE 802.1Q": headers.dot1q}
     present |= {"IPv4": headers.ipv4, "IPv6": headers.ipv6, "UDP": headers.udp, "TCP": headers.tcp}
@@ -650,11 +450,10 @@ def _format(headers: InnerHeaders) -> str:
     if isinstance(headers, Headers) and headers.mpls:
         parts.insert(parts.index(f"IPv{headers.ip.version}"), "MPLS")
     if isinstance(headers, Headers) and headers.tunnel is not None:
-        parts += [
-            "UDP",
-            "VXLAN" if headers.geneve is None else "GENEVE",
-            _format(headers.tunnel.inner),
-        ]
+        tunnel = "GENEVE"
+        if headers.geneve is None:
+            tunnel = "VXLAN"
+        parts += ["UDP", tunnel, _format(headers.tunnel.inner)]
     elif headers.udp is None and headers.tcp is None:
         parts.append(f"IP protocol {headers.protocol}")
     return ", ".join(parts)
@@ -665,7 +464,11 @@ def _addresses(headers: InnerHeaders, source: Side, destination: Side) -> str:
     spans = []
     for numbers, side in ((ip.source, ip.on(source)), (ip.destination, ip.on(destination))):
         first, last = address_span(numbers, side, ip.version)
-        spans.append(str(first) if first == last else f"{first}-{last}")
+        if first == last:
+            spans.append(str(first))
+        else:
+            spans.append(f"{first}-{last}")
+
     if isinstance(headers, Headers) and headers.tunnel is not None:
         spans[1] += f", within {_addresses(headers.tunnel.inner, source, destination)}"
     return " to ".join(spans)

@@ -20,7 +20,7 @@ from lossratio.dut.plugins import dut_kinds, parse_options
 from lossratio.errors import LossRatioError
 from lossratio.exit_status import ExitStatus
 from lossratio.keywords.arguments import CONVERTERS
-from lossratio.traffic.profile import parse_frame_size
+from lossratio.traffic.frame_sizes import parse_frame_size
 
 PARSERS = (
     *(units.parse_frame_rate, units.parse_bit_rate, units.parse_ratio, units.parse_bytes, units.parse_duration),

@@ -28,8 +28,8 @@ from lossratio.traffic.agent.afpacket.examination import MOST_EXAMINED, Examiner
 from lossratio.traffic.agent.afpacket.receive import ReceiveRing, Sample
 from lossratio.traffic.agent.core.configuration import Direction
 from lossratio.traffic.agent.core.links import Link
+from lossratio.traffic.frame_sizes import MOST_SIZES
 from lossratio.traffic.generators.own import Xdp
-from lossratio.traffic.profile import MOST_SIZES
 
 pytestmark = pytest.mark.netns
 
