@@ -20,7 +20,7 @@ from soak_judge import search
 
 from lossratio.plrsearch import CriticalLoadEstimate, PLRsearch, selection, verifying
 from lossratio.plrsearch.selection import PosteriorSelection
-from lossratio.plrsearch.variation import Description, Replicates, Scatter, inference, local
+from lossratio.plrsearch.variation import Description, RareLoss, Replicates, Scatter, inference, local
 from lossratio.plrsearch.variation.change import Change
 from lossratio.plrsearch.verifying import Verifying
 
@@ -43,6 +43,7 @@ MECHANISMS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
     "change of the SUT": ((Change, "of", lambda counts: None),),
     "batches": ((Replicates, "batch", property(lambda self: 1.0)),),
     "capacity that varies": ((inference, "Replicates", _Constant),),
+    "losses that do not come from the load": ((RareLoss, "of", lambda *_: None),),
     "line near the target": ((local, "_line", lambda *_: None),),
     "loads that pauses allow": ((Description, "most", property(lambda self: self.question.max_load)),),
     "lower loads": ((Verifying, "_lower", lambda *_: None),),

@@ -151,8 +151,8 @@ class CriticalLoad(Record):
     """Random losses that come once in this many seconds were almost certainly (95 %) seen in the trials near the stated
     load; rarer ones may not have been seen. Null: in results of earlier versions."""
     doubt: str | None = None
-    """Why no load is verified, if the reason is not too few frames without loss; null: nothing speaks against the
-    number."""
+    """Why the stated load may be wrong, if the reason is not too few frames without loss; null: nothing speaks against
+    the number."""
     process: tuple[str, ...] = ()
     """How frames are lost, in sentences."""
 

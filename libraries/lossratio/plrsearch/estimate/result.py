@@ -22,7 +22,7 @@ from lossratio.plrsearch.model import (
 from lossratio.plrsearch.quadrature import Distribution, Posterior
 from lossratio.plrsearch.variation import Description, LocalFit, Scatter, described
 from lossratio.trials import Frames, Observed, Seconds, TrialResult
-from lossratio.units import format_target
+from lossratio.units import format_frame_rate, format_target
 
 _LIMIT_SHARE = 0.025
 """If the probability beyond a limit is larger than this, the limit is part of the answer: the 95 % interval ends
@@ -224,16 +224,37 @@ class CriticalLoadEstimate:
 
     @property
     def doubt(self) -> str | None:
-        """Why no load is verified, if the reason is not too few frames without loss; None if there is no doubt."""
+        """Why the stated load may be wrong, if the reason is not too few frames without loss; None: no doubt."""
         said = self.guard
         if said.verdict is Verdict.VERIFIED:
-            return None
+            return self._rare
         has_events = self.description.replicates.scatter is Scatter.EVENTS
         has_losses = said.lost_frames > 0 or self.description.batch > 1.0 or has_events
         lacks_frames_only = said.missing_frames is not None and not said.missing_trials
         if said.verdict is Verdict.EXTRAPOLATED and lacks_frames_only and not has_losses:
             return None
         return f"no load is verified; {said}"
+
+    @property
+    def _rare(self) -> str | None:
+        """Why the verified load may lose more than the target, although its trials did not; None: nothing shows it."""
+        rare, said = self.description.rare, self.guard
+        largest = said.largest_burst_frames
+        if rare is None or largest is None or rare.frames <= largest:
+            return None
+        if self.description.allows_verified:
+            return None
+
+        counts = self.description.counts
+        seconds = float(counts.duration[counts.load == said.highest_load_per_interface_fps].sum())
+        allowed = rare.frames / (self.question.target_loss_ratio * said.frames / seconds)
+        allowed = float(f"{allowed:.2g}")
+        load = format_frame_rate(said.load_per_interface_fps)
+        return (
+            f"losses that do not come from the load were seen: {rare}. If such losses come more often than once in "
+            f"{allowed:,.0f} s at {load}, too, they exceed the target. The trials there took {seconds:,.0f} s, which "
+            f"is too short to rule that out (rarest={allowed:.0f} s)"
+        )
 
     @property
     def is_regular(self) -> bool:

@@ -5,6 +5,7 @@
 - `change`: whether the SUT changed during the search;
 - `local`: the critical load by a line through trials near it;
 - `pauses`: pauses that overflow a ring, by the sizes of losses at several loads;
+- `rare`: losses that do not come from the load;
 - `inference`: the description that follows from the replicates.
 """
 
@@ -13,4 +14,5 @@ from lossratio.plrsearch.variation.change import Change
 from lossratio.plrsearch.variation.inference import LONG, Description, described
 from lossratio.plrsearch.variation.local import LocalFit
 from lossratio.plrsearch.variation.pauses import Pauses
+from lossratio.plrsearch.variation.rare import RareLoss
 from lossratio.plrsearch.variation.replicates import Replicates, Scatter

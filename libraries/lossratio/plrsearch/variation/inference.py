@@ -20,6 +20,7 @@ from lossratio.plrsearch.variation.bucket import Bucket
 from lossratio.plrsearch.variation.change import Change
 from lossratio.plrsearch.variation.local import LocalFit
 from lossratio.plrsearch.variation.pauses import Allowed, Pauses
+from lossratio.plrsearch.variation.rare import RareLoss
 from lossratio.plrsearch.variation.replicates import Replicates, Scatter
 
 LONG = 4.0
@@ -50,6 +51,8 @@ class Description:
     """The trials that may show pauses; None: none do."""
     bucket: Bucket | None = None
     """What passes in short trials only; None: nothing."""
+    rare: RareLoss | None = None
+    """A loss that does not come from the load; None: none is seen."""
 
     @cached_property
     def pauses(self) -> Pauses | None:
@@ -57,6 +60,11 @@ class Description:
         if self.pausing is None:
             return None
         return Pauses.of(self.pausing, has_batches=self.replicates.scatter is Scatter.BATCHES)
+
+    @property
+    def allows_verified(self) -> bool:
+        """Whether pauses explain the losses that do not come from the load, and surely allow a verified load."""
+        return self.pauses is not None and self.pauses_allow.is_sure
 
     @property
     def most(self) -> float:
@@ -128,9 +136,14 @@ def described(
     if bucket is not None:
         usual = usual.at(~Bucket.is_short(usual))
     replicates = Replicates.of(usual)
+    rare = RareLoss.of(usual, replicates.batch)
+    if rare is not None and replicates.scatter is Scatter.VARYING:
+        # No capacity varies down to that load: the losses scatter as those of a varying capacity do.
+        replicates = replace(replicates, growth=0.0, much=0.0)
     long = counts.at(is_after & is_long)
+    # Record: what is known before the fit.
     found = Description(
-        (), None, question, usual, likelihood, replicates, change, long, bucket=bucket
+        (), None, question, usual, likelihood, replicates, change, long, bucket=bucket, rare=rare
     )
 
     batch = replicates.batch

@@ -52,6 +52,8 @@ _ALIKE = 1.2
 """Largest factor between the lengths by plausible shapes."""
 _KNOWN = 4.0
 """Largest factor between the least and the largest plausible load that pauses allow with which a load is stated."""
+_SURE = 1.1
+"""The same with which a verified load is sure."""
 _MOST_STDEV = 5.0
 """Largest standard deviation of its logarithm that is distinguished."""
 _STEP = 3e-3
@@ -86,6 +88,11 @@ class Allowed:
     def is_known(self) -> bool:
         """Whether losses show the load well enough to state it."""
         return self.most < _KNOWN * self.least
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether losses show it so well that they do not speak against a verified load below."""
+        return self.most < _SURE * self.least
 
 
 @dataclass(frozen=True)

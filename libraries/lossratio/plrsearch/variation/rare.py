@@ -1,0 +1,81 @@
+"""Losses that do not come from the load, because trials with at least as much load lost far fewer frames.
+
+The mean loss does not fall as the load increases. So if a trial lost thousands of frames, and one with more load lost
+none, frames are also lost for another reason, such as a pause. Trials at a lower load may have missed that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from lossratio.plrsearch.model import TrialCounts
+from lossratio.units import format_frame_rate
+
+_OVERLOAD = 1e-3
+"""Least loss ratio of trials in overload."""
+_BEYOND = 10.0
+"""How many times as much as a trial with more load, and how many batches and standard deviations, chance and a varying
+capacity do not explain."""
+_TAIL = 1e-3
+"""If few trials show how much the capacity varies: the probability that it varies by more than is assumed."""
+
+
+@dataclass(frozen=True)
+class RareLoss:
+    """The loss at the lowest load among those that do not come from the load."""
+
+    load: float
+    """The load of its trial, in frames per second."""
+    frames: float
+    """Number of frames that this trial lost beyond what the other one lost."""
+
+    @classmethod
+    def of(cls, counts: TrialCounts, batch: float) -> RareLoss | None:
+        """The loss that these trials show; None if the load, batches and a capacity that varies may explain them all.
+
+        Args:
+            counts: The trials of usual length.
+            batch: Number of frames that are lost at once.
+        """
+        ordered = counts.at(np.argsort(counts.load, kind="stable"))
+        rate = ordered.lost / np.maximum(ordered.exposure, 1e-300)
+        # The smallest rate of loss at the same load or above.
+        least = np.minimum.accumulate(rate[::-1])[::-1]
+        least = least[np.searchsorted(ordered.load, ordered.load)]
+
+        usual = least * ordered.exposure
+        beyond = ordered.lost - usual
+        is_rare = beyond > _BEYOND * (batch + usual)
+        found = np.flatnonzero(is_rare & (ordered.load < _lowest_capacity(counts)))
+        if not len(found):
+            return None
+        return cls(float(ordered.load[found[0]]), float(beyond[found[0]]))
+
+    def __str__(self) -> str:
+        """The loss, in a few words."""
+        return (
+            f"a trial at {format_frame_rate(self.load)} lost about {self.frames:,.0f} frames more than one with at "
+            "least as much load"
+        )
+
+
+def _lowest_capacity(counts: TrialCounts) -> float:
+    """The load in frames per second below which no capacity is that equal trials in overload show."""
+    passed = counts.load - counts.lost / np.maximum(counts.exposure, 1e-300)
+    is_overload = counts.lost > _OVERLOAD * counts.load * counts.exposure
+    if not is_overload.any():
+        return np.inf
+
+    passed = passed[is_overload]
+    _, group = np.unique(counts.load[is_overload], return_inverse=True)
+    trials = np.bincount(group)
+    freedom = len(passed) - len(trials)
+    if not freedom:
+        return 0.0
+    mean = np.bincount(group, passed) / trials
+    stdev = float(np.sqrt(np.sum((passed - mean[group]) ** 2) / freedom))
+    times = max(_BEYOND, float(scipy.special.stdtrit(freedom, 1.0 - _TAIL)))
+    return float(np.median(passed)) - times * stdev

@@ -1,0 +1,91 @@
+"""Losses that do not come from the load."""
+
+import numpy as np
+import pytest
+from soak_trials import counts_of, trial
+
+from lossratio.plrsearch import estimate
+from lossratio.plrsearch.model import CriticalLoadQuestion, LikelihoodName
+from lossratio.plrsearch.variation import RareLoss, Scatter, described
+
+QUESTION = CriticalLoadQuestion(1e-7, 1e3, 30e6)
+OVERLOAD = [(18.2e6, 448_000), (18.2e6, 448_500), (18.2e6, 447_800), (20e6, 4_000_000)]
+"""Loads in frames per second, and frames that trials of 2 s lose: a capacity of 18 Mfps that hardly varies."""
+
+
+def counts(rows):
+    return counts_of([(load, 2.0, float(lost)) for load, lost in rows])
+
+
+def found(rows):
+    """The estimate of trials of 2 s."""
+    results = [trial(load, lost, duration=2.0) for load, lost in rows]
+    return estimate(results, target_loss_ratio=1e-7, min_load=1e3, max_load=30e6)
+
+
+def test_a_loss_is_rare_if_a_trial_with_more_load_lost_far_less():
+    rare = RareLoss.of(counts([(16e6, 0), (17.2e6, 1968), (17.6e6, 132), (17.9e6, 60_000), *OVERLOAD]), 1.0)
+    assert (rare.load, rare.frames) == (17.2e6, 1836.0)
+    # The knee, or a few batches of 100 frames, may lose this.
+    assert RareLoss.of(counts([(16e6, 0), (17.2e6, 1100), (17.6e6, 132), *OVERLOAD]), 1.0) is None
+    assert RareLoss.of(counts([(16e6, 0), (17.2e6, 1968), (17.6e6, 132), *OVERLOAD]), 100.0) is None
+
+
+def test_the_loss_at_the_lowest_load_is_told():
+    rare = RareLoss.of(counts([(5e6, 0), (5e6, 300), (9e6, 0), (9e6, 2000), *OVERLOAD]), 1.0)
+    assert (rare.load, rare.frames) == (5e6, 300.0)
+
+
+@pytest.mark.parametrize(("deviation", "batch"), [(0.0, 1.0), (0.0, 256.0), (2e-4, 1.0), (5e-3, 1.0)])
+def test_knees_batches_and_capacities_that_vary_have_no_rare_losses(deviation, batch):
+    # A knee that is 1 % wide; each capacity is drawn anew.
+    loads = np.repeat(18e6 * np.array([0.95, 0.97, 0.98, 0.985, 0.99, 0.995, 1.0, 1.012, 1.1]), 6)
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        over = loads / (18e6 * (1.0 + deviation * rng.standard_normal(len(loads)))) - 1.0
+        mean = 36e6 * 0.002 * np.logaddexp(0.0, over / 0.002)
+        lost = batch * rng.poisson(mean / batch)
+        assert RareLoss.of(counts(zip(loads, lost, strict=True)), batch) is None
+
+
+def test_a_load_with_quiet_trials_is_in_doubt_if_trials_above_have_rare_losses():
+    quiet = [(15.5e6, 0)] * 12
+    rare = found([*quiet, (17.2e6, 1968), (17.6e6, 132), *OVERLOAD])
+    assert rare.stated == rare.verified == 15.5e6
+    assert rare.doubt == (
+        "losses that do not come from the load were seen: a trial at 17.200 Mfps lost about 1,836 frames more than one "
+        "with at least as much load. If such losses come more often than once in 1,200 s at 15.500 Mfps, too, they "
+        "exceed the target. The trials there took 24 s, which is too short to rule that out (rarest=1200 s)"
+    )
+    assert not rare.is_regular
+    assert found([*quiet, (17.2e6, 1100), (17.6e6, 132), *OVERLOAD]).doubt is None
+    # Small losses may come as often as the trials could have missed them.
+    assert found([*quiet, *[(15.5e6, 0)] * 108, (17.2e6, 60), (17.6e6, 0), *OVERLOAD]).doubt is None
+
+
+def test_a_load_below_equal_pauses_that_are_known_is_not_in_doubt():
+    # Pauses of 300 us overflow a ring of 4,096 frames from 13.65 Mfps on.
+    rng = np.random.default_rng(3)
+    loads = np.repeat([14e6, 15e6, 16e6, 17e6], 12)
+    pauses = rng.poisson(2.0 / 6.0, len(loads))
+    lost = np.round(pauses * (3e-4 * loads - 4096.0))
+    result = found([*[(13.6e6, 0)] * 30, *zip(loads, lost, strict=True), *OVERLOAD])
+    assert result.description.rare is not None
+    assert result.verified == 13.6e6
+    assert result.doubt is None
+
+
+def test_pauses_are_not_taken_for_a_capacity_that_varies():
+    # Exponential pauses of 168 us come each .17 s: far below the capacity, some trials lose thousands, others none.
+    rng = np.random.default_rng(1)
+    loads = np.repeat([4e6, 5.4e6, 7.4e6, 8.4e6, 12e6, 17.4e6], 8)
+    lost = [
+        np.maximum(rng.exponential(168e-6, rng.poisson(2.0 / 0.17)) * load - 4096.0, 0.0).sum().round()
+        for load in loads
+    ]
+    over = [(28.8e6, 21.6e6 + 13e3 * number) for number in rng.standard_normal(6)]
+    known = described(
+        counts([*zip(loads, lost, strict=True), *np.round(over), *OVERLOAD[:3]]), QUESTION, LikelihoodName.VARYING
+    )
+    assert known.replicates.scatter is Scatter.EVENTS
+    assert known.pauses is not None
