@@ -19,12 +19,24 @@ needs_vpp = [pytest.mark.vpp, pytest.mark.skipif(not HOME, reason="needs a VPP: 
 
 
 def skip_without_plugins(options: dict[str, Any]) -> None:
-    """Skips a test of the real VPP that lacks plugins for these options, and names them."""
-    if not HOME or options.get("home", HOME) != HOME:
+    """Skips a test of the real VPP if that lacks plugins for these options, and names them."""
+    home = options.get("home", HOME)
+    if is_real(home):
+        skip_without(home, *_needed(options))
+
+
+def is_real(home: str) -> bool:
+    """Whether a VPP is the real one: others stand in for it."""
+    return bool(HOME) and home == HOME
+
+
+def skip_without(home: str, *plugins: str) -> None:
+    """Skips a test of the real VPP if that lacks plugins, and names them."""
+    if not is_real(home):
         return
 
     _, there = _version_and_plugins()
-    missing = sorted(set(_needed(options)) - there)
+    missing = sorted(set(plugins) - there)
     if missing:
         pytest.skip(f"{HOME} lacks VPP's plugin {' and '.join(missing)}")
 

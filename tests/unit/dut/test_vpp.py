@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
-from real_vpp import HOME
+from real_vpp import HOME, skip_without
 
 from lossratio.bpf import why_impossible
 from lossratio.dut import create_dut, parse_options
@@ -195,6 +195,7 @@ def test_telemetry_has_what_the_graph_nodes_did(dut_lab, set_up):
 
 def test_the_performance_monitor_counts_in_a_trial_of_its_own(set_up):
     dut = set_up()
+    skip_without(dut.options.home, "perfmon")
     assert "perfmon context-switches" in dut.probes()
     with dut.probe("perfmon context-switches") as report:
         pass
