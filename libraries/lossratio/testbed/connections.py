@@ -15,6 +15,9 @@ FILL_RATE = 20_000.0
 _FIRST_RATE, _MANY = 60_000.0, 500_000
 """The rate that is tried first if there are this many connections."""
 _FILLS = 3
+"""How often all frames are sent until there are as many connections as wanted."""
+_FILLS_AT_A_RATE, _ALL_FILLS = 4, 12
+"""The same with frames that the generator left unsent: at a rate, and in all."""
 
 
 class Connections:
@@ -93,20 +96,29 @@ class Connections:
             table.check(Established(self._connections, self._to_one, idle, state))
 
         seconds = 0.0
+        failures = 0
         self.forget()
-        for attempt in range(_FILLS):
+        for attempt in range(1, _ALL_FILLS + 1):
             duration = self._flows / self._rate / self._shares
-            trial = TrialInput(duration, self._rate, exchange=exchange or self._handshake)
+            opening = exchange or self._handshake
+            trial = TrialInput(duration, self._rate, exchange=opening, is_fill=True)
             output = fill(trial)
             seconds += trial.duration if output.elapsed is None else output.elapsed
-            # Frames that were not sent, or that a busy device lost, establish nothing: they are sent again.
-            if not output.unsent_frames and all(
+
+            # Frames that were not sent, or that a busy device lost, establish nothing: they are sent again. One frame
+            # opens a connection; of an exchange, a later frame may be missing although the connection counts.
+            is_sent = opening is None or not output.unsent_frames
+            if is_sent and all(
                 table.count() == self._connections for table in self._tables.values()
             ):
                 return seconds
-            # The same rate opens the few connections that were lost. A rate that failed to fill the table twice is not
-            # tried again.
-            if attempt:
+
+            failures += not output.unsent_frames
+            if failures == _FILLS:
+                break
+            # The same rate opens the few connections that were lost. A rate that failed to fill the table twice, or
+            # more often as frames were unsent, is not tried again.
+            if failures > 1 or attempt >= _FILLS_AT_A_RATE:
                 self._rate = self._safe_rate
 
         self._count()

@@ -104,7 +104,13 @@ def test_many_connections_are_opened_fast_until_that_has_failed_twice():
     table = Table(room=1_032_192)
     measurer = establishing(table, name="ethip4-udp-h16384-p63")
     measurer.measure(TrialInput(1.0, 1e5))
-    table.measure = lambda trial: replace(Table.measure(table, trial), unsent_frames=int(trial.load == 6e4))
+
+    def lacks_one(trial):
+        output = Table.measure(table, trial)
+        table.entries -= trial.load == 6e4
+        return output
+
+    table.measure = lacks_one
     measurer.measure(TrialInput(1.0, 2e4))
     measurer.measure(TrialInput(1.0, 2e4))
     fast, slow = [6e4], [2e4]
@@ -248,11 +254,30 @@ def test_connections_that_are_used_again_are_filled_as_they_end(closing, state):
     assert [entry.tcp_state for entry in table.log if not isinstance(entry, TrialInput)] == [state]
 
 
+def fills_of(table):
+    return [entry.is_fill for entry in table.log if isinstance(entry, TrialInput)].count(True)
+
+
 def test_frames_that_the_generator_left_unsent_are_sent_again_and_no_fault_of_the_device():
-    table, outputs = Table(), [TrialOutput(0.0, sent_frames=1, unsent_frames=5), TrialOutput(0.0, sent_frames=1)]
-    table.measure = lambda trial: (Table.measure(table, trial), outputs.pop(0) if outputs else TrialOutput(0.0))[1]
+    table = Table()
+
+    def measure(trial):
+        Table.measure(table, trial)
+        unsent = 5 if fills_of(table) < 6 else 0
+        table.entries -= unsent
+        return TrialOutput(0.0, sent_frames=1, unsent_frames=unsent)
+
+    table.measure = measure
     establishing(table).measure(TrialInput(1.0, FLOWS))
-    assert len([entry for entry in table.log if isinstance(entry, TrialInput)]) == 3
+    assert fills_of(table) == 6
+
+
+@pytest.mark.parametrize(("name", "fills"), [("ethip4-udp-h16-p63", 1), ("ethip4-tcp-h16-p63", 12)])
+def test_unsent_frames_matter_in_a_full_table_only_if_a_connection_takes_more_frames_than_one(name, fills):
+    table = Table(room=1008)
+    table.measure = lambda trial: replace(Table.measure(table, trial), unsent_frames=int(trial.is_fill))
+    establishing(table, name=name).measure(TrialInput(1.0, FLOWS))
+    assert fills_of(table) == fills
 
 
 def test_traffic_both_ways_through_a_nat_is_refused():

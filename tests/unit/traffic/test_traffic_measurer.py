@@ -1,4 +1,5 @@
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -110,6 +111,13 @@ def test_a_trial_counts_with_its_unsent_frames_if_that_is_wanted():
     agent = Agent((99, 50))
     output = TrafficMeasurer(agent, keeps_unsent=True).measure(TRIAL)
     assert (output.unsent_frames, output.lost_frames, output.repeats) == (1, 49, 0)
+
+
+@pytest.mark.parametrize("is_fill", [False, True])
+def test_frames_that_fill_a_table_are_sent_once_although_some_were_unsent(is_fill):
+    agent = Agent((99, 99), 100)
+    output = TrafficMeasurer(agent).measure(replace(TRIAL, is_fill=is_fill))
+    assert (output.unsent_frames, output.repeats) == ((1, 0) if is_fill else (0, 1))
 
 
 def test_a_long_trial_is_measured_again_three_times_at_most():
