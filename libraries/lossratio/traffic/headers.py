@@ -430,6 +430,12 @@ class Headers(InnerHeaders):
             yield "network identifiers", self.geneve.vni
 
 
+def smallest_size(headers: Headers) -> int:
+    """Bytes, with FCS, of the smallest frame that these headers and a tag fit into."""
+    least = SMALLEST_IPV6_FRAME if 6 in headers.versions else SMALLEST_FRAME
+    return max(least, headers.length + TAG_BYTES + FCS_BYTES)
+
+
 def why_wrong_sizes(headers: Headers, sizes: Collection[int], longer: int = 0) -> str | None:
     """Why frames with these headers cannot have these sizes; None: they can.
 

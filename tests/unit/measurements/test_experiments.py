@@ -108,10 +108,13 @@ def test_the_changes_of_a_mix_of_flows():
     assert changes["with frames of 759 B instead of 1,518 B"].profile.directions[0].size_weights == {759: 1}
 
 
-def test_the_smallest_frames_have_no_smaller_ones():
-    profile = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
+@pytest.mark.parametrize(("name", "size"), [("ethip4-udp", 64), ("ethip6-ip6base", 78), ("ethip4vxlan-l2bdbase", 96)])
+def test_the_smallest_frames_have_no_smaller_ones(name, size):
+    profile = load_profile(name, frame_size=size, bidirectional=False)
     words = [change.in_words for change in changes_of(profile)]
     assert words == ["after a rest of 3 s", "behind a ramp of 1 s", "with a single flow"]
+    larger = [change.in_words for change in changes_of(load_profile(name, frame_size=size + 1))]
+    assert f"with frames of {size} B instead of {size + 1} B" in larger
 
 
 def failed_search(tmp_path, model):

@@ -37,7 +37,6 @@ _LONGEST_AT_SMALLER_LOAD = 10.0
 trials."""
 _REST = 3.0
 _RAMP = 1.0
-_SMALLEST_FRAME = 64
 
 
 class Experiment(Record):
@@ -288,7 +287,7 @@ def changes_of(profile: TrafficProfile) -> Iterator[Change]:
             "with traffic in one direction only", profile=_with(profile, bidirectional=False)
         )
     largest = max(profile.directions[0].size_weights)
-    half = max(_SMALLEST_FRAME, largest // 2)
+    half = max(profile.least_size, largest // 2)
     if half < largest:
         smaller = _with(profile, frame_size=half)
         yield Change(f"with frames of {half:,} B instead of {largest:,} B", profile=smaller)
