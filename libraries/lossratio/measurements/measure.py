@@ -114,8 +114,7 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
         # No trial opens more connections than the traffic has.
         load = min(load, request.profile.flows // MEMORY_DURATION)
 
-    # A few unsent frames make no difference here, and a trial that is repeated for them would rest again.
-    with request.ready(testbed, keeps_unsent=True) as ready:
+    with request.ready(testbed) as ready:
         look = _Look(ready.measurer, load)
         first = (
             look.forwarded(MEMORY_REST) if request.connects else look.forwarded_what_can_be_sent()
@@ -229,7 +228,9 @@ class _Look:
         return self.forwarded(MEMORY_REST)
 
     def _measured(self, rest: float = 0.0) -> TrialOutput:
-        return self._measurer.measure(TrialInput(MEMORY_DURATION, self.load, rest=rest))
+        # A few unsent frames make no difference here, and a trial that is repeated for them would rest again.
+        trial = TrialInput(MEMORY_DURATION, self.load, rest=rest, keeps_unsent=True)
+        return self._measurer.measure(trial)
 
 
 def _was_sent(output: TrialOutput) -> bool:

@@ -15,6 +15,7 @@ from lossratio.results.losses import LossPlaces
 from lossratio.results.model import MEMORY_REMARK, Outcome, TestResult
 from lossratio.results.trials import Trial
 from lossratio.results.view import Finding, view_of
+from lossratio.results.wording import in_columns
 from lossratio.trials import changes_in_words
 from lossratio.units import FRAMES_PER_SECOND
 
@@ -173,6 +174,11 @@ def doubts_of(results: Sequence[TestResult]) -> list[tuple[doubts.Doubt, ...]]:
 def doubts_about(result: TestResult, results: Sequence[TestResult]) -> tuple[doubts.Doubt, ...]:
     """The doubts about one of the results of a run."""
     return tuple(_doubts(result, results))
+
+
+def with_doubts(result: TestResult) -> str:
+    """The lines that the console shows of a result, with the doubts about it, as if it were the only one of a run."""
+    return in_columns(message(result, doubts_about(result, [result])))
 
 
 def _doubts(result: TestResult, results: Sequence[TestResult]) -> Iterator[doubts.Doubt]:

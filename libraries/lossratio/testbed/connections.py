@@ -101,7 +101,7 @@ class Connections:
         for attempt in range(1, _ALL_FILLS + 1):
             duration = self._flows / self._rate / self._shares
             opening = exchange or self._handshake
-            trial = TrialInput(duration, self._rate, exchange=opening, is_fill=True)
+            trial = TrialInput(duration, self._rate, exchange=opening, keeps_unsent=True)
             output = fill(trial)
             seconds += trial.duration if output.elapsed is None else output.elapsed
 

@@ -105,7 +105,6 @@ class LiveTestbed(Testbed):
         integrity: Integrity = Integrity.DOUBT,
         connects: bool = False,
         watches: bool = False,
-        keeps_unsent: bool = False,
     ) -> Iterator[Ready]:
         """Configures the generator and checks the path, after restoring lost connections.
 
@@ -127,7 +126,7 @@ class LiveTestbed(Testbed):
         self._verify_duts()
         try:
             self._is_in_use = True
-            yield self._prepared(profile, ramp, rest, integrity, connects, watches, keeps_unsent)
+            yield self._prepared(profile, ramp, rest, integrity, connects, watches)
             # The trials give no result if the testbed was no longer ours, or a DUT was not as it was set up.
             with self._watch.allowing_absence():
                 self._prove()
@@ -170,7 +169,6 @@ class LiveTestbed(Testbed):
         integrity: Integrity,
         connects: bool,
         watches: bool,
-        keeps_unsent: bool,
     ) -> Ready:
         """The measurer, and the conditions of its trials; the generator is configured, and frames pass the path."""
         set_up = self._set_up
@@ -231,7 +229,6 @@ class LiveTestbed(Testbed):
                 agent,
                 idle_time=idle_time,
                 quiet_since=self._quiet_since,
-                keeps_unsent=keeps_unsent,
                 ramp=ramp,
                 reset=self._reset_duts,
                 forget=forget,

@@ -173,7 +173,6 @@ class SimulatedTestbed(Testbed):
         integrity: Integrity = Integrity.DOUBT,
         connects: bool = False,
         watches: bool = False,
-        keeps_unsent: bool = False,
     ) -> Iterator[Ready]:
         """Yields a measurer on a virtual clock, which always starts from the same state.
 

@@ -243,7 +243,6 @@ class Testbed(ABC):
         integrity: Integrity = Integrity.DOUBT,
         connects: bool = False,
         watches: bool = False,
-        keeps_unsent: bool = False,
     ) -> AbstractContextManager[Ready]:
         """Makes the testbed ready for a traffic profile, checks that frames get through, and leaves no traffic running.
 
@@ -254,7 +253,6 @@ class Testbed(ABC):
             integrity: Whether the generator examines the frames that come back, as far as it can; ``off``: it does not.
             connects: Whether all trials open connections.
             watches: Whether losses of running traffic are located in time.
-            keeps_unsent: Whether a trial counts although frames are unsent: it is not repeated for them.
 
         Raises:
             LossRatioError: If the traffic cannot be generated, or does not get through; or if the testbed is in use.

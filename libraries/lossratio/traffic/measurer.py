@@ -65,12 +65,11 @@ class TrafficMeasurer:
         quiet_since: When the trials before this measurer's ended, in seconds of the monotonic clock; None: now. Checks
             of the path since then do not count against a trial's rest.
         repeats: How often a trial is repeated at most. It is repeated if its counters were refused, or if the generator
-            left frames unsent, which makes no difference in a fill, as frames that the SUT lost make none. The last
+            left frames unsent, unless the trial keeps these; frames that the SUT lost make no difference. The last
             attempt counts, with its unsent frames. So does the second attempt with a larger share of unsent frames than
             `FALTERING`; from then on, at that load or a higher one, the first such attempt counts. None: `REPEATS`; and
             for unsent frames `SHORT_REPEATS` in short trials whose load the SUT forwards, until these do not help at
             that load or a lower one.
-        keeps_unsent: Whether a trial counts although frames are unsent: it is not repeated for them.
         tolerance: Seconds of traffic that may be missing without counting as unsent.
         ramp: Seconds before each trial in which the load grows from zero, and nothing is counted.
         reset: Resets devices to their state before a trial, if they can be reset: before all traffic, and before the
@@ -88,7 +87,6 @@ class TrafficMeasurer:
         idle_time: float = 0.0,
         quiet_since: float | None = None,
         repeats: int | None = None,
-        keeps_unsent: bool = False,
         tolerance: float = trials.START_TOLERANCE,
         ramp: float = 0.0,
         reset: Callable[[], None] = lambda: None,
@@ -103,7 +101,6 @@ class TrafficMeasurer:
         self._idle_time = idle_time
         self._repeats = REPEATS if repeats is None else repeats
         self._short_repeats = SHORT_REPEATS if repeats is None else repeats
-        self._keeps_unsent = keeps_unsent
         self._output = partial(trials.output_from_counters, tolerance=tolerance)
         self._ramp = ramp
         self._quiet_since: float | None = None
@@ -152,7 +149,7 @@ class TrafficMeasurer:
             is_limit = unsent > FALTERING and (beyond > 1 or trial.load >= self._limit)
             if is_limit:
                 self._limit = min(self._limit, trial.load)
-            if is_limit or not unsent or self._keeps_unsent or trial.is_fill:
+            if is_limit or not unsent or trial.keeps_unsent:
                 return replace(output, repeats=repeats - 1)
             if repeats >= self._repeats and output.lost_frames:
                 # The load is also too much for the SUT. The next attempt is the last one, whatever it loses.

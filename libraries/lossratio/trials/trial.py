@@ -125,9 +125,9 @@ class TrialInput(Observed):
     time."""
     exchange: Exchange | None = None
     """If given, each frame opens a connection, over which this exchange follows; None: frames are not answered."""
-    is_fill: bool = False
-    """Whether its frames only establish connections before a trial. The connections are counted, so frames that the
-    generator left unsent are no reason to repeat it."""
+    keeps_unsent: bool = False
+    """Whether frames that the generator leaves unsent are no reason to repeat the trial, as what it asks does not
+    depend on a few of them. They are counted in any case."""
 
     def __post_init__(self) -> None:
         check_traffic("A trial", self.duration, self.load)

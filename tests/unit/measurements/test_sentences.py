@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
-from report_examples import counted_trial, throughput, throughput_of
+from report_examples import counted_trial, dropping_trial, throughput, throughput_of
 
 from lossratio.measurements.throughput.sentence import sentences
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.report.overview import FindingRow
-from lossratio.results import findings_of, message, view_of
+from lossratio.results import findings_of, message, view_of, with_doubts
 from lossratio.simulation import SmoothKnee
 from lossratio.simulation.constant_capacity import SharpKnee
 
@@ -111,3 +112,15 @@ def test_a_message_begins_with_the_sentences_and_a_failed_result_has_none():
     assert message(result).splitlines()[: len(first)] == first
     assert view_of(result).details(result).startswith(f"{NDR.name} (loss ratio at most 0 %)")
     assert PDR.name in first[1]
+
+
+def test_the_lines_of_a_result_have_its_doubts_after_the_sentence():
+    passed = [counted_trial(100_000.0)] * 21
+    lossy = dropping_trial(101_000.0, lost=300, dropped=0)
+    (way,) = lossy.output.directions
+    stalled = replace(lossy, output=replace(lossy.output, directions=(replace(way, lateness_s=0.01),)))
+    result = throughput_of([*passed, *[lossy] * 20, stalled])
+    first, doubt = " ".join(with_doubts(result).split()).split("Doubt: generator stalls: ")
+    assert first.startswith("NDR: forwards")
+    assert doubt.startswith("in 1 trial the generator was stalled for up to 10 ms")
+    assert "Doubt" not in str(result)

@@ -255,7 +255,7 @@ def test_connections_that_are_used_again_are_filled_as_they_end(closing, state):
 
 
 def fills_of(table):
-    return [entry.is_fill for entry in table.log if isinstance(entry, TrialInput)].count(True)
+    return [entry.keeps_unsent for entry in table.log if isinstance(entry, TrialInput)].count(True)
 
 
 def test_frames_that_the_generator_left_unsent_are_sent_again_and_no_fault_of_the_device():
@@ -275,7 +275,7 @@ def test_frames_that_the_generator_left_unsent_are_sent_again_and_no_fault_of_th
 @pytest.mark.parametrize(("name", "fills"), [("ethip4-udp-h16-p63", 1), ("ethip4-tcp-h16-p63", 12)])
 def test_unsent_frames_matter_in_a_full_table_only_if_a_connection_takes_more_frames_than_one(name, fills):
     table = Table(room=1008)
-    table.measure = lambda trial: replace(Table.measure(table, trial), unsent_frames=int(trial.is_fill))
+    table.measure = lambda trial: replace(Table.measure(table, trial), unsent_frames=int(trial.keeps_unsent))
     establishing(table, name=name).measure(TrialInput(1.0, FLOWS))
     assert fills_of(table) == fills
 

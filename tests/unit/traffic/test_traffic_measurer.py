@@ -107,17 +107,12 @@ def test_a_short_trial_whose_load_is_too_much_for_the_sut_is_measured_again_thre
     assert (output.unsent_frames, output.lost_frames, output.repeats) == (1, 0, 3)
 
 
-def test_a_trial_counts_with_its_unsent_frames_if_that_is_wanted():
-    agent = Agent((99, 50))
-    output = TrafficMeasurer(agent, keeps_unsent=True).measure(TRIAL)
-    assert (output.unsent_frames, output.lost_frames, output.repeats) == (1, 49, 0)
-
-
-@pytest.mark.parametrize("is_fill", [False, True])
-def test_frames_that_fill_a_table_are_sent_once_although_some_were_unsent(is_fill):
-    agent = Agent((99, 99), 100)
-    output = TrafficMeasurer(agent).measure(replace(TRIAL, is_fill=is_fill))
-    assert (output.unsent_frames, output.repeats) == ((1, 0) if is_fill else (0, 1))
+@pytest.mark.parametrize("keeps_unsent", [False, True])
+def test_a_trial_that_keeps_unsent_frames_is_measured_once(keeps_unsent):
+    agent = Agent((99, 50), 100)
+    output = TrafficMeasurer(agent).measure(replace(TRIAL, keeps_unsent=keeps_unsent))
+    seen = (output.unsent_frames, output.lost_frames, output.repeats)
+    assert seen == ((1, 49, 0) if keeps_unsent else (0, 0, 1))
 
 
 def test_a_long_trial_is_measured_again_three_times_at_most():
