@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 _PROFILES = {4: "ethip4-udp-hosts", 6: "ethip6-udp-hosts"}
 _TOPOLOGY = "topology.yaml"
 _QUICK = "quick"
-_CATCH_UP = "5 ms"
-"""How much traffic is made up for after a stall: ends that are busy hosts often stall for some milliseconds."""
 _MIN_LOAD = 100.0
 """The smallest load of searches, in frames per second, because a policer may pass little."""
 _LATENCY_SHARES = (0.9, 0.5, 0.1)
@@ -97,13 +95,7 @@ def between(
     ssh = {name: str(file.resolve()) for name, file in given.items() if file is not None}
     ends = tuple(Host.named(text, ssh) for text in (client, server))
     path = find_host_path(*ends, to=to)
-    # Record: the generator in the topology file.
-    generator = {
-        "kind": "afpacket",
-        "max_rate": max_load,
-        "catch_up": _CATCH_UP,
-        "python": _python(ends, python),
-    }
+    generator = {"kind": "afpacket", "max_rate": max_load, "python": _python(ends, python)}
     text = yaml.safe_dump(path.topology(generator), sort_keys=False, width=120)
     click.echo(f"From {path.client}")
     click.echo(f"to   {path.server}.")

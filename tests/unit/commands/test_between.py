@@ -140,7 +140,6 @@ def test_the_topology_file_that_is_kept_is_in_order(measured):
     path, _ = measured
     topology = load_topology(path / "out" / "topology.yaml")
     assert (topology.tg_names, topology.addresses) == (("client", "server"), "lab")
-    assert topology.generator.catch_up == 0.005
 
 
 @pytest.mark.netns
