@@ -4,9 +4,11 @@ Testbeds, devices, traffic (paramiko) and Robot Framework are imported within fu
 do not need them.
 """
 
-from lossratio.measurements.measure import (
+from lossratio.measurements.look_for_memory import (
     MEMORY_REST as MEMORY_REST,
     MEMORY_SECONDS as MEMORY_SECONDS,
+)
+from lossratio.measurements.measure import (
     FoundResult as FoundResult,
     InWords as InWords,
     MeasuredKind as MeasuredKind,

@@ -16,8 +16,10 @@ _FIRST_RATE, _MANY = 60_000.0, 500_000
 """The rate that is tried first if there are this many connections."""
 _FILLS = 3
 """How often all frames are sent until there are as many connections as wanted."""
-_FILLS_AT_A_RATE, _ALL_FILLS = 4, 12
-"""The same with frames that the generator left unsent: at a rate, and in all."""
+_FILLS_AT_A_RATE = 4
+"""How often they are sent at one rate, if the generator leaves frames unsent."""
+_ALL_FILLS = 12
+"""How often they are sent in all then."""
 
 
 class Connections:
@@ -113,7 +115,8 @@ class Connections:
             ):
                 return seconds
 
-            failures += not output.unsent_frames
+            if not output.unsent_frames:
+                failures += 1
             if failures == _FILLS:
                 break
             # The same rate opens the few connections that were lost. A rate that failed to fill the table twice, or

@@ -13,7 +13,7 @@ from perfect_sut import PerfectTestbed, two_frames, unsent
 
 from lossratio.errors import DutError, SearchError, StarvedGeneratorError, TopologyError
 from lossratio.measurements import CsitExportError
-from lossratio.measurements.measure import remarks_on_memory
+from lossratio.measurements.look_for_memory import remarks_on_memory
 from lossratio.measurements.measurement import STARVED
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.measurements.request import WarmUp
