@@ -1,6 +1,7 @@
-"""Trials through devices that keep connections: each begins with an empty table, in which all are then established."""
+"""Trials through devices that keep connections, each with a table in which all of them are established."""
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -26,7 +27,8 @@ class Connections:
     """Empties and fills the tables of devices before each trial.
 
     A table is filled by one frame of each flow and direction, at a rate that the device certainly takes, and its
-    entries are counted. So a throughput trial does not test how fast connections are made.
+    entries are counted. So a throughput trial does not test how fast connections are made. To fill a table with very
+    many UDP connections takes minutes, so it is kept for the following trials while all of them are there.
     """
 
     def __init__(
@@ -35,8 +37,11 @@ class Connections:
         configuration: Configuration,
         *,
         to_nat: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._tables = tables
+        self._clock = clock
+        self._filling_since: float | None = None
         self._flows = max(direction.frames.flows for direction in configuration.directions)
         self._shares = min(direction.load_share for direction in configuration.directions)
         opening = configuration.directions[::2] if to_nat else configuration.directions
@@ -92,7 +97,10 @@ class Connections:
         connection.
         """
         round_of_flows = self._flows / min(self._rate, load) / self._shares
-        idle = min(round_of_flows, duration) + self._flows / self._rate / self._shares
+        until_used = min(round_of_flows, duration)
+        if self._are_kept(until_used):
+            return 0.0
+        idle = until_used + self._flows / self._rate / self._shares
         for table in self._tables.values():
             state = (exchange or Exchange()).end_of_tcp if self._is_tcp else None
             table.check(Established(self._connections, self._to_one, idle, state))
@@ -100,6 +108,7 @@ class Connections:
         seconds = 0.0
         failures = 0
         self.forget()
+        filling_since = self._clock()
         for attempt in range(1, _ALL_FILLS + 1):
             duration = self._flows / self._rate / self._shares
             opening = exchange or self._handshake
@@ -113,6 +122,7 @@ class Connections:
             if is_sent and all(
                 table.count() == self._connections for table in self._tables.values()
             ):
+                self._filling_since = filling_since
                 return seconds
 
             if not output.unsent_frames:
@@ -133,6 +143,7 @@ class Connections:
         Raises:
             DutError: If connections are left in a table after emptying it.
         """
+        self._filling_since = None
         for name, table in self._tables.items():
             table.forget()
             left = table.count()
@@ -141,6 +152,16 @@ class Connections:
                     f"{name} does not forget connections: {left:,} are left in its table after it was emptied. "
                     "Trials would depend on the trials before them. Look for other traffic on its interfaces."
                 )
+
+    def _are_kept(self, until_used: float) -> bool:
+        """Whether all connections of an earlier fill are there, and will be until the trial has used each of them."""
+        if self._filling_since is None or self._is_tcp or self._connections < _MANY:
+            return False
+        idle = self._clock() - self._filling_since + until_used
+        return all(
+            idle < table.timeout_of(None) and table.count() == self._connections
+            for table in self._tables.values()
+        )
 
     def _count(self) -> None:
         for name, table in self._tables.items():
@@ -160,7 +181,7 @@ class Connections:
 
 
 class EstablishingMeasurer:
-    """Performs trials with another measurer, each after establishing all connections again."""
+    """Performs trials with another measurer, each with all connections established."""
 
     def __init__(self, measurer: Measurer, connections: Connections) -> None:
         self._measurer = measurer

@@ -23,6 +23,7 @@ from lossratio.errors import DutError, SearchError, TrafficError
 from lossratio.measurements.connections import OpeningMeasurer, OpeningRequest
 from lossratio.measurements.latency.measure import LatencyPoint, LatencyRequest, measure_latency
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
+from lossratio.testbed import connections
 from lossratio.testbed.connections import Connections, EstablishingMeasurer
 from lossratio.testbed.live import open_testbed
 from lossratio.topology import EAST, WEST
@@ -116,6 +117,38 @@ def test_many_connections_are_opened_fast_until_that_has_failed_twice():
     fast, slow = [6e4], [2e4]
     loads = [entry.load for entry in table.log if isinstance(entry, TrialInput)]
     assert loads == [*fast, 1e5, *fast, *fast, *slow, 2e4, *slow, 2e4]
+
+
+@pytest.mark.parametrize(
+    ("many", "seconds", "after_each", "fills"),
+    [
+        # A UDP connection lives 30 s here: the third trial would use one that was idle for longer.
+        (FLOWS, 10.0, FLOWS, 2),
+        (FLOWS, 1.0, FLOWS, 1),
+        (FLOWS, 1.0, FLOWS - 1, 3),
+        (FLOWS + 1, 1.0, FLOWS, 3),
+    ],
+    ids=["until one may time out", "while all are there", "not if one is gone", "not if they are few"],
+)
+def test_a_table_with_very_many_connections_is_kept(monkeypatch, many, seconds, after_each, fills):
+    monkeypatch.setattr(connections, "_MANY", many)
+    table = Table()
+    now = [0.0]
+    filled = []
+
+    def measure(trial):
+        now[0] += trial.duration
+        if trial.duration != seconds:
+            filled.append(trial)
+        table.entries = FLOWS if trial.duration != seconds else after_each
+        return TrialOutput(0.0, sent_frames=1)
+
+    table.measure = measure
+    keeping = Connections({"DUT1": table}, traffic(), clock=lambda: now[0])
+    measurer = EstablishingMeasurer(table, keeping)
+    for _ in range(3):
+        assert measurer.measure(TrialInput(seconds, 1000.0)).elapsed >= seconds
+    assert len(filled) == fills
 
 
 def test_a_table_that_is_too_small_is_an_error_with_the_number_missing_and_no_trial_follows():

@@ -188,6 +188,18 @@ def test_connections_that_are_complete_long_after_their_load_are_unsent_and_no_l
     assert counters.unanswered_frames == 100
 
 
+def test_connections_whose_number_alone_matters_may_all_be_late():
+    slow = connected(Astf(udp, slowness=2.0), count=10_000, rate=10_000.0, is_complete=True)
+    assert (slow.received_frames, slow.unsent_frames, slow.lost) == (10_000, 0, 0)
+
+    server = Astf(lambda opened: udp(opened, closed=min(1.0, carried() / max(1, opened))))
+    carried = lambda: min(9900.0, 5000.0 * max(0.0, server.clock() - server.began))  # noqa: E731
+    behind = connected(server, count=10_000, rate=10_000.0, is_complete=True)
+    assert (behind.received_frames, behind.unsent_frames, behind.lost) == (9900, 0, 100)
+    # What TRex does not open within twice the time is unsent.
+    assert connected(Astf(udp, slowness=9.0), count=10_000, rate=10_000.0, is_complete=True).unsent_frames > 4000
+
+
 @pytest.mark.parametrize(("profile", "data_frames", "frames"), [(UDP, 0, 2), (UDP, 4, 10), (TCP, 4, 14)])
 @pytest.mark.parametrize(("beyond", "established"), [(-0.01, 1000), (SETTINGS.late_end + 0.01, 900)])
 def test_each_frame_of_a_connection_has_ten_milliseconds(profile, data_frames, frames, beyond, established):

@@ -7,6 +7,7 @@ Its counters say how many connections both ends have completed.
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import ExitStack
 from ipaddress import IPv4Address
@@ -153,12 +154,11 @@ class AstfGenerator:
 
         try:
             began = seen = clock()
+            due = latest = began + _BEGIN_SECONDS
             counted = _Counted({}, self._ends, exchange, 0)
             done = 0
-            latest = began + _BEGIN_SECONDS
-            due = end = latest
 
-            while not counted.opened or (counted.opened < count and clock() < due + self._settings.late_end):
+            while counted.opened < count and clock() < latest:
                 connection.sleep(_POLL_SECONDS)
                 check()
                 before = seen
@@ -169,15 +169,17 @@ class AstfGenerator:
                 if was_silent and counted.opened:
                     began = before
                     due = before + max(0, count - 1) / load
-
-                if not counted.opened and seen > latest:
-                    break
+                    latest = before + longest if exchange.is_complete else due + self._settings.late_end
 
             elapsed = seen - began
             progress = clock()
             late_end = self._settings.late_end
             allowed = due + late_end + needed
             end = due + count / load + passes * self._settle_time
+            if exchange.is_complete:
+                # Their number matters, and not their rate, so TRex has all of its time.
+                allowed = math.inf
+                end = latest
             # If TRex answers late, it is not known when the last connections became complete.
             in_time = counted.complete if clock() < allowed else done
             patience = late_end + self._settle_time + (_STALL_SECONDS if self._links is not None else 0.0)
