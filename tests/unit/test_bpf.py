@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import os
 import re
 import runpy
 import shutil
 import socket
 import struct
 import subprocess
+from contextlib import closing
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -34,6 +36,7 @@ ROOT = Path(__file__).parents[2]
 COMPILER = runpy.run_path(str(ROOT / "tools" / "bpf_objects.py"))
 FRAME = bytes(range(60))
 MAP_VALUE = 0x20
+LOAD_PROGRAM = 5
 LOAD, LOAD_BYTE, STORE_BYTE, ADD, MOVE, WIDE, ATOMIC = 0x61, 0x71, 0x73, 0x07, 0xBF, 0x18, 0xDB
 
 needs_bpf = pytest.mark.skipif(why_impossible() is not None, reason=f"no BPF here: {why_impossible()}")
@@ -262,6 +265,36 @@ class RefusingKernel:
     def syscall(self, *arguments):
         ctypes.set_errno(self._error_number)
         return -1
+
+
+class InterruptedKernel:
+    """The C library of a kernel that gives up loading programs as often as signals come."""
+
+    def __init__(self, signals):
+        self.signals = signals
+        self._library = kernel._libc
+
+    def syscall(self, number, command, *arguments):
+        if command != LOAD_PROGRAM or not self.signals:
+            return self._library.syscall(number, command, *arguments)
+        self.signals -= 1
+        ctypes.set_errno(errno.EAGAIN)
+        return -1
+
+
+@needs_bpf
+def test_a_program_is_loaded_although_signals_come_meanwhile(monkeypatch):
+    monkeypatch.setattr(kernel, "_libc", InterruptedKernel(signals=4))
+    with closing(Program(mov(0, 2) + EXIT, "whole")) as program:
+        assert run_once(program, FRAME) == (2, FRAME)
+
+
+@needs_bpf
+def test_signals_without_end_are_an_error(monkeypatch):
+    monkeypatch.setattr(kernel, "_libc", InterruptedKernel(signals=1000))
+    with pytest.raises(BpfError, match=os.strerror(errno.EAGAIN)) as error:
+        Program(mov(0, 2) + EXIT, "never")
+    assert error.value.error_number == errno.EAGAIN
 
 
 @pytest.mark.parametrize(

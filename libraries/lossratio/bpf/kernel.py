@@ -44,6 +44,7 @@ _LIVE_FRAMES, _BOUND_TO_DEVICE = 1 << 1, 1 << 6
 _ATTRIBUTE_BYTES = 152
 _LOG_BYTES = 1 << 20
 _LOG_LINES = 12
+_LOAD_ATTEMPTS = 5
 _NAME_BYTES = 15
 _CLONE_NEWNET, _LOOPBACK = 0x40000000, 1
 _LICENCE = b"Apache-2.0"
@@ -265,7 +266,7 @@ class Program(_Descriptor):
         what = f"the program {name} of {len(code) // 8} instructions"
 
         try:
-            descriptor, _ = _bpf(_PROG_LOAD, struct.pack("=IIQQIIQ", number, *places, 0, 0, 0) + rest, what)
+            descriptor = _load(struct.pack("=IIQQIIQ", number, *places, 0, 0, 0) + rest, what)
         except BpfError as error:
             if error.error_number in (errno.EPERM, errno.ENOSYS):
                 raise
@@ -274,7 +275,7 @@ class Program(_Descriptor):
             log = ctypes.create_string_buffer(_LOG_BYTES)
             logged = struct.pack("=IIQQIIQ", number, *places, 1, _LOG_BYTES, ctypes.addressof(log))
             with suppress(BpfError):
-                os.close(_bpf(_PROG_LOAD, logged + rest, what)[0])
+                os.close(_load(logged + rest, what))
             lines = log.value.decode(errors="replace").strip().splitlines()[-_LOG_LINES:]
             raise BpfError(f"{error} The verifier's last words: {' / '.join(lines)}", error.error_number) from error
 
@@ -443,6 +444,15 @@ def possible_cpus() -> int:
     """How many processors the machine may have."""
     with open("/sys/devices/system/cpu/possible", encoding="ascii") as file:
         return int(file.read().strip().replace(",", "-").split("-")[-1]) + 1
+
+
+def _load(attribute: bytes, what: str) -> int:
+    """The descriptor of a new program. The verifier gives up when the process gets a signal, so it is asked again."""
+    for _ in range(_LOAD_ATTEMPTS - 1):
+        descriptor, _ = _bpf(_PROG_LOAD, attribute, what, last=errno.EAGAIN)
+        if descriptor >= 0:
+            return descriptor
+    return _bpf(_PROG_LOAD, attribute, what)[0]
 
 
 def _bpf(command: int, attribute: bytes, what: str, *, last: int | None = None) -> tuple[int, bytes]:
