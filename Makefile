@@ -22,7 +22,7 @@ export OPENBLAS_NUM_THREADS := 1
 
 demo:
 	@tools/virtual-environment
-	@-tools/system-packages sshd=openssh-server ip=iproute2 nft=nftables ethtool=ethtool
+	@tools/system-packages sshd=openssh-server ip=iproute2 nft=nftables ethtool=ethtool || true
 	@.venv/bin/lossratio demo
 
 # Lint has one process that takes long, so it shares the cores with the tests. Python packages and Debian packages come at
@@ -62,7 +62,7 @@ mutants: environment packages
 
 # Virtual machines with PCI cards: what namespaces cannot show. The first run makes their images of Debian's packages.
 lab: environment
-	@-tools/system-packages qemu-system-x86_64=qemu-system-x86 mmdebstrap=mmdebstrap genext2fs=genext2fs
+	@tools/system-packages qemu-system-x86_64=qemu-system-x86 mmdebstrap=mmdebstrap genext2fs=genext2fs || true
 	.venv/bin/python -m pytest $(or $(LAB),tests/virtual_lab)
 
 lint: environment
@@ -115,8 +115,8 @@ environment:
 
 packages:
 	@tools/system-packages sshd=openssh-server ip=iproute2 nft=nftables ethtool=ethtool
-	@-tools/system-packages dpdk-testpmd=dpdk-dev ovs-vswitchd=openvswitch-switch vtysh=frr clang=clang
-	@-tools/system-packages chromium=chromium prometheus=prometheus jq=jq
+	@tools/system-packages dpdk-testpmd=dpdk-dev ovs-vswitchd=openvswitch-switch vtysh=frr clang=clang || true
+	@tools/system-packages chromium=chromium prometheus=prometheus jq=jq || true
 
 clean:
 	rm -rf .venv results build dist libraries/*.egg-info study/build study/libraries/*.egg-info

@@ -42,7 +42,7 @@ CLAIMS = {
     ),
     "between the bounds, 50,942 and 51,197 fps": ("../../tools/release-check", "demo"),
     "is a page with all results": ("test_site.py", "no_page_fetches_anything_from_another_host"),
-    "or is far too busy, the demo simulates the bridge and says why": (
+    "is far too busy, the demo simulates the bridge and says why": (
         "commands/test_demo.py",
         "where_the_machine_is_too_busy_for_less_traffic_the_demo_is",
     ),

@@ -354,7 +354,8 @@ def _show_truth(directory: Path) -> None:
 
     bridge = result.conditions.duts["DUT1"]
     policer = sut_from(cast(dict[str, Any], bridge.get("modelled_as") or bridge["model"]))
-    click.echo("What the policer really lets through, by its rate and burst:")
+    really = "simulated policer" if result.conditions.testbed.is_simulated else "policer really"
+    click.echo(f"What the {really} lets through, by its rate and burst:")
 
     for goal, found in ((report.goal, report.result) for report in result.goals):
         truth = policer.truth(

@@ -24,7 +24,8 @@ def test_where_no_testbed_can_be_built_the_demo_is_simulated_and_says_why(tmp_pa
     done = CliRunner().invoke(commands, ["demo"])
     assert done.exit_code == 0, done.output
     assert done.output.startswith("Simulated instead of real: not installed: sshd\n")
-    *_, ndr, pdr, page = done.output.splitlines()
+    *_, truth, ndr, pdr, page = done.output.splitlines()
+    assert truth == "What the simulated policer lets through, by its rate and burst:"
     assert "NDR  51,000 fps per interface: between the bounds" in ndr
     assert "PDR  51,256 fps per interface: between the bounds" in pdr
     assert "The generator alone" not in done.output
