@@ -75,8 +75,9 @@ class LocalServer(ThreadingHTTPServer):
     def is_own(self, host: str) -> bool:
         """Whether a name or an address can be this machine's, and nobody else's.
 
-        An address in a request is the address that its client has connected to, so any address can be; but on the
-        loopback address, nobody asks for another one. With TLS, the certificate says whose name it is.
+        If a request names an address, it is the one that the client has connected to, so any address is accepted. If
+        the server listens on the loopback address, only that address is. With TLS, the certificate says whose name it
+        is.
         """
         if self._tls is not None:
             return True

@@ -186,7 +186,7 @@ def test_the_readme_shows_a_demo_in_the_form_that_it_has_today(console, lossrati
         return [" ".join(form.sub("#", line).split()) for line in lines]
 
     shown = README.partition(".. filled in by docs/console.py\n\n::\n\n")[2].partition("\n.. end\n")[0]
-        real = demo_output.replace("Simulated instead of real", "As it should be")
+    real = demo_output.replace("Simulated instead of real", "As it should be")
     today = console["demo_text"](real.replace("simulated policer", "policer really"))
     assert [*map(str.split, shape(shown.splitlines()))] == [*map(str.split, shape(today.splitlines()))]
     with pytest.raises(ValueError, match="simulated here"):

@@ -59,7 +59,7 @@ class BisectionResult:
     share: float = 0.0
     """Largest share of the frames of a load that are missing and that no build lost; 0: there are few of them."""
     is_split: bool = False
-    """Whether it is undecided because these frames may be the change."""
+    """Whether it is undecided because these frames alone may explain the change."""
     questions: int = 0
     """Number of these measurements that were only questions whether the build is as before."""
 
@@ -77,8 +77,8 @@ class Bisection:
     ) -> None:
         """Prepares a search among revisions in their order: the first one without the change, the last one with it.
 
-        It ends early where the ends certainly differ by less than the least change, unless it is clear
-        by then that they do differ.
+        It ends early if the first and the last revision certainly differ by less than the least change, unless a change
+        between them is already clear.
 
         Args:
             revisions: The revisions in their order, each of them once.

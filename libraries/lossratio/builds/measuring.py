@@ -44,7 +44,7 @@ class Measured:
     devices: Mapping[str, str] = field(default_factory=dict)
     """The device of each value with its options, in words; values without one are not checked."""
     as_before: Mapping[str, AsBefore] = field(default_factory=dict)
-    """Answers instead of values, likewise by test and quantity."""
+    """Answers of the question whether a build is as before, by test and quantity; such a test has no values."""
     tests: Mapping[str, str] = field(default_factory=dict)
     """The full name of the test of each value and answer, if the build was asked."""
 
@@ -103,7 +103,7 @@ class BuildBench(Bench):
     run_suites: Callable[[RunRequest], RunOutcome] = run
     """Runs suites."""
     earlier: Path | None = None
-    """A folder with earlier runs, for the question whether the build is as it was there; None: it is not asked."""
+    """A folder with earlier runs, for the question whether the build is as before; None: it is not asked."""
 
     def measure(self, directory: Path, wanted: Wanted = WHOLE) -> Measured:
         """Measures the build that is set up: throughput per interface, by ``<full name> <quantity>`` of tests.

@@ -1,4 +1,4 @@
-"""What is asked of a comparison of two builds, and what comes out."""
+"""The request for a comparison of two builds, and its outcome."""
 
 from dataclasses import dataclass
 from enum import Enum

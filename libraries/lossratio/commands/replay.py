@@ -103,7 +103,7 @@ def _journals_in(directory: Path) -> str:
 
 
 def replay_estimate(journal: JournalContents, path: Path, asked: Asked) -> CriticalLoadEstimate:
-    """The critical load, from the trials of any journal; unless it is a soak test's, the target loss ratio is needed.
+    """The critical load, from the trials of any journal; only that of a soak test has its own target loss ratio.
 
     Raises:
         SearchError: If neither the options nor the journal give a figure that the estimate needs, or trials have early

@@ -39,7 +39,7 @@ class DutOptions(FileModel):
     is_router: ClassVar[bool | None] = None
     """Whether frames are routed; None: it is not known."""
     is_kernel: ClassVar[bool] = False
-    """Whether it runs on whichever CPU its frames arrive, as the kernel does, and not on CPUs of its own."""
+    """Whether it runs on the CPUs on which frames arrive, as the kernel does, and not on CPUs of its own."""
     reset: bool = False
     """Whether state that trials leave behind, such as a policer's empty bucket, is reset before each trial. This costs
     a command on each DUT. Otherwise, lossratio waits until the DUT has recovered by itself: for the time that the kind
@@ -300,7 +300,7 @@ class Dut(ABC, Generic[OptionsT_co]):
 
     @abstractmethod
     def verify(self) -> None:
-        """Checks that it is still as it was set up.
+        """Checks that the DUT is still as it was set up.
 
         Raises:
             DutError: If it is not: the node was rebooted, an interface or configuration has gone,
@@ -382,7 +382,7 @@ class Dut(ABC, Generic[OptionsT_co]):
         return self.connections is not None and self.connections.translates
 
     def check_reconfigure(self, entries: int) -> None:
-        """Checks, before anything is measured, that it has such a table.
+        """Checks, before anything is measured, that the DUT can be reconfigured.
 
         Raises:
             DutError: If it has none.

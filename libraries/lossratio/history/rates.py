@@ -1,4 +1,4 @@
-"""Rates of a history: aggregates in files, rates per interface for people."""
+"""Rates of a history: files have aggregates, and people see rates per interface."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

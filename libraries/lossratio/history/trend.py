@@ -93,7 +93,7 @@ class Change:
     known: KnownChange | None
     """The known change that explains this one; None: there is none."""
     measured_ratio: float | None = None
-    """The difference of the values as they are, divided by the mean before, if it is not the ratio."""
+    """The change of the measured values, divided by the mean before; None: it is the ratio."""
 
 
 @dataclass(frozen=True)

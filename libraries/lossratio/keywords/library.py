@@ -61,6 +61,7 @@ class LossRatio(
     | ``HINTS``    | The folder with earlier runs, in which searches find their hints. |
     | ``NIGHTLY``  | ``as_before``: searches first ask whether the SUT is as before. It needs ``HINTS``. |
     | ``SEARCH_EVERY`` | With ``NIGHTLY:as_before``: every how many nights there is a search in any case. |
+    | ``MIN_LOAD`` | The smallest load of searches for throughput, such as ``900 fps``. |
     | ``RESUME``   | The directory of an interrupted run to continue. |
 
     = Arguments of measurements =
@@ -114,6 +115,7 @@ class LossRatio(
         hints: Path | None = None,
         nightly: str | None = None,
         search_every: int | None = None,
+        min_load: str | None = None,
     ) -> None:
         """Sets the defaults for all measurements of a suite.
 
@@ -122,10 +124,15 @@ class LossRatio(
         ``latency``, `Find NDR And PDR` also measures latency, and with ``telemetry`` it collects the devices' telemetry
         at PDR, as FD.io CSIT's tests do. ``doubts`` says what doubts about results do: ``warn`` or ``fail``. The
         default is the value of the variable ``DOUBTS``, which ``lossratio run --doubts`` sets, or else ``warn``.
-        ``hints``, ``nightly`` and ``search_every`` are arguments of all searches for throughput that do not have their
-        own.
+        ``hints``, ``nightly``, ``search_every`` and ``min_load`` are arguments of all searches for throughput that do
+        not have their own.
         """
-        given = {"hints": hints, "nightly": nightly, "search_every": search_every}
+        given = {
+            "hints": hints,
+            "nightly": nightly,
+            "search_every": search_every,
+            "min_load": min_load,
+        }
         defaults = {name: value for name, value in given.items() if value is not None}
         super().__init__(
             Session(

@@ -101,7 +101,7 @@ class Session:
 
     @property
     def doubts(self) -> Doubts:
-        """What doubts do, unless a keyword says otherwise: what the import or the run says.
+        """What doubts do, as the import or the run says; a keyword can override it.
 
         Raises:
             SearchError: If there is no such policy.

@@ -226,7 +226,7 @@ def bounds_of(trials: Sequence[TrialResult], looks: int = 1, batch: float = 1.0)
 def confirmed(
     trials: Sequence[TrialResult], request: ConfirmationRequest, conditions: Conditions
 ) -> GuardStatement:
-    """The verdict about a load, from trials at it; after each planned trial, it was checked whether they refute it."""
+    """The verdict about a load from trials at it. After each planned trial, it was checked whether they refute it."""
     target = request.loss_ratio
     bounds = bounds_of(trials, batch=request.batch)
     verdict = Verdict.EXTRAPOLATED

@@ -40,7 +40,7 @@ CONNECTIONS_PER_SECOND = Unit("connections/s")
 LEAST_LOST = 5
 """Connections that a trial must lose before its cause, table or limited rate, can be found: fewer may be chance."""
 _MORE, _NEARLY, _FEWER, _SLOWER = 1.5, 0.99, 0.5, 0.5
-"""Connections of the trials that find the cause, as multiples of the established ones, and likewise their rate."""
+"""What the trials that find the cause open, as multiples of the established connections, and of their rate."""
 _OF_LONGEST = 0.9
 """The longest of these trials, as a share of the time after which a device forgets a connection."""
 _SAME_SHARE, _AS_MANY = 0.5, 1.05

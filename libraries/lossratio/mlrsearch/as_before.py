@@ -55,7 +55,7 @@ FOLLOWS = 0.9
 """Probability that this rate moves as the bounds do; otherwise it stays where it was."""
 
 FREEDOM, ELSEWHERE = 4.0, 0.05
-"""Degrees of freedom of Student's t distribution for this rate, and the probability that it is anywhere instead."""
+"""Degrees of freedom of Student's t distribution for this rate, and the probability that it is anywhere else."""
 
 _T = math.gamma((FREEDOM + 1.0) / 2.0) / math.gamma(FREEDOM / 2.0) / math.sqrt(FREEDOM * math.pi)
 _FEW = 3.0

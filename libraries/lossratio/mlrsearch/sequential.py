@@ -15,7 +15,7 @@ reaches 1 / x with a probability of x at most (Ville's inequality), no matter wh
 The error is promised for the search as a whole, over all loads that it tests. They share it by their order, so that all
 shares add up to the error. A load is either good or bad, so it can be wrong in one way only, and both bounds are in the
 same sum. Two conditions: trials are independent, and larger loads are lossy at least as often. The first is examined by
-the order of the outcomes: where successive trials are alike, so many of them count as one. If trials that are `n` apart
+the order of the outcomes: where successive trials are alike, several of them count as one. If trials that are `n` apart
 are independent, the nth root of their likelihood ratio is still one whose mean is at most 1 (by Hoelder's inequality).
 """
 

@@ -106,8 +106,8 @@ def is_left_to_a_coin(
 ) -> bool:
     """Whether a search for a goal has nothing left to find but the loads of a zone of chance.
 
-    This takes as many trials in the zone as prove a bound, and around it, loads above that were lossy and loads below
-    that were not.
+    The zone needs as many trials as the proof of a bound. In addition, loads above it must have been lossy, and loads
+    below it must not.
 
     Args:
         goal: The goal.

@@ -34,7 +34,7 @@ def broken() -> "tuple[type[EOFError], type[paramiko.SSHException]]":
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Ends the block at the point where the connection breaks."""
+    """Leaves the block without an error if the connection breaks."""
     try:
         yield
     except OSError:
@@ -127,8 +127,8 @@ _MEANWHILE = 1.0
 class NodeProcess(AbstractContextManager["NodeProcess"]):
     """A long-lived process on a node that reads and writes lines over one channel; get it from `NodeSession.start`.
 
-    All methods raise `NodeError` if it has ended, with its exit status and the last lines of its standard error, does
-    not read or write in time, or the connection is lost.
+    All methods raise `NodeError` if the connection is lost, or if the process has ended or does not read or write in
+    time. The error has its exit status, and the last lines of its standard error.
     """
 
     def __init__(self, node_name: str, command: tuple[str, ...], channel: AnyChannel) -> None:

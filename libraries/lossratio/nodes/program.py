@@ -155,8 +155,9 @@ def _files(folder: Path, package: str) -> Iterator[tuple[str, Path]]:
 def _read_code(folder: Path, package: str, left_out: tuple[str, ...]) -> dict[str, CodeType]:
     """Code of a package and the packages in it, from Python's own cache, as `NodeProgram.code` has it.
 
-    Nothing if Python keeps no such cache: each of our processes would compile everything, and a node only what it uses.
-    Also nothing if Python leaves out assertions, because the node's Python would not.
+    If Python keeps no such cache, this is empty: otherwise, each of our processes would compile everything, while a
+    node compiles only what it uses. It is also empty if Python leaves out assertions, because the node's Python would
+    not.
     """
     if sys.dont_write_bytecode or sys.flags.optimize:
         return {}

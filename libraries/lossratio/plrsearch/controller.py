@@ -87,8 +87,8 @@ class PLRsearch:
 
         Args:
             target_loss_ratio: Loss ratio at the critical load, between 0 and 1, exclusive.
-            min_load: Smallest load of a trial, in frames per second per interface; the critical load is not below.
-            max_load: Largest load of a trial, in frames per second per interface; the critical load is not above.
+            min_load: Smallest load of a trial, in frames per second per interface; the critical load is not below it.
+            max_load: Largest load of a trial, in frames per second per interface; the critical load is not above it.
             timeout: Seconds of trials. A trial that would end later does not begin, and is not shortened: a SUT with
                 memory, such as a policer, has another capacity in a shorter trial. Only the first trial may be
                 shortened. With CSIT's selection, the last trial begins before this time and ends after it.

@@ -37,7 +37,7 @@ def identity_of(test: Any) -> str:
 
 
 def suite_identity_of(suite: Any) -> str:
-    """The identity of a suite of Robot Framework, likewise."""
+    """The identity of a suite of Robot Framework."""
     return suite_identity(suite.source, suite.metadata, suite.full_name)
 
 

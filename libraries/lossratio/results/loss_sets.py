@@ -18,7 +18,7 @@ from lossratio.results.loss_tests import LossCounts, Numbers, SeenLosses
 _MOST_GAPS = 3
 """The most different distances between neighbours in a set that a regular loss makes, such as of every third frame."""
 _MOST_LIKE_ITSELF = 0.5
-"""How similar to itself, moved by some flows, a set may be that no regular loss makes: 0 is chance, 1 is the same."""
+"""How similar a set and its copy, moved by some flows, may be without a regular loss: 0 is chance, 1 is the same."""
 _SAME = 0.8
 """How much of a set must be the same at two loads."""
 OTHER_LOAD = 1.02

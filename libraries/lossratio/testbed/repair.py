@@ -96,8 +96,8 @@ class Watch:
     def changes(self) -> tuple[Change, ...]:
         """Changes since the last call (or since the measurement began), in the order of the table.
 
-        It is called after all traffic, which no earlier verification proves. If DUTs are reset meanwhile, they need not
-        answer, and the effects of a reset are left out.
+        It is called after any traffic, because no earlier verification proves that traffic. If DUTs are reset
+        meanwhile, they need not answer, and the effects of a reset are left out.
 
         Raises:
             NodeError: If a node does not answer; DUTs that are being reset need not.

@@ -157,9 +157,9 @@ class TestbedRequest:
 
 
 class TrafficSource(Protocol):
-    """Latency trials, and traffic that runs beside trials; `lossratio.traffic.TrafficMeasurer` implements it.
+    """Latency trials, and traffic that runs outside of trials; `lossratio.traffic.TrafficMeasurer` implements it.
 
-    All raise `TrafficError` if they cannot.
+    All methods raise `TrafficError` if they fail.
     """
 
     def latency(self, load: float, duration: float, /) -> LatencyOutput:

@@ -16,9 +16,9 @@ _IpT = TypeVar("_IpT", Ipv4, Ipv6)
 
 
 def as_received(sent: Headers, other: Headers) -> Headers | None:
-    """Headers of frames at a port that sends other headers itself: its tags, labels and tunnel; the same packet.
+    """Headers of frames at a port that sends other headers: the same packet, with this port's tags, labels and tunnel.
 
-    None: they come back as they were sent. What a device that ends GENEVE tunnels writes is its own, apart from tags.
+    None: they come back as they were sent. A device that ends GENEVE tunnels writes its own headers, apart from tags.
     """
     if sent.encapsulation == other.encapsulation:
         return None
@@ -49,7 +49,7 @@ def as_received(sent: Headers, other: Headers) -> Headers | None:
 
 
 def check_received(sent: Headers, received: Headers) -> None:
-    """Makes sure that frames can come back with other headers: each with those of its own flow.
+    """Makes sure that frames can come back with other headers, which still belong to the frame's own flow.
 
     Raises:
         ValueError: If it is not known which frame has which headers.

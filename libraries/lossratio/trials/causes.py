@@ -99,8 +99,8 @@ def sut_loss_ratio(result: TrialResult) -> float:
     """The share that the SUT lost of the frames that were sent to it.
 
     Unsent, refused and late frames are not in it, nor are frames that the generator dropped. If the trial counted no
-    frames, this is its loss ratio. If an early verdict ended the trial, it is a lower limit like the loss ratio, and a
-    share of the frames of the whole duration.
+    frames, this is its loss ratio. If an early verdict ended the trial, the result is a lower limit, like the loss
+    ratio, and a share of the frames of the whole duration.
 
     The most that the SUT may have lost is the trial's loss ratio.
     """
@@ -111,7 +111,7 @@ def sut_loss_ratio(result: TrialResult) -> float:
 
 
 def loss_ratio_without_tester(result: TrialResult) -> float:
-    """The loss ratio of a trial if its load had been what was sent, and all frames that came back had been counted.
+    """The loss ratio of a trial if only its sent frames had been its load, and every returned frame had counted.
 
     Late frames count as lost, as in every trial; frames that are missing because of the tester do not.
     """

@@ -134,11 +134,10 @@ def output_from_counters(
     taken: ``loss ratio = (|lost| + unsent) / expected``. So unsent frames count against the load, and one direction's
     surplus never hides another's loss.
 
-    A slow generator may transmit for longer than the duration. In that case, it intended more frames than the load and
-    the duration require, and all of them are expected, because frames that were sent late were not sent at the load.
-    Frames that the generator received and dropped itself did not come back: they are in ``lost``, and have a separate
-    counter. The same holds for frames that came back damaged. Copies of frames do not make up for lost ones: see
-    `with_examination`.
+    A slow generator may transmit for longer than the duration. Then more frames were intended than the load and the
+    duration require, and all of them are expected, because late frames were not sent at the load. Frames that the
+    generator received and dropped itself did not come back: they are in ``lost``, and have a separate counter. The same
+    holds for frames that came back damaged. Copies of frames do not make up for lost ones: see `with_examination`.
 
     If an early verdict ended the trial, the loss ratio is a lower limit: ``|lost| / intended``. The generator knows
     which frames were due until then, so its ``unsent`` stands. The forwarding rate is the rate of the frames sent.

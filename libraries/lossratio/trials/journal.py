@@ -4,9 +4,10 @@ A journal is a file of JSON lines: a header with everything needed to repeat the
 one line per addition: what was measured after the search and belongs to its result (latency, telemetry). To continue an
 interrupted search, open its journal again and give it to `lossratio.trials.search.run_search`.
 
-A trial is *proved* if the DUTs were found as they were set up after it: its own line says so, or a later one (of a
-trial, or of a verification alone). Trials after the last proof are not continued, because it is not known which DUT
-they saw. When the journal is opened again, a line *withdraws* them: they stay in it, with the reason, but are not used.
+A trial is *proved* if a later check found the DUTs as they were set up. The trial's own line says so, or a later line
+(of a trial, or of a verification alone). Trials after the last proof are not continued, because it is not known which
+DUT they saw. When the journal is opened again, a line *withdraws* them: they stay in it, with the reason, but are not
+used.
 
 Late frames of a trial are only seen after its line was written. They have separate lines, which name the trial.
 

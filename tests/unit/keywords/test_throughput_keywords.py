@@ -229,6 +229,11 @@ One Goal
     assert len(results) == 4
     assert results["Smaller"].goals[0].result.regular
 
+    tests = "Smaller By Variable\n    Find NDR And PDR    64B\n"
+    run = run_suite(write_suite(tmp_path, tests, settings), "smaller", GOALS="quick", MIN_LOAD="900 fps")
+    (result,) = RunDirectory(run.directory).results()
+    assert result.goals[0].result.regular
+
 
 def test_goals_that_do_not_exist_are_one_error_of_the_set_up(tmp_path):
     run = run_suite(write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B\n"), GOALS="fast")

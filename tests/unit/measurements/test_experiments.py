@@ -136,8 +136,9 @@ def test_a_smaller_load_is_advised_after_it_was_tried(tmp_path):
     assert result.smaller_load.passed
     assert result.smaller_load.duration_s == max(report.goal.final_trial_duration_s for report in result.goals)
     tried = "trial of 0.5 s at 900.1 fps per interface lost no frames and met QUICK_PDR. Search from a smaller load: "
-    assert f"A {tried}min_load=900 fps. If a search may end" in error
-    assert f"Tried after the search: a {tried}min_load=900 fps." in message(result, ())
+    way_out = 'min_load=900 fps, or for the whole run --variable "MIN_LOAD:900 fps"'
+    assert f"A {tried}{way_out}. If a search may end" in error
+    assert f"Tried after the search: a {tried}{way_out}." in message(result, ())
 
 
 def test_a_smaller_load_that_lost_frames_is_no_advice(tmp_path):

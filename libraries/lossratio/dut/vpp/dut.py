@@ -88,7 +88,7 @@ class Vpp(ProgramDut[VppOptions]):
 
     @property
     def tools_needed(self) -> tuple[Tool, ...]:
-        """Its tools, and those of the program beside it."""
+        """VPP's tools, and those of the program beside VPP."""
         guest = self.options.guest
         # Table: tools, and whether they are needed.
         beside = {

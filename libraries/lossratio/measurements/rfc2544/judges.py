@@ -150,7 +150,7 @@ def without_modifier(facts: Facts) -> Verdict:
 
 
 def has_modifier(modifier: Modifier) -> Judge:
-    """Whether the run has a modifier, and as it was asked for."""
+    """Whether the run has a modifier, and whether it was applied as requested."""
 
     def judge(facts: Facts) -> Verdict:
         report = facts.run.modifier_report

@@ -132,7 +132,7 @@ def _outcome(
 
 
 class _About(BaseModel):
-    """What the header of a journal says of the result besides the search."""
+    """What the header of a journal says about the result, apart from the search."""
 
     test: results.TestIdentity
     conditions: results.Conditions

@@ -121,8 +121,9 @@ class SmallerLoad(Record):
 
         tried = f"a trial of {self.duration_s:g} s at {load} lost {lost}"
         if self.passed:
-            least = f"min_load={self.load_per_interface_fps:.3g} fps"
-            return f"{tried} and met {self.goal}. Search from a smaller load: {least}"
+            least = f"{self.load_per_interface_fps:.3g} fps"
+            way_out = f'min_load={least}, or for the whole run --variable "MIN_LOAD:{least}"'
+            return f"{tried} and met {self.goal}. Search from a smaller load: {way_out}"
         if self.other_ratio:
             others = (
                 f"{format_ratio(self.other_ratio)} were unsent, late or dropped by the generator"

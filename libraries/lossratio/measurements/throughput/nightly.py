@@ -54,7 +54,7 @@ MOST_FALSE = 0.025
 
 
 class Nightly(str, Enum):
-    """What a search does if earlier ones are known."""
+    """What a search does if earlier searches are known."""
 
     SEARCH = "search"
     """It searches, each time."""
@@ -235,7 +235,7 @@ def _answer(usual: Usual, replay: Replay, factor: float, tonight: Tonight) -> An
 
 
 def why_too_often_wrong(replays: Sequence[ReplayedChange]) -> str | None:
-    """Why the question is not asked, from the replays, unchanged nights first; None: it is asked."""
+    """Why the replays forbid the question, with errors on unchanged nights first; None: it may be asked."""
     unchanged, *changes = replays
     if unchanged.changed > MOST_FALSE * unchanged.questions:
         return (

@@ -216,7 +216,7 @@ def _checked(view: GoalView, facts: Plan, index: int, bound: Bound) -> tuple[int
 
 
 def _margin(counts: Mapping[float, tuple[int, int]], least: float) -> int:
-    """How many more trials were lossy than twice those that passed, at all loads from the least one on."""
+    """The number of lossy trials minus twice the number of passed ones, at this load and all larger ones."""
     return sum(high - 2 * low for position, (low, high) in counts.items() if position >= least)
 
 

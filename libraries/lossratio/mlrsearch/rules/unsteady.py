@@ -15,7 +15,7 @@ FALL = 32
 """Goal widths that these loads must be apart; closer ones may lose alike by chance."""
 
 ALIKE = 0.5
-"""The least loss ratio at the lowest of these loads, as a share of that at the highest one."""
+"""The lowest of these loads loses at least this share of the loss ratio of the highest one."""
 
 LANDSLIDE = 4
 """Goal widths that full-length trials have gone in vain before a load is secured at once.
@@ -61,8 +61,8 @@ def level(view: GoalView) -> Choice | None:
 def landslide(view: GoalView) -> Choice | None:
     """The load to secure next, of a SUT that gets slower or faster while it is searched; None without a landslide.
 
-    Each load that shorter trials promised then fails, and the search runs after the SUT. It is stopped by a load that
-    is proved at once, all the way to the goal, before anything else is improved on.
+    Each load that shorter trials promised then fails, and the search chases the SUT. To end this, one load is proved
+    completely before any other trial.
     """
     return _secure_lower(view) or _secure_upper(view)
 

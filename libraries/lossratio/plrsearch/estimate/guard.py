@@ -129,7 +129,7 @@ class LossBounds:
         )
 
     def largest_burst(self, target: float) -> float | None:
-        """How many frames may be lost at once for the upper bound to be at most the target; None: it is above it."""
+        """How many frames may be lost at once with an upper bound within the target; None: it is above."""
         if self.most > target:
             return None
         counts = self.trials, self.lossy, self.frames, self.lost
@@ -414,8 +414,9 @@ def supported(
 ) -> float:
     """The load to state if none is verified: the highest load that no trials speak against, in frames per second.
 
-    It is not above the lowest plausible critical load. The trials from it up to that load, or to 5 % more, together
-    lose no more than the target, nor do the trials from 5 % below up to it; one lost batch does not speak against it.
+    It is not above the lowest plausible critical load. Two groups of trials lose no more than the target: those from
+    this load up to the critical load (or to 5 % more), and those from 5 % below this load up to it. A single lost batch
+    does not count.
     """
     target = question.target_loss_ratio
     chance = batch if batch > 1.0 else 0.0

@@ -1,7 +1,7 @@
 """Rows of a posterior: densities over log m with all other parameters fixed, with their maxima and ends.
 
-The posterior is a thin ridge in (log a, log m), so each row has its own mode and its own support. Newton's method finds
-them, within brackets.
+The posterior is a thin ridge in (log a, log m), so each row has its own mode and its own support. Newton's method, kept
+within brackets, finds both.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _domain(density: RowDensity, starts: Array, drop: float) -> tuple[Array, Arr
 
 
 def explaining_starts(density: RowDensity) -> Array:
-    """Starts without other rows: the smallest and the largest mrr that explain single trials."""
+    """Starts if no other row is known: the smallest and the largest mrr that explain single trials."""
     groups = density.model.likelihood.groups
     model = density.model
     lossy = groups.lost > 0

@@ -105,9 +105,9 @@ def _chance(together: NDArray[np.int_], drawn: NDArray[np.int_], number: int) ->
 def _from_rising_curve(counts: TrialCounts) -> tuple[Array, Array]:
     """How far each trial is above the curve, in standard deviations, and whether there are others beside it.
 
-    Trials of each pool have their own standard deviation, at least that of chance: otherwise, trials in overload would
-    be the farthest ones whenever the capacity varies, and so would rare losses at loads that are tried only at one
-    time. The curve comes from pooling adjacent violators: loads whose loss ratio would fall share one.
+    Each pool has its own standard deviation, at least the one that chance causes. Otherwise, if the capacity varies,
+    trials in overload would always be the farthest ones. The same would hold for rare losses at loads that are tried
+    only at one time. The curve comes from pooling adjacent violators: loads whose loss ratio would fall share one.
     """
     order = np.argsort(counts.load, kind="stable")
     frames = counts.load * counts.exposure

@@ -1,4 +1,4 @@
-"""The verdicts on compared quantities: on their values as they are, and on the upper ends of their values."""
+"""The verdicts on compared quantities: on the measured values, and on the upper ends of their ranges."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -81,9 +81,9 @@ _OPERATIONS = (
 class Agent:
     """Fulfils requests with one generator.
 
-    `check` raises an exception if the controller is gone, and is called while traffic flows; `check_open` once none
-    flows: then the controller may be silent, as a busy machine may have kept it from showing that it is there. `reply`
-    sends it a message while a request is being fulfilled, and `line` waits for its next line then.
+    `check` is called while traffic flows, and raises an exception if the controller is gone. `check_open` is called
+    when no traffic flows: then the controller may be silent, because its machine may be busy. `reply` sends it a
+    message while a request is being fulfilled, and `line` waits for its next line then.
     """
 
     def __init__(

@@ -148,7 +148,7 @@ def end_marked(mark: str) -> None:
 
 
 def give_up(file: ReservationFile, lease: Lease) -> None:
-    """Ends a lease that is lost. If its record was damaged meanwhile, it is repaired, as it was this lease's."""
+    """Ends a lease that is lost. Its record is repaired if it was damaged meanwhile."""
     end_lease(lease)
     with suppress(OSError, DamagedRecordError), file.mutex(repair=True):
         pass

@@ -122,7 +122,7 @@ class End:
         return numbers
 
     def are_late(self, tag: int) -> bool:
-        """Whether frames with a tag, or similar ones, arrive after all; it waits for the first of them."""
+        """Waits for frames with a tag, or similar ones; returns whether any arrive."""
         let_tag_through(self._ring.socket, self._place, tag)
         self._is_over = False
         end = time.monotonic() + _LATE_SECONDS

@@ -315,7 +315,7 @@ class AfPacketGenerator:
         return Sight(sent, received, has_ended)
 
     def _meet(self, reports: Mapping[Sender, SenderReport]) -> bool:
-        """Tells the other end what this one has sent, and notes what it says; returns whether there is another end."""
+        """Tells the other end what this end has sent, and notes the answer; returns whether there is another end."""
         if not self._configuration.has_other_end:
             return False
         own = {name: {"sent": asdict(one), "stamps": None} for name, one in self._sent(reports).items()}
@@ -351,7 +351,7 @@ class AfPacketGenerator:
         return sent
 
     def _all_sent(self, reports: Mapping[Sender, SenderReport]) -> dict[str, Sent]:
-        """What left from this node and from the other one, by direction."""
+        """The frames that left this node and the other one, by direction."""
         return {**self._sent(reports), **self._sent_elsewhere}
 
     def _senders(self) -> list[Sender]:

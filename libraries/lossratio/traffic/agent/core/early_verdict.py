@@ -46,7 +46,7 @@ class SentSoFar:
 
 @dataclass(frozen=True)
 class ReceivedSoFar:
-    """What has come back in one direction of a running trial; frames. It is read after what has left."""
+    """Frames that came back in one direction of a running trial. They are counted after the frames that left."""
 
     received: int
     """Frames that came back."""

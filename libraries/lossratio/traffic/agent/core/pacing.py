@@ -113,9 +113,9 @@ def transmit(
 
     `offer` sends up to this many frames, and returns how many it sent. `catch_up` are seconds of traffic that are made
     up for after a stall, in one go; infinite: every frame is sent, if that takes less than twice the duration and
-    `LONGEST_STALL`. A patient sender sends every frame within that time, too, and does not make up for a longer stall:
-    what is left leaves late, and so does all that follows, at the load. `note` is called after each batch with the
-    frames sent and skipped until then; and `give_way` while it is behind, after each piece. Senders of the same
+    `LONGEST_STALL`. A patient sender also sends every frame within that time. It does not make up for a longer stall:
+    the remaining frames, and all that follow, leave late, at the load. `note` is called after each batch with the
+    frames sent and skipped until then; and `give_way` while the sender is behind, after each piece. Senders of the same
     priority on one processor take turns then; otherwise the first one would keep it, and the other direction would get
     nothing.
     """
@@ -226,8 +226,8 @@ def pause(seconds: float, check: Check) -> None:
 def grace_after(duration: float, catch_up: float) -> float:
     """Seconds after a duration in which frames that were due before its end may still leave.
 
-    They are as many as are sent late after a stall, but no more than a thousandth of the duration, because the load
-    would otherwise be a different one; and no fewer than the lateness of a wake-up on a healthy machine.
+    This is the time that a sender makes up for after a stall, but at most a thousandth of the duration, because the
+    load would otherwise be a different one. It is at least the lateness of a wake-up on a healthy machine.
     """
     return max(BATCH, min(catch_up, GRACE * duration))
 

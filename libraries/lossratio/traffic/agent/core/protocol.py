@@ -6,10 +6,10 @@ A request is ``{"id": 1, "op": "trial", ...}``. Its reply is ``{"id": 1, "result
 such as ``{"id": 1, "note": {"sent": 5000, "received": 4990}}`` come before the reply. While traffic flows, the
 controller sends an empty line every second as a sign of life.
 
-If another node's agent has the other end of a path, both get the same request. Each says what the other must know in
-lines such as ``{"id": 1, "meet": {"ready": 77, "now": 12.5}}``, and waits for ``{"op": "met", "said": {...}}`` with
-what the other one says at this point, and for ``"at"``: when both begin, by its own monotonic clock. A ``met`` without
-``said`` ends the request: the other agent has failed.
+If another node's agent has the other end of a path, both get the same request. At certain points, each agent sends a
+line such as ``{"id": 1, "meet": {"ready": 77, "now": 12.5}}`` with what the other one must know. It then waits for
+``{"op": "met", "said": {...}}`` with what the other one sent, and for ``"at"``: when both begin, by its own clock. A
+``met`` without ``said`` ends the request: the other agent has failed.
 """
 
 from __future__ import annotations

@@ -88,8 +88,8 @@ class AstfConnection(TrexConnection):
 class AstfGenerator:
     """Opens connections, and answers over them, with a TRex server; a `ConnectingGenerator`.
 
-    Source ports are TRex's own: a client's ports count up from 1024. For each segment that TRex's stack had to send
-    again, a connection counts as lost, unless that many are lost anyway.
+    TRex chooses the source ports: a client's ports count up from 1024. The lost connections are at least as many as the
+    segments that TRex's stack had to send again.
     """
 
     def __init__(

@@ -136,7 +136,7 @@ class ExchangeMemory:
 
 
 class ConnectProgram(ScheduledProgram):
-    """The program that sends one end's frames in passes over connections, each by its schedule."""
+    """The program that sends one end's frames: in each pass over the connections, one frame for each of them."""
 
     def __init__(self, memory: ExchangeMemory, plan: FramePlan, interface: int, *, is_forward: bool) -> None:
         (frames,), contents = constants_of([plan])

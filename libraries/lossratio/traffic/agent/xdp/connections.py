@@ -397,7 +397,7 @@ class ConnectingGenerator:
             ) from error
 
     def _are_late(self, check: Check) -> bool:
-        """Whether answers come late after all; it waits for the first ones."""
+        """Waits for late answers; returns whether any arrive."""
         end = time.monotonic() + _LATE_SECONDS
         while not self._memory.shared.late and time.monotonic() < end:
             pause(_LATE_LOOK, check)

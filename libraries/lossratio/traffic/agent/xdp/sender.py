@@ -176,8 +176,8 @@ def choose_cpus(
     """The processors of the senders: one for each direction if there are enough, otherwise one for all of them.
 
     `wanted` are processors that the topology names, `free` the ones that no device needs, and `taken` the ones of other
-    senders (`sender_cpus`): two on one processor wait for each other. If each direction is to have a number of them
-    (`for_each`), there are as many, and none may be left for others.
+    senders (`sender_cpus`): two senders on one processor wait for each other. With `for_each`, each direction gets that
+    many processors, even if none is left for other programs.
 
     Raises:
         AgentError: If the agent may not use one of `wanted`, or there are not enough for each direction.
