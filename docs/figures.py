@@ -193,13 +193,13 @@ FIGURES = {
         "as-before.md", r"\| 0.95 \| # .*?\| 1.05 \| #", _missed(168), after="the rate at maximum load stays"
     ),
     "as before, chance between loads, 2 %": Figure(
-        "as-before.md", r"missed in replays, # % and # % with new trials", "{1:.1f} %"
+        "as-before.md", r"missed in replays, and # % and # % with new trials", "{1:.1f} %"
     ),
     "as before, chance between loads, 5 %": Figure(
-        "as-before.md", r"missed in replays, # % and # % with new trials", "{0:.1f} %"
+        "as-before.md", r"missed in replays, and # % and # % with new trials", "{0:.1f} %"
     ),
-    "as before, replays": Figure("as-before.md", r"\(kept\): \d and # % missed", "{:.1f} %"),
-    "as before, new trials": Figure("as-before.md", r"\(new trials: \d and # %\), but", "{:.1f} %"),
+    "as before, replays": Figure("as-before.md", r"\(kept\), replays missed \d and # %", "{:.1f} %"),
+    "as before, new trials": Figure("as-before.md", r"\(new trials: \d and # %\)\. But", "{:.1f} %"),
     "error of back-to-back frames": Figure("rfc2544.md", r"10 each \| #, # and # frame", _ranged("{:.0f}")),
     "error of recovery": Figure("rfc2544.md", r"load has dropped \| 20 \| # ms", "{:.1f} ms"),
     "error of reset": Figure(
@@ -245,13 +245,13 @@ FIGURES = {
         "builds.md",
         r"1 % slower \| none \| # slower.*?1 % slower [^|]*\| [^|]+ \| # slower",
         _ranged("{:.0f}"),
-        after="on which nothing was chosen",
+        after="which were not used to choose anything",
     ),
     "1 % slower, minutes": Figure(
         "builds.md",
         r"1 % slower \| none \| [^|]+ \| #, .*?1 % slower [^|]*\| [^|]+ \| [^|]+ \| #, ",
         lambda *seconds: _range("{:.0f} min", *(s / 60.0 for s in seconds)),
-        after="on which nothing was chosen",
+        after="which were not used to choose anything",
     ),
     "bisection, right": Figure("builds.md", r"2 % / 1 % \| # %", "{:.0f} %"),
     "bisection, measurements": Figure("builds.md", r"2 % / 1 % \| # % \| #", "{1:.0f}"),
