@@ -209,7 +209,8 @@ def test_targets_of_links_in_the_readme_exist():
 @pytest.mark.parametrize("line", re.findall(r"^    lossratio (.*)$", README, flags=re.MULTILINE))
 def test_the_commands_of_the_readme_can_be_given(line, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("my-lab.yaml").touch()
+    Path("my-lab").mkdir()
+    Path("my-lab/lab1.yaml").touch()
     first, *arguments = shlex.split(line)
     name = f"{first} {arguments.pop(0)}" if first in SUBJECTS else first
     command = commands.get_command(click.Context(commands), name)

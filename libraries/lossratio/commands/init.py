@@ -28,8 +28,8 @@ _PCI = re.compile(
 )
 _SIDES = ("west", "east")
 _POLICED = "linux_bridge"
-_POLICER = "    police=20 kfps"
-_DEMAND = {"load": "22 kfps", "trials": 2}
+_POLICER = "    police=10 kfps"
+_DEMAND = {"load": "11 kfps", "trials": 2}
 """The tester's self-test: it must send more than the policer passes."""
 
 

@@ -60,9 +60,9 @@ def test_enter_alone_makes_a_lab_that_is_measured_at_once(ask, tmp_path, monkeyp
     assert "lossratio check labs/lab1.yaml\n  lossratio run --job labs/lab1-job.yaml" in shown
     assert load_topology("labs/lab1.yaml").path().hops[0].node_name == "DUT1"
     # The policer gives the search its upper bound, and the self-test proves that the tester sends more than that.
-    assert load_job("labs/lab1-job.yaml").file.self_test.load == "22 kfps"
+    assert load_job("labs/lab1-job.yaml").file.self_test.load == "11 kfps"
     assert load_job("labs/lab1-job.yaml").file.variables == {"GOALS": "csit"}
-    assert "dut=linux_bridge    police=20 kfps\n" in (tmp_path / "labs" / "lab1.robot").read_text()
+    assert "dut=linux_bridge    police=10 kfps\n" in (tmp_path / "labs" / "lab1.robot").read_text()
     with own_state():
         status = robot.run(
             "labs/lab1.robot",
