@@ -56,6 +56,6 @@ A Loaded Router Has A Limit Of Its Own
     ${result}    Find Conditional Throughput    ${NO_LOSS}    ${LITTLE_LOSS}    frame_size=64B
     ...    bidirectional=False    min_load=1 kpps
     VAR    ${little}    ${result.goals}[1]
-    Should Be True    $little.result.regular    ${little.result.reason}
+    Should Be Regular    ${little}
     Should Be True
     ...    $little.result.relevant_upper_bound.per_interface_fps < 0.9 * $result.max_load.rate.per_interface_fps

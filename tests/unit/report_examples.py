@@ -143,6 +143,14 @@ def dropping_trial(load, *, lost, dropped):
     return TrialResult(TrialInput(1.0, load), output)
 
 
+def stalled_trial(load, *, lost, stall, streams=()):
+    """A trial of one direction that lost frames, and whose sender was stalled for some seconds."""
+    sent = round(load)
+    direction = DirectionCounters("port0>port1", sent, sent, sent - lost, lateness_s=stall, by_stream=streams)
+    output = TrialOutput(lost / sent, sent_frames=sent, lost_frames=lost, unsent_frames=0, directions=(direction,))
+    return TrialResult(TrialInput(1.0, load), output)
+
+
 def throughput_of(trials, goals=(NDR,), *, origin=LoadOrigin.GENERATOR, error=None, remarks=()):
     """The result of a search that measured just these trials."""
     test_run = run(error=error, remarks=remarks)

@@ -116,7 +116,6 @@ from lossratio.results.run_directory import (
     write_whole as write_whole,
 )
 from lossratio.results.trials import (
-    STALL as STALL,
     Trial as Trial,
     describe_trials as describe_trials,
     format_loss as format_loss,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from lossratio.results.frame_integrity import fault_lines, integrity_lines
 from lossratio.results.model import TestResult
-from lossratio.results.trials import STALL
+from lossratio.trials import STALL
 from lossratio.units import trials_counted
 
 

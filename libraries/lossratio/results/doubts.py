@@ -12,7 +12,8 @@ from itertools import groupby, pairwise
 from statistics import NormalDist, fmean, pstdev
 from typing import NamedTuple
 
-from lossratio.results.trials import STALL, Trial, foreign_frames_of
+from lossratio.results.trials import Trial, foreign_frames_of
+from lossratio.trials import most_lost_in_bursts
 from lossratio.units import format_frame_rate, format_ratio, trials_counted
 
 TIME_SIGNIFICANCE = 0.001
@@ -301,17 +302,13 @@ def _deciding_stall(trial: Trial, allowed: Sequence[float]) -> float:
 
     Without the burst after such a stall, the trial may have lost no more than a goal allows.
     """
-    stalled = [direction for direction in trial.directions if (direction.lateness_s or 0.0) > STALL]
     is_early = trial.decided_after_s is not None
     whole = sum(
         direction.intended_frames if is_early else direction.sent_frames
         for direction in trial.directions
     )
     lost = sum(direction.lost for direction in trial.directions)
-    in_bursts = sum(
-        min(one.lost, (one.lateness_s or 0.0) * one.intended_frames / trial.duration_s)
-        for one in stalled
-    )
+    in_bursts = most_lost_in_bursts(trial.directions, trial.duration_s)
     if any(lost - in_bursts <= ratio * whole < lost for ratio in allowed):
         return trial.lateness_s
     return 0.0

@@ -22,8 +22,6 @@ from lossratio.trials import (
 )
 from lossratio.units import format_frame_rate, format_ratio, trials_counted
 
-STALL = 1e-3
-"""Usual delay of a sender on a shared machine, in seconds; a longer delay is a stall."""
 FEW_FOREIGN = 10
 """The usual number of foreign frames per second, and in a trial: with them, devices find each other (ARP, LLDP)."""
 FOREIGN_RATIO = 1e-3

@@ -1,10 +1,12 @@
 """The types that all rooms share: a trial's input and output, counters, the journal, controllers and measurers."""
 
 from lossratio.trials.causes import (
+    STALL as STALL,
     CountedFrames as CountedFrames,
     MissingFrames as MissingFrames,
     loss_ratio_without_tester as loss_ratio_without_tester,
     missing_frames as missing_frames,
+    most_lost_in_bursts as most_lost_in_bursts,
     sut_loss_ratio as sut_loss_ratio,
 )
 from lossratio.trials.changed_fields import (

@@ -4,11 +4,14 @@ What the generator did is no property of the SUT. So sentences, rules and doubts
 SUT lost, and not a trial's loss ratio, in which RFC 9971 also counts unsent frames.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from lossratio.trials.trial import DirectionCounters, TrialResult
+
+STALL = 1e-3
+"""Usual delay of a sender on a shared machine, in seconds; a longer delay is a stall."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,24 @@ def missing_frames(output: CountedFrames) -> MissingFrames | None:
     return replace(known, lost_by_sut=known.lost_by_sut - late, late=late)
 
 
-def sut_loss_ratio(result: TrialResult) -> float:
+def most_lost_in_bursts(directions: Iterable[DirectionCounters], duration: float) -> float:
+    """The most frames of a trial that may have been lost because the generator made up for its stalls with bursts.
+
+    In each direction, a burst has no more frames than were due during the longest stall of its sender.
+
+    Args:
+        directions: The counters of the trial.
+        duration: The intended duration of the trial, in seconds.
+    """
+    frames = 0.0
+    for direction in directions:
+        stall = direction.lateness_s or 0.0
+        if stall > STALL:
+            frames += min(direction.lost, stall * direction.intended_frames / duration)
+    return frames
+
+
+def sut_loss_ratio(result: TrialResult, in_bursts: float = 0.0) -> float:
     """The share that the SUT lost of the frames that were sent to it.
 
     Unsent, refused and late frames are not in it, nor are frames that the generator dropped. If the trial counted no
@@ -103,11 +123,15 @@ def sut_loss_ratio(result: TrialResult) -> float:
     ratio, and a share of the frames of the whole duration.
 
     The most that the SUT may have lost is the trial's loss ratio.
+
+    Args:
+        result: The trial.
+        in_bursts: Lost frames that are left out, because the generator's bursts may be the cause.
     """
     missing = missing_frames(result.output)
     if missing is None:
         return result.loss_ratio
-    return _share(result, missing.lost_by_sut)
+    return _share(result, max(0.0, missing.lost_by_sut - in_bursts))
 
 
 def loss_ratio_without_tester(result: TrialResult) -> float:
@@ -133,7 +157,7 @@ def _missing_in(direction: DirectionCounters) -> MissingFrames:
     )
 
 
-def _share(result: TrialResult, frames: int) -> float:
+def _share(result: TrialResult, frames: float) -> float:
     """Frames as a share of the sent ones; after an early verdict, of the frames that the whole duration required."""
     output = result.output
     if result.is_early:

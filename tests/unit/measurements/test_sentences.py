@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from report_examples import counted_trial, dropping_trial, throughput, throughput_of
+from report_examples import counted_trial, dropping_trial, stalled_trial, throughput, throughput_of
 
 from lossratio.measurements.throughput.sentence import sentences
 from lossratio.mlrsearch import NDR, PDR
@@ -99,6 +99,16 @@ def test_a_load_at_which_the_device_itself_loses_frames_bounds_what_the_generato
     overload = [counted_trial(150_000.0, lost=40_000, unsent=10)] * trials
     (told,) = sentences(throughput_of([*sent, *overload]))
     assert told.endswith(f"without loss; the SUT may forward {said}: the generator's limit, not the SUT's.")
+
+
+def test_what_bursts_may_have_limited_is_not_proved_and_what_they_cannot_have_lost_bounds_it():
+    passed = [counted_trial(100_000.0)] * 21
+    overload = [stalled_trial(load, lost=lost, stall=0.003) for load, lost in ((100_400.0, 301), (101_000.0, 304))]
+    (told,) = sentences(throughput_of([*passed, *overload * 21]))
+    assert told.endswith(
+        "without loss; the SUT may forward more, but less than 101,000: bursts after stalls of the generator may have "
+        "made the upper bound; a quieter machine would tell."
+    )
 
 
 def test_the_maximum_load_is_no_limit_of_the_device():

@@ -9,13 +9,14 @@ from report_examples import (
     counted_trial,
     dropping_trial,
     searched,
+    stalled_trial,
     throughput,
     throughput_of,
     trials_of_any_kind,
 )
 
 from lossratio.errors import StarvedGeneratorError
-from lossratio.measurements.throughput.limits import GENERATOR_LIMIT, LATE_LIMIT, check_generator, judge
+from lossratio.measurements.throughput.limits import GENERATOR_LIMIT, LATE_LIMIT, STALL_LIMIT, check_generator, judge
 from lossratio.mlrsearch import NDR, PDR, IrregularReason, goal_result
 from lossratio.report import render
 from lossratio.report.run import Run
@@ -25,7 +26,7 @@ from lossratio.results.findings import findings_of, message
 from lossratio.results.model import Outcome
 from lossratio.results.view import CsitExportError, view_of
 from lossratio.simulation.constant_capacity import ConstantLoss, SharpKnee
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import StreamFrames, TrialInput, TrialOutput, TrialResult
 
 
 def judged(trials, goal=NDR, origin=LoadOrigin.GENERATOR):
@@ -95,19 +96,59 @@ def test_late_frames_at_minimum_load_are_not_taken_for_loss():
     assert judged([late_trial(MIN_LOAD, late=5)] * 21) == LATE_LIMIT
 
 
-def test_a_bound_of_late_frames_is_said_as_at_least_everywhere():
-    result = throughput_of([*BELOW, *[late_trial(100_400.0, late=3)] * 21])
+# In 3 ms, 301 of these frames are due.
+@pytest.mark.parametrize(("lost", "limit"), [(1, STALL_LIMIT), (301, STALL_LIMIT), (302, None)])
+def test_a_bound_of_no_more_frames_than_bursts_after_stalls_have_is_not_the_suts(lost, limit):
+    assert judged([*BELOW, *[stalled_trial(100_400.0, lost=lost, stall=0.003)] * 21]) == limit
+
+
+def test_a_usual_delay_is_no_stall():
+    assert judged([*BELOW, *[stalled_trial(100_400.0, lost=1, stall=0.001)] * 21]) is None
+
+
+def test_loss_within_the_goal_does_not_excuse_a_burst():
+    at_upper = [stalled_trial(100_400.0, lost=502 + 300, stall=0.003)] * 21
+    assert judged([*BELOW, *at_upper], PDR) == STALL_LIMIT
+    assert judged([*BELOW, *at_upper]) is None
+
+
+def test_bursts_in_a_few_lossy_trials_do_not_excuse_the_sut():
+    lossy = [counted_trial(100_400.0, lost=3)] * 21
+    assert judged([*BELOW, *lossy, stalled_trial(100_400.0, lost=3, stall=0.003)]) is None
+
+
+def test_a_burst_may_have_lost_the_frames_of_a_stream():
+    def streams(lost):
+        counted = (StreamFrames("voice", 5_000, 5_000 - lost), StreamFrames("data", 15_000, 15_000))
+        return stalled_trial(20_000.0, lost=lost, stall=0.002, streams=counted)
+
+    goal = replace(NDR, stream="voice")
+    for lost, limit in ((40, STALL_LIMIT), (41, None)):
+        below = [replace(streams(0), input=TrialInput(1.0, 19_950.0))] * 21
+        assert judged([*below, *[streams(lost)] * 21], goal) == limit
+
+
+@pytest.mark.parametrize(
+    ("trial", "limit"),
+    [(late_trial(100_400.0, late=3), LATE_LIMIT), (stalled_trial(100_400.0, lost=3, stall=0.003), STALL_LIMIT)],
+    ids=["late", "stalled"],
+)
+def test_a_bound_that_is_not_the_suts_is_said_as_at_least_everywhere(trial, limit):
+    result = throughput_of([*BELOW, *[trial] * 21])
     (finding,) = findings_of([result])
     assert (finding.outcome, finding.is_at_limit) == (Outcome.IRREGULAR, True)
     run = Run(Path("run"), (result,))
     texts = [message(result), *(render(name, [run]) for name in ("html", "csv", "json"))]
-    assert [LATE_LIMIT in text for text in texts] == [True] * len(texts)
-    with pytest.raises(CsitExportError, match="late frames, not lost ones"):
+    assert [limit in text for text in texts] == [True] * len(texts)
+    with pytest.raises(CsitExportError, match=limit[:20]):
         view_of(result).csit(result)
 
 
-def test_a_result_of_an_earlier_version_may_call_it_regular():
-    result = throughput_of([*BELOW, *[late_trial(100_400.0, late=3)] * 21])
+@pytest.mark.parametrize(
+    "trial", [late_trial(100_400.0, late=3), stalled_trial(100_400.0, lost=3, stall=0.003)], ids=["late", "stalled"]
+)
+def test_a_result_of_an_earlier_version_may_call_it_regular(trial):
+    result = throughput_of([*BELOW, *[trial] * 21])
     (report,) = result.goals
     regular = report.model_copy(update={"result": report.result.model_copy(update={"regular": True, "reason": None})})
     as_earlier = result.model_copy(update={"goals": (regular,), "outcome": Outcome.MEASURED})
@@ -165,7 +206,7 @@ def test_a_verdict_never_makes_a_result_regular_and_has_a_reason_unless_it_is(tr
     reason = judge(result, trials, max_load_origin=origin)
     assert reason is not None or result.regular
     if result.reason is not None and reason != str(result.reason):
-        assert reason.startswith((GENERATOR_LIMIT, LATE_LIMIT))
+        assert reason.startswith((GENERATOR_LIMIT, LATE_LIMIT, STALL_LIMIT))
 
 
 @settings(max_examples=100)

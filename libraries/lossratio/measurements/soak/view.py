@@ -24,17 +24,8 @@ from lossratio.measurements import CsitExportError, csit_rate
 from lossratio.measurements.soak.inferred import fit_table, in_words, scope_in_words
 from lossratio.measurements.soak.result import CriticalLoad, SoakLimit, SoakResult
 from lossratio.plrsearch import LossBounds, target_in_words
-from lossratio.results import (
-    STALL,
-    Doubt,
-    DoubtKind,
-    Finding,
-    Outcome,
-    Picture,
-    Trial,
-    View,
-    value_line,
-)
+from lossratio.results import Doubt, DoubtKind, Finding, Outcome, Picture, Trial, View, value_line
+from lossratio.trials import STALL
 from lossratio.units import format_frame_rate, format_ratio, format_target, trials_counted
 
 CRITICAL_LOAD = "critical load"

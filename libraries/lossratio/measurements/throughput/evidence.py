@@ -14,7 +14,7 @@ from lossratio.errors import SearchError
 from lossratio.measurements.latency.result import LatencyAtLoad, latency_contradictions
 from lossratio.measurements.telemetry import TelemetryTrial
 from lossratio.measurements.throughput.bounds import BoundsSoFar
-from lossratio.measurements.throughput.limits import judge, without_late_frames
+from lossratio.measurements.throughput.limits import judge, without_late_frames, without_stalls
 from lossratio.measurements.throughput.replay import replayed
 from lossratio.measurements.throughput.rest import remarks_on_rest
 from lossratio.measurements.throughput.result import (
@@ -318,8 +318,9 @@ def _contradictions_of_reason(
     max_load_origin: results.LoadOrigin,
 ) -> Iterator[str]:
     """Where the trials give another reason for the goal's result, or do not make it regular or irregular as it says."""
-    # Earlier versions called a result regular if late frames made the upper bound.
-    ways = [evidence, [without_late_frames(trial) for trial in evidence]]
+    # Earlier versions called a result regular if late frames or bursts made the upper bound.
+    steady = [without_stalls(trial) for trial in evidence]
+    ways = [evidence, steady, [without_late_frames(trial) for trial in steady]]
     reasons = [judge(made, way, max_load_origin=max_load_origin) for way in ways]
     if said.regular not in [reason is None for reason in reasons]:
         yield f"goal {name}: regular is {said.regular}, but the trials give {not said.regular}"

@@ -26,6 +26,7 @@ from lossratio.trials import (
     TrialResult,
     loss_ratio_without_tester,
     missing_frames,
+    most_lost_in_bursts,
     sut_loss_ratio,
 )
 from lossratio.units import format_frame_rate, format_ratio
@@ -34,6 +35,9 @@ GENERATOR_LIMIT = "the generator's limit, not the SUT's"
 """The reason for a result whose upper bound is due to frames that the generator could not send, or dropped itself."""
 LATE_LIMIT = "late frames, not lost ones, made the upper bound; a longer wait (settle of the generator) would tell"
 """The reason for a result whose upper bound is due to frames that came back after the wait."""
+STALL_LIMIT = "bursts after stalls of the generator may have made the upper bound; a quieter machine would tell"
+"""The reason for a result whose upper bound is due to no more frames than a generator that stalls sends in bursts."""
+_LIMITS_OF_OTHERS = (GENERATOR_LIMIT, LATE_LIMIT, STALL_LIMIT)
 _ALSO_DUE_TO_OTHERS = (
     IrregularReason.MAX_LOAD_IS_LOWER_BOUND,
     IrregularReason.MIN_LOAD_IS_UPPER_BOUND,
@@ -48,7 +52,8 @@ def judge(
     A goal result is the generator's limit in two cases. Either its relevant upper bound is an upper bound only because
     of frames that the generator did not send, or dropped when they came back; or even the maximum load is a lower
     bound, and the generator cannot send more. If only late frames make the upper bound, it is not known whether the SUT
-    forwards more: a search counts them as lost, but they were not.
+    forwards more: a search counts them as lost, but they were not. Nor is it known if the SUT lost no more frames than
+    the generator sent in bursts, to make up for its stalls.
     """
     limit = _limit_of_others(result, trials, max_load_origin)
     reason = result.reason
@@ -68,7 +73,7 @@ def is_generators_limit(reason: str | None) -> bool:
 
 def is_least(reason: str | None) -> bool:
     """Whether an irregular goal result was limited, at least in part, by something other than the SUT."""
-    return reason is not None and reason.startswith((GENERATOR_LIMIT, LATE_LIMIT))
+    return reason is not None and reason.startswith(_LIMITS_OF_OTHERS)
 
 
 def is_bound_of_others(trials: Iterable[results.Trial], bound: Rate | None, goal: Goal) -> bool:
@@ -102,13 +107,15 @@ def _limit_of_others(
         return None
 
     upper = result.relevant_upper_bound
-    seen = [result.goal.seen(trial) for trial in trials]
-    if upper is None or not _is_upper_bound(upper, result.goal, seen):
+    goal = result.goal
+    seen = [goal.seen(trial) for trial in trials]
+    if upper is None or not _is_upper_bound(upper, goal, seen):
         return None
 
-    for limit, kept in ((GENERATOR_LIMIT, _without_generators_faults), (LATE_LIMIT, of_sut)):
-        there = [kept(trial) if trial.load == upper else trial for trial in seen]
-        if there != seen and not _is_upper_bound(upper, result.goal, there):
+    ways = (_without_generators_faults, _without_late_frames, of_sut)
+    for limit, kept in zip(_LIMITS_OF_OTHERS, ways, strict=True):
+        there = [kept(trial, goal) if trial.load == upper else goal.seen(trial) for trial in trials]
+        if there != seen and not _is_upper_bound(upper, goal, there):
             return limit
     return None
 
@@ -120,25 +127,42 @@ def _is_upper_bound(load: float, goal: SearchGoal, trials: Iterable[TrialResult]
     return evidence.bound(load) is Bound.UPPER
 
 
-def _without_generators_faults(trial: TrialResult) -> TrialResult:
+def _without_generators_faults(trial: TrialResult, goal: SearchGoal) -> TrialResult:
     """The trial as if its load had been what was sent, and the generator had counted all frames that came back."""
-    missing = missing_frames(trial.output)
+    seen = goal.seen(trial)
+    missing = missing_frames(seen.output)
     if missing is None or not missing.by_tester:
-        return trial
-    return _with_loss_ratio(trial, loss_ratio_without_tester(trial))
+        return seen
+    return _with_loss_ratio(seen, loss_ratio_without_tester(seen))
 
 
-def of_sut(trial: TrialResult) -> TrialResult:
+def _without_late_frames(trial: TrialResult, goal: SearchGoal) -> TrialResult:
     """The trial as if, in addition, the late frames had come back in time."""
-    missing = missing_frames(trial.output)
+    seen = goal.seen(trial)
+    missing = missing_frames(seen.output)
     if missing is None or not missing.late:
-        return _without_generators_faults(trial)
-    return _with_loss_ratio(trial, sut_loss_ratio(trial))
+        return _without_generators_faults(trial, goal)
+    return _with_loss_ratio(seen, sut_loss_ratio(seen))
+
+
+def of_sut(trial: TrialResult, goal: SearchGoal) -> TrialResult:
+    """The trial as if, in addition, the frames had come back that the generator's bursts may have cost."""
+    in_bursts = most_lost_in_bursts(trial.output.directions, trial.duration)
+    if not in_bursts:
+        return _without_late_frames(trial, goal)
+    seen = goal.seen(trial)
+    return _with_loss_ratio(seen, sut_loss_ratio(seen, in_bursts))
 
 
 def without_late_frames(trial: TrialResult) -> TrialResult:
     """The trial as if late frames had not been looked for."""
     return replace(trial, output=replace(trial.output, late_frames=None))
+
+
+def without_stalls(trial: TrialResult) -> TrialResult:
+    """The trial as if its senders had not reported their stalls."""
+    steady = tuple(replace(direction, lateness_s=None) for direction in trial.output.directions)
+    return replace(trial, output=replace(trial.output, directions=steady))
 
 
 def _with_loss_ratio(trial: TrialResult, loss_ratio: float) -> TrialResult:

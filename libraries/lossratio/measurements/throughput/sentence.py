@@ -55,7 +55,7 @@ def _least_that_the_sut_fails(trials: Sequence[Trial], goal: Goal) -> float | No
     evidence = evidence_of(searched)
     counting = [trial for trial in trials if trial.is_evidence]
     for trial in counting:
-        evidence.add(of_sut(searched.seen(trial.as_result())))
+        evidence.add(of_sut(trial.as_result(), searched))
     loads = {trial.load_per_interface_fps for trial in counting}
     return min((load for load in loads if evidence.bound(load) is Bound.UPPER), default=None)
 
