@@ -50,6 +50,7 @@ from lossratio.plrsearch.model import (
 from lossratio.plrsearch.quadrature import Posterior as Posterior
 from lossratio.plrsearch.variation import (
     LONG as LONG,
+    OVERLOAD as OVERLOAD,
     Change as Change,
     Description as Description,
     LocalFit as LocalFit,

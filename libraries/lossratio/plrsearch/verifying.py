@@ -64,6 +64,7 @@ class Verifying:
         self._verified: float | None = None
         self._lowest_failed = np.inf
         self._raises = 0
+        self._is_passed_tried = False
         self._given = 0
         self.load: float | None = None
 
@@ -108,7 +109,12 @@ class Verifying:
         self._follow(known, left)
         there = LossBounds.of(*self._at(self.load, self._long), batch=known.batch)
         if is_refuted(there, self._question.target_loss_ratio, known.batch):
+            passed = (1.0 - there.lost / there.frames) * self.load
             self._lower(known)
+            if not self._is_passed_tried:
+                # A bucket or a buffer passes its rate in the long run.
+                self._is_passed_tried = True
+                self.load = max(self.load, _on_grid((1.0 - _LOWER) * passed, self._question))
         elif there.trials >= LONG_TRIALS:
             return None
         return self.load

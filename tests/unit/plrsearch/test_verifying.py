@@ -182,6 +182,29 @@ def test_what_a_bucket_lets_through_in_short_trials_is_not_stated():
     assert any("as a bucket or a buffer of 10 ms does" in sentence for sentence in short.sentences)
 
 
+@dataclass(frozen=True)
+class SmallPolicer:
+    """A policer of 2,000 frames/s whose bucket holds 40 frames, and is full when a trial begins."""
+
+    def start(self, rng):
+        return lambda traffic: max(0, traffic.frames - int(2000.0 * traffic.duration) - 40)
+
+    def truth(self, **_):
+        """Not asked for here."""
+
+
+def test_where_frames_are_too_few_to_verify_a_load_the_long_trials_bound_what_is_stated():
+    controller = PLRsearch(1e-7, 40.0, 4e3, timeout=300.0)
+    trials = []
+    found = run_search(controller, SimulatedMeasurer(SmallPolicer(), seed=1, overhead=0.5), on_trial=trials.append)
+    assert found.verified is None
+    assert 1998.0 <= found.stated <= 2002.0
+    long = [result for result in trials if result.duration == 20.0]
+    # In 20 s, it lets 2,002 frames/s through, and in 2 s 2,020.
+    assert 2015.0 < long[0].load < 2025.0
+    assert all(1998.0 < result.load < 2002.0 and not result.output.lost_frames for result in long[1:])
+
+
 def test_rare_losses_are_said_and_the_estimate_is_between_the_loads_that_show_them():
     knee = trials_of(SmoothKnee(6e6, 2e4), np.repeat(np.linspace(5.85e6, 6.02e6, 8), 5))
     quiet = [trial(load, 0) for load in [5.4e6] * 12 + [5.6e6] * 6]

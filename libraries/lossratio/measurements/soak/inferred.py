@@ -1,13 +1,15 @@
 """Everything that a soak test inferred, in words: one table of fields with their words and units."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lossratio.drawing import xml_text
 from lossratio.measurements.soak.result import CriticalLoad, SoakResult
-from lossratio.plrsearch import LONG, TIME_FOR_RARE, GuardStatement, Verdict
-from lossratio.units import format_frame_rate
+from lossratio.plrsearch import LONG, OVERLOAD, TIME_FOR_RARE, GuardStatement, Verdict
+from lossratio.results import Trial
+from lossratio.trials import sut_loss_ratio
+from lossratio.units import format_frame_rate, trials_counted
 
 _RARE = 300.0
 """Seconds between losses that a soak test should be long enough to see: jobs often run every five minutes."""
@@ -108,13 +110,20 @@ def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[
 
 
 def _long_run(result: SoakResult, critical_load: CriticalLoad, guard: GuardStatement) -> str | None:
-    """Why nothing is known about trials longer than most; None: long trials say something, or most are not known."""
+    """What trials longer than most say, or why they say nothing; None: the verdict says it, or most are not known."""
     usual = critical_load.trial_s
     if usual is None or guard.protocol_s is not None or guard.verdict is Verdict.CONTRADICTED:
         return None
 
     longer = [trial for trial in result.trials if trial.duration_s > LONG * usual]
     counting = [trial for trial in longer if trial.set_aside is None]
+    known = "; ".join(_in_long_trials(counting))
+    if known:
+        return (
+            f"{known}. Everything else stated here holds in trials of {usual:.3g} s, in which a bucket or a buffer "
+            "lets more through than in the long run"
+        )
+
     why = "no longer trials were made"
     if longer:
         seconds = f"{longer[-1].duration_s:.3g} s"
@@ -130,6 +139,32 @@ def _long_run(result: SoakResult, critical_load: CriticalLoad, guard: GuardState
         f"not known: {why}. Everything stated here holds in trials of {usual:.3g} s, in which a bucket or a buffer "
         "lets more through than in the long run"
     )
+
+
+def _in_long_trials(trials: Sequence[Trial]) -> Iterator[str]:
+    """What long trials say about the long run: the most that is forwarded, and a load that lost nothing."""
+    forwarded = {
+        trial.load_per_interface_fps * (1.0 - sut_loss_ratio(trial.as_result())): trial
+        for trial in trials
+        if sut_loss_ratio(trial.as_result()) > OVERLOAD
+    }
+    if not forwarded:
+        return
+    most = min(forwarded)
+    yield f"at most {format_frame_rate(most)}: {_losses_of([forwarded[most]])}"
+
+    quiet = [trial for trial in trials if not trial.missing.lost_by_sut]
+    highest = max((trial.load_per_interface_fps for trial in quiet), default=None)
+    if highest is not None:
+        yield _losses_of([trial for trial in quiet if trial.load_per_interface_fps == highest])
+
+
+def _losses_of(alike: Sequence[Trial]) -> str:
+    """How many frames trials of one load and duration lost."""
+    sent = sum(trial.sent_frames or 0 for trial in alike)
+    lost = sum(trial.missing.lost_by_sut for trial in alike)
+    load = format_frame_rate(alike[0].load_per_interface_fps)
+    return f"{trials_counted(len(alike))} of {alike[0].duration_s:.3g} s at {load} lost {lost:,} of {sent:,} frames"
 
 
 def fit_table(result: SoakResult, critical_load: CriticalLoad) -> str:

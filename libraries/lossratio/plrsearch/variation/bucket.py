@@ -14,7 +14,7 @@ from lossratio.plrsearch.model import TrialCounts
 
 _SHORT = 0.75
 """A trial is short if it takes less than this share of the usual time."""
-_OVERLOAD = 1e-3
+OVERLOAD = 1e-3
 """Least loss ratio of trials in overload."""
 _NEAR = 0.01
 """Loads that differ by a smaller share show the variation of the capacity equally well."""
@@ -41,7 +41,7 @@ class Bucket:
         """What short and usual trials at one load in overload show; None: no difference beyond chance."""
         rate = counts.lost / np.maximum(counts.exposure, 1e-300)
         is_short = cls.is_short(counts)
-        overloaded = counts.load[~is_short & (rate > _OVERLOAD * counts.load)]
+        overloaded = counts.load[~is_short & (rate > OVERLOAD * counts.load)]
         loads = counts.load[is_short & np.isin(counts.load, overloaded)]
         known = (cls._at(load, counts) for load in loads[::-1].tolist())
         return next((bucket for bucket in known if bucket is not None), None)
@@ -60,7 +60,7 @@ class Bucket:
         # The rates of loss; the rate of short trials is smaller.
         passed_once = float(rate[usual].mean() - rate[short].mean())
         by_chance = float(np.sqrt(counts.lost[usual].mean()) / counts.exposure[usual].mean())
-        near = ~is_short & (np.abs(counts.load / load - 1.0) < _NEAR) & (rate > _OVERLOAD * load)
+        near = ~is_short & (np.abs(counts.load / load - 1.0) < _NEAR) & (rate > OVERLOAD * load)
         varies = max(float(part.std(ddof=1)) for part in (rate[usual], (counts.load - rate)[near]))
         stdev = max(by_chance, varies)
         if passed_once < _SURE * stdev:

@@ -16,7 +16,7 @@ import numpy as np
 
 from lossratio.plrsearch.model import CriticalLoadQuestion, LikelihoodName, TrialCounts, Weighting
 from lossratio.plrsearch.quadrature import Distribution, Posterior, posteriors
-from lossratio.plrsearch.variation.bucket import Bucket
+from lossratio.plrsearch.variation.bucket import OVERLOAD, Bucket
 from lossratio.plrsearch.variation.change import Change
 from lossratio.plrsearch.variation.local import LocalFit
 from lossratio.plrsearch.variation.pauses import Allowed, Pauses
@@ -80,8 +80,13 @@ class Description:
 
     @property
     def in_long_run(self) -> float:
-        """The highest load in frames per second that a bucket allows in the long run."""
-        return self.question.max_load if self.bucket is None else self.bucket.rate
+        """The highest load in frames per second that a bucket, and long trials in overload, allow in the long run."""
+        allowed = self.question.max_load if self.bucket is None else self.bucket.rate
+        if self.long is None:
+            return allowed
+        lost = self.long.lost / self.long.exposure
+        forwarded = (self.long.load - lost)[lost > OVERLOAD * self.long.load]
+        return float(forwarded.min(initial=allowed))
 
     @property
     def best(self) -> Posterior:
