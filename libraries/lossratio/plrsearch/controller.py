@@ -223,6 +223,7 @@ class PLRsearch:
             self._stopped_by = StopReason.TIMEOUT
             return
 
+        is_long = False
         if own_trials < len(self._warm_loads):
             choice = Choice(
                 self._warm_loads[own_trials], "where the warm start says that the knee is"
@@ -231,6 +232,7 @@ class PLRsearch:
             known = self._description()
             trials_left = left * max(own_trials, 1) / max(self.elapsed, wanted)
             long = self._long(known, left, trials_left) if self._is_ending else None
+            is_long = long is not None
             if long is not None:
                 choice = long
                 wanted = self._long_duration
@@ -239,7 +241,8 @@ class PLRsearch:
                 wanted *= choice.share
 
         if self._stopped_by is None:
-            self._next = TrialInput(min(wanted, left), choice.load), choice
+            # A few unsent frames are in nearly all long trials on a busy machine, and there is no time to repeat them.
+            self._next = TrialInput(min(wanted, left), choice.load, keeps_unsent=is_long), choice
 
     @property
     def _is_ending(self) -> bool:

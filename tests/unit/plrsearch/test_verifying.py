@@ -202,6 +202,7 @@ def test_where_frames_are_too_few_to_verify_a_load_the_long_trials_bound_what_is
     long = [result for result in trials if result.duration == 20.0]
     # In 20 s, it lets 2,002 frames/s through, and in 2 s 2,020.
     assert 2015.0 < long[0].load < 2025.0
+    assert [result.input.keeps_unsent for result in trials] == [result.duration == 20.0 for result in trials]
     assert all(1998.0 < result.load < 2002.0 and not result.output.lost_frames for result in long[1:])
 
 
