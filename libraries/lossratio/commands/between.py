@@ -17,7 +17,6 @@ from lossratio.exit_status import ExitStatus
 if TYPE_CHECKING:
     from lossratio.measurements.open_testbed import OpenTestbed
     from lossratio.measurements.throughput import ThroughputResult
-    from lossratio.results import TestResult
     from lossratio.testbed import Host
 
 _PROFILES = {4: "ethip4-udp-hosts", 6: "ethip6-udp-hosts"}
@@ -132,10 +131,10 @@ def between(
     with _said_how_to_continue(directory), _opened(directory, box, resume) as testbed:
         for size in frame_size:
             if soak is not None:
-                _show(testbed.critical_load(size, **traffic, **asked))
+                click.echo(testbed.critical_load(size, **traffic, **asked))
                 continue
             found = testbed.ndr_pdr(size, **traffic, **asked)
-            _show(found)
+            click.echo(found)
             if latency:
                 _measure_latency(testbed, found, size, traffic)
     _write_page(directory)
@@ -185,13 +184,7 @@ def _measure_latency(
     except SearchError as error:
         click.echo(f"Latency is not measured: {error}")
         return
-    _show(testbed.latency(size, **traffic, points=points, duration=_LATENCY_SECONDS))
-
-
-def _show(result: "TestResult") -> None:
-    from lossratio.results import with_doubts
-
-    click.echo(with_doubts(result))
+    click.echo(testbed.latency(size, **traffic, points=points, duration=_LATENCY_SECONDS))
 
 
 def _write_page(directory: Path) -> None:

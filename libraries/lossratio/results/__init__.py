@@ -57,7 +57,6 @@ from lossratio.results.findings import (
     generator_of as generator_of,
     loss_places_in as loss_places_in,
     message as message,
-    with_doubts as with_doubts,
 )
 from lossratio.results.frame_integrity import (
     faults_with_sizes as faults_with_sizes,

@@ -8,15 +8,12 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from lossratio.results import doubts
-from lossratio.results.frame_integrity import changed_fields_in, faults_with_sizes, integrity_of
 from lossratio.results.identity import what_differs
 from lossratio.results.loss_counts import counted_places
 from lossratio.results.losses import LossPlaces
-from lossratio.results.model import MEMORY_REMARK, Outcome, TestResult
+from lossratio.results.model import Outcome, TestResult
 from lossratio.results.trials import Trial
 from lossratio.results.view import Finding, view_of
-from lossratio.results.wording import in_columns
-from lossratio.trials import changes_in_words
 from lossratio.units import FRAMES_PER_SECOND
 
 FORCED = "resumed by force, although "
@@ -173,49 +170,4 @@ def doubts_of(results: Sequence[TestResult]) -> list[tuple[doubts.Doubt, ...]]:
 
 def doubts_about(result: TestResult, results: Sequence[TestResult]) -> tuple[doubts.Doubt, ...]:
     """The doubts about one of the results of a run."""
-    return tuple(_doubts(result, results))
-
-
-def with_doubts(result: TestResult) -> str:
-    """The lines that the console shows of a result, with the doubts about it, as if it were the only one of a run."""
-    return in_columns(message(result, doubts_about(result, [result])))
-
-
-def _doubts(result: TestResult, results: Sequence[TestResult]) -> Iterator[doubts.Doubt]:
-    view = view_of(result)
-    trials = [trial for trial in result.trials if trial.is_evidence]
-    offered = (view.offered(result, finding) for finding in view.findings(result))
-    unsent = doubts.unsent_frames(max(offered, key=doubts.unsent_share, default=()))
-    before_frames = (unsent, doubts.time_dependence_in(trials), doubts.two_bands_in(trials))
-    late = doubts.late_frames(trials, result.late_frames or 0)
-    about_frames = doubts.doubts_about_frames(trials)
-    yield from filter(
-        None,
-        (
-            *before_frames,
-            late,
-            *about_frames,
-            view.stalls(result, trials),
-            doubts.testbed_changed(trials),
-        ),
-    )
-
-    for remark in result.remarks:
-        if remark.startswith(MEMORY_REMARK):
-            yield doubts.Doubt(doubts.DoubtKind.MEMORY, remark)
-
-    seen = integrity_of(result)
-    if seen is not None and seen.faults:
-        examined = f"{seen.examined:,}" if seen.is_sample else "all"
-        text = f"of {seen.arrived:,} frames that came back, {examined} were examined: {faults_with_sizes(seen)}"
-        if seen.before_trials:
-            text = (
-                f"of {examined} frames examined before the first trial: "
-                f"{faults_with_sizes(seen)}. Trials only count frames, so as many copies may hide "
-                "lost ones"
-            )
-
-        changes = changes_in_words(changed_fields_in(result)).removesuffix(".")
-        yield doubts.Doubt(doubts.DoubtKind.INTEGRITY, f"{text}. {changes}" if changes else text)
-
-    yield from view.doubts(result, results)
+    return view_of(result).doubts_about(result, results)

@@ -73,8 +73,11 @@ class TestIdentity(Record):
 class ShowsResults(Protocol):
     """What a result needs from the view that shows it, which is a `lossratio.results.View`."""
 
-    def message(self, result: Any) -> str:
-        """All lines about a result."""
+    def message(self, result: Any, doubts: Any) -> str:
+        """All lines about a result, with the doubts about it."""
+
+    def doubts_about(self, result: Any, results: Any) -> Any:
+        """The doubts about a result of a run with these results."""
 
     def quantities(self, result: Any) -> Iterator[Any]:
         """All its findings."""
@@ -156,8 +159,9 @@ class TestResult(Record):
         return f"<{type(self).__name__} {self.test.name}: {values}>"
 
     def __str__(self) -> str:
-        """The lines that the console shows."""
-        return in_columns(self.view().message(self))
+        """The lines that the console shows, with the doubts about it as if it were the only result of a run."""
+        view = self.view()
+        return in_columns(view.message(self, view.doubts_about(self, [self])))
 
     def _repr_html_(self) -> str:
         return self.view().table(self)

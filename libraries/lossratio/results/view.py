@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from lossratio.errors import ReportError
 from lossratio.records import Rate, Record
 from lossratio.results.closing_lines import closing_lines, provenance_lines
+from lossratio.results.common_doubts import common_doubts
 from lossratio.results.doubts import Doubt, Offered, generator_stalls, offered_in
 from lossratio.results.model import Outcome, TestResult
 from lossratio.results.pictures import Charts, Picture
@@ -356,7 +357,7 @@ class View(Generic[ResultT]):
             yield declared.in_unit(shown.unit)
 
     def table(self, result: ResultT) -> str:
-        """The quantities of a result as a table, for notebooks: plain HTML without style."""
+        """The quantities of a result as a table, and the doubts about it, for notebooks: plain HTML without style."""
         head = ("quantity", "value per interface", "bounds per interface", "reason")
         rows = [_cells(finding) for finding in self.quantities(result)]
         used = [column for column in range(len(head)) if any(row[column] for row in rows)]
@@ -366,7 +367,11 @@ class View(Generic[ResultT]):
             lines.append(_row("td", [row[column] for column in used]))
         trials = trials_counted(len(result.trials))
         name = html.escape(f"{result.test.name}: {result.outcome.value}, {trials}")
-        return f"<table><caption>{name}</caption>{''.join(lines)}</table>"
+        doubts = [
+            f"<p>Doubt: {html.escape(str(doubt))}</p>"
+            for doubt in self.doubts_about(result, [result])
+        ]
+        return f"<table><caption>{name}</caption>{''.join(lines)}</table>{''.join(doubts)}"
 
     def values(self, result: ResultT) -> Mapping[str, Any]:
         """Value, bounds and deviation of the only quantity, if there are any: fields of `Finding`."""
@@ -397,6 +402,18 @@ class View(Generic[ResultT]):
     def offered(self, result: ResultT, finding: Finding) -> Sequence[Offered]:
         """The traffic on which a value is based: frames of it that were left unsent cause a doubt, not a verdict."""
         return offered_in(trial for trial in result.trials if trial.is_evidence)
+
+    def doubts_about(self, result: ResultT, results: Sequence[TestResult]) -> tuple[Doubt, ...]:
+        """All doubts about a result: those that every kind may have, and those that only this kind has.
+
+        Args:
+            result: The result.
+            results: The results of its run; some doubts need two of them.
+        """
+        trials = [trial for trial in result.trials if trial.is_evidence]
+        offered = [self.offered(result, finding) for finding in self.findings(result)]
+        common = common_doubts(result, trials, offered, self.stalls(result, trials))
+        return (*common, *self.doubts(result, results))
 
     def doubts(self, result: ResultT, results: Sequence[TestResult]) -> Iterator[Doubt]:
         """Further doubts that only this kind has."""

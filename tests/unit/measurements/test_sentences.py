@@ -11,7 +11,7 @@ from report_examples import counted_trial, dropping_trial, stalled_trial, throug
 from lossratio.measurements.throughput.sentence import sentences
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.report.overview import FindingRow
-from lossratio.results import findings_of, message, view_of, with_doubts
+from lossratio.results import findings_of, message, view_of
 from lossratio.simulation import SmoothKnee
 from lossratio.simulation.constant_capacity import SharpKnee
 
@@ -124,13 +124,14 @@ def test_a_message_begins_with_the_sentences_and_a_failed_result_has_none():
     assert PDR.name in first[1]
 
 
-def test_the_lines_of_a_result_have_its_doubts_after_the_sentence():
+def test_a_printed_result_and_its_table_have_its_doubts():
     passed = [counted_trial(100_000.0)] * 21
     lossy = dropping_trial(101_000.0, lost=300, dropped=0)
     (way,) = lossy.output.directions
     stalled = replace(lossy, output=replace(lossy.output, directions=(replace(way, lateness_s=0.01),)))
     result = throughput_of([*passed, *[lossy] * 20, stalled])
-    first, doubt = " ".join(with_doubts(result).split()).split("Doubt: generator stalls: ")
+    first, doubt = " ".join(str(result).split()).split("Doubt: generator stalls: ")
     assert first.startswith("NDR: forwards")
     assert doubt.startswith("in 1 trial the generator was stalled for up to 10 ms")
-    assert "Doubt" not in str(result)
+    assert "</table><p>Doubt: generator stalls: in 1 trial " in result._repr_html_()
+    assert "Doubt" not in throughput_of([*passed, *[lossy] * 21])._repr_html_()

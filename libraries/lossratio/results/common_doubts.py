@@ -1,0 +1,61 @@
+"""The doubts that results of all kinds may have."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from lossratio.results import doubts
+from lossratio.results.frame_integrity import changed_fields_in, faults_with_sizes, integrity_of
+from lossratio.results.model import MEMORY_REMARK, TestResult
+from lossratio.results.trials import Trial
+from lossratio.trials import changes_in_words
+
+
+def common_doubts(
+    result: TestResult,
+    trials: Sequence[Trial],
+    offered: Iterable[Sequence[doubts.Offered]],
+    stalls: doubts.Doubt | None,
+) -> Iterator[doubts.Doubt]:
+    """The doubts about a result that do not depend on its kind.
+
+    Args:
+        result: The result.
+        trials: Its trials that are evidence.
+        offered: The traffic on which each of its values is based.
+        stalls: The doubt whether stalls of the generator decided it; None: they did not.
+    """
+    about_trials = (
+        doubts.unsent_frames(max(offered, key=doubts.unsent_share, default=())),
+        doubts.time_dependence_in(trials),
+        doubts.two_bands_in(trials),
+        doubts.late_frames(trials, result.late_frames or 0),
+        *doubts.doubts_about_frames(trials),
+        stalls,
+        doubts.testbed_changed(trials),
+    )
+    yield from (doubt for doubt in about_trials if doubt is not None)
+
+    for remark in result.remarks:
+        if remark.startswith(MEMORY_REMARK):
+            yield doubts.Doubt(doubts.DoubtKind.MEMORY, remark)
+
+    damaged = _damaged_frames(result)
+    if damaged is not None:
+        yield damaged
+
+
+def _damaged_frames(result: TestResult) -> doubts.Doubt | None:
+    """The doubt about frames that came back changed, twice or in another order; None: there were none."""
+    seen = integrity_of(result)
+    if seen is None or not seen.faults:
+        return None
+
+    examined = f"{seen.examined:,}" if seen.is_sample else "all"
+    text = f"of {seen.arrived:,} frames that came back, {examined} were examined: {faults_with_sizes(seen)}"
+    if seen.before_trials:
+        text = (
+            f"of {examined} frames examined before the first trial: {faults_with_sizes(seen)}. Trials only count "
+            "frames, so as many copies may hide lost ones"
+        )
+
+    changes = changes_in_words(changed_fields_in(result)).removesuffix(".")
+    return doubts.Doubt(doubts.DoubtKind.INTEGRITY, f"{text}. {changes}" if changes else text)
