@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from local_session import PYTHON, LocalSession
 from traffic_lab import configure
+from whole_trials import whole
 
 from lossratio.traffic import AgentClient
 from lossratio.traffic.agent.afpacket.kernel_pace import LEAD, can_be_paced, transmit_ahead
@@ -160,7 +161,7 @@ def test_the_kernel_keeps_the_pace_of_a_sender_without_realtime_priority(bridged
     session = OrdinarySession(bridged, "tg", tmp_path)
     with AgentClient.start(session, python=PYTHON) as agent:
         assert not configure(agent)["realtime"]
-        directions = agent.trial(5_000.0, 1.0)
+        directions = whole(agent.trial, 5_000.0, 1.0)
         assert "tbf" in bridged.run("tg", "tc", "qdisc", "show", "dev", "tg0").stdout
         # A burst goes past the queue.
         assert agent.trial(50_000.0, 0.1)
