@@ -133,5 +133,7 @@ def test_a_printed_result_and_its_table_have_its_doubts():
     first, doubt = " ".join(str(result).split()).split("Doubt: generator stalls: ")
     assert first.startswith("NDR: forwards")
     assert doubt.startswith("in 1 trial the generator was stalled for up to 10 ms")
+    assert "no upper bound rests on these trials alone" in doubt
+    assert "may forward more" not in doubt
     assert "</table><p>Doubt: generator stalls: in 1 trial " in result._repr_html_()
     assert "Doubt" not in throughput_of([*passed, *[lossy] * 21])._repr_html_()

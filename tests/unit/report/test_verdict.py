@@ -22,7 +22,8 @@ from lossratio.report import render
 from lossratio.report.run import Run
 from lossratio.results.conditions import LoadOrigin
 from lossratio.results.contradictions import contradictions_of
-from lossratio.results.findings import findings_of, message
+from lossratio.results.doubts import DoubtKind
+from lossratio.results.findings import doubts_of, findings_of, message
 from lossratio.results.model import Outcome
 from lossratio.results.view import CsitExportError, view_of
 from lossratio.simulation.constant_capacity import ConstantLoss, SharpKnee
@@ -110,6 +111,16 @@ def test_loss_within_the_goal_does_not_excuse_a_burst():
     at_upper = [stalled_trial(100_400.0, lost=502 + 300, stall=0.003)] * 21
     assert judged([*BELOW, *at_upper], PDR) == STALL_LIMIT
     assert judged([*BELOW, *at_upper]) is None
+
+
+@pytest.mark.parametrize(
+    ("steady", "stalled", "consequence"), [(0, 21, "the SUT may forward more"), (21, 2, "no upper bound rests on")]
+)
+def test_a_doubt_about_bursts_says_whether_the_bound_rests_on_them(steady, stalled, consequence):
+    with_bursts = [stalled_trial(100_400.0, lost=3, stall=0.003)] * stalled
+    result = throughput_of([*BELOW, *[counted_trial(100_400.0, lost=3)] * steady, *with_bursts])
+    (doubt,) = (doubt for doubt in doubts_of([result])[0] if doubt.kind is DoubtKind.GENERATOR_STALLS)
+    assert f"the loss beyond what is allowed; {consequence}" in doubt.reason
 
 
 def test_bursts_in_a_few_lossy_trials_do_not_excuse_the_sut():

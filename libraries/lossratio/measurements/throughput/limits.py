@@ -97,6 +97,30 @@ def is_bound_of_others(trials: Iterable[results.Trial], bound: Rate | None, goal
     return 2 * len(by_others) > len(failed)
 
 
+def is_bound_of_bursts(trials: Iterable[results.Trial], bound: Rate | None, goal: Goal) -> bool:
+    """Whether an upper bound is one only because of frames that the generator's bursts after stalls may have cost.
+
+    Args:
+        trials: The trials of the search.
+        bound: The upper bound; None: there is none.
+        goal: The goal that it is a bound of.
+    """
+    if bound is None:
+        return False
+    searched = search_goal(goal)
+    load = bound.per_interface_fps
+    made = [
+        trial.as_result()
+        for trial in trials
+        if trial.is_evidence and trial.load_per_interface_fps == load
+    ]
+    with_bursts = [_without_late_frames(trial, searched) for trial in made]
+    without_bursts = [of_sut(trial, searched) for trial in made]
+    return _is_upper_bound(load, searched, with_bursts) and not _is_upper_bound(
+        load, searched, without_bursts
+    )
+
+
 def _limit_of_others(
     result: GoalResult, trials: Sequence[TrialResult], max_load_origin: results.LoadOrigin
 ) -> str | None:

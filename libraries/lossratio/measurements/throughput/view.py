@@ -21,6 +21,7 @@ from lossratio.measurements.throughput.compliance import compliance_of, sequenti
 from lossratio.measurements.throughput.doubts import doubts_of_search
 from lossratio.measurements.throughput.later_trials import doubts_of_later_trials
 from lossratio.measurements.throughput.limits import (
+    is_bound_of_bursts,
     is_bound_of_others,
     is_generators_limit,
     is_least,
@@ -218,7 +219,13 @@ class ThroughputView(View[GoalsResult]):
 
     def stalls(self, result: GoalsResult, trials: Sequence[Trial]) -> Doubt | None:
         """Stalls that may have decided whether a load meets a goal."""
-        return generator_stalls(trials, [report.goal.loss_ratio for report in result.goals])
+        decide_result = any(
+            is_bound_of_bursts(trials, report.result.relevant_upper_bound, report.goal)
+            for report in result.goals
+            if report.result is not None
+        )
+        allowed = [report.goal.loss_ratio for report in result.goals]
+        return generator_stalls(trials, allowed, decide_result=decide_result)
 
     def doubts(self, result: GoalsResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
         """Doubts whether the SUT stayed the same, whether the load causes the loss, and whether it is one SUT."""
