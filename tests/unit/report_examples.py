@@ -30,7 +30,7 @@ from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.simulation.measurer import SimulatedMeasurer
 from lossratio.topology import load_topology
 from lossratio.trials.digest import add_digest
-from lossratio.trials.journal import JournalEntry
+from lossratio.trials.journal_lines import JournalEntry
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
 RESULT = built_in_results()

@@ -16,7 +16,8 @@ from lossratio.results import withdrawn_in_words
 from lossratio.simulation import Device, SimulatedMeasurer
 from lossratio.trials import Addition, Step
 from lossratio.trials.digest import add_digest
-from lossratio.trials.journal import Journal, UnknownJournalError, adopt_journal, read_journal
+from lossratio.trials.journal import Journal, adopt_journal
+from lossratio.trials.journal_reading import UnknownJournalError, read_journal
 from lossratio.trials.trial import DirectionCounters, Incident, TrialInput, TrialOutput, TrialResult
 
 counts = st.integers(0, 10**12)

@@ -13,7 +13,8 @@ from lossratio.report.run import read_run, runs_in
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory, read_result
 from lossratio.trials import journal
-from lossratio.trials.journal import Journal, is_being_written, read_journal
+from lossratio.trials.journal import Journal, is_being_written
+from lossratio.trials.journal_reading import read_journal
 
 TEST = TestIdentity(name="a test", suite="a suite")
 

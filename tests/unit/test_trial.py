@@ -8,7 +8,8 @@ from hypothesis import given, strategies as st
 
 from lossratio.errors import SearchError
 from lossratio.trials import Exchange, Step, TrialInput, TrialOutput, TrialResult, run_search
-from lossratio.trials.journal import Journal, read_journal
+from lossratio.trials.journal import Journal
+from lossratio.trials.journal_reading import read_journal
 
 
 class Halving:

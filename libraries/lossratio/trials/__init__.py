@@ -41,18 +41,20 @@ from lossratio.trials.digest import (
 )
 from lossratio.trials.journal import (
     Journal as Journal,
-    JournalContents as JournalContents,
-    UnknownJournalError as UnknownJournalError,
     adopt_journal as adopt_journal,
-    has_header as has_header,
     is_being_written as is_being_written,
-    read_good_part as read_good_part,
-    read_journal as read_journal,
 )
 from lossratio.trials.journal_lines import (
     Addition as Addition,
     JournalEntry as JournalEntry,
     WithdrawnTrial as WithdrawnTrial,
+)
+from lossratio.trials.journal_reading import (
+    JournalContents as JournalContents,
+    UnknownJournalError as UnknownJournalError,
+    has_header as has_header,
+    read_good_part as read_good_part,
+    read_journal as read_journal,
 )
 from lossratio.trials.late import (
     LateFrames as LateFrames,

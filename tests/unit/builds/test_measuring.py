@@ -14,7 +14,7 @@ from lossratio.results.run_directory import RunDirectory
 from lossratio.runs.robot_run import RunRequest
 from lossratio.runs.run import RunOutcome
 from lossratio.simulation.constant_capacity import SharpKnee
-from lossratio.trials.journal import JournalEntry
+from lossratio.trials.journal_lines import JournalEntry
 
 
 def measured(tmp_path, *results, quantity=None, warn=lambda caveat: None):

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from lossratio.trials.counters import output_from_counters
-from lossratio.trials.journal import Journal, read_journal
+from lossratio.trials.journal import Journal
+from lossratio.trials.journal_reading import read_journal
 from lossratio.trials.trial import DirectionCounters, Incident, TrialInput, TrialResult
 
 sys.path.append(str(Path(__file__).parents[2] / "chaos"))

@@ -21,7 +21,7 @@ from lossratio.results.model import Outcome
 from lossratio.results.run_directory import RunDirectory, read_result
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import load_topology
-from lossratio.trials.journal import read_journal
+from lossratio.trials.journal_reading import read_journal
 
 ROOT = Path(__file__).parents[3]
 pytestmark = [pytest.mark.netns, needs_testbed]

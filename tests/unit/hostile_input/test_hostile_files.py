@@ -22,8 +22,9 @@ from lossratio.results.repair import damages_in, repair
 from lossratio.results.run_directory import read_result
 from lossratio.topology import load_topology
 from lossratio.trials.digest import add_digest
-from lossratio.trials.journal import Journal, read_journal
+from lossratio.trials.journal import Journal
 from lossratio.trials.journal_lines import FORMAT
+from lossratio.trials.journal_reading import read_journal
 
 KINDS = pytest.mark.parametrize("kind", yaml_kinds(), ids=lambda kind: kind.name)
 READERS = pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from waiting import wait_until
 from lossratio.results.model import TERMINATED, Outcome
 from lossratio.results.run_directory import RunDirectory, read_result
 from lossratio.testbed import local
-from lossratio.trials.journal import read_journal
+from lossratio.trials.journal_reading import read_journal
 
 pytestmark = [pytest.mark.netns, needs_testbed]
 DEADLINE = 240.0

@@ -14,7 +14,7 @@ from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.results.model import TestIdentity
 from lossratio.traffic import load_profile
-from lossratio.trials.journal import read_journal
+from lossratio.trials.journal_reading import read_journal
 
 REQUEST = SearchRequest(goals=(NDR, PDR), profile=PROFILE)
 TRAFFIC = PROFILE.described()

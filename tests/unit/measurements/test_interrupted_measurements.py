@@ -16,7 +16,8 @@ from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
 from lossratio.traffic import load_profile
 from lossratio.trials.counters import Integrity, IntegrityError
-from lossratio.trials.journal import Journal, read_journal
+from lossratio.trials.journal import Journal
+from lossratio.trials.journal_reading import read_journal
 
 REQUEST = SearchRequest(goals=(NDR, PDR), profile=PROFILE)
 EARLY = REQUEST.but(early_verdict=True)

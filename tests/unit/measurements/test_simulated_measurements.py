@@ -35,7 +35,7 @@ from lossratio.results.model import MEMORY_REMARK, Outcome
 from lossratio.results.run_directory import read_result
 from lossratio.testbed.live import open_testbed
 from lossratio.traffic import load_profile
-from lossratio.trials.journal import read_journal
+from lossratio.trials.journal_reading import read_journal
 
 REQUEST = SearchRequest(goals=(NDR, PDR), profile=PROFILE)
 

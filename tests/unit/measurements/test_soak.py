@@ -20,7 +20,7 @@ from lossratio.results.run_directory import read_result
 from lossratio.testbed import LoadRange
 from lossratio.testbed.live import open_testbed
 from lossratio.traffic import load_profile
-from lossratio.trials.journal import read_journal
+from lossratio.trials.journal_reading import read_journal
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
 ONE_WAY = load_profile("ethip4-udp", frame_size=64, bidirectional=False)

@@ -8,7 +8,7 @@ from lossratio.measurements.throughput.rest import is_about_rest
 from lossratio.mlrsearch import NDR, goal_result
 from lossratio.results import DoubtKind
 from lossratio.results.findings import doubts_of
-from lossratio.trials.journal import JournalEntry
+from lossratio.trials.journal_lines import JournalEntry
 from lossratio.trials.trial import TrialInput, TrialResult
 
 SEARCHED = [*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, lost=500)] * 21]

@@ -15,7 +15,7 @@ from lossratio.report.comparison import Verdict, compare
 from lossratio.report.run import Run
 from lossratio.results import LoadOrigin, ends_of, findings_of, stored_ends
 from lossratio.simulation.constant_capacity import SharpKnee
-from lossratio.trials.journal import JournalEntry
+from lossratio.trials.journal_lines import JournalEntry
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
 LOAD = 20_000.0

@@ -12,7 +12,7 @@ from lossratio.results.doubts import DoubtKind, time_dependence_in, two_bands_in
 from lossratio.results.findings import doubts_of, message
 from lossratio.results.trials import describe_trials
 from lossratio.simulation.constant_capacity import SharpKnee
-from lossratio.trials.journal import JournalEntry
+from lossratio.trials.journal_lines import JournalEntry
 from lossratio.trials.trial import DirectionCounters, Incident, TrialInput, TrialOutput, TrialResult
 from lossratio_study.algorithms import ALGORITHMS, OURS
 from lossratio_study.families import Inconstant

@@ -13,7 +13,7 @@ from lossratio.results.model import TestIdentity, TestRun
 from lossratio.results.view import view_of
 from lossratio.traffic.measurer import check_at_low_rate
 from lossratio.trials.counters import LatencyCounters, LatencyOutput
-from lossratio.trials.journal import JournalEntry
+from lossratio.trials.journal_lines import JournalEntry
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
 COUNTING = {"in_trials": False, "checked": ["order of latency frames"], "not_checked": ["anything in trials"]}

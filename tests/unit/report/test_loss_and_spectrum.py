@@ -11,7 +11,7 @@ from lossratio.measurements.throughput.search_picture import draw_loss, draw_spe
 from lossratio.mlrsearch import NDR, PDR, SearchGoal
 from lossratio.results.trials import describe_trials
 from lossratio.simulation.constant_capacity import SmoothKnee
-from lossratio.trials.journal import JournalEntry
+from lossratio.trials.journal_lines import JournalEntry
 
 SVG = "{http://www.w3.org/2000/svg}"
 ANY = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])

@@ -12,7 +12,8 @@ from lossratio.errors import ReportError, SearchError, StorageError
 from lossratio.results.repair import REPAIRED, damages_in, repair as repair_files, results_set_aside
 from lossratio.results.run_directory import RunDirectory, read_result
 from lossratio.trials.digest import add_digest
-from lossratio.trials.journal import Journal, read_journal
+from lossratio.trials.journal import Journal
+from lossratio.trials.journal_reading import read_journal
 
 EARLIER = Path(__file__).parents[1] / "data" / "converted"
 

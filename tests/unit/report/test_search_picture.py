@@ -13,7 +13,7 @@ from lossratio.measurements.throughput.search_picture import draw_loss, draw_sea
 from lossratio.mlrsearch import RelevantBounds
 from lossratio.results.trials import describe_trials
 from lossratio.simulation.constant_capacity import SharpKnee, SmoothKnee
-from lossratio.trials.journal import JournalEntry
+from lossratio.trials.journal_lines import JournalEntry
 
 DRAWING = settings(
     max_examples=12,

@@ -26,7 +26,7 @@ from lossratio.results.conditions import LoadOrigin
 from lossratio.results.doubts import DoubtKind
 from lossratio.results.findings import caveats_of, doubts_of, findings_of, message
 from lossratio.results.model import Outcome
-from lossratio.trials.journal import JournalEntry
+from lossratio.trials.journal_lines import JournalEntry
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
 MEAN, STDEV = 150_000.0, 500.0

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from lossratio.results.trials import describe_trials, trials_in_words
-from lossratio.trials.journal import JournalEntry
+from lossratio.trials.journal_lines import JournalEntry
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
 

@@ -26,7 +26,7 @@ from lossratio.results.trials import describe_trials
 from lossratio.runs.robot_run import RunRequest
 from lossratio.runs.run import RunOutcome
 from lossratio.simulation.constant_capacity import SharpKnee
-from lossratio.trials.journal import JournalEntry
+from lossratio.trials.journal_lines import JournalEntry
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 from lossratio.units import FRAMES_PER_SECOND, Unit
 

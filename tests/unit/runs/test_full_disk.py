@@ -22,7 +22,7 @@ from lossratio.history.entries import Entry
 from lossratio.history.store import History
 from lossratio.results.run_directory import RunDirectory
 from lossratio.runs.verdicts import failure_kind
-from lossratio.trials.journal import read_journal
+from lossratio.trials.journal_reading import read_journal
 
 ROOT = Path(__file__).parents[3]
 EARLIER = Path(__file__).parents[1] / "data" / "converted"

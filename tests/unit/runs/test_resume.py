@@ -16,7 +16,7 @@ from runner_examples import ROOT, SIMULATED
 from waiting import wait_until
 
 from lossratio.results.run_directory import RunDirectory, read_result
-from lossratio.trials.journal import read_journal
+from lossratio.trials.journal_reading import read_journal
 
 SUITE = """
 *** Settings ***

@@ -30,7 +30,7 @@ from lossratio.testbed.running_traffic import start_traffic
 from lossratio.testbed.testbed import Recovery
 from lossratio.topology import load_topology
 from lossratio.traffic import load_profile
-from lossratio.trials.journal import read_journal
+from lossratio.trials.journal_reading import read_journal
 
 pytestmark = [pytest.mark.netns, needs_testbed]
 TRIALS = 4

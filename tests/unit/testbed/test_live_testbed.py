@@ -27,7 +27,7 @@ from lossratio.testbed.live import open_testbed
 from lossratio.testbed.local import LocalTestbed
 from lossratio.testbed.reservation.lease import TestbedReservedError
 from lossratio.topology import load_topology
-from lossratio.trials.journal import read_journal
+from lossratio.trials.journal_reading import read_journal
 
 pytestmark = [pytest.mark.netns, needs_testbed]
 BRIEF = MrrRequest(profile=PROFILE, max_load=20e3, trials=2, trial_duration=0.2)

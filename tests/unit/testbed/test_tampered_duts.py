@@ -13,7 +13,7 @@ from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
 from lossratio.trials.counters import Integrity
-from lossratio.trials.journal import read_journal
+from lossratio.trials.journal_reading import read_journal
 
 BRIEF = MrrRequest(profile=PROFILE, max_load=20e3, trials=3, trial_duration=0.1)
 

@@ -1,0 +1,226 @@
+"""Reads trial journals; `lossratio.trials.journal` writes them and describes their lines."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from lossratio.errors import SearchError
+from lossratio.input_file import MOST_RECORDED_BYTES, kind_of_contents, read_input_file, shown_name
+from lossratio.trials import journal_lines
+from lossratio.trials.journal_lines import Addition, JournalEntry, Line, Withdrawal, WithdrawnTrial
+from lossratio.trials.late import Late, late_frames_of_earlier_version, with_late_frames
+from lossratio.trials.trial import TrialResult
+
+_NAME = journal_lines.FORMAT.partition("/")[0].encode()
+
+
+class UnknownJournalError(SearchError):
+    """A file is intact, but not a journal of a format that can be read here."""
+
+
+@dataclass(frozen=True)
+class JournalContents:
+    """The contents of a journal."""
+
+    search: Mapping[str, Any]
+    """All inputs of controller and measurer, as given to `Journal.open`."""
+    created: str
+    """When the search began, RFC 3339, UTC."""
+    entries: tuple[JournalEntry, ...]
+    """The proved trials, in the order in which they were measured, with their late frames."""
+    intact_bytes: int
+    """Bytes of all whole lines. The rest of the file may be a line that was cut off while it was written."""
+    digest: str
+    """Digest of the last of these lines."""
+    additions: tuple[Addition, ...] = ()
+    """What was measured after the search, in the order measured."""
+    about: Mapping[str, Any] | None = None
+    """The test and the conditions, as given to `Journal.open`; None: nothing was given."""
+    unproved: tuple[JournalEntry, ...] = ()
+    """The trials after the last proof, in the order in which they were measured, with their late frames."""
+    withdrawn: tuple[WithdrawnTrial, ...] = ()
+    """The trials that are kept but not used, in the order in which they were measured."""
+
+    @property
+    def results(self) -> tuple[TrialResult, ...]:
+        """The results of the proved trials as controllers receive them, when late frames are not known yet."""
+        return tuple(_as_measured(entry.result) for entry in self.entries)
+
+    @property
+    def number_of_trials(self) -> int:
+        """Number of all trials of the journal, including those that are not used."""
+        return len(self.entries) + len(self.unproved) + len(self.withdrawn)
+
+
+def read_journal(path: str | Path) -> JournalContents:
+    """Reads a journal, leaving out a last line that was cut off.
+
+    Raises:
+        UnknownJournalError: If the file is not a journal, or is one of another version.
+        SearchError: If the file is missing, or has a damaged line.
+    """
+    contents, damage = read_good_part(path)
+    if damage is not None:
+        raise damage
+    return contents
+
+
+def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | None]:
+    """Reads a journal up to its first damaged line, and returns the error of that line; None: no line is damaged.
+
+    A damaged header is an error, as in `read_journal`. A file that has neither the name of a journal nor a journal's
+    format in its first line is not a damaged journal.
+
+    Raises:
+        UnknownJournalError: If it is not a journal, or has a format of another version.
+        SearchError: If it cannot be read, or its header is damaged.
+    """
+    path = Path(path)
+    data = read_input_file(path, SearchError, MOST_RECORDED_BYTES, "the journal")
+    first, *lines = data.split(b"\n")
+    if path.suffix != ".jsonl" and _NAME not in first:
+        raise UnknownJournalError(
+            f"{shown_name(path)} is not a journal: it is {kind_of_contents(data)}. "
+            "Journals are the files trials/*.jsonl in the directory of a run."
+        )
+    if not lines:
+        raise SearchError(
+            f"{path} is not a journal, or was cut off in its header: it has no whole line."
+        )
+
+    try:
+        header, digest = journal_lines.read_header(first)
+    except journal_lines.UnknownFormatError as error:
+        raise UnknownJournalError(
+            f"{path}, line 1: {error}. If it belongs to another version of lossratio, use that version; otherwise "
+            "it does not belong here."
+        ) from error
+    except ValueError as error:
+        raise _damage(path, 1, error) from error
+
+    intact = len(first) + 1
+    reading = _Reading()
+    damage = None
+
+    for number, line in enumerate(lines, start=2):
+        try:
+            if number == len(lines) + 1 and not journal_lines.is_whole(line):
+                break
+            read, of_line = journal_lines.read_line(line, digest)
+            reading.take(read)
+        except ValueError as error:
+            damage = _damage(path, number, error)
+            break
+
+        digest = of_line
+        intact += len(line) + 1
+
+    if header["format"] == journal_lines.WITH_LATE_FRAMES_BEFORE:
+        reading.find_late_frames_of_earlier_version()
+    contents = JournalContents(
+        header["search"],
+        header["created"],
+        reading.entries(reading.proved),
+        intact,
+        digest,
+        tuple(reading.additions),
+        header.get("about"),
+        reading.entries(reading.unproved),
+        reading.withdrawn(),
+    )
+    return contents, damage
+
+
+class _Reading:
+    """What the lines of a journal have said so far. Trials are numbered among all trials, from 0."""
+
+    def __init__(self) -> None:
+        self.proved: list[int] = []
+        self.unproved: list[int] = []
+        self.additions: list[Addition] = []
+        self._trials: list[JournalEntry] = []
+        self._late: Counter[int] = Counter()
+        self._reasons: dict[int, str] = {}
+
+    def take(self, line: Line) -> None:
+        """Reads the next line. Raises ValueError if it is about trials that do not exist."""
+        if isinstance(line, JournalEntry):
+            self.unproved.append(len(self._trials))
+            self._trials.append(line)
+            if line.verified:
+                self._prove()
+
+        elif isinstance(line, Late):
+            if not 1 <= line.trial <= len(self._trials):
+                raise ValueError(
+                    f"late frames of trial {line.trial}, but only {len(self._trials)} came before"
+                )
+            self._late[line.trial - 1] += line.frames
+        elif isinstance(line, Withdrawal):
+            self._withdraw(line)
+        else:
+            # Measurements after a search are written after the DUTs have been verified again.
+            if isinstance(line, Addition):
+                self.additions.append(line)
+            self._prove()
+
+    def entries(self, places: Iterable[int]) -> tuple[JournalEntry, ...]:
+        """Trials with their late frames."""
+        return tuple(self._entry(place) for place in places)
+
+    def withdrawn(self) -> tuple[WithdrawnTrial, ...]:
+        """The trials that are not used."""
+        return tuple(
+            WithdrawnTrial(self._entry(place), self._reasons[place])
+            for place in sorted(self._reasons)
+        )
+
+    def find_late_frames_of_earlier_version(self) -> None:
+        """Adds the late frames that an earlier version has noted with the next trial."""
+        outputs = [entry.result.output for entry in self._trials]
+        for place, frames in enumerate(late_frames_of_earlier_version(outputs)):
+            self._late.setdefault(place, frames)
+
+    def _prove(self) -> None:
+        self.proved += self.unproved
+        self.unproved = []
+
+    def _withdraw(self, withdrawal: Withdrawal) -> None:
+        standing = [*self.proved, *self.unproved]
+        if withdrawal.trials > len(standing):
+            raise ValueError(
+                f"{withdrawal.trials} trials are withdrawn, but only {len(standing)} came before"
+            )
+        self._reasons.update(dict.fromkeys(standing[-withdrawal.trials :], withdrawal.reason))
+        self.proved = [place for place in self.proved if place not in self._reasons]
+        self.unproved = [place for place in self.unproved if place not in self._reasons]
+
+    def _entry(self, place: int) -> JournalEntry:
+        entry = self._trials[place]
+        output = with_late_frames(entry.result.output, self._late[place])
+        return replace(entry, result=replace(entry.result, output=output))
+
+
+def has_header(path: Path) -> bool:
+    """Whether the header of a journal is complete; otherwise, its test begins again, without a repair."""
+    return b"\n" in read_input_file(path, SearchError, MOST_RECORDED_BYTES, "the journal")
+
+
+def _damage(path: Path, number: int, problem: ValueError) -> SearchError:
+    if number > 1:
+        saved = "saves the trials before that line"
+    else:
+        saved = "sets it aside, and its test begins again"
+
+    return SearchError(
+        f"{path}, line {number}: {problem}. The journal is damaged there; 'lossratio archive repair {path}' {saved}."
+    )
+
+
+def _as_measured(result: TrialResult) -> TrialResult:
+    """The result as it was when its trial had ended."""
+    if result.output.late_frames is None:
+        return result
+    return replace(result, output=replace(result.output, late_frames=None))
