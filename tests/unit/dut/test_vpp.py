@@ -24,7 +24,7 @@ from lossratio.dut.vpp.startup import Card, hugepage_megabytes, startup_configur
 from lossratio.errors import DutError
 from lossratio.topology import EAST, WEST, VppStart
 from lossratio.traffic import load_profile
-from lossratio.traffic.configuration import frames_spec
+from lossratio.traffic.frame_headers import frames_spec
 
 pytestmark = pytest.mark.netns
 

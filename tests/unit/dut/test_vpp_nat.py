@@ -19,7 +19,7 @@ from lossratio.testbed.live import open_testbed
 from lossratio.topology.addressing import EAST, WEST
 from lossratio.traffic import load_profile
 from lossratio.traffic.agent.afpacket.frames import FrameBuilder
-from lossratio.traffic.configuration import frames_spec
+from lossratio.traffic.frame_headers import frames_spec
 from lossratio.traffic.profile import addresses
 from lossratio.trials import Exchange, Integrity, TrialInput
 

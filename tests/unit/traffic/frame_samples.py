@@ -16,7 +16,7 @@ from lossratio.topology.addressing import EAST, WEST, Side
 from lossratio.traffic import load_profile, profile_names
 from lossratio.traffic.agent.afpacket.frames import FrameCycle, build_frames
 from lossratio.traffic.agent.core.configuration import FramesSpec
-from lossratio.traffic.configuration import frames_spec
+from lossratio.traffic.frame_headers import frames_spec
 
 SOURCE_MAC = bytes.fromhex("020000000001")
 DESTINATION_MAC = bytes.fromhex("020000000002")

@@ -19,7 +19,7 @@ from lossratio.topology import addressing, load_topology
 from lossratio.traffic import PortPair, TrafficMeasurer, check_sends_streams, load_profile, make_configuration
 from lossratio.traffic.agent.afpacket.frames import build_frames
 from lossratio.traffic.agent.core.frame_order import FrameOrder
-from lossratio.traffic.configuration import frames_spec
+from lossratio.traffic.frame_headers import frames_spec
 from lossratio.trials import run_search
 
 PROFILE = """

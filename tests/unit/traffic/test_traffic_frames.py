@@ -16,7 +16,7 @@ from lossratio.traffic import load_profile
 from lossratio.traffic.agent.afpacket.frames import FrameOrder, Numbering, tag_bytes
 from lossratio.traffic.agent.core.configuration import SteppingField, size_pattern
 from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.configuration import frames_spec
+from lossratio.traffic.frame_headers import frames_spec
 
 
 @pytest.mark.parametrize("profile", UNSCALED)

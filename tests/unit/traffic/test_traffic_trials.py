@@ -31,7 +31,7 @@ from lossratio.traffic.agent.afpacket.frames import build_frames
 from lossratio.traffic.agent.afpacket.receive import TRAFFIC_AT_ONCE
 from lossratio.traffic.agent.core.configuration import TagPlace
 from lossratio.traffic.agent.core.links import read_links
-from lossratio.traffic.configuration import frames_spec
+from lossratio.traffic.frame_headers import frames_spec
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.trial import TrialInput
 

@@ -16,7 +16,7 @@ from lossratio.traffic.agent.core.configuration import (
     LengthField,
     SteppingField,
 )
-from lossratio.traffic.configuration import FrameHeaders
+from lossratio.traffic.frame_headers import FrameHeaders
 
 MOST_LISTED = 1 << 16
 """The most values of a field that do not count up one by one."""
