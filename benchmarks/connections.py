@@ -19,7 +19,7 @@ from statistics import median
 
 import click
 
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials import Exchange, Integrity, TrialInput
 

@@ -24,7 +24,7 @@ import lossratio
 from lossratio.measurements.connections import per_second
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results import findings_of
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials import Exchange, Integrity, TrialInput
 

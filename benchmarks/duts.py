@@ -24,7 +24,7 @@ from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.testbed.testbed import Testbed
 from lossratio.traffic import load_profile
 

@@ -23,7 +23,7 @@ from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
 
 SIMULATED = Path(__file__).parents[1] / "topologies" / "simulated.yaml"

@@ -24,7 +24,7 @@ from lossratio.report import render, write_report
 from lossratio.report.run import read_run
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
 
 SIMULATED = Path(__file__).parents[1] / "topologies" / "simulated.yaml"

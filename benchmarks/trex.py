@@ -25,7 +25,7 @@ from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.topology import TREX_HOME
 from lossratio.traffic import TrafficProfile, load_profile
 from lossratio.trials import TrialInput, missing_frames

@@ -12,7 +12,7 @@ from statistics import fmean, median, quantiles
 
 import click
 
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials.trial import Measurer, TrialInput, TrialOutput
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.late import LateFrames
 from lossratio.trials.trial import DirectionCounters, TrialInput

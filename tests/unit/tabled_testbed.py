@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 from measurement_examples import SIMULATED
 
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.traffic.agent.core.pacing import frames_within
 from lossratio.trials import DirectionCounters, output_from_counters
 

@@ -23,7 +23,7 @@ from lossratio.report.run import Run, read_run
 from lossratio.results.conditions import Conditions, Testbed
 from lossratio.results.identity import Device
 from lossratio.results.view import CsitExportError
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 
 SLOW = Device(kind="linux_bridge", options={"police": 50_000})
 FAST = Device(kind="linux_bridge", options={"police": 60_000})

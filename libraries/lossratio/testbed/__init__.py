@@ -6,7 +6,6 @@ from lossratio.testbed.candidates import Candidate, candidate, log_in, reserved
 from lossratio.testbed.changes import guilty_of
 from lossratio.testbed.hosts import Host, HostPath, find_host_path
 from lossratio.testbed.inspection import describe_node, inspect_nodes
-from lossratio.testbed.live import check_sut_model, open_testbed
 from lossratio.testbed.loads import (
     MAX_LOAD_REMARK,
     LoadRange,
@@ -15,6 +14,7 @@ from lossratio.testbed.loads import (
     load_range,
     own_record,
 )
+from lossratio.testbed.opening import check_sut_model, open_testbed
 from lossratio.testbed.running_traffic import (
     DEFAULT_LATE_WAIT,
     RunningTraffic,

@@ -15,7 +15,7 @@ from lossratio.dut.vpp.features.feature import both_ports
 from lossratio.dut.vpp.features.nat import Sessions, Sfdp
 from lossratio.dut.vpp.startup import startup_configuration
 from lossratio.errors import DutError
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.topology.addressing import EAST, WEST
 from lossratio.traffic import load_profile
 from lossratio.traffic.agent.afpacket.frames import FrameBuilder

@@ -21,8 +21,8 @@ from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.nodes import NodeSession
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory, read_result
-from lossratio.testbed.live import open_testbed
 from lossratio.testbed.local import LocalTestbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.testbed.reservation import make_claim
 from lossratio.testbed.reservation.lease import clear
 from lossratio.testbed.testbed import Recovery

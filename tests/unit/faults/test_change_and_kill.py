@@ -17,8 +17,8 @@ from lossratio.measurements.throughput.measure import find_conditional_throughpu
 from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results.model import Outcome
-from lossratio.testbed.live import open_testbed
 from lossratio.testbed.local import LocalTestbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.topology import load_topology
 
 pytestmark = [pytest.mark.netns, needs_testbed]

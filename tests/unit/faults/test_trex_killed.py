@@ -15,8 +15,8 @@ from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.nodes import NodeSession
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory, read_result
-from lossratio.testbed.live import open_testbed
 from lossratio.testbed.local import LocalTestbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.testbed.testbed import Recovery
 from lossratio.topology import load_topology
 from lossratio.traffic import load_profile

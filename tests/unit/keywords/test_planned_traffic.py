@@ -59,7 +59,7 @@ def untouched(monkeypatch):
 
     monkeypatch.setattr("lossratio.keywords.testbed.open_testbed", touched)
     monkeypatch.setattr(sys.modules["lossratio.runs.run"], "reserved", touched)
-    monkeypatch.setattr("lossratio.testbed.live._open", touched)
+    monkeypatch.setattr("lossratio.testbed.opening._open", touched)
 
 
 def profiles_of(tests):

@@ -17,8 +17,8 @@ from lossratio.measurements.connection_capacity import CapacityRequest, Connecti
 from lossratio.measurements.connection_mrr import ConnectionMrr, ConnectionMrrRequest
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.nodes import NodeSession
-from lossratio.testbed.live import open_testbed
 from lossratio.testbed.local import LocalTestbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.topology import load_topology
 from lossratio.traffic import load_profile
 from lossratio.trials import Integrity

@@ -13,7 +13,7 @@ from lossratio.measurements.soak import SoakResult
 from lossratio.results.findings import message
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
 

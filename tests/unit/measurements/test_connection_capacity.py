@@ -21,7 +21,7 @@ from lossratio.measurements.connection_capacity import (
 )
 from lossratio.nodes import CommandResult
 from lossratio.results import Outcome, findings_of, message
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials import TrialInput, TrialOutput, TrialResult, run_search
 

@@ -12,7 +12,7 @@ from lossratio.measurements.connection_soak import ConnectionSoak, ConnectionSoa
 from lossratio.measurements.connections import TableMeasurer
 from lossratio.results import findings_of, message, view_of
 from lossratio.results.run_directory import RunDirectory, read_result
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials import DirectionCounters, LateFrames, TrialInput, output_from_counters
 

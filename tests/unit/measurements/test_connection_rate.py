@@ -18,8 +18,8 @@ from lossratio.results import Outcome, findings_of, message, view_of
 from lossratio.results.repair import repair
 from lossratio.results.run_directory import RunDirectory, read_result
 from lossratio.simulation import ConnectionTable
-from lossratio.testbed.live import open_testbed
 from lossratio.testbed.local import LocalTestbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.topology import load_topology
 from lossratio.traffic import load_profile
 from lossratio.trials import read_journal

@@ -18,7 +18,7 @@ from lossratio.measurements.connection_teardown import (
     TeardownRequest,
 )
 from lossratio.results import DoubtKind, findings_of, message
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials import TrialInput, TrialOutput, TrialResult
 

@@ -14,7 +14,7 @@ from lossratio.report.run import read_run
 from lossratio.results.findings import message
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.trials.trial import TrialOutput, TrialResult
 
 PASSED = 51_000

@@ -17,7 +17,7 @@ from lossratio.measurements.connection_mrr import ConnectionMrr, ConnectionMrrRe
 from lossratio.measurements.latency.measure import LatencyPoint, LatencyRequest, measure_latency
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.measurements.telemetry import TelemetryRequest, measure_telemetry
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials import Integrity
 

@@ -6,8 +6,8 @@ from measurement_examples import SIMULATED
 
 from lossratio.dut import linux_bridge
 from lossratio.results.conditions import LoadOrigin
-from lossratio.testbed.live import open_testbed
 from lossratio.testbed.loads import load_limits, load_range
+from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
 
 DOWNLOAD = """

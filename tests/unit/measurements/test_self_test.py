@@ -11,8 +11,8 @@ from lossratio.errors import TopologyError
 from lossratio.measurements.self_test import SelfTestRequest, find_tester_limit
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results.conditions import LoadOrigin
-from lossratio.testbed.live import open_testbed
 from lossratio.testbed.loads import SelfTestRecord, TesterLimit, load_limits, load_range, read_record
+from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
 
 CABLE = ROOT / "topologies" / "local-cable.yaml"

@@ -33,7 +33,7 @@ from lossratio.results.doubts import DoubtKind
 from lossratio.results.findings import doubts_of
 from lossratio.results.model import MEMORY_REMARK, Outcome
 from lossratio.results.run_directory import read_result
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials.journal_reading import read_journal
 

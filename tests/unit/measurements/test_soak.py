@@ -18,7 +18,7 @@ from lossratio.results.findings import caveats_of, findings_of, message
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
 from lossratio.testbed import LoadRange
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials.journal_reading import read_journal
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult

@@ -27,7 +27,7 @@ from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.testbed.testbed import Ready
 from lossratio.topology import Hop, Interface, Port
 from lossratio.traffic import StoppedTraffic

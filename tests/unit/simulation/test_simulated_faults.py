@@ -10,7 +10,7 @@ from lossratio.results.findings import doubts_of
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation import ConstantLoss, FrameFaults, SimulatedMeasurer
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials.counters import Integrity, IntegrityError
 from lossratio.trials.trial import TrialInput

@@ -13,7 +13,7 @@ import pytest
 from lossratio.dut import DestinationMacs
 from lossratio.errors import DutError
 from lossratio.results.run_directory import RunDirectory
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.testbed.set_up import checked_duts
 from lossratio.testbed.testbed import dut_request
 from lossratio.topology import load_topology

@@ -24,8 +24,8 @@ from lossratio.runs.verdicts import failure_kind
 from lossratio.testbed import repair
 from lossratio.testbed.changes import Way, changes_between
 from lossratio.testbed.fingerprint import FingerprintReader
-from lossratio.testbed.live import open_testbed
 from lossratio.testbed.local import LocalTestbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.testbed.running_traffic import start_traffic
 from lossratio.testbed.testbed import Recovery
 from lossratio.topology import load_topology

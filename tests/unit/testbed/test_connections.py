@@ -25,7 +25,7 @@ from lossratio.measurements.latency.measure import LatencyPoint, LatencyRequest,
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.testbed import connections
 from lossratio.testbed.connections import Connections, EstablishingMeasurer
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.topology import EAST, WEST
 from lossratio.traffic import PortPair, TrafficPort, connections_of, load_profile, make_configuration
 from lossratio.trials import DirectionCounters, Exchange, Integrity, TrialInput, TrialOutput

@@ -2,7 +2,7 @@ import pytest
 from measurement_examples import SIMULATED
 
 from lossratio.errors import TrafficError
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
 
 DOWNLOAD = load_profile("ethip4-udp-download", frame_size=1518)

@@ -26,7 +26,7 @@ from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
 from lossratio.results.view import view_of
 from lossratio.runs.verdicts import failure_kind
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.testbed.running_traffic import start_traffic
 from lossratio.trials.counters import Integrity, IntegrityError
 

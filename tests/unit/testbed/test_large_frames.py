@@ -10,8 +10,8 @@ from measurement_examples import place
 
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.nodes import NodeSession
-from lossratio.testbed.live import open_testbed
 from lossratio.testbed.local import LocalTestbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.testbed.path_check import DeadDutError
 from lossratio.topology import load_topology
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration

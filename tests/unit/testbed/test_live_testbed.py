@@ -23,8 +23,8 @@ from lossratio.results.findings import doubts_of
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
 from lossratio.testbed import local
-from lossratio.testbed.live import open_testbed
 from lossratio.testbed.local import LocalTestbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.testbed.reservation.lease import TestbedReservedError
 from lossratio.topology import load_topology
 from lossratio.trials.journal_reading import read_journal
@@ -310,7 +310,9 @@ def test_closing_puts_everything_back_and_may_be_done_twice(kept, log_in):
 
 def test_a_program_that_ends_without_closing_leaves_nothing(kept, log_in):
     before = log_in["DUT1"].run("nft", "list", "ruleset").stdout
-    code = "import sys; from lossratio.testbed.live import open_testbed; open_testbed(sys.argv[1], dut='linux_bridge')"
+    code = (
+        "import sys; from lossratio.testbed.opening import open_testbed; open_testbed(sys.argv[1], dut='linux_bridge')"
+    )
     subprocess.run([sys.executable, "-c", code, str(kept[0])], check=True, timeout=240)
     assert log_in["DUT1"].run("nft", "list", "ruleset").stdout == before
 

@@ -15,8 +15,8 @@ from lossratio.measurements.throughput.measure import find_conditional_throughpu
 from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.mlrsearch import SearchGoal
 from lossratio.nodes import NodeSession
-from lossratio.testbed.live import open_testbed
 from lossratio.testbed.local import LocalTestbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.topology import load_topology
 
 TWO_LINKS = ROOT / "topologies" / "local-2links.yaml"

@@ -60,7 +60,7 @@ exec "$@"
 MEASURE = """\
 import subprocess, sys
 from lossratio.errors import LossRatioError
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials import TrialInput
 

@@ -7,7 +7,7 @@ from measurement_examples import PROFILE, place, policed
 from lossratio.errors import TrafficError
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.simulation import Device, SimulatedMeasurer
-from lossratio.testbed.live import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.testbed.running_traffic import describe_stopped, start_traffic
 from lossratio.testbed.simulated import SimulatedSource
 

@@ -14,7 +14,7 @@ import pytest
 
 from lossratio.bpf import BpfError, why_impossible
 from lossratio.dut import parse_options
-from lossratio.testbed.live import beside_the_dut, device_cpus
+from lossratio.testbed.opening import beside_the_dut, device_cpus
 from lossratio.testbed.testbed import DutRequest, TestbedRequest
 from lossratio.topology import AfPacketGenerator, AutoGenerator, XdpGenerator, load_topology
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
