@@ -188,7 +188,7 @@ MUTATIONS = (
     ),
     Mutation(
         "trials that nothing proves are continued",
-        "trials/journal.py",
+        "trials/journal_reading.py",
         "if line.verified:",
         "if line:",
         ("test_journal.py",),

@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 from lossratio import traffic
 from lossratio.errors import TopologyError
 from lossratio.nodes import NodeSession
+from lossratio.testbed.cabling_frames import End, Probe
 from lossratio.testbed.cabling_report import CablingReport
 from lossratio.testbed.inspection import read_interfaces, read_ports, with_names
 from lossratio.testbed.local import reachable
@@ -16,52 +16,16 @@ from lossratio.testbed.next_hops import answers_elsewhere, gateway_question
 from lossratio.testbed.set_up import log_in_on_all, traffic_port
 from lossratio.testbed.tester_cards import taken_cards, takes_cards
 from lossratio.topology import Port, RealGenerator, Topology, TrafficPath
-from lossratio.traffic import FCS_BYTES, Configuration, Direction, PortPair, TrafficDirection
+from lossratio.traffic import FCS_BYTES, Configuration, PortPair, TrafficDirection
 from lossratio.trials import LOOK_AT_DUT, fields_in_words, ways_to_expect
 
 LISTEN_SECONDS = 0.5
 """Seconds in which nothing is sent, to look for other frames on the path."""
-_WAIT_SECONDS = 0.2
 _FRAMES = 5
 _MOST_COPIES = 3
 _COUNTERS = (
     'for name; do cat "/sys/class/net/$name/statistics/rx_packets" 2>/dev/null || echo -1; done'
 )
-
-
-@dataclass(frozen=True)
-class _End:
-    """A port of the TG."""
-
-    port: Port
-    interface: str
-    """The generator's name for it."""
-    peer: str
-    """The other end of its path."""
-    path: TrafficPath
-    neighbour: Port | None
-    """The DUT's port at the other end of its link; None: there is no DUT."""
-    wrong: Port | None
-    """The DUT's port at the other end of the path."""
-    mac: str
-    number: int
-
-    @property
-    def name(self) -> str:
-        return str(self.port)
-
-
-@dataclass
-class _Seen:
-    """How often the frames of one port came out, by arrival port and frame number."""
-
-    copies: dict[str, Counter[int]] = field(default_factory=dict)
-    vlans: dict[str, set[tuple[int, ...]]] = field(default_factory=dict)
-    changes: dict[str, traffic.FieldChange] = field(default_factory=dict)
-    """The fields, by name, that had other values in frames that came out of the right port."""
-
-    def numbers(self, name: str, wanted: Sequence[int]) -> int:
-        return sum(1 for number in wanted if self.copies.get(name, Counter())[number])
 
 
 def probe_cabling(
@@ -132,7 +96,7 @@ def probe_cabling(
             if takes_cards(tester)
             else _other_ports(topology, tg, {end.interface for end in ends})
         )
-        probe = _Probe(agent, ends, _make_configurations(topology, ends, traffics), through, others)
+        probe = Probe(agent, ends, _make_configurations(topology, ends, traffics), through, others)
 
         return _Cabling(probe, traffics[-1].directions, sessions, macs).report()
 
@@ -149,8 +113,8 @@ def _other_ports(topology: Topology, tg: NodeSession, used: Collection[str]) -> 
 
 def _ends(
     paths: Sequence[TrafficPath], interfaces: Mapping[str, str], macs: Mapping[str, str]
-) -> list[_End]:
-    ends: list[_End] = []
+) -> list[End]:
+    ends: list[End] = []
     for path in paths:
         hops = path.hops
         at_west = (hops[0].west, hops[0].east) if hops else (None, None)
@@ -162,13 +126,13 @@ def _ends(
                     f"{port}: there is no such interface. To list the interfaces: lossratio check FILE --connect"
                 )
             name, mac = interfaces[str(port)], macs[str(port)]
-            ends.append(_End(port, name, str(peer), path, neighbour, wrong, mac, len(ends)))
+            ends.append(End(port, name, str(peer), path, neighbour, wrong, mac, len(ends)))
 
     return ends
 
 
 def _make_configurations(
-    topology: Topology, ends: Sequence[_End], traffics: Sequence[traffic.TrafficProfile]
+    topology: Topology, ends: Sequence[End], traffics: Sequence[traffic.TrafficProfile]
 ) -> dict[int, Configuration]:
     """How frames of each size are made, the smallest first."""
     configurations: dict[int, Configuration] = {}
@@ -190,121 +154,12 @@ def _make_configurations(
     return dict(sorted(configurations.items()))
 
 
-@dataclass
-class _Probe:
-    """Sends frames from ports of the TG, and notes where frames come out."""
-
-    agent: traffic.AgentClient
-    ends: Sequence[_End]
-    configurations: Mapping[int, Configuration]
-    through: Mapping[str, Any] | None
-    others: dict[str, str]
-    foreign: Counter[tuple[str, str]] = field(default_factory=Counter)
-    chatter: Counter[tuple[str, str]] = field(default_factory=Counter)
-    problems: list[str] = field(default_factory=list)
-    is_storm: bool = False
-    unsent: set[tuple[str, int]] = field(default_factory=set)
-    _marker: traffic.Marker = field(default_factory=traffic.Marker)
-    _next_number: int = 0
-
-    def __post_init__(self) -> None:
-        self.by_name = {end.name: end for end in self.ends}
-        self.seen = {end.name: _Seen() for end in self.ends}
-        self.destinations = {end.name: self.by_name[end.peer].mac for end in self.ends}
-        self._sent: dict[tuple[int, int], tuple[Direction, traffic.MarkedFrame]] = {}
-
-    def send_from(
-        self,
-        ends: Sequence[_End],
-        configuration: Configuration,
-        count: int,
-        destination: str | None = None,
-    ) -> dict[str, list[int]]:
-        """Sends frames from some ports, and returns their numbers; with another destination, only for its counters."""
-        sends: list[tuple[str, bytes]] = []
-        numbers: dict[str, list[int]] = {end.name: [] for end in ends}
-        for _ in range(count):
-            self._next_number = (self._next_number + 1) % 256
-            for end in ends:
-                direction = next(
-                    each for each in configuration.directions if each.transmit == end.interface
-                )
-                mac = destination or self.destinations[end.name]
-                frame = self._marker.frame(direction, end.mac, mac, end.number, self._next_number)
-                if destination is None:
-                    self._sent[end.number, self._next_number] = (direction, frame)
-                sends.append((end.interface, frame.sent))
-                numbers[end.name].append(self._next_number)
-
-        self.send(sends, _WAIT_SECONDS, configuration)
-        return numbers
-
-    def send(
-        self,
-        sends: Sequence[tuple[str, bytes]],
-        seconds: float,
-        configuration: Configuration | None = None,
-    ) -> None:
-        networks = next(iter(self.configurations.values())).networks
-        speakers = () if configuration is None else configuration.speakers
-        names = {end.interface: end.name for end in self.ends}
-        others = [*self.others]
-        own = self.through
-        answer = self.agent.probe(
-            [*names],
-            sends,
-            seconds,
-            networks=networks,
-            speakers=speakers,
-            listen=others,
-            through=own,
-        )
-        self.is_storm = self.is_storm or answer.is_storm
-
-        for arrival in answer.arrivals:
-            mark = self._marker.mark_in(arrival.head)
-            if mark is None:
-                if arrival.port in names and arrival.chatter is not None:
-                    self.chatter[names[arrival.port], arrival.chatter] += arrival.count
-                elif arrival.port in names and arrival.head[6:12].hex(":") not in {
-                    end.mac for end in self.ends
-                }:
-                    self.foreign[names[arrival.port], arrival.in_words] += arrival.count
-                continue
-
-            seen = self.seen[self.ends[mark[0]].name]
-            name = (names | self.others)[arrival.port]
-            seen.copies.setdefault(name, Counter())[mark[1]] += arrival.count
-            seen.vlans.setdefault(name, set()).add(traffic.vlans_of(arrival.head))
-
-            if name == self.ends[mark[0]].peer and mark in self._sent:
-                mac = traffic.mac_bytes(self.by_name[name].mac)
-                direction, frame = self._sent[mark]
-                for change in traffic.changed_fields(
-                    direction, frame.wanted, arrival.head, mac, arrival.length, frame.sent
-                ):
-                    seen.changes.setdefault(change.name, change)
-
-        for interface, length, reason in dict.fromkeys(answer.unsent):
-            self.unsent.add((names[interface], length + FCS_BYTES))
-            self.problems.append(
-                f"{names[interface]}: {interface} does not send frames of {length + FCS_BYTES} bytes ({reason}): "
-                "its MTU, or the MTU at the other end of its link, is too small for the requested sizes."
-            )
-
-        if answer.is_storm:
-            self.problems.append(
-                "A loop: too many frames come back to count them. Look for a second path between the ports, and "
-                "switch off one of its ports."
-            )
-
-
 class _Cabling:
     """Draws the conclusions."""
 
     def __init__(
         self,
-        probe: _Probe,
+        probe: Probe,
         directions: Sequence[TrafficDirection],
         sessions: Mapping[str, NodeSession],
         macs: Mapping[str, str],
@@ -401,7 +256,7 @@ class _Cabling:
                 f"{end.name}: the gateway {question.target} does not answer there{found}"
             )
 
-    def _count_around(self, end: _End, configuration: Configuration) -> list[int]:
+    def _count_around(self, end: End, configuration: Configuration) -> list[int]:
         """Sends from one port, and reads the counters of the DUT's ports before and after."""
         ports = [
             port
@@ -424,7 +279,7 @@ class _Cabling:
             }
         return numbers
 
-    def _judge(self, end: _End, numbers: list[int], size: int) -> None:
+    def _judge(self, end: End, numbers: list[int], size: int) -> None:
         """Finds out where the frames of one port came out."""
         seen = self._probe.seen[end.name]
         names = [*(other.name for other in self._probe.ends), *self._probe.others.values()]
@@ -468,7 +323,7 @@ class _Cabling:
         elif not arrived[end.name]:
             self._judge_silence(end)
 
-    def _link_is_swapped(self, end: _End) -> bool:
+    def _link_is_swapped(self, end: End) -> bool:
         counted = self._counted.get(end.name, {})
         here, there = str(end.neighbour), str(end.wrong)
         if counted.get(here, _FRAMES) >= _FRAMES or counted.get(there, 0) < _FRAMES:
@@ -479,7 +334,7 @@ class _Cabling:
         )
         return True
 
-    def _judge_silence(self, end: _End) -> None:
+    def _judge_silence(self, end: End) -> None:
         """If nothing came out: finds out where the frames were lost, as far as that is known."""
         back = any(self._probe.seen[end.peer].copies.get(end.name, Counter()).values())
         counted = self._counted.get(end.name, {})
