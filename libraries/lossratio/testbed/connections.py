@@ -4,9 +4,9 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
-from lossratio.dut import ConnectionTable, Dut, DutOptions, Established
+from lossratio.dut import ConnectionTable, Dut, DutOptions, Established, TcpState
 from lossratio.errors import DutError, TrafficError
 from lossratio.traffic import Configuration, connections_of
 from lossratio.trials import Exchange, Measurer, TrialInput, TrialOutput
@@ -28,7 +28,7 @@ class Connections:
 
     A table is filled by one frame of each flow and direction, at a rate that the device certainly takes, and its
     entries are counted. So a throughput trial does not test how fast connections are made. To fill a table with very
-    many UDP connections takes minutes, so it is kept for the following trials while all of them are there.
+    many connections takes minutes, so it is kept for the following trials while all of them are there.
     """
 
     def __init__(
@@ -155,11 +155,13 @@ class Connections:
 
     def _are_kept(self, until_used: float) -> bool:
         """Whether all connections of an earlier fill are there, and will be until the trial has used each of them."""
-        if self._filling_since is None or self._is_tcp or self._connections < _MANY:
+        if self._filling_since is None or self._connections < _MANY:
             return False
         idle = self._clock() - self._filling_since + until_used
+        # A trial that lost frames leaves TCP connections in any state.
+        states = get_args(TcpState) if self._is_tcp else (None,)
         return all(
-            idle < table.timeout_of(None) and table.count() == self._connections
+            idle < min(map(table.timeout_of, states)) and table.count() == self._connections
             for table in self._tables.values()
         )
 

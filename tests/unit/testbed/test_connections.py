@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import time
@@ -149,6 +150,20 @@ def test_a_table_with_very_many_connections_is_kept(monkeypatch, many, seconds, 
     for _ in range(3):
         assert measurer.measure(TrialInput(seconds, 1000.0)).elapsed >= seconds
     assert len(filled) == fills
+
+
+@pytest.mark.parametrize(
+    ("ended", "fills"), [(60.0, 1), (2.0, 3)], ids=["while none can time out", "not if one that has ended may time out"]
+)
+def test_a_table_with_very_many_tcp_connections_is_kept_while_none_in_any_state_can_time_out(monkeypatch, ended, fills):
+    table = Table()
+    monkeypatch.setattr(connections, "_MANY", 1008)
+    monkeypatch.setattr(table, "timeout_of", lambda state: ended if state == "close" else 60.0)
+    times = itertools.count(0.0, 2.0)
+    keeping = Connections({"DUT1": table}, traffic(name="ethip4-tcp-h16-p63"), clock=lambda: next(times))
+    for _ in range(3):
+        keeping.establish(1e5, table.measure, duration=1.0)
+    assert sum(isinstance(entry, TrialInput) for entry in table.log) == fills
 
 
 def test_a_table_that_is_too_small_is_an_error_with_the_number_missing_and_no_trial_follows():
