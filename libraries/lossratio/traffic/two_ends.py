@@ -160,6 +160,10 @@ class TwoEnds:
         operation = request["op"]
         if operation == "configure":
             tag = secrets.randbits(31)
+            ways = request["configuration"]["directions"]
+            self._ends = {
+                way["name"]: (_node_of(way["transmit"]), _node_of(way["receive"])) for way in ways
+            }
             return {
                 node: {**self._configuration(node, request), "first_tag": tag} for node in nodes
             }
@@ -179,8 +183,6 @@ class TwoEnds:
 
     def _configuration(self, node: str, request: Message) -> Message:
         whole = request["configuration"]
-        for way in whole["directions"]:
-            self._ends[way["name"]] = (_node_of(way["transmit"]), _node_of(way["receive"]))
         configuration = {
             **whole,
             "ports": [_interface_of(port) for port in whole["ports"] if _node_of(port) == node],

@@ -27,6 +27,7 @@ from lossratio.trials import TrialInput
 WEST = TrafficPort("west", port_at("CLIENT", "eth1"))
 EAST = TrafficPort("east", port_at("SERVER", "eth1"))
 PAIR = PortPair(WEST, EAST)
+ENDS = {"west": port_at("CLIENT", "eth1"), "east": port_at("SERVER", "eth1")}
 COUNT = 1000
 
 
@@ -74,6 +75,31 @@ def test_what_left_is_the_senders_and_what_came_back_the_receivers():
     answer = asked(client, server, op="trial", load=9.0, duration=1.0)
     assert answer["result"]["directions"] == [{"name": "west>east", "sent_frames": 9, "received_frames": 8}]
     assert server.told[2] == {"op": "met", "said": sent}
+
+
+def test_a_direction_that_is_no_longer_sent_is_not_counted():
+    """An experiment after a search configures the same agents for one direction alone."""
+    facts = {"result": {"ports": {"eth1": {}}}}
+    both, one = ({"directions": [{"name": "west>east"}, {"name": "east>west"}]}, counted()["result"])
+    agents = [ScriptedAgent(facts, {"result": both}, facts, {"result": one}) for _ in range(2)]
+    relay = TwoEnds({"CLIENT": agents[0], "SERVER": agents[1]})
+    names = []
+    for ways in (("west>east", "east>west"), ("west>east",)):
+        directions = [
+            {
+                "name": way,
+                **dict(zip(("transmit", "receive"), (ENDS[end] for end in way.split(">")), strict=True)),
+                "source_mac": "02:00:00:00:00:01",
+                "destination_mac": "02:00:00:00:00:02",
+            }
+            for way in ways
+        ]
+        configuration = {"ports": list(ENDS.values()), "directions": directions, "speakers": []}
+        for request in ({"op": "configure", "configuration": configuration}, {"op": "stop"}):
+            relay.write_line(json.dumps({"id": 1, **request}))
+            answer = json.loads(relay.read_line(1.0))
+        names.append([way["name"] for way in answer["result"]["directions"]])
+    assert names == [["west>east", "east>west"], ["west>east"]]
 
 
 def test_both_ends_begin_at_one_instant_by_clocks_of_their_own():
