@@ -15,9 +15,7 @@ from real_vpp import HOME, skip_without
 from lossratio.bpf import why_impossible
 from lossratio.dut import create_dut, parse_options
 from lossratio.dut.linux.cores import CoreChoice
-from lossratio.dut.vpp import Vpp
 from lossratio.dut.vpp.clock import ClockReading, parse_clock, policers_stamps_per_second, stamps_per_second
-from lossratio.dut.vpp.configuration import socket_commands
 from lossratio.dut.vpp.control import VppControl
 from lossratio.dut.vpp.features.feature import Command, Shown, both_ports
 from lossratio.dut.vpp.features.secure_tunnels import ENGINE
@@ -72,19 +70,6 @@ def test_frames_pass_both_ways_and_every_one_is_accounted_for(dut_lab, set_up, o
     assert_passes(dut_lab, dut, version=6 if options.get("forwarding") == "ip6" else 4)
     dut.reset()
     dut.verify()
-
-
-@pytest.mark.parametrize(
-    ("mtu", "queues", "slot", "slots"),
-    [(1500, None, 2048, 32_768), (1500, 3, 2048, 10_922), (9000, None, 16_384, 4096)],
-    ids=["alone", "odd share", "jumbo frames"],
-)
-def test_each_frame_that_waits_for_vpp_takes_one_slot_of_a_ring(mtu, queues, slot, slots):
-    (command,) = socket_commands("dut0", "02:00:00:00:00:01", mtu, Vpp.all_options()(queues=queues))
-    assert command.text.endswith(f" v2 rx-size {slot} rx-per-block {slots}")
-    # The kernel takes whole pages, and frames begin after its header.
-    assert slot * slots % 4096 == 0
-    assert mtu + 148 <= slot
 
 
 @pytest.mark.parametrize(

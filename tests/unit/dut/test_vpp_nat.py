@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import time
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-
 import numpy as np
 import pytest
 from local_testbeds import local_topology, needs_testbed, own_state
 from real_vpp import HOME, skip_without_plugins
-from waiting import wait_until
 from whole_trials import whole
 
 from lossratio.dut import Established
@@ -224,47 +216,3 @@ def test_a_real_nat_establishes_counts_and_forgets_connections(tmp_path, protoco
             assert table.count() == 64 * 63
             table.forget()
             assert table.count() == 0
-
-
-@pytest.mark.netns
-@pytest.mark.vpp
-@pytest.mark.skipif(not HOME, reason="needs a VPP: set VPP_HOME")
-@needs_testbed
-def test_a_real_vpp_that_stands_still_for_300_ms_loses_no_connection(tmp_path):
-    options = {"forwarding": "ip4", "sfdp": "l4ip4"}
-    skip_without_plugins(options)
-    exchange = TrialInput(1.0, 2000.0, exchange=Exchange())
-    with own_state():
-        file = local_topology(tmp_path, "vppstop")
-        profile = load_profile("ethip4-tcp-h64-p63", frame_size=100)
-        with (
-            open_testbed(file, dut="vpp", options=options) as testbed,
-            testbed.ready_for(profile, integrity=Integrity.OFF) as ready,
-        ):
-            # The node has process ids of its own.
-            pattern = f"^{HOME}/bin/vpp .*{testbed.duts[0].running.directory}"
-            pid = int(subprocess.run(["pgrep", "-f", pattern], capture_output=True, check=True).stdout)
-            assert whole(ready.measurer.measure, exchange).directions[0].received_frames == 2000
-            with ThreadPoolExecutor() as pool:
-                stopped = pool.submit(stand_still, pid)
-                output = ready.measurer.measure(exchange)
-                stopped.result()
-    (direction, *_) = output.directions
-    assert direction.received_frames == direction.sent_frames
-
-
-def stand_still(pid):
-    """Stops a VPP for 300 ms, as soon as a hundred more frames have reached its interfaces."""
-    began = frames_at(pid)
-    wait_until(lambda: frames_at(pid) > began + 100)
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        time.sleep(0.3)
-    finally:
-        os.kill(pid, signal.SIGCONT)
-
-
-def frames_at(pid):
-    """How many frames the interfaces of a program's network namespace have received."""
-    lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()
-    return sum(int(line.split(":")[1].split()[1]) for line in lines if line.strip().startswith("dut"))

@@ -23,11 +23,6 @@ HOME_VARIABLE = "VPP_HOME"
 """Environment variable with the directory of VPP's installation, for suites without the option."""
 BRIDGE_DOMAIN = 10
 """Number of the bridge domain."""
-_RING_BYTES = 64 << 20
-_SLOT_BYTES, _LARGE_SLOT_BYTES = 2048, 16_384
-"""The receive rings of a packet socket, all together, and the room for a frame in them."""
-_LARGE_MTU = 1900
-"""From this MTU on, a frame and the kernel's header before it need a large slot."""
 
 
 class VppOptions(Feature):
@@ -275,15 +270,8 @@ def card_commands(driver: str, card: Card, kernels_name: str, mac: str) -> Itera
         )
 
 
-def socket_commands(name: str, mac: str, mtu: int, options: VppOptions) -> Iterator[Command]:
-    """The commands that make a VPP interface on a kernel interface, through sockets.
-
-    Args:
-        name: The kernel's interface.
-        mac: Its address in VPP.
-        mtu: Its MTU, in bytes.
-        options: The options of VPP.
-    """
+def socket_commands(name: str, mac: str, options: VppOptions) -> Iterator[Command]:
+    """The commands that make a VPP interface on a kernel interface, through sockets."""
     if options.uses_af_xdp:
         queues = f"num-rx-queues {options.queues or 'all'}"
         sizes = f"rx-queue-size {options.frame_queue} tx-queue-size {options.frame_queue}"
@@ -301,12 +289,7 @@ def socket_commands(name: str, mac: str, mtu: int, options: VppOptions) -> Itera
     # announce a header before each frame, but send none, and no frame would pass. Test frames have their checksums, so
     # they need no offloads.
     command = f"create host-interface name {name} hw-addr {mac}{queues} cksum-gso-disable"
-    # VPP's usual ring has 160 blocks, and the kernel closes a block after 1 ms, however few frames are in it. So a VPP
-    # that stands still for longer than 160 ms loses frames at any load. In this ring (v2), each frame takes a slot.
-    slot = _SLOT_BYTES if mtu < _LARGE_MTU else _LARGE_SLOT_BYTES
-    # The kernel takes whole pages, of two slots.
-    slots = _RING_BYTES // (options.queues or 1) // slot // 2 * 2
-    yield Command(f"{command} v2 rx-size {slot} rx-per-block {slots}", answer=f"host-{name}")
+    yield Command(command, answer=f"host-{name}")
 
 
 def placement_commands(cards: Iterable[Card]) -> Iterator[Command]:

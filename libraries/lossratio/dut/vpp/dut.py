@@ -569,7 +569,5 @@ class Vpp(ProgramDut[VppOptions]):
     def _take_kernel_interfaces(self, control: VppControl, changes: Changes) -> None:
         macs = self.own_macs()
         for name, mac in ((self.west, macs.from_west), (self.east, macs.from_east)):
-            for command in socket_commands(
-                name, mac, read_links(self.node, name)[name]["mtu"], self.options
-            ):
+            for command in socket_commands(name, mac, self.options):
                 control.configure(changes, command)
