@@ -19,6 +19,7 @@ from soak_devices import FAMILIES
 from soak_judge import search
 
 from lossratio.plrsearch import CriticalLoadEstimate, PLRsearch, selection, verifying
+from lossratio.plrsearch.estimate import result as estimate_result
 from lossratio.plrsearch.selection import PosteriorSelection
 from lossratio.plrsearch.variation import Description, RareLoss, Replicates, Scatter, inference, local
 from lossratio.plrsearch.variation.change import Change
@@ -43,6 +44,8 @@ MECHANISMS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
     "change of the SUT": ((Change, "of", lambda counts: None),),
     "batches": ((Replicates, "batch", property(lambda self: 1.0)),),
     "capacity that varies": ((inference, "Replicates", _Constant),),
+    "capacity that few trials show to vary": ((Replicates, "_surely_varies", False),),
+    "verified loads above the median": ((estimate_result, "_MAY_MISS", 0),),
     "losses that do not come from the load": ((RareLoss, "of", lambda *_: None),),
     "line near the target": ((local, "_line", lambda *_: None),),
     "loads that pauses allow": ((Description, "most", property(lambda self: self.question.max_load)),),

@@ -44,6 +44,14 @@ def test_without_two_durations_at_a_load_nothing_is_known():
     assert Bucket.of(in_overload(0.0, load=0.95 * CAPACITY)) is None
 
 
+@pytest.mark.filterwarnings("error")
+def test_one_trial_in_overload_beside_one_without_loss_is_no_warning():
+    duration = np.array([2.0, 2.0, 2.0, 1.0])
+    loads = np.array([0.9 * CAPACITY, LOAD, LOAD, LOAD])
+    lost = np.array([0.0, 4e5, 0.0, 0.0])
+    assert Bucket.of(TrialCounts(loads, duration, lost, np.cumsum(duration), duration)) is None
+
+
 def test_the_bucket_is_said_in_frames_and_milliseconds():
     said = str(Bucket.of(in_overload(9e4)))
     assert "some 90,000 more frames" in said

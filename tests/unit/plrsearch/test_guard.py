@@ -38,6 +38,12 @@ def test_losses_in_bursts_are_worth_less_than_single_ones():
     assert burst.least < single.least < 5e-7 < single.most < burst.most
 
 
+def test_a_small_part_of_a_batch_bounds_nothing_from_below():
+    one = LossBounds.of(np.full(4, 36e6), np.array([1.0, 0.0, 0.0, 0.0]), batch=213.0)
+    assert one.least == 0.0
+    assert LossBounds.of(np.full(4, 36e6), np.array([213.0, 0.0, 0.0, 0.0]), batch=213.0).least > 0.0
+
+
 @pytest.mark.parametrize("share", [0.3, 0.9])
 def test_bursts_are_within_their_bounds_mostly(share):
     rng, truth, inside = np.random.default_rng(1), 1e-6, 0

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from soak_trials import counts_of, estimated, loads_around, trials_of
+from soak_trials import counts_of, estimated, loads_around, trial, trials_of
 
 from lossratio.plrsearch import LikelihoodName, Replicates, Scatter
 from lossratio.simulation import PerformanceSpectrum
@@ -122,6 +122,23 @@ def test_a_capacity_that_varies_is_described_as_that():
     assert found.description.likelihood is LikelihoodName.VARYING
     assert list(found.functions) == ["stretch", "erf"]
     assert any("The capacity varies from trial to trial" in sentence for sentence in found.sentences)
+
+
+def test_what_a_few_trials_missed_of_a_varying_capacity_is_not_verified():
+    rates = {17.934e6: 58_271, 18.088e6: 211_211, 18.153e6: 281_829}
+    quiet = [trial(17.93e6, 0, duration=2.0)] * 14
+    around = [trial(load, lost, duration=2.0) for load, lost in rates.items()]
+    limits = {"likelihood": "varying", "max_load": 30e6}
+
+    alike = [trial(18.219e6, lost, duration=2.0) for lost in (537_621, 538_300)]
+    assert estimated([*quiet, *alike], **limits).verified == 17.93e6
+    # They passed 17.950 and 18.012 Mfps, so that some trials pass less than 17.93 Mfps.
+    differing = [trial(18.219e6, lost, duration=2.0) for lost in (537_621, 413_259)]
+    found = estimated([*quiet, *around, *differing], **limits)
+    assert found.description.replicates.scatter is Scatter.VARYING
+    assert found.verified is None
+    assert found.stated < found.median < 17.9e6
+    assert found.doubt
 
 
 @pytest.mark.parametrize("size", [300.0, 3000.0])

@@ -117,6 +117,9 @@ class LossBounds:
                 burst = batch
 
         least, _ = _clopper_pearson(all_lost / burst, total / burst, _TAIL / looks)
+        if least < 1.0 / _MOST_FRAMES:
+            # A small part of a batch bounds nothing.
+            least = 0.0
         return cls(
             len(frames),
             lossy,

@@ -32,6 +32,8 @@ _CLOCK = 10e-6
 """Least half-width of an interval, as a share of the load."""
 _ALMOST_SURE = 0.95
 """Probability with which a rare loss is among the trials that would show it."""
+_MAY_MISS = 60
+"""If the capacity varies, and trials are fewer than this, no load above the median is verified."""
 _MOSTLY = 0.5
 """If more than this share of the trials at a load have no loss, a loss there is a rare one."""
 TIME_FOR_RARE = 6.0
@@ -128,6 +130,11 @@ class CriticalLoadEstimate:
         """The highest load that is verified without a model; else what frames at and just below the median say."""
         described = self.description
         lowest = self._interval(0.95)[0]
+        most = described.most
+        varies = described.likelihood is LikelihoodName.VARYING
+        if varies and len(described.counts) < _MAY_MISS:
+            # The trials at a load may all have missed the low capacities that lose the target there.
+            most = min(most, self.median)
         return guard(
             described.counts,
             self.question,
@@ -135,7 +142,7 @@ class CriticalLoadEstimate:
             lowest,
             described.long,
             described.batch,
-            described.most,
+            most,
         )
 
     @property

@@ -61,7 +61,8 @@ class Bucket:
         passed_once = float(rate[usual].mean() - rate[short].mean())
         by_chance = float(np.sqrt(counts.lost[usual].mean()) / counts.exposure[usual].mean())
         near = ~is_short & (np.abs(counts.load / load - 1.0) < _NEAR) & (rate > OVERLOAD * load)
-        varies = max(float(part.std(ddof=1)) for part in (rate[usual], (counts.load - rate)[near]))
+        parts = rate[usual], (counts.load - rate)[near]
+        varies = max(float(part.std(ddof=1)) for part in parts if len(part) > 1)
         stdev = max(by_chance, varies)
         if passed_once < _SURE * stdev:
             return None

@@ -140,7 +140,7 @@ def described(
     bucket = Bucket.of(usual)
     if bucket is not None:
         usual = usual.at(~Bucket.is_short(usual))
-    replicates = Replicates.of(usual)
+    replicates = replace(Replicates.of(usual), is_final=not for_selection)
     rare = RareLoss.of(usual, replicates.batch)
     if rare is not None and replicates.scatter is Scatter.VARYING:
         # No capacity varies down to that load: the losses scatter as those of a varying capacity do.

@@ -77,6 +77,10 @@ class Replicates:
     """Frames that a trial loses at these loads."""
     multiple: int = 1
     """The number of which all counts of lost frames are multiples, or most of them if they differ."""
+    overload: float = 0.0
+    """Dispersion of loads at which each trial is in overload; 0: no such load has several trials."""
+    is_final: bool = False
+    """Whether no more trials follow."""
 
     @classmethod
     def of(cls, counts: TrialCounts) -> Replicates:
@@ -99,8 +103,14 @@ class Replicates:
         ratio = np.asarray((lost / sent)[used][order], dtype=float)
         is_few = _lose_little(freedom, ratio)
         growth, much = _growth(scatter, freedom, is_few)
+        least = np.full(len(trials), np.inf)
+        np.minimum.at(least, group, counts.lost / np.maximum(counts.load * counts.exposure, 1e-300))
+        is_overload = least[used][order] > _OVERLOAD
+        overload = float(scatter[is_overload].sum() / max(freedom[is_overload].sum(), 1))
         usual = float(np.median((lost / trials)[used][order][~is_few])) if used.any() else 0.0
-        return cls(float(scatter.sum()), int(freedom.sum()), growth, much, usual, multiple)
+        return cls(
+            float(scatter.sum()), int(freedom.sum()), growth, much, usual, multiple, overload
+        )
 
     @property
     def ratio(self) -> float | None:
@@ -116,10 +126,19 @@ class Replicates:
         return bool(surprising) and self.chi_squared > _ALIKE * self.freedom
 
     @property
+    def _surely_varies(self) -> bool:
+        """Whether a few trials in overload already differ by more than batches do: the capacity varies.
+
+        During a search, this is not concluded: a SUT that has just changed looks the same, until there are more trials.
+        """
+        is_few = self.is_final and self.freedom < _ENOUGH and self.growth is None
+        return is_few and self.overload > _LARGEST_BATCH and self.differ
+
+    @property
     def scatter(self) -> Scatter:
         """How they differ."""
         if self.freedom < _ENOUGH:
-            return Scatter.UNKNOWN
+            return Scatter.VARYING if self._surely_varies else Scatter.UNKNOWN
         if not self.differ:
             return Scatter.CHANCE
         if self.growth is None:
