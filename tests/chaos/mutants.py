@@ -123,7 +123,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the frames of the check of a path fill a table",
-        "traffic/measurer.py",
+        "traffic/checks.py",
         """    for attempt in range(_ATTEMPTS):
         reset()
 """,

@@ -13,6 +13,16 @@ from lossratio.traffic.agent.core.configuration import (
 )
 from lossratio.traffic.agent.core.neighbours import Question as Question
 from lossratio.traffic.answers import StoppedTraffic as StoppedTraffic, WatchedTrial as WatchedTrial
+from lossratio.traffic.checks import (
+    CHECK_DURATION as CHECK_DURATION,
+    CHECK_LOAD as CHECK_LOAD,
+    DeadPathError as DeadPathError,
+    check_at_low_rate as check_at_low_rate,
+    check_path as check_path,
+    few_frames as few_frames,
+    frames_of_last_check as frames_of_last_check,
+    with_largest_frames as with_largest_frames,
+)
 from lossratio.traffic.client import (
     ANSWER_SECONDS as ANSWER_SECONDS,
     AgentClient as AgentClient,
@@ -44,17 +54,9 @@ from lossratio.traffic.generators import (
 from lossratio.traffic.generators.base import Generator as Generator, GeneratorNode as GeneratorNode
 from lossratio.traffic.generators.own import AfPacket as AfPacket
 from lossratio.traffic.measurer import (
-    CHECK_DURATION as CHECK_DURATION,
-    CHECK_LOAD as CHECK_LOAD,
     FALTERING as FALTERING,
     REPEATS as REPEATS,
-    DeadPathError as DeadPathError,
     TrafficMeasurer as TrafficMeasurer,
-    check_at_low_rate as check_at_low_rate,
-    check_path as check_path,
-    few_frames as few_frames,
-    frames_of_last_check as frames_of_last_check,
-    with_largest_frames as with_largest_frames,
 )
 from lossratio.traffic.probe import (
     Arrival as Arrival,

@@ -11,7 +11,7 @@ from lossratio.results.findings import doubts_of, message
 from lossratio.results.frame_integrity import FrameIntegrity, integrity_of
 from lossratio.results.model import TestIdentity, TestRun
 from lossratio.results.view import view_of
-from lossratio.traffic.measurer import check_at_low_rate
+from lossratio.traffic.checks import check_at_low_rate
 from lossratio.trials.counters import LatencyCounters, LatencyOutput
 from lossratio.trials.journal_lines import JournalEntry
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult

@@ -15,7 +15,7 @@ from lossratio.testbed.opening import open_testbed
 from lossratio.testbed.path_check import DeadDutError
 from lossratio.topology import load_topology
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.measurer import with_largest_frames
+from lossratio.traffic.checks import with_largest_frames
 
 PAIR = PortPair(TrafficPort("port0", "tg0"), TrafficPort("port1", "tg1"))
 # Larger than 570 bytes, smaller than 1518: of IMIX_v4_1, only the largest frames are dropped.

@@ -10,7 +10,7 @@ from test_path_check import HOPS, INTERFACES, PATH, Agent, CountingDut, Nodes, c
 from lossratio.errors import LinkError
 from lossratio.testbed.path_check import check_hops, look_at_fields
 from lossratio.testbed.set_up import LiveLink
-from lossratio.traffic import DeadPathError, TrafficMeasurer, check_path, measurer
+from lossratio.traffic import DeadPathError, TrafficMeasurer, check_path, checks
 from lossratio.trials import DirectionCounters, Exchange, LatencyOutput, TrialInput
 
 DEAD = {"port0>port1": 0, "port1>port0": 0}
@@ -76,7 +76,7 @@ def test_the_seconds_in_which_a_device_recovers_come_after_its_reset(monkeypatch
 @pytest.fixture
 def log(monkeypatch):
     """What agents and devices were asked for; nobody waits for late frames."""
-    monkeypatch.setattr(measurer, "LATE_SECONDS", 0.0)
+    monkeypatch.setattr(checks, "LATE_SECONDS", 0.0)
     return []
 
 

@@ -87,11 +87,7 @@ def is_bound_of_others(trials: Iterable[results.Trial], bound: Rate | None, goal
     if bound is None:
         return False
     searched = search_goal(goal)
-    at_bound = [
-        searched.seen(trial.as_result())
-        for trial in trials
-        if trial.is_evidence and trial.load_per_interface_fps == bound.per_interface_fps
-    ]
+    at_bound = [searched.seen(trial) for trial in _evidence_at(bound, trials)]
     failed = [trial for trial in at_bound if trial.loss_ratio > goal.loss_ratio]
     by_others = [trial for trial in failed if sut_loss_ratio(trial) <= goal.loss_ratio]
     return 2 * len(by_others) > len(failed)
@@ -109,16 +105,21 @@ def is_bound_of_bursts(trials: Iterable[results.Trial], bound: Rate | None, goal
         return False
     searched = search_goal(goal)
     load = bound.per_interface_fps
-    made = [
-        trial.as_result()
-        for trial in trials
-        if trial.is_evidence and trial.load_per_interface_fps == load
-    ]
+    made = _evidence_at(bound, trials)
     with_bursts = [_without_late_frames(trial, searched) for trial in made]
     without_bursts = [of_sut(trial, searched) for trial in made]
     return _is_upper_bound(load, searched, with_bursts) and not _is_upper_bound(
         load, searched, without_bursts
     )
+
+
+def _evidence_at(bound: Rate, trials: Iterable[results.Trial]) -> list[TrialResult]:
+    """The trials at a bound that are evidence."""
+    return [
+        trial.as_result()
+        for trial in trials
+        if trial.is_evidence and trial.load_per_interface_fps == bound.per_interface_fps
+    ]
 
 
 def _limit_of_others(
