@@ -14,7 +14,7 @@ from lossratio.trials import Exchange, Measurer, TrialInput, TrialOutput
 FILL_RATE = 20_000.0
 """Connections per second at which tables are filled, unless a device is known to take fewer."""
 _FIRST_RATE, _MANY = 60_000.0, 500_000
-"""The rate that is tried first if there are this many connections."""
+"""The rate that is tried first if there are this many UDP connections. TCP connections take more frames each."""
 _FILLS = 3
 """How often all frames are sent until there are as many connections as wanted."""
 _FILLS_AT_A_RATE = 4
@@ -70,7 +70,7 @@ class Connections:
         )
         self._handshake = Exchange(is_complete=True) if is_tcp else None
         self._safe_rate = min(table.safe_rate or FILL_RATE for table in tables.values())
-        if self._connections >= _MANY and self._safe_rate == FILL_RATE:
+        if self._connections >= _MANY and self._safe_rate == FILL_RATE and not is_tcp:
             self._rate = _FIRST_RATE
         else:
             self._rate = self._safe_rate

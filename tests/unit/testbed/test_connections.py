@@ -120,6 +120,12 @@ def test_many_connections_are_opened_fast_until_that_has_failed_twice():
     assert loads == [*fast, 1e5, *fast, *fast, *slow, 2e4, *slow, 2e4]
 
 
+@pytest.mark.parametrize(("name", "rate"), [("ethip4-udp-h16-p63", 60_000), ("ethip4-tcp-h16-p63", 20_000)])
+def test_many_tcp_connections_are_not_opened_fast_as_they_take_more_frames(monkeypatch, name, rate):
+    monkeypatch.setattr(connections, "_MANY", 1008)
+    assert Connections({"DUT1": Table()}, traffic(name=name)).facts["fill_rate_per_second"] == rate
+
+
 @pytest.mark.parametrize(
     ("many", "seconds", "after_each", "fills"),
     [
