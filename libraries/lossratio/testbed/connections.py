@@ -77,10 +77,11 @@ class Connections:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """How many connections are established before each trial, and how fast, for results."""
+        """How many connections are established before each trial, how fast, and whether they are kept, for results."""
         return {
             "established_before_each_trial": self._connections,
             "fill_rate_per_second": self._rate,
+            "kept_for_the_next_trial_while_complete": self._connections >= _MANY,
             "tables": sorted(self._tables),
         }
 

@@ -121,9 +121,13 @@ def test_many_connections_are_opened_fast_until_that_has_failed_twice():
 
 
 @pytest.mark.parametrize(("name", "rate"), [("ethip4-udp-h16-p63", 60_000), ("ethip4-tcp-h16-p63", 20_000)])
-def test_many_tcp_connections_are_not_opened_fast_as_they_take_more_frames(monkeypatch, name, rate):
+def test_many_connections_are_kept_and_opened_fast_unless_they_are_tcp_which_takes_more_frames(monkeypatch, name, rate):
     monkeypatch.setattr(connections, "_MANY", 1008)
-    assert Connections({"DUT1": Table()}, traffic(name=name)).facts["fill_rate_per_second"] == rate
+    facts = Connections({"DUT1": Table()}, traffic(name=name)).facts
+    assert (facts["fill_rate_per_second"], facts["kept_for_the_next_trial_while_complete"]) == (rate, True)
+    monkeypatch.undo()
+    facts = Connections({"DUT1": Table()}, traffic(name=name)).facts
+    assert facts["kept_for_the_next_trial_while_complete"] is False
 
 
 @pytest.mark.parametrize(
