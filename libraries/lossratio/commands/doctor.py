@@ -7,106 +7,128 @@ import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from lossratio.commands.parameters import command
+from lossratio.dut import Tool, dut_kinds, load_kind
 from lossratio.errors import DutError
 from lossratio.plugins import how_to_install
 
 _EXTRAS = {
-    "alerts": ("apprise",),
-    "bench": ("joblib", "pyarrow", "duckdb", "jumpavg"),
-    "history": ("pyarrow", "duckdb", "fsspec"),
-    "otg": ("snappi",),
-    "s3": ("s3fs",),
-    "snmp": ("pysnmp",),
-    "trex": ("trex_stl_lib",),
-}
-_TOOLS = {
-    "nft": "rules and policers of Linux devices",
-    "ethtool": "facts about interfaces and their offloads",
-    "perf": "processor counters in telemetry",
-    "git": "bisection between revisions",
+    "history": ("trends, an archive and a dashboard of many runs", ("pyarrow", "duckdb", "fsspec")),
+    "s3": ("an archive in an S3 object store", ("s3fs",)),
+    "alerts": ("alerts by chat, mail and other services", ("apprise",)),
+    "trex": ("the client of TRex", ("trex_stl_lib",)),
+    "otg": ("testers with the Open Traffic Generator API", ("snappi",)),
+    "snmp": ("counters that a device offers only by SNMP", ("pysnmp",)),
+    "bench": ("benchmarks of searches", ("joblib", "pyarrow", "duckdb", "jumpavg")),
 }
 
-_Line = tuple[str, str | None]
-"""A thing that the machine can do, and what is missing for it, with the remedy; None: the machine can do it."""
+
+class _Line(NamedTuple):
+    name: str
+    lacks: str | None
+    """What to do if the machine cannot do it; None: it can."""
+    about: str = ""
+    """What it is for."""
 
 
 @command()
 def doctor() -> None:
     """Show what this machine can do, and what to install for the rest.
 
-    Nothing is installed or changed. For a simulated or a local testbed, only the first two lines matter. What a node of
-    a lab needs depends on its part: `lossratio check FILE --connect` looks at the nodes themselves.
+    Nothing is installed or changed. Only the first group is needed for a first measurement. What a node of a lab needs
+    depends on its part: `lossratio check FILE --connect` looks at the nodes themselves.
 
     Exit status: always 0.
     """
     click.echo(
         f"Python {platform.python_version()}, {platform.system()} {platform.release()}, {os.cpu_count()} CPUs"
     )
-    for about, lacks in _lines():
-        click.echo(
-            f"{'yes' if lacks is None else 'no':>4}  {about}" + (f": {lacks}" if lacks else "")
-        )
+    for heading, lines in _groups():
+        click.echo(f"\n{heading}:")
+        ready = [line.name for line in lines if line.lacks is None]
+        if ready:
+            click.echo(f"{'yes':>5}  {', '.join(ready)}")
+
+        for line in lines:
+            if line.lacks is not None:
+                about = f" ({line.about})" if line.about else ""
+                click.echo(f"{'no':>5}  {line.name}{about}: {line.lacks}")
 
 
-def _lines() -> Iterator[_Line]:
+def _groups() -> Iterator[tuple[str, list[_Line]]]:
+    yield ("For a first measurement", list(_needed()))
+    yield ("Optional: more load and more figures on this machine", list(_more_on_this_machine()))
+    yield ("Optional: more devices to measure on this machine", list(_devices()))
+    trex = _Line("TRex", _home_lacks("TREX_HOME", "_t-rex-64"), "a traffic generator")
+    testers = [trex, *_extras("trex", "otg", "snmp")]
+    yield ("Optional: testers and devices of a lab", testers)
+    git = _program("git", "bisection between revisions", "git")
+    yield ("Optional: results of many runs", [*_extras("history", "s3", "alerts"), git])
+    yield ("Optional: research on search algorithms", [_study(), *_extras("bench")])
+
+
+def _needed() -> Iterator[_Line]:
+    from lossratio.testbed.local import why_unavailable
+
+    yield _Line("simulated testbeds", None)
+    yield _Line("local testbeds of network namespaces", why_unavailable())
+    yield _program("nft", "limits of the demo and of Linux devices", "nftables")
+
+
+def _more_on_this_machine() -> Iterator[_Line]:
     from lossratio.bpf import why_impossible
-    from lossratio.testbed.local import is_privileged, why_unavailable
+    from lossratio.testbed.local import is_privileged
 
-    yield ("simulated testbeds", None)
-    yield ("local testbeds of network namespaces", why_unavailable())
-    yield (
-        "namespaces without a user namespace (root)",
-        None if is_privileged() else "run it as root",
-    )
-    yield ("generator and receiver inside the kernel (xdp)", why_impossible())
-    yield from _devices()
-    for program, about in _TOOLS.items():
-        yield (f"{program}: {about}", None if _has(program) else "not installed")
-    yield ("TREX_HOME: the traffic generator TRex", _home_lacks("TREX_HOME", "_t-rex-64"))
-
-    for extra, modules in _EXTRAS.items():
-        missing = [module for module in modules if find_spec(module) is None]
-        way_out = f"{', '.join(missing)} not installed: {how_to_install(extra)}"
-        yield (f"extra {extra}", way_out if missing else None)
-
-    there = find_spec("lossratio_study") is not None
-    pip = f"{Path(sys.executable).name} -m pip install"
-    way_out = f"not installed: {pip} lossratio-study (in a clone: {pip} ./study)"
-    yield ("lossratio-study: search algorithms side by side", None if there else way_out)
+    yield _Line("xdp", why_impossible(), "frames sent and received inside the kernel")
+    as_root = None if is_privileged() else "run lossratio as root"
+    yield _Line("testbeds without a user namespace", as_root)
+    yield _program("ethtool", "facts about interfaces and their offloads", "ethtool")
+    yield _program("perf", "processor counters in telemetry", "linux-perf")
 
 
 def _devices() -> Iterator[_Line]:
     """What each kind of DUT says about its software; nothing for kinds that need none."""
-    from lossratio.dut import dut_kinds, load_kind
-
     for kind in dut_kinds():
         try:
             software = load_kind(kind).software
         except DutError as error:
-            yield (f"the kind of DUT {kind}", str(error))
+            yield _Line(f"the kind of DUT {kind}", str(error))
             continue
 
-        if software is not None and software.home:
-            yield (
-                f"{software.home}: {software.title} as a device",
-                _home_lacks(software.home, software.program),
-            )
-        elif software is not None:
-            if software.package:
-                way_out = f": apt install {software.package}"
-            else:
-                way_out = f". {software.how}"
+        if software is not None:
+            yield _Line(software.title, _device_lacks(software))
 
-            if _has(software.program):
-                lacks = None
-            else:
-                lacks = f"{software.program} is not installed{way_out}"
 
-            yield (f"{software.title} as a device", lacks)
+def _device_lacks(software: Tool) -> str | None:
+    if software.home:
+        return _home_lacks(software.home, software.program)
+    if _has(software.program):
+        return None
+    if software.package:
+        return f"apt install {software.package}"
+    return f"{software.program} is not installed. {software.how}"
+
+
+def _program(program: str, about: str, package: str) -> _Line:
+    return _Line(program, None if _has(program) else f"apt install {package}", about)
+
+
+def _extras(*names: str) -> Iterator[_Line]:
+    for name in names:
+        about, modules = _EXTRAS[name]
+        missing = any(find_spec(module) is None for module in modules)
+        yield _Line(f"extra {name}", how_to_install(name) if missing else None, about)
+
+
+def _study() -> _Line:
+    there = find_spec("lossratio_study") is not None
+    pip = f"{Path(sys.executable).name} -m pip install"
+    way_out = f"{pip} lossratio-study (in a clone: {pip} ./study)"
+    return _Line("lossratio-study", None if there else way_out, "search algorithms side by side")
 
 
 def _has(program: str) -> bool:
@@ -121,7 +143,7 @@ def _has(program: str) -> bool:
 def _home_lacks(variable: str, program: str) -> str | None:
     home = os.environ.get(variable)
     if not home:
-        return "the variable is not set on this machine"
+        return f"if it is installed, set {variable} to the directory that contains {program}"
     if os.access(Path(home, program), os.X_OK):
         return None
     return f"{home} has no program {program}"
