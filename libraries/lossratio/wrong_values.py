@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -120,6 +121,8 @@ def shown_value(value: Any) -> str:
         return "empty"
     if isinstance(value, dict):
         return "fields"
+    if isinstance(value, date):
+        return f"the date {value}"
     return shortened(repr(value))
 
 
@@ -166,6 +169,8 @@ def _quotes_for(value: Any) -> str:
         return ": YAML reads on, off, yes and no without quotes as true or false; put the text in quotes"
     if isinstance(value, int | float):
         return f": YAML reads it as a number; put it in quotes, '{value}'"
+    if isinstance(value, date):
+        return f": YAML reads it as a date; put it in quotes, '{value}'"
     return ""
 
 

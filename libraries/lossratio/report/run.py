@@ -155,6 +155,8 @@ def read_run(path: Path) -> Run:
         ReportError: If it is not the directory of a run.
     """
     parts = _parts_of(path)
+    if not path.is_dir():
+        raise ReportError(f"{path} is not the directory of a run: there is no such directory.")
     if not parts:
         raise ReportError(
             f"{path} is not the directory of a run: it has no directory 'results' or 'trials'."

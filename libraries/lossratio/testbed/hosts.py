@@ -11,10 +11,13 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_interface
 from types import MappingProxyType
 from typing import Any
 
+from pydantic import ValidationError
+
 from lossratio.errors import NodeError, TopologyError
 from lossratio.nodes import NETNS_DIRECTORY, NO_CREDENTIALS, Credentials, NodeSession
 from lossratio.shipped import nearest
 from lossratio.topology import Interface, Node
+from lossratio.wrong_values import in_words
 
 _SSH = re.compile(r"(?:(?P<user>[^@:/]+)@)?(?P<host>[^@:/]+)(?::(?P<port>\d+))?$")
 _WAYS = ("netns", "container", "host")
@@ -77,10 +80,15 @@ class Host:
 
         Raises:
             NodeError: As `NodeSession.connect`; it names the namespace that a misspelt name may mean.
+            TopologyError: If the name, the user or the port of a host cannot be used.
         """
-        node = Node.model_validate(
-            {"type": "TG", **self.fields, "interfaces": {"any": Interface(name="any")}}
-        )
+        fields = {"type": "TG", **self.fields, "interfaces": {"any": Interface(name="any")}}
+        try:
+            node = Node.model_validate(fields)
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            raise TopologyError(f"{self.name}: {wrong['loc'][0]}: {in_words(wrong)}.") from error
+
         try:
             return NodeSession.connect(self.name, node, credentials)
         except NodeError as error:
@@ -239,7 +247,7 @@ def _paths(
 
 
 def _port(host: Host, session: NodeSession, target: str, own: str | None) -> HostPort | str:
-    """The end's port towards an address, from its own address if that is given; or why there is none."""
+    """Finds the port through which the end reaches an address. If there is none, returns the reason."""
     version = ip_address(target).version
     source = () if own is None else ("from", own)
     ask = ("ip", f"-{version}", "-j", "route", "get")

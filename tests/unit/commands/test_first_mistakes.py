@@ -42,6 +42,7 @@ IN_FILES = {
     "yes or no as a word": (DUT, "type: DUT\n    sudo: perhaps", "sudo: must be true or false, not 'perhaps'"),
     "name that is on": (NAME, "name: on\n", "reads on, off, yes and no without quotes as true or false"),
     "name that is a number": (NAME, "name: 7\n", f"must be text, not 7: YAML reads it as a number; {QUOTE}, '7'"),
+    "name that is a date": (NAME, "name: 2026-01-01\n", f"YAML reads it as a date; {QUOTE}, '2026-01-01'"),
     "name with a blank": (NAME, "name: my lab\n", "must be a name of letters, digits, "),
     "name of 120 letters": (NAME, f"name: {'a' * 120}\n", "must have at most 100 characters, and has 120"),
     "no name": (NAME, "", "name: this field is required. Name of the testbed"),
