@@ -18,8 +18,8 @@ _LONGEST = 2.0
 class Signs:
     """Evidence that differences lie above a centre, and that they lie below it.
 
-    The order of the two builds in each pair is random. So whatever the machine does, a pair's difference is as likely
-    above zero as below it if the builds are the same. Nothing else is assumed: no distribution, no steady machine.
+    The order of the two builds in each pair is random. So if the builds are the same, a pair's difference is as likely
+    above zero as below it, whatever the machine does. Nothing else is assumed: no distribution, no steady machine.
 
     For each stake, it computes the wealth of a gambler who bets on the signs: each factor exp(stake * distance) /
     cosh(stake * distance) has the mean 1 for a fair coin, so the mean of all stakes' wealth is a test martingale. The

@@ -181,7 +181,7 @@ def ab(
     if asks and measured.least_change < 100 * builds.LEAST_ASKED:
         raise click.UsageError(
             f"--as-before misses many changes below {builds.LEAST_ASKED:.0%}: add --least-change "
-            f"{100 * builds.LEAST_ASKED:g}, or leave it out."
+            f"{100 * builds.LEAST_ASKED:g}, or leave out --as-before."
         )
     bench = measured.bench()
     commands = {builds.Build.A.value: set_up_a, builds.Build.B.value: set_up_b}

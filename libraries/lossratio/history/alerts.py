@@ -45,7 +45,7 @@ class Alert(FileModel):
     timeout: float = Field(default=20.0, gt=0.0, le=600.0)
     """Seconds that it may take."""
     testbed: str = "*"
-    """Testbeds that it is for: a name, or a pattern with ``*``."""
+    """Testbeds that the alert is for: a name, or a pattern with ``*``."""
     test: str = "*"
     """Full names of tests, likewise."""
     device: str = "*"

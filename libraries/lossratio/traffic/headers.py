@@ -126,7 +126,7 @@ class Ipv4(Addresses):
     is_marked: bool = False
     """Whether devices on the way may write another code point (DSCP) into it."""
     is_wide: bool = False
-    """Whether addresses are from 240.0.0.0/4, which is unused, if the benchmarking networks have too few."""
+    """Whether addresses may come from 240.0.0.0/4, which nobody uses, if the benchmarking networks have too few."""
 
     _leave_out = left_out_if_empty("dscp")
 

@@ -105,7 +105,7 @@ def intervals(facts: Facts) -> Verdict:
 
 
 def frame_formats(facts: Facts) -> Verdict:
-    """Whether there are results, because they have the formats."""
+    """Judges the formats of frames by the conditions of the results."""
     return _met(facts.conditions, "under conditions", LEFT_OUT)
 
 

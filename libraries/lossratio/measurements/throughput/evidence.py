@@ -271,7 +271,7 @@ def _contradictions_of_goal(
         given = _per_interface(getattr(said, field))
         load = getattr(made, field)
         if not results.same_value(given, load):
-            yield f"goal {name}: {field}.per_interface_fps is {given!r}, and the trials make {load!r}"
+            yield f"goal {name}: {field}.per_interface_fps is {given!r}, but its trials give {load!r}"
 
     if said.zone is not None:
         zones = (zone_in(searched, way, least, most) for way in _ways_to_count(searched, evidence))

@@ -95,7 +95,7 @@ class Experiments(Record):
 
 
 class SmallerLoad(Record):
-    """One trial after a search in which no load passed, below its smallest load."""
+    """One trial below the smallest load of a search in which no load passed."""
 
     goal: str
     """Name of the goal that no load met."""

@@ -2,8 +2,8 @@
 
 It plans for goals whose trials have one length. It begins when single trials have found two neighbouring loads, or when
 a load lost frames below the bound that the overload had predicted. For each pair of neighbouring loads it computes two
-numbers: the probability that the pair is the bounds, and the expected time of the proof, less the trials that are
-done. The best pair has the least time per success. It begins with the load that saves more time by failing. If failures
+numbers: the probability that the pair is the bounds, and the expected time that the proof still needs.
+The best pair has the least time per success. It begins with the load that saves more time by failing. If failures
 of that proof would take longer than the search for a better pair, the next load is the one whose trial says most about
 where the bounds are.
 """

@@ -85,7 +85,7 @@ def descent(view: GoalView) -> Choice | None:
 
 
 def _descend(view: GoalView, number: int) -> Choice | None:
-    """The next load down for one target. A load below one that passed shorter trials needs none of these again."""
+    """The next lower load for one target. Below a load that passed shorter trials, these are not repeated."""
     stage, interval = view.stages[number], view.intervals[number]
     if not interval.open or interval.upper not in stage.failed:
         return None
