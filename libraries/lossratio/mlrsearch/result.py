@@ -28,7 +28,7 @@ class IrregularReason(str, Enum):
     COIN = (
         "only a coin would decide: trials pass and fail by chance over more than the goal's width"
     )
-    AS_BEFORE = "the SUT is as before, so that it was not searched"
+    AS_BEFORE = "the SUT is as before, so there was no search"
     UNSURE = "a relevant bound was decided by the limit of trials, not with the promised error"
     STOPPED_EARLY = "the search was stopped before its end"
 

@@ -309,6 +309,9 @@ class LiveTestbed(Testbed):
         return checked, facts
 
     def _running_agent(self) -> AgentClient:
+        if self._agent is not None and self._agent.has_ended:
+            # It was killed, or its connection was lost, since the last measurement.
+            self._end_agent()
         if self._agent is None:
             set_up = self._set_up
             ends = [set_up.sessions[name] for name in set_up.tg_names]

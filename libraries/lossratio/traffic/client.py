@@ -143,6 +143,11 @@ class AgentClient(AbstractContextManager["AgentClient"]):
     def __exit__(self, *exception: object) -> None:
         self.close()
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the agent was closed or has ended, or its connection was lost, as far as is known here."""
+        return not self._is_open or self._process.exit_status is not None
+
     def configure(
         self,
         configuration: Configuration,

@@ -28,6 +28,10 @@ _WATCHED: Message = {"op": "watched_trial", "above": 1.0, "in_flight": 0.0, "end
 class AgentProcess(Protocol):
     """The process through which an agent is addressed: see `lossratio.nodes.NodeProcess`."""
 
+    @property
+    def exit_status(self) -> int | None:
+        """The exit status; -1 after a signal or a lost connection, None while the agent runs."""
+
     def write_line(self, text: str) -> None:
         """Sends one line."""
 
@@ -61,6 +65,12 @@ class TwoEnds:
         self._behind: dict[str, deque[float]] = {
             node: deque(maxlen=_READINGS) for node in processes
         }
+
+    @property
+    def exit_status(self) -> int | None:
+        """The exit status of the first agent that has ended; None while both run."""
+        statuses = (process.exit_status for process in self._processes.values())
+        return next((status for status in statuses if status is not None), None)
 
     def write_line(self, text: str) -> None:
         """Sends each agent its part of a request; an empty line goes to both.

@@ -210,6 +210,17 @@ def test_a_connection_that_is_lost_after_the_last_trial_costs_no_trial(policed, 
     monkeypatch.setattr(dut, "verify", verify_over_lost_connections)
     result = measure_mrr(policed, BRIEF, place(tmp_path))
     assert (result.outcome, len(result.trials), len(calls)) == (Outcome.MEASURED, 2, 3)
+    # The agent ended with its connection: the next measurement needs another one.
+    following = measure_mrr(policed, BRIEF, place(tmp_path, "following"))
+    assert (following.outcome, len(following.trials)) == (Outcome.MEASURED, 2)
+
+
+def test_a_measurement_after_the_agent_was_killed_has_another_one(policed, log_in, tmp_path):
+    measure_mrr(policed, BRIEF, place(tmp_path))
+    log_in["TG"].run("kill", "-KILL", *agents(log_in["TG"]))
+    wait_until(lambda: not agents(log_in["TG"]))
+    result = measure_mrr(policed, BRIEF, place(tmp_path, "following"))
+    assert (result.outcome, len(result.trials)) == (Outcome.MEASURED, 2)
 
 
 def test_a_dut_is_put_back_also_after_its_connection_was_lost(kept, log_in):
