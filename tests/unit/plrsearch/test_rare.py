@@ -17,6 +17,9 @@ def counts(rows):
     return counts_of([(load, 2.0, float(lost)) for load, lost in rows])
 
 
+NONE = counts_of([(1e6, 2.0, 0.0)]).at(np.zeros(1, bool))
+
+
 def found(rows):
     """The estimate of trials of 2 s."""
     results = [trial(load, lost, duration=2.0) for load, lost in rows]
@@ -24,16 +27,33 @@ def found(rows):
 
 
 def test_a_loss_is_rare_if_a_trial_with_more_load_lost_far_less():
-    rare = RareLoss.of(counts([(16e6, 0), (17.2e6, 1968), (17.6e6, 132), (17.9e6, 60_000), *OVERLOAD]), 1.0)
+    rare = RareLoss.of(counts([(16e6, 0), (17.2e6, 1968), (17.6e6, 132), (17.9e6, 60_000), *OVERLOAD]), NONE, 1.0)
     assert (rare.load, rare.frames) == (17.2e6, 1836.0)
     # The knee, or a few batches of 100 frames, may lose this.
-    assert RareLoss.of(counts([(16e6, 0), (17.2e6, 1100), (17.6e6, 132), *OVERLOAD]), 1.0) is None
-    assert RareLoss.of(counts([(16e6, 0), (17.2e6, 1968), (17.6e6, 132), *OVERLOAD]), 100.0) is None
+    assert RareLoss.of(counts([(16e6, 0), (17.2e6, 1100), (17.6e6, 132), *OVERLOAD]), NONE, 1.0) is None
+    assert RareLoss.of(counts([(16e6, 0), (17.2e6, 1968), (17.6e6, 132), *OVERLOAD]), NONE, 100.0) is None
 
 
 def test_the_loss_at_the_lowest_load_is_told():
-    rare = RareLoss.of(counts([(5e6, 0), (5e6, 300), (9e6, 0), (9e6, 2000), *OVERLOAD]), 1.0)
+    rare = RareLoss.of(counts([(5e6, 0), (5e6, 300), (9e6, 0), (9e6, 2000), *OVERLOAD]), NONE, 1.0)
     assert (rare.load, rare.frames) == (5e6, 300.0)
+
+
+def test_a_long_trial_that_loses_far_more_than_an_equal_one_leaves_the_load_below_in_doubt():
+    usual = [trial(load, lost, duration=2.0) for load, lost in [*[(17.8e6, 0)] * 12, *[(17.9e6, 1)] * 12, *OVERLOAD]]
+    quiet = [trial(load, 0, duration=20.0) for load in (17.9e6, 17.8e6, 17.8e6)]
+
+    def found(*long):
+        return estimate([*usual, *long, *quiet], target_loss_ratio=1e-7, min_load=1e3, max_load=30e6)
+
+    assert found().doubt is None
+    result = found(trial(17.9e6, 78_000, duration=20.0))
+    assert result.verified == 17.8e6
+    assert "a trial at 17.900 Mfps lost about 78,000 frames more" in result.doubt
+    # A bucket is empty in each long trial, and in no short one.
+    policed = [trial(17.9e6, 78_000, duration=20.0), trial(17.95e6, 1_078_000, duration=20.0)]
+    quiet.pop(0)
+    assert found(*policed).description.rare is None
 
 
 @pytest.mark.parametrize(("deviation", "batch"), [(0.0, 1.0), (0.0, 256.0), (2e-4, 1.0), (5e-3, 1.0)])
@@ -45,7 +65,7 @@ def test_knees_batches_and_capacities_that_vary_have_no_rare_losses(deviation, b
         over = loads / (18e6 * (1.0 + deviation * rng.standard_normal(len(loads)))) - 1.0
         mean = 36e6 * 0.002 * np.logaddexp(0.0, over / 0.002)
         lost = batch * rng.poisson(mean / batch)
-        assert RareLoss.of(counts(zip(loads, lost, strict=True)), batch) is None
+        assert RareLoss.of(counts(zip(loads, lost, strict=True)), NONE, batch) is None
 
 
 def test_a_load_with_quiet_trials_is_in_doubt_if_trials_above_have_rare_losses():

@@ -141,11 +141,11 @@ def described(
     if bucket is not None:
         usual = usual.at(~Bucket.is_short(usual))
     replicates = replace(Replicates.of(usual), is_final=not for_selection)
-    rare = RareLoss.of(usual, replicates.batch)
+    long = counts.at(is_after & is_long)
+    rare = RareLoss.of(usual, long, replicates.batch)
     if rare is not None and replicates.scatter is Scatter.VARYING:
         # No capacity varies down to that load: the losses scatter as those of a varying capacity do.
         replicates = replace(replicates, growth=0.0, much=0.0)
-    long = counts.at(is_after & is_long)
     # Record: what is known before the fit.
     found = Description(
         (), None, question, usual, likelihood, replicates, change, long, bucket=bucket, rare=rare

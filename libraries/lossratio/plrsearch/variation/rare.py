@@ -7,6 +7,7 @@ none, frames are also lost for another reason, such as a pause. Trials at a lowe
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 import scipy
@@ -33,13 +34,23 @@ class RareLoss:
     """Number of frames that this trial lost beyond what the other one lost."""
 
     @classmethod
-    def of(cls, counts: TrialCounts, batch: float) -> RareLoss | None:
+    def of(cls, counts: TrialCounts, long: TrialCounts, batch: float) -> RareLoss | None:
         """The loss that these trials show; None if the load, batches and a capacity that varies may explain them all.
+
+        Long trials are only compared with each other, because a bucket passes more in short trials.
 
         Args:
             counts: The trials of usual length.
+            long: Trials that are much longer.
             batch: Number of frames that are lost at once.
         """
+        lowest = _lowest_capacity(counts)
+        losses = (cls._below(lowest, trials, batch) for trials in (counts, long))
+        return min(filter(None, losses), key=attrgetter("load"), default=None)
+
+    @classmethod
+    def _below(cls, lowest: float, counts: TrialCounts, batch: float) -> RareLoss | None:
+        """The loss that trials of similar length show below the lowest capacity."""
         ordered = counts.at(np.argsort(counts.load, kind="stable"))
         rate = ordered.lost / np.maximum(ordered.exposure, 1e-300)
         # The smallest rate of loss at the same load or above.
@@ -49,7 +60,7 @@ class RareLoss:
         usual = least * ordered.exposure
         beyond = ordered.lost - usual
         is_rare = beyond > _BEYOND * (batch + usual)
-        found = np.flatnonzero(is_rare & (ordered.load < _lowest_capacity(counts)))
+        found = np.flatnonzero(is_rare & (ordered.load < lowest))
         if not len(found):
             return None
         return cls(float(ordered.load[found[0]]), float(beyond[found[0]]))
