@@ -69,9 +69,7 @@ def test_the_options_of_a_new_kind_are_arguments_of_the_keyword():
 @pytest.mark.usefixtures("tunnel")
 def test_the_doctor_csit_and_rfc_2544_know_a_new_kind(monkeypatch):
     monkeypatch.setattr("lossratio.testbed.local.why_unavailable", lambda: None)
-    assert "   no  The tunnel daemon: apt install tunnel-daemon\n" in (
-        click.testing.CliRunner().invoke(doctor).output
-    )
+    assert "   no  The tunnel daemon: apt install tunnel-daemon\n" in (click.testing.CliRunner().invoke(doctor).output)
     request = DutRequest("tunnel", TunnelOptions(keys=5))
     assert request.to_json() == {
         "kind": "tunnel",

@@ -118,7 +118,7 @@ class CriticalLoadEstimate:
     csit: CsitEstimate | None = None
     """What FD.io CSIT's code reports, if its selection chose the loads."""
     stopping_factor: float = 1.0
-    """Factor by which `interval` was widened, because a search that ends at a narrow interval ends too early by chance."""
+    """Factor by which `interval` was widened because chance may have ended the search early."""
 
     @cached_property
     def functions(self) -> Mapping[str, Posterior | LocalFit]:

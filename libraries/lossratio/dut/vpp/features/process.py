@@ -1,4 +1,4 @@
-"""A process that every frame goes through: A path from VPP through another process and back to VPP, over two shared-memory interfaces."""
+"""A process that every frame passes on its way from VPP and back, over two shared-memory interfaces."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

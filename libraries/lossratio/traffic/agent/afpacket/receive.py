@@ -105,7 +105,7 @@ class Sample:
     tag: int
     """The direction's tag."""
     one_in: int
-    """One of this many runs is examined; a power of two. The runs of a larger number are among those of a smaller one."""
+    """One of this many runs is examined; a power of two. A larger number chooses some of a smaller one's runs."""
     mac: bytes
     """Destination MAC address that all frames must have; empty: they have several."""
     lengths: tuple[int, ...]

@@ -265,7 +265,7 @@ class TrexCounters:
             self._zero = {**self._zero, port: {**zero, "opackets": int(zero["opackets"]) + frames}}
 
     def have_sent(self, frames: Mapping[str, int]) -> bool:
-        """Whether each direction has sent its number of frames since the counters were zero. Keys are names of directions."""
+        """Whether each direction, by its name, has sent its number of frames since the counters were zero."""
         counted = self._counted()
         return all(counted[source]["opackets"] >= frames[name] for name, (source, _) in self._ends.items())
 
