@@ -83,7 +83,7 @@ def test_late_frames_are_those_of_the_trial_that_sent_them(tmp_path):
     answers = counters(900), counters(1000, late=70), counters(1000)
     late, seen = measured(tmp_path / "t.jsonl", *answers, trials=3)
     assert late == [70, None, None]
-    # A controller decides before they are known, and decides the same when it takes the journal in.
+    # A controller decides before late frames are known. When it reads the journal, it must decide the same.
     assert seen == [None] * 3
     assert all(result.output.late_frames is None for result in read_journal(tmp_path / "t.jsonl").results)
 

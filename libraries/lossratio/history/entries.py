@@ -61,13 +61,13 @@ class Entry:
     generator: str | None = None
     """Kind of the traffic generator; None: not known, because an earlier version added the result."""
     run: str | None = None
-    """Name of the run's directory; None: likewise not known."""
+    """Name of the run's directory; None: not known, as above."""
     run_started: datetime | None = None
-    """When the first test of the run began, which distinguishes runs of the same name; None: likewise."""
+    """When the first test of the run began, which distinguishes runs of the same name; None: not known, as above."""
     tags: tuple[str, ...] = ()
     """The tags of the test."""
     frame_size_bytes: float | None = None
-    """Average frame size; None: likewise."""
+    """Average frame size; None: not known, as above."""
     build: str | None = None
     """Kind and version of the DUTs; None: not known."""
     latency: tuple[results.LatencyPoint, ...] = ()

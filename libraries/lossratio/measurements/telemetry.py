@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 UNEVEN = 1.5
 """A share is uneven if it is this many times the even share."""
 LEAST_FRAMES = 1000
-"""Fewer frames per worker or queue say nothing about the shares."""
+"""Shares are stated only if there are at least this many frames per worker or queue."""
 
 
 class WorkerLoad(Record):

@@ -198,7 +198,7 @@ class MLRsearch:
         self.hinted_loads = {goal: self._grid.load(lower) for goal, lower in promised.items()}
         last = earlier[-1] if earlier else ()
         if self._has_streams:
-            # The question what a device remembers uses the loss of all frames.
+            # The question after a rest compares losses over all streams, so it is not asked.
             memory_rest = 0.0
         is_free = has_rested or memory_rest <= memory_share * sum(trial.elapsed for trial in last)
         is_first = warm_up_duration is None and question is None

@@ -207,7 +207,7 @@ class Rested:
     def _first_control(
         self, question: FirstQuestion, first: TrialResult, since: Sequence[TrialResult]
     ) -> TrialInput | None:
-        """The control of the first trial, or the overload before it; None: it needs none, or has it."""
+        """The control of the first trial, or the overload before it; None if it needs no control, or has one."""
         if question.expected is Bound.LOWER:
             has_passed = passes(first, question.bound, question.allowed)
             if has_passed is False and not since:

@@ -198,7 +198,7 @@ def _problems(path: Path, file: JobFile) -> Iterator[Problem]:
 def matrix(places: Iterable[Path], kinds: Iterable[str] = ()) -> dict[str, Any]:
     """The jobs of a nightly for CI systems, one per testbed: ``{"include": [{"testbed": …, "topology": …}, …]}``.
 
-    The kinds are those of `Topology.testbed`; without any, all are meant.
+    The kinds are those of `Topology.testbed`; no kinds mean all.
 
     Raises:
         JobError: If there is no testbed, or two have the same name.

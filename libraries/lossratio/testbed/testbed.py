@@ -129,7 +129,7 @@ class TestbedRequest:
 
     @property
     def device(self) -> Device:
-        """The device of the series of results; without a kind, one that others set up."""
+        """The device in series of results; its kind is empty if somebody else has set it up."""
         if self.dut is None:
             return Device(kind="")
         return self.dut.device

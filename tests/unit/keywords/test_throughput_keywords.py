@@ -344,7 +344,7 @@ def test_a_test_that_failed_before_it_measured_is_in_the_reports(tmp_path, liste
         text = render(report_format, [run])
         assert names.get(report_format, "A.A Test") in text
         assert "none_such" in text
-    # It is not known of an earlier run in the same directory.
+    # This is not known for an earlier run in the same directory.
     (suites / "a.robot").unlink()
     (suites / "c.robot").unlink()
     assert read_run(run_suite(suites).directory).unmeasured == ()

@@ -393,7 +393,7 @@ _IFF_UP = 0x1
 
 
 def _put_interfaces_back(changes: Changes, node: DutNode, address: str) -> None:
-    """Has the undo restore what the interfaces of a card lose with their driver."""
+    """Makes the undo restore the settings that the interfaces of a card lose when its driver is unbound."""
     for name in pci_interfaces(node, address):
         directory = f"/sys/class/net/{name}"
         texts = node.read_files(f"{directory}/flags", f"{directory}/mtu")

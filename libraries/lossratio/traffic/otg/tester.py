@@ -58,7 +58,7 @@ class Tester:
         self.config: Mapping[str, Any] = {}
         self._flows: tuple[Flow, ...] = ()
         self._capture_settings: Mapping[str, CaptureSettings] = {}
-        # By the names of the ports; stopped captures are kept for clients that ask for their frames.
+        # Keys are names of ports. Stopped captures are kept for clients that ask for their frames.
         self._captures: dict[str, Capture] = {}
         self._counts: dict[str, Counted] = {}
         self._runs: list[Run] = []

@@ -161,11 +161,11 @@ class TimedGenerator(Generator, Protocol):
 
         A burst is one step of which every frame must leave, however late. Its losses are only counted.
 
-        The counters are as `trial` returns them, with its ``course`` in each direction: the fields of the controller's
-        `lossratio.trials.Timeline` but ``name`` and ``clock_error``, with ``began`` in seconds of this node's clock
-        that cannot be set (`time.monotonic`), and ``lost`` of a step null where losses are counted only.
+        The counters are those of `trial`, and each direction also has its ``course``. A course has the fields of the
+        controller's `lossratio.trials.Timeline`, except ``name`` and ``clock_error``. Its ``began`` is in seconds of
+        this node's `time.monotonic`. ``lost`` of a step is null if losses are only counted.
 
-        Errors are as those of `trial`.
+        The errors are those of `trial`.
         """
 
     def start_watched(self, load: float) -> None:
