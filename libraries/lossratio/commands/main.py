@@ -324,6 +324,15 @@ class _Stop(KeyboardInterrupt):
     """
 
 
+def _nearer(error: click.ClickException) -> click.ClickException:
+    """The same error; for an unknown option, without options that are only a bit similar, which Click also suggests."""
+    if not isinstance(error, click.NoSuchOption):
+        return error
+    meant = nearest(error.option_name, error.possibilities or ())
+    near = None if meant is None else [meant]
+    return click.NoSuchOption(error.option_name, possibilities=near, ctx=error.ctx)
+
+
 def _stop(number: int, frame: FrameType | None) -> None:
     raise _Stop
 
@@ -356,7 +365,7 @@ def run_command(command: click.Command) -> None:
         click.echo("Stopped.", err=True)
         sys.exit(ExitStatus.INTERRUPTED)
     except click.ClickException as error:
-        error.show()
+        _nearer(error).show()
         sys.exit(ExitStatus.BAD_INPUT)
     except LossRatioError as error:
         click.echo(f"Error: {error}", err=True)

@@ -314,7 +314,7 @@ def _shared_arguments(
 def with_keywords_of_kinds(library: LibraryT) -> LibraryT:
     """Adds the keyword of each kind that declares one, unless the library already has a longer form of it.
 
-    What is wrong with kinds of other packages is in `Keywords.unusable`, because it is no error until they are used.
+    Faults of kinds in other packages are kept in `Keywords.unusable`: they are no error until such a kind is used.
     """
     broken: list[ReportError] = []
     problems = []

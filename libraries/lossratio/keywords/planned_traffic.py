@@ -53,7 +53,7 @@ def check_planned_streams(
 ) -> None:
     """Makes sure that a generator can send the streams of the profiles that tests will use.
 
-    If a profile is not known yet or cannot be read, its test reports it.
+    If a profile is not known yet or cannot be read, its test reports that.
 
     Args:
         named: The profiles.

@@ -157,6 +157,7 @@ IN_COMMANDS = {
     "no such command": (("mesure",), "No such command 'mesure'"),
     "misspelt command": (("repot", "a"), "No such command 'repot'. Did you mean 'report'?"),
     "misspelt option": (("run", "--topolgy", "local"), "Did you mean '--topology'?"),
+    "option that is like no other one": (("trend", "a", "--threshold", "3"), "No such option '--threshold'.\n"),
     "misspelt testbed": (("run", "--topology", "simulatd", "linux_bridge"), "Did you mean 'simulated'?"),
     "misspelt suite": ((*ON_SIMULATED, "linux_brige"), "There is no file linux_brige. Did you mean 'linux_bridge'?"),
     "misspelt format": (("report", "a", "--format", "htlm"), "Did you mean 'html'?"),

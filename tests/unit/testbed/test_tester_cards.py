@@ -177,7 +177,7 @@ def undone(machine, root):
     for command in reversed(commands):
         words = shlex.split(command)
         path = words[-1].replace("/sys/", f"{root}/")
-        # A shell goes on after a command that fails, as one for a card which has no driver yet.
+        # A shell goes on after a failed command, such as one for a card that has no driver yet.
         with contextlib.suppress(FileNotFoundError):
             Machine.write(dead, path, base64.b64decode(words[1]).decode())
     return dead

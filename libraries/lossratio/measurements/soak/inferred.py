@@ -110,7 +110,7 @@ def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[
 
 
 def _long_run(result: SoakResult, critical_load: CriticalLoad, guard: GuardStatement) -> str | None:
-    """What trials longer than most say, or why they say nothing; None: the verdict says it, or most are not known."""
+    """What longer trials show, or why nothing; None: the verdict says it, or the usual length is not known."""
     usual = critical_load.trial_s
     if usual is None or guard.protocol_s is not None or guard.verdict is Verdict.CONTRADICTED:
         return None
