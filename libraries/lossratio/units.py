@@ -145,15 +145,8 @@ def parse_duration(text: str | float) -> float:
     Raises:
         ValueError: If it is not a positive, finite duration.
     """
-    # Imported here, because importing Robot Framework takes longer than many commands do.
-    from robot.utils import timestr_to_secs
-
-    # YAML's `yes` is True, which is 1 to Python, and must not be one second.
-    is_number = not isinstance(text, bool) and not (
-        isinstance(text, int) and abs(text) > _LARGEST_FLOAT
-    )
     try:
-        seconds = float(timestr_to_secs(text, round_to=None)) if is_number else math.nan
+        seconds = _seconds(text)
     except ValueError:
         raise ValueError(
             f"{text!r} is not a duration; write it like '2 min' or '30 s'.{_with_point(text)}"
@@ -161,6 +154,19 @@ def parse_duration(text: str | float) -> float:
     if not (math.isfinite(seconds) and seconds > 0):
         raise ValueError(f"{text!r} is not a positive duration; write it like '2 min' or '30 s'.")
     return seconds
+
+
+def _seconds(text: str | float) -> float:
+    # YAML's `yes` is True, which is 1 to Python, and must not be one second.
+    if isinstance(text, bool):
+        return math.nan
+    if isinstance(text, int | float):
+        return float(text) if abs(text) <= _LARGEST_FLOAT else math.nan
+
+    # Imported here, because importing Robot Framework takes longer than many commands do.
+    from robot.utils import timestr_to_secs
+
+    return float(timestr_to_secs(text, round_to=None))
 
 
 def format_frame_rate(rate: float) -> str:

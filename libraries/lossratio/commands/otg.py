@@ -32,7 +32,11 @@ def otg_serve(
     certificate: Path | None = option("Speak https, with this certificate (PEM)."),
     key: Path | None = option("Its key, if the certificate's file does not have it."),
     settle_time: float = option(
-        "Time for frames in flight after the traffic.", default="0.2 s", type=DURATION
+        "Time for frames in flight after the traffic. Default: 0.2 s.",
+        type=DURATION,
+        # A number is read without Robot Framework, whose import takes as long as everything else before listening.
+        default=0.2,
+        show_default=False,
     ),
 ) -> None:
     """Serve the Open Traffic Generator's REST interface, with INTERFACEs of this machine as ports."""

@@ -576,6 +576,22 @@ def test_an_address_that_is_taken_is_an_error_of_the_command(server):
     )
 
 
+def test_only_what_listening_needs_is_imported_before_it():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        code = (
+            "import atexit, sys\n"
+            "from lossratio.commands.main import main\n"
+            "atexit.register(lambda: print(*sys.modules))\n"
+            f"sys.argv = ['lossratio', 'lab', 'otg-serve', 'lo', '--tcp-port', '{taken.getsockname()[1]}']\n"
+            "main()\n"
+        )
+        done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert "Address already in use" in done.stderr
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    assert "click" in loaded
+    assert not loaded & {"robot", "snappi", "pydantic", "numpy", "yaml"}
+
+
 @pytest.mark.parametrize("ports", [["p=tg0", "p=tg1"], ["p="]])
 def test_ports_have_locations_of_their_own(ports):
     done = CliRunner().invoke(commands, ["lab", "otg-serve", *ports])
