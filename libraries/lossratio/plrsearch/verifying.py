@@ -233,7 +233,10 @@ class Verifying:
         targets = self._question.target_loss_ratio * np.array([1.0, _JUST_BELOW])
         there, below = critical_load(curves, self._question, targets)
         low = float(posterior.rough_quantiles([0.025])[0])
-        return _on_grid(low * float(below / there), self._question)
+        mode = posterior.mode
+        # Its low capacities may be more frequent than those of a normal distribution.
+        margin = float(mode.deviation / mode.mrr)
+        return _on_grid(low * float(below / there) * (1.0 - margin), self._question)
 
 
 def _on_grid(load: float, question: CriticalLoadQuestion) -> float:

@@ -109,3 +109,9 @@ def test_pauses_are_not_taken_for_a_capacity_that_varies():
     )
     assert known.replicates.scatter is Scatter.EVENTS
     assert known.pauses is not None
+
+
+def test_trials_in_overload_at_different_loads_also_show_how_low_no_capacity_is():
+    overload = [(18.0e6, 83_000), (17.97e6, 49_000), (18.15e6, 330_000), (18.22e6, 418_000)]
+    rare = RareLoss.of(counts([(15.6e6, 7_700), (16.4e6, 0), (17.3e6, 42), *overload]), NONE, 1.0)
+    assert (rare.load, rare.frames) == (15.6e6, 7_700.0)

@@ -4,9 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from soak_trials import estimated, trial, trials_of
+from soak_trials import counts_of, estimated, trial, trials_of
 
 from lossratio.plrsearch import PLRsearch, Verdict
+from lossratio.plrsearch.model import CriticalLoadQuestion, LikelihoodName
+from lossratio.plrsearch.variation import described
+from lossratio.plrsearch.verifying import Verifying
 from lossratio.simulation import SimulatedMeasurer, SmoothKnee
 from lossratio.trials import run_search
 
@@ -223,3 +226,41 @@ def test_without_enough_trials_no_load_is_verified_and_the_result_says_so():
     assert found.stated <= found.interval(0.95)[0] < found.median
     assert found.doubt.startswith("no load is verified; extrapolated: ")
     assert not found.is_regular
+
+
+def test_a_load_with_one_long_trial_without_loss_is_not_below_all_loads():
+    # Since it became slower, each trial of usual length has lost frames.
+    trials = [trial(9.5e6, lost, duration=2.0) for lost in (40, 20, 25, 31, 28, 33)]
+    trials.append(trial(11e6, 2_000_300, duration=2.0))
+    quiet = trial(9.4e6, 0, duration=20.0)
+    found = estimated([*trials, quiet], likelihood="varying")
+    assert 0.95 * 9.4e6 <= found.stated <= 9.4e6
+
+
+def test_a_load_that_no_trials_verify_is_a_step_lower_where_frames_are_lost_in_batches():
+    rng = np.random.default_rng(4)
+    loads = np.repeat([9.8e6, 9.9e6, 9.95e6, 10e6, 11e6], 6)
+    mean = 2.0 * 10e6 * np.maximum(loads / 10e6 - 0.99, 0.0) ** 2
+    lost = 100 * rng.poisson(mean / 100)
+    found = estimated(
+        [trial(load, int(one), duration=2.0) for load, one in zip(loads, lost, strict=True)], likelihood="varying"
+    )
+    assert found.description.batch == 100.0
+    assert found.verified is None
+    assert found.stated == pytest.approx(0.95 * 9.8e6)
+
+
+def test_where_the_capacity_varies_the_load_to_verify_is_one_deviation_lower():
+    rng = np.random.default_rng(2)
+    loads = np.repeat([9.7e6, 9.8e6, 9.9e6, 10e6, 10.5e6], 12)
+    lost = 2.0 * np.maximum(loads - 1e7 * (1.0 + 0.003 * rng.standard_normal(60)), 0.0)
+    question = CriticalLoadQuestion(1e-7, 1e4, 1e8)
+    counts = counts_of([(load, 2.0, float(round(one))) for load, one in zip(loads, lost, strict=True)])
+    known = described(counts, question, LikelihoodName.VARYING, for_selection=True)
+    verifying = Verifying(question)
+    for load, seconds, one in zip(counts.load, counts.exposure, counts.lost, strict=True):
+        verifying.record(load, load * seconds, one, is_long=False)
+    low = float(known.best.rough_quantiles([0.025])[0])
+    deviation = known.best.mode.deviation / known.best.mode.mrr
+    assert deviation == pytest.approx(0.003, rel=0.3)
+    assert verifying.wanted(known, 60.0) < (1.0 - deviation) * low

@@ -166,11 +166,16 @@ class CriticalLoadEstimate:
         known = self.description
         lowest, highest = self._interval(0.95)
         allowed = known.pauses_allow
-        if known.pauses is not None and allowed.is_known and allowed.least <= highest:
+        # Without a load that lost nothing, the pauses are all that is known.
+        is_known = allowed.is_known or lowest <= self.question.min_load
+        if known.pauses is not None and is_known and allowed.least <= highest:
             most = min(allowed.likeliest, highest, known.in_long_run)
             return max((1.0 - NEAR) * most, self.question.min_load)
         lowest = min(lowest, known.in_long_run)
         quiet = supported(known.counts, self.question, lowest, known.batch)
+        if known.replicates.scatter in (Scatter.BATCHES, Scatter.EVENTS):
+            # Such losses may be missing in these trials by chance.
+            quiet = max((1.0 - NEAR) * quiet, self.question.min_load)
         # Pauses also explain why lower loads lost frames.
         return quiet if known.pauses is None else max(quiet, min(allowed.least, lowest))
 

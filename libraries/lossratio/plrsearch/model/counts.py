@@ -61,6 +61,11 @@ class TrialCounts(Columns):
     def __len__(self) -> int:
         return len(self.load)
 
+    def with_more(self, others: TrialCounts) -> TrialCounts:
+        """These trials, and then others."""
+        columns = zip(vars(self).values(), vars(others).values(), strict=True)
+        return TrialCounts(*(np.concatenate(both) for both in columns))
+
     def sorted(self) -> TrialCounts:
         """The same trials in an order that does not depend on when they were measured."""
         return self.at(np.lexsort((self.lost, self.exposure, self.load)))

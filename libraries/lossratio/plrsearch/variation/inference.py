@@ -156,7 +156,9 @@ def described(
     if replicates.scatter is Scatter.VARYING and usual.lost.any():
         known = posteriors(divided, question, likelihood, for_selection=for_selection)
         return replace(found, posteriors=known)
-    local = LocalFit.of(divided, question)
+    # A shorter trial at such a load does not lose more.
+    is_quiet = long.lost <= question.target_loss_ratio * long.load * long.exposure
+    local = LocalFit.of(divided.with_more(long.at(is_quiet)), question)
     pausing = counts.at(is_after) if replicates.scatter is not Scatter.CHANCE else None
     return replace(found, local=local, likelihood=LikelihoodName.POISSON, pausing=pausing)
 

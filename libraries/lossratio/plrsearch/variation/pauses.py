@@ -50,7 +50,7 @@ _LENGTH, _RING = 0.15, 0.25
 """Largest standard deviations of the logarithms of length and ring with which they are stated."""
 _ALIKE = 1.2
 """Largest factor between the lengths by plausible shapes."""
-_KNOWN = 4.0
+_KNOWN = 8.0
 """Largest factor between the least and the largest plausible load that pauses allow with which a load is stated."""
 _SURE = 1.1
 """The same with which a verified load is sure."""
