@@ -232,6 +232,7 @@ def test_a_vpp_in_it_connects_both_cards():
     assert given["texts"]["forward"].splitlines()[2:] == [
         "set interface l2 xconnect west east",
         "set interface l2 xconnect east west",
+        "show mode",
     ]
     assert given["files"] == ["/opt/vpp/bin/vpp"]
 
@@ -257,6 +258,7 @@ def test_its_memory_is_among_the_hugepages_that_cards_need(dut_lab):
 QEMU = """#!/bin/sh
 [ "$1" = --version ] && echo "QEMU emulator version 7" && exit
 echo "$@" > {place}/asked
+echo "io packet forwarding - ports=2"
 exec sleep 1000
 """
 MODPROBE = "#!/bin/sh\nexit 0\n"

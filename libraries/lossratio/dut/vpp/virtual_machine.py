@@ -5,7 +5,7 @@ in its initial file system, and ends with that program.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -31,6 +31,8 @@ _RING = 1024
 _CARDS = ("0000:00:06.0", "0000:00:07.0")
 _NAMES = ("west", "east")
 """Names of the cards in VPP."""
+_FORWARDS: Mapping[Guest, str] = {"testpmd": "packet forwarding", "vpp": "l2 xconnect east"}
+"""What the program in it writes on the console as soon as it forwards."""
 _PLUGIN = "vpp_plugins/dpdk_plugin.so"
 _FILES = "initial-files"
 _WRITER = Path(__file__).with_name("initial_files.py")
@@ -139,7 +141,9 @@ class VirtualMachine:
     def start(
         self, changes: Changes, cores: CoreChoice, is_connected: Callable[[], bool]
     ) -> Daemon:
-        """Starts it, and waits until the program in it has its cards.
+        """Starts it, and waits until the program in it has its cards, and forwards.
+
+        On a busy node, an emulated machine takes some ten seconds from the one to the other.
 
         Args:
             changes: What has been changed on the node.
@@ -151,10 +155,17 @@ class VirtualMachine:
         """
         self.write_files(changes)
         daemon = Daemon(self.node, self.directory, "virtual-machine", self.command)
-        daemon.start(changes, is_connected, STARTING_SECONDS)
+
+        def is_ready() -> bool:
+            return is_connected() and self._forwards(daemon.program.log)
+
+        daemon.start(changes, is_ready, STARTING_SECONDS)
         cpus = map(str, (cores.main, *cores.workers))
         self.node.run("sh", "-c", _PLACE, "place", daemon.program.pid, *cpus)
         return daemon
+
+    def _forwards(self, console: str) -> bool:
+        return self.node.attempt("grep", "-q", _FORWARDS[self.guest], console).exit_status == 0
 
     def write_files(self, changes: Changes) -> None:
         """Writes its initial file system into its directory.
@@ -265,11 +276,12 @@ class VirtualMachine:
 
     @property
     def _forward(self) -> str:
-        """The commands to a VPP in the machine: a cross-connect."""
+        """The commands to a VPP in the machine: a cross-connect, which it then shows on the console."""
         west, east = _NAMES
         lines = [f"set interface state {name} up" for name in _NAMES]
         lines += [
             f"set interface l2 xconnect {one} {other}"
             for one, other in ((west, east), (east, west))
         ]
+        lines.append("show mode")
         return "".join(f"{line}\n" for line in lines)
