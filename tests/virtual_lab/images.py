@@ -58,17 +58,24 @@ class Recipe:
         hooks = {path.name: path.read_text() for path in sorted((HERE / "guest").iterdir())}
         digest = hashlib.sha256(repr((self, PACKAGES, _BLOCKS, hooks)).encode()).hexdigest()
         place = CACHE / digest[:16]
-        CACHE.mkdir(parents=True, exist_ok=True)
-
-        with (CACHE / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not place.exists():
-                with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
-                    self._build(Path(scratch), hooks)
-                    shutil.copytree(scratch, place, copy_function=os.rename)
+        # Nobody who has an image waits for another one that is built.
+        if not place.exists():
+            self._build_once(place, hooks)
         (kernel,) = (place / "boot").glob("vmlinuz-*")
         (initrd,) = (place / "boot").glob("initrd.img-*")
         return Image(kernel, initrd, place / "root.ext4")
+
+    def _build_once(self, place: Path, hooks: dict[str, str]) -> None:
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with (CACHE / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if place.exists():
+                return
+            with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+                whole = Path(scratch) / "image"
+                whole.mkdir()
+                self._build(whole, hooks)
+                whole.rename(place)
 
     def _build(self, directory: Path, hooks: dict[str, str]) -> None:
         sources = _debian_sources()

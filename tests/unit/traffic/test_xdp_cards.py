@@ -185,7 +185,7 @@ def test_what_a_queue_of_virtio_has_no_room_for_is_unsent(card):
 def test_the_statistics_of_a_driver_are_those_of_ethtool(netns_lab):
     netns_lab.namespace("tg")
     netns_lab.veth("tg", "west", "tg", "east")
-    code = "import json; from lossratio.traffic.agent.xdp.cards import statistics as s; "
+    code = "import json; from lossratio.traffic.agent.core.ethtool import statistics as s; "
     code += "print(json.dumps([s('west'), s('lo'), s('nothing')]))"
     ours, *none = json.loads(netns_lab.run("tg", sys.executable, "-c", code).stdout)
     lines = netns_lab.run("tg", "ethtool", "-S", "west").stdout.splitlines()[1:]
@@ -311,5 +311,5 @@ def test_a_ring_is_read_where_a_driver_has_one(monkeypatch):
     assert cards.transmit_ring("lo") is None
     # Greatest sizes of four rings, and their sizes.
     words = struct.pack("=9I", 0x10, 4096, 0, 0, 4096, 512, 0, 0, 1024)
-    monkeypatch.setattr(cards, "_ask", lambda name, command: words if len(command) == len(words) else b"")
+    monkeypatch.setattr(cards, "ask", lambda name, command: words if len(command) == len(words) else b"")
     assert cards.transmit_ring("p0") == 1024

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import replace
 from ipaddress import ip_network
 from typing import Iterable, Mapping, Sequence
 
 from lossratio.bpf import default_networks
 
 from .configuration import BENCHMARK_NETWORKS, Configuration
+from .ethtool import without_buffer
 from .links import Link, Route, address_links, read_links, read_routes, route_links
 from .protocol import AgentError, Message, unsupported
 
@@ -277,7 +279,7 @@ def free_ports(names: Iterable[str], links: Mapping[str, Link]) -> list[str]:
 
 
 def existing_links(names: Iterable[str]) -> dict[str, Link]:
-    """All links of the node, by name, including these.
+    """All links of the node, by name, including these, with all frames that these have dropped.
 
     Raises:
         AgentError: If one is missing.
@@ -289,4 +291,6 @@ def existing_links(names: Iterable[str]) -> dict[str, Link]:
                 "no_such_interface",
                 f"There is no network interface {name} on this node. The interfaces are {', '.join(sorted(links))}.",
             )
+        link = links[name]
+        links[name] = replace(link, receive_drops=link.receive_drops + without_buffer(name))
     return links

@@ -6,11 +6,8 @@ A driver that refuses a frame frees it, and may not count that. Frames are sent 
 
 from __future__ import annotations
 
-import array
-import fcntl
 import os
 import re
-import socket
 import struct
 import time
 from collections import deque
@@ -18,6 +15,7 @@ from typing import Any, Callable, Iterable, Mapping, Sequence
 
 from lossratio.bpf import STAMPS, Array, xdp_features
 
+from ..core.ethtool import ask, statistics
 from ..core.links import Link
 from ..core.protocol import AgentError
 from .constants import FOREVER
@@ -150,21 +148,14 @@ VIRTIO = "xdp_tx - xdp_tx_drops"
 """virtio_net's name for the number of frames from programs in all its transmit queues. Its ``tx_packets`` only counts a
 frame when a later one is sent, so the last frames of a trial are counted in the next trial."""
 _OF_VIRTIO = re.compile(r"tx(_queue_)?\d+_(xdp_tx|xdp_tx_drops)")
-_SIOCETHTOOL, _SIOCGHWTSTAMP = 0x8946, 0x89B1
+_SIOCGHWTSTAMP = 0x89B1
 _STAMPING = 0x41
 _STAMPING_BYTES = 44
 _EVERY_FRAME = 1
-_DRIVER_INFO = 0x3
-_STRINGS = 0x1B
-_STATISTICS = 0x1D
-_STATISTICS_NAMES = 1
 _RINGS, _RING_WORDS = 0x10, 9
 _BATCHES = ((3e6, 32), (1.2e6, 16), (0.0, 4))
 """From each of these rates on, in frames per second, this many runs of a sender's program pass before frames are handed
 over."""
-_INFO_BYTES = 196
-_COUNT_OFFSET = 180
-_NAME_BYTES = 32
 
 
 def transmitted(port: Link) -> tuple[str, int] | None:
@@ -237,24 +228,10 @@ def handed_over(port: Link) -> int | None:
     return sum(own) if own else None
 
 
-def statistics(name: str) -> Mapping[str, int]:
-    """The statistics of an interface's driver, by name (``ethtool -S``); empty if it has none."""
-    try:
-        info = _ask(name, struct.pack("=I", _DRIVER_INFO).ljust(_INFO_BYTES, b"\0"))
-        (count,) = struct.unpack_from("=I", info, _COUNT_OFFSET)
-        header = struct.pack("=III", _STRINGS, _STATISTICS_NAMES, count)
-        names = _ask(name, header + bytes(_NAME_BYTES * count))[len(header) :]
-        values = _ask(name, struct.pack("=II", _STATISTICS, count) + bytes(8 * count))
-    except OSError:
-        return {}
-    texts = (names[place : place + _NAME_BYTES].split(b"\0")[0].decode() for place in range(0, len(names), _NAME_BYTES))
-    return dict(zip(texts, struct.unpack_from(f"={count}Q", values, 8)))
-
-
 def transmit_ring(name: str) -> int | None:
     """How many frames the transmit ring of an interface holds (``ethtool -g``); None if the driver does not say."""
     try:
-        answer = _ask(name, struct.pack("=I", _RINGS).ljust(4 * _RING_WORDS, b"\0"))
+        answer = ask(name, struct.pack("=I", _RINGS).ljust(4 * _RING_WORDS, b"\0"))
     except OSError:
         return None
     return struct.unpack(f"={_RING_WORDS}I", answer)[-1] or None
@@ -266,9 +243,9 @@ def stamping(name: str) -> tuple[int | None, bool]:
     This is ``ethtool -T``, and ``hwstamp_ctl``. None: it has no such clock.
     """
     try:
-        answer = _ask(name, struct.pack("=I", _STAMPING).ljust(_STAMPING_BYTES, b"\0"))
+        answer = ask(name, struct.pack("=I", _STAMPING).ljust(_STAMPING_BYTES, b"\0"))
         clock = struct.unpack_from("=i", answer, 8)[0]
-        chosen = _ask(name, bytes(12), _SIOCGHWTSTAMP) if clock >= 0 else bytes(12)
+        chosen = ask(name, bytes(12), _SIOCGHWTSTAMP) if clock >= 0 else bytes(12)
     except OSError:
         return None, False
     return None if clock < 0 else clock, struct.unpack("=3i", chosen)[2] == _EVERY_FRAME
@@ -284,10 +261,3 @@ def described(ports: Sequence[Link]) -> dict[str, dict[str, Any]]:
     sent = {port.name: found[0] for port in ports if (found := transmitted(port)) is not None}
     rings = {port.name: ring for port in ports if (ring := transmit_ring(port.name)) is not None}
     return {"sent_by": sent, "transmit_rings": rings}
-
-
-def _ask(name: str, command: bytes, request: int = _SIOCETHTOOL) -> bytes:
-    data = array.array("B", command)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-        fcntl.ioctl(asked, request, struct.pack("@16sP", name.encode(), data.buffer_info()[0]).ljust(40, b"\0"))
-    return data.tobytes()
