@@ -210,6 +210,11 @@ def test_a_node_that_names_a_driver_for_user_space_has_its_cards_taken(node):
     assert create_dut("linux_bridge", node, cards, {}).kernel_interfaces == ("eth0", "eth1")
 
 
+def test_the_interfaces_of_a_switch_on_cards_have_names_that_the_kernel_takes(node):
+    cards = hop({"pci_address": WEST}, {"pci_address": EAST})
+    assert create_dut("ovs", node, cards, {}).stem == "lr-00-18-00.0"
+
+
 @pytest.mark.parametrize(
     ("driver", "uio_driver", "bound"),
     [

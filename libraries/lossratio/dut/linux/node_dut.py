@@ -125,7 +125,8 @@ class NodeDut(Dut[OptionsT_co]):
         self.node = DutNode(session)
         self.west = self.port_name(hop.west)
         self.east = self.port_name(hop.east)
-        self.stem = f"{MADE}{self.west[-10:]}"
+        # A PCI address has colons, which no interface may have in its name.
+        self.stem = f"{MADE}{self.west[-10:].replace(':', '-')}"
         """Prefix of the names of interfaces that this DUT makes: 13 of the 15 characters that a name may have."""
         self.daemons: list[Daemon] = []
         """The programs that must run while it is set up."""
