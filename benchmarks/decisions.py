@@ -26,7 +26,9 @@ import click
 
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, LoadGrid, MLRsearch, SearchGoal, SearchGoalWarning
 from lossratio.mlrsearch.sequential import SequentialGoal
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import TrialOutput
 
 MUST = 0.050
 """Seconds of CPU that a decision takes at most."""

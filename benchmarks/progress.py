@@ -18,7 +18,9 @@ import click
 
 from lossratio.measurements import Progress
 from lossratio.mlrsearch import NDR, PDR, MLRsearch
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import TrialOutput
 
 AIM = 0.001
 """Seconds that a report of progress should not exceed."""

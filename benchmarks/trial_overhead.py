@@ -14,7 +14,9 @@ import click
 
 from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
-from lossratio.trials.trial import Measurer, TrialInput, TrialOutput
+from lossratio.trials.trial import Measurer
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import TrialOutput
 
 AIM = 0.020
 """Seconds that the median should not exceed."""

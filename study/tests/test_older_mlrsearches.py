@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from lossratio.mlrsearch import IrregularReason, SearchGoal
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import TrialOutput
 from lossratio_study.older import MLRsearch2019, MLRsearch2021
 from lossratio_study.older.scripted import log_width
 

@@ -10,7 +10,7 @@ from study_examples import CAPACITY, KNEE, QUICK, QUICK_SET
 
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import NDR, PDR
-from lossratio.trials.trial import TrialInput
+from lossratio.trials.trial_input import TrialInput
 from lossratio_study import older, peer
 from lossratio_study.algorithms import ALGORITHMS, EARLY, OURS, PEER, SEQUENTIAL, Algorithm
 from lossratio_study.figures import LONG_SUM, SHORT_SUM, decision_time_growth

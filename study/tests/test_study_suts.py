@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lossratio.simulation import GRACEFUL, ConstantLoss, SharpKnee, Traffic
-from lossratio.trials.trial import TrialInput
+from lossratio.trials.trial_input import TrialInput
 from lossratio_study.algorithms import ALGORITHMS, OURS
 from lossratio_study.families import Discards, Inconstant
 from lossratio_study.search import GOAL_SETS, search_rows

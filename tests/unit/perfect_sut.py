@@ -12,7 +12,8 @@ from types import SimpleNamespace
 from lossratio.testbed.opening import open_testbed
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.late import LateFrames
-from lossratio.trials.trial import DirectionCounters, TrialInput
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import DirectionCounters
 
 PERFECT = """\
 format: lossratio-topology/1

@@ -31,7 +31,9 @@ from lossratio.simulation.measurer import SimulatedMeasurer
 from lossratio.topology import load_topology
 from lossratio.trials.digest import add_digest
 from lossratio.trials.journal_lines import JournalEntry
-from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import DirectionCounters, TrialOutput
 
 RESULT = built_in_results()
 STARTED = datetime(2026, 8, 1, 12, 0, 0, 250_000, tzinfo=timezone.utc)

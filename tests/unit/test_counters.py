@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lossratio.trials.counters import CountersError, NegativeLossError, output_from_counters
-from lossratio.trials.trial import DirectionCounters, TrialInput
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import DirectionCounters
 
 ONE_SECOND = TrialInput(duration=1.0, load=100_000.0)
 

@@ -13,7 +13,8 @@ from lossratio.trials.counters import (
     output_from_counters,
     with_examination,
 )
-from lossratio.trials.trial import DirectionCounters, TrialInput
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import DirectionCounters
 
 TRIAL = TrialInput(duration=1.0, load=1000.0)
 NOTHING = Examination(

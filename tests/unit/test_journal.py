@@ -18,7 +18,9 @@ from lossratio.trials import Addition, Step
 from lossratio.trials.digest import add_digest
 from lossratio.trials.journal import Journal, adopt_journal
 from lossratio.trials.journal_reading import UnknownJournalError, read_journal
-from lossratio.trials.trial import DirectionCounters, Incident, TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import DirectionCounters, Incident, TrialOutput
 
 counts = st.integers(0, 10**12)
 directions = st.builds(

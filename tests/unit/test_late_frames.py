@@ -12,7 +12,8 @@ from lossratio.traffic import TrafficMeasurer
 from lossratio.trials import LateFrames, TrialInput, missing_frames, read_journal, run_search
 from lossratio.trials.digest import add_digest
 from lossratio.trials.journal import Journal, adopt_journal
-from lossratio.trials.trial import DirectionCounters, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_output import DirectionCounters, TrialOutput
 
 SENT = 1000
 TRIAL = TrialInput(1.0, float(SENT))

@@ -7,7 +7,7 @@ import pytest
 from lossy_devices import Lab, none, spec
 
 from lossratio.results import loss_places_in
-from lossratio.trials.trial import StreamCounters
+from lossratio.trials.trial_output import StreamCounters
 
 WEIGHTS = {64: 7, 570: 4, 1518: 1}
 

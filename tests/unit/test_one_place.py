@@ -108,7 +108,7 @@ def seen(tmp_path_factory):
     directory = tmp_path_factory.mktemp("copy")
     library = directory / "lossratio"
     shutil.copytree(Path(lossratio.__file__).parent, library, ignore=shutil.ignore_patterns("__pycache__"))
-    insert(library / "trials" / "trial.py", "    flows_with_loss: Frames | None = None\n", COUNTER)
+    insert(library / "trials" / "trial_output.py", "    flows_with_loss: Frames | None = None\n", COUNTER)
     insert(library / "measurements" / "back_to_back.py", "    settle: Annotated[Duration", PARAMETER)
     bridge = library / "dut" / "linux_bridge.py"
     insert(bridge, "    vxlan: bool = False\n", OPTION.rstrip("\n") + "\n")

@@ -84,16 +84,20 @@ from lossratio.trials.timeline import (
     Timeline as Timeline,
 )
 from lossratio.trials.trial import (
-    ChangedField as ChangedField,
     Controller as Controller,
-    DirectionCounters as DirectionCounters,
-    Exchange as Exchange,
-    Incident as Incident,
     Measurer as Measurer,
+    TrialResult as TrialResult,
+)
+from lossratio.trials.trial_input import (
+    Exchange as Exchange,
+    TrialInput as TrialInput,
+    sendable as sendable,
+)
+from lossratio.trials.trial_output import (
+    ChangedField as ChangedField,
+    DirectionCounters as DirectionCounters,
+    Incident as Incident,
     StreamCounters as StreamCounters,
     StreamFrames as StreamFrames,
-    TrialInput as TrialInput,
     TrialOutput as TrialOutput,
-    TrialResult as TrialResult,
-    sendable as sendable,
 )

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from lossratio.trials.trial import DirectionCounters, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_output import DirectionCounters
 
 STALL = 1e-3
 """Usual delay of a sender on a shared machine, in seconds; a longer delay is a stall."""

@@ -13,7 +13,8 @@ from typing import Any, Literal, get_args
 from lossratio.errors import DutError, TrafficError
 from lossratio.trials.changed_fields import LOOK_AT_DUT, LOOK_FOR_COPIES, changes_in_words
 from lossratio.trials.record import Frames, Microseconds, Observed
-from lossratio.trials.trial import ChangedField, DirectionCounters, TrialInput, TrialOutput
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import ChangedField, DirectionCounters, TrialOutput
 
 
 @dataclass(frozen=True)

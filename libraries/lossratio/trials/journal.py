@@ -36,7 +36,8 @@ from lossratio.trials.digest import add_digest
 from lossratio.trials.journal_lines import Addition, JournalEntry, Withdrawal
 from lossratio.trials.journal_reading import JournalContents, has_header, read_journal
 from lossratio.trials.late import Late, LateFrames
-from lossratio.trials.trial import TrialInput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
 
 _LOG = logging.getLogger(__name__)
 _UNPROVED = "the run was cut off before the devices were checked"

@@ -15,7 +15,9 @@ from lossratio.trials.counters import contradictions
 from lossratio.trials.digest import DigestError, DigestMismatchError, take_digest
 from lossratio.trials.late import Late
 from lossratio.trials.record import Observed, read_record, write_record
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import TrialOutput
 
 FORMAT = "lossratio-journal/7"
 """Format of the journals."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from lossratio.trials.record import Frames, Observed
-from lossratio.trials.trial import DirectionCounters, TrialOutput
+from lossratio.trials.trial_output import DirectionCounters, TrialOutput
 
 _MOST_TRAFFIC = 64
 """How many traffics are remembered: no generator still counts late frames of older ones."""

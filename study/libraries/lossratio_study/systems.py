@@ -19,11 +19,16 @@ from lossratio_study.suts import named
 LIBRARY = Path(lossratio.__file__).parent
 HERE = Path(__file__).parent
 
+TRIALS = ("trial_input", "trial_output", "trial", "counters")
+"""Modules of the library that say what a trial is."""
+
+SIMULATED_SEARCHES = ("checker", "algorithms", "families", "outcome", "search", "suts")
+"""Modules of the study that search, and judge what was found."""
+
 EVERYBODYS_CODE = (
-    LIBRARY / "trials" / "trial.py",
-    LIBRARY / "trials" / "counters.py",
+    *(LIBRARY / "trials" / f"{name}.py" for name in TRIALS),
     LIBRARY / "simulation",
-    *(HERE / f"{name}.py" for name in ("checker", "algorithms", "families", "outcome", "search", "suts")),
+    *(HERE / f"{name}.py" for name in SIMULATED_SEARCHES),
 )
 """Code that the numbers of every algorithm depend on: files and folders."""
 

@@ -11,7 +11,9 @@ from lossratio.builds.outcome import ComparisonVerdict
 from lossratio.builds.words import comparison_comment, describe_comparison
 from lossratio.results import Ends
 from lossratio.results.ends import ends_of_trial
-from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import DirectionCounters, TrialOutput
 
 GOOD = (1e6, 1e6, 0.0)
 STARVED = (0.42e6, 1.0e6, 0.58)

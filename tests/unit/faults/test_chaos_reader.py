@@ -10,7 +10,9 @@ import pytest
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.journal import Journal
 from lossratio.trials.journal_reading import read_journal
-from lossratio.trials.trial import DirectionCounters, Incident, TrialInput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import DirectionCounters, Incident
 
 sys.path.append(str(Path(__file__).parents[2] / "chaos"))
 import reader

@@ -14,7 +14,9 @@ from lossratio.results.findings import message
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
 from lossratio.testbed.opening import open_testbed
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import TrialOutput
 
 
 def test_a_load_below_the_capacity_is_verified_by_as_many_frames_as_were_said_before(tmp_path):

@@ -15,7 +15,8 @@ from lossratio.results.findings import message
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
 from lossratio.testbed.opening import open_testbed
-from lossratio.trials.trial import TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_output import TrialOutput
 
 PASSED = 51_000
 """Frames that a policer of 50 kfps with bursts of 20 ms passes in 1 s."""

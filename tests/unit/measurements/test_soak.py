@@ -21,7 +21,9 @@ from lossratio.testbed import LoadRange
 from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials.journal_reading import read_journal
-from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import DirectionCounters, TrialOutput
 
 ONE_WAY = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
 USUAL = SoakRequest(profile=ONE_WAY, timeout=45.0)

@@ -32,7 +32,7 @@ from lossratio.testbed.testbed import Ready
 from lossratio.topology import Hop, Interface, Port
 from lossratio.traffic import StoppedTraffic
 from lossratio.trials.counters import Integrity
-from lossratio.trials.trial import DirectionCounters, TrialOutput
+from lossratio.trials.trial_output import DirectionCounters, TrialOutput
 from lossratio.units import format_frame_rate
 
 NDR = SearchGoal(0.0, 0.5, 1.0, 2.0, 0.1, name="NDR")

@@ -6,7 +6,9 @@ import random
 from collections.abc import Callable
 
 from lossratio.mlrsearch import MLRsearch, SearchResult
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import TrialOutput
 
 LossRatio = Callable[[float, float], float]
 

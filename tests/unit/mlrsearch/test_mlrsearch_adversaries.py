@@ -17,7 +17,8 @@ from mlrsearch_suts import LossRatio, drive, knee
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, IrregularReason, MLRsearch, SearchGoal, SearchResult
 from lossratio.mlrsearch.stages import targets_of
-from lossratio.trials.trial import TrialInput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
 from lossratio_study.algorithms import ALONE, EARLY, OURS, PEER, Algorithm, search_with_ours
 from lossratio_study.families import Inconstant
 from lossratio_study.outcome import MOST_TRIALS

@@ -12,7 +12,9 @@ from mlrsearch_suts import measured
 
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Bound, SearchGoal, classify, conditional_throughput
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import TrialOutput
 
 LOAD = 1_000_000.0
 EXAMPLE = json.loads((Path(__file__).parent / "rfc9971_example_search.json").read_text())

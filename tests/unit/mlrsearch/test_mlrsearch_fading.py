@@ -11,7 +11,9 @@ from mlrsearch_suts import drive, measured, noisy
 from lossratio.mlrsearch import RFC2544, TST009, MLRsearch, SearchGoal
 from lossratio.mlrsearch.expectation import LossCurve
 from lossratio.simulation import Buffer, Policer
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import TrialOutput
 from lossratio_study.algorithms import ALGORITHMS, EARLY, search_with_ours
 from lossratio_study.suts import Overhead, Subject
 

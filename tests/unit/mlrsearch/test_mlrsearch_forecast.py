@@ -6,7 +6,8 @@ import pytest
 from mlrsearch_suts import drive, knee, noisy
 
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, MLRsearch
-from lossratio.trials.trial import TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_output import TrialOutput
 from lossratio_study.families import FAMILIES
 from lossratio_study.search import GOAL_SETS
 from lossratio_study.suts import Overhead

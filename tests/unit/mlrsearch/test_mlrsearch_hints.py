@@ -13,7 +13,8 @@ from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.hints import EARLIER_SEARCHES, MOST, EarlierCurve, Hint, hint_of
 from lossratio.mlrsearch.posterior import JUMPS, Posterior
 from lossratio.mlrsearch.rules import GoalView, hint
-from lossratio.trials.trial import TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_output import TrialOutput
 
 MIN, MAX = 9001.0, 14_880_952.0
 GRID = LoadGrid(MIN, MAX, 0.005)

@@ -14,7 +14,9 @@ from lossratio.mlrsearch.expectation import LossCurve
 from lossratio.mlrsearch.posterior import LOSSY, Curves, Expected, Plan, Posterior, ascending, race
 from lossratio.mlrsearch.rules import GoalView
 from lossratio.mlrsearch.rules.plan import MOST_KNOWN, best_pair, information
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import TrialOutput
 
 GRID = LoadGrid(9001.0, 1e6, 0.005)
 NOTHING = Expected(None, 0, None)

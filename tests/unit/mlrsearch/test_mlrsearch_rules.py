@@ -10,7 +10,9 @@ from mlrsearch_suts import knee, policer
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Bound, IrregularReason, LoadGrid, MLRsearch, rules
 from lossratio.mlrsearch.rules import RULES, Choice, choose
 from lossratio.mlrsearch.rules.plan import BELOW
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import TrialOutput
 
 MIN, MAX = 9001.0, 14_880_952.0
 

@@ -5,7 +5,9 @@ import numpy as np
 from lossratio.plrsearch import estimate
 from lossratio.plrsearch.model import TrialCounts
 from lossratio.simulation import SimulatedMeasurer
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import TrialOutput
 
 LIMITS = {"min_load": 1e4, "max_load": 1e7}
 

@@ -7,7 +7,9 @@ import pytest
 
 from lossratio.plrsearch import estimate
 from lossratio.plrsearch.estimate.misfit import check
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import TrialOutput
 
 
 def trials_of_a_varying_sut(capacity, deviation, seed, number):

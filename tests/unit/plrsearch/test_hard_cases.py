@@ -12,7 +12,9 @@ from lossratio.plrsearch.model.counts import collect
 from lossratio.plrsearch.model.critical_loads import CriticalLoadQuestion
 from lossratio.plrsearch.quadrature import posteriors
 from lossratio.simulation import BackgroundLoss, SharpKnee
-from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import DirectionCounters, TrialOutput
 
 any_likelihood = pytest.mark.parametrize("likelihood", [likelihood.value for likelihood in LikelihoodName])
 LOADS = np.linspace(1e6, 1e7, 8)

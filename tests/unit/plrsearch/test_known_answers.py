@@ -13,7 +13,9 @@ from plrsearch_known_answers import CASES
 
 from lossratio.plrsearch import Weighting, estimate
 from lossratio.plrsearch.quadrature.panels import mean_and_variance
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import TrialOutput
 
 
 def result(duration, load, sent, lost):

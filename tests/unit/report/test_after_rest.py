@@ -9,7 +9,8 @@ from lossratio.mlrsearch import NDR, goal_result
 from lossratio.results import DoubtKind
 from lossratio.results.findings import doubts_of
 from lossratio.trials.journal_lines import JournalEntry
-from lossratio.trials.trial import TrialInput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
 
 SEARCHED = [*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, lost=500)] * 21]
 OVERLOAD = counted_trial(1e6, lost=900_000)

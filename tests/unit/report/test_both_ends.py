@@ -16,7 +16,9 @@ from lossratio.report.run import Run
 from lossratio.results import LoadOrigin, ends_of, findings_of, stored_ends
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.journal_lines import JournalEntry
-from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import DirectionCounters, TrialOutput
 
 LOAD = 20_000.0
 

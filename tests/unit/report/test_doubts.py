@@ -13,7 +13,9 @@ from lossratio.results.findings import doubts_of, message
 from lossratio.results.trials import describe_trials
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.journal_lines import JournalEntry
-from lossratio.trials.trial import DirectionCounters, Incident, TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import DirectionCounters, Incident, TrialOutput
 from lossratio_study.algorithms import ALGORITHMS, OURS
 from lossratio_study.families import Inconstant
 from lossratio_study.suts import Overhead, Subject

@@ -22,7 +22,9 @@ from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.digest import add_digest
 from lossratio.trials.journal import Journal
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import TrialOutput
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,9 @@ from lossratio.results.view import view_of
 from lossratio.traffic.checks import check_at_low_rate
 from lossratio.trials.counters import LatencyCounters, LatencyOutput
 from lossratio.trials.journal_lines import JournalEntry
-from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import DirectionCounters, TrialOutput
 
 COUNTING = {"in_trials": False, "checked": ["order of latency frames"], "not_checked": ["anything in trials"]}
 

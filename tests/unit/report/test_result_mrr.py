@@ -7,7 +7,9 @@ from report_examples import MAX_LOAD, conditions, mrr, trials_of_any_kind
 from lossratio.errors import SearchError
 from lossratio.measurements.mrr import MRR_TRIAL_DURATION, NOTHING_LOST, MrrRequest, maximum_receive_rate
 from lossratio.simulation.constant_capacity import SharpKnee
-from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import DirectionCounters, TrialOutput
 
 ONE_SECOND = TrialInput(1.0, 100_000.0)
 

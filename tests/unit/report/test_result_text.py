@@ -30,7 +30,9 @@ from lossratio.results import TestResult, findings_of, format_frames_per_second,
 from lossratio.results.conditions import LoadOrigin
 from lossratio.results.doubts import Doubt, DoubtKind
 from lossratio.simulation.constant_capacity import SharpKnee
-from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import DirectionCounters, TrialOutput
 
 ANY_RESULTS = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 REGULAR = [*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, lost=3)] * 21]

@@ -27,7 +27,9 @@ from lossratio.results.doubts import DoubtKind
 from lossratio.results.findings import caveats_of, doubts_of, findings_of, message
 from lossratio.results.model import Outcome
 from lossratio.trials.journal_lines import JournalEntry
-from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import DirectionCounters, TrialOutput
 
 MEAN, STDEV = 150_000.0, 500.0
 TRIALS = [JournalEntry(counted_trial(load, lost=lost)) for load, lost in ((149e3, 0), (150e3, 1), (160e3, 10_000))]

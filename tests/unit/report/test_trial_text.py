@@ -2,7 +2,9 @@ from __future__ import annotations
 
 from lossratio.results.trials import describe_trials, trials_in_words
 from lossratio.trials.journal_lines import JournalEntry
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import TrialOutput
 
 
 def test_each_trial_is_shown_with_the_time_that_had_passed_and_its_rule_and_purpose():

@@ -27,7 +27,9 @@ from lossratio.runs.robot_run import RunRequest
 from lossratio.runs.run import RunOutcome
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.journal_lines import JournalEntry
-from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import DirectionCounters, TrialOutput
 from lossratio.units import FRAMES_PER_SECOND, Unit
 
 LOAD = 20_000.0

@@ -27,7 +27,9 @@ from lossratio.results.findings import doubts_of, findings_of, message
 from lossratio.results.model import Outcome
 from lossratio.results.view import CsitExportError, view_of
 from lossratio.simulation.constant_capacity import ConstantLoss, SharpKnee
-from lossratio.trials.trial import StreamFrames, TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialResult
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import StreamFrames, TrialOutput
 
 
 def judged(trials, goal=NDR, origin=LoadOrigin.GENERATOR):

@@ -13,7 +13,7 @@ from lossratio.commands.run import run
 from lossratio.errors import JobError
 from lossratio.runs import job as jobs
 from lossratio.runs.job import load_job
-from lossratio.trials.trial import TrialOutput
+from lossratio.trials.trial_output import TrialOutput
 
 SUITE = """*** Settings ***
 Library    lossratio.keywords.LossRatio

@@ -13,7 +13,7 @@ from lossratio.simulation import ConstantLoss, FrameFaults, SimulatedMeasurer
 from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials.counters import Integrity, IntegrityError
-from lossratio.trials.trial import TrialInput
+from lossratio.trials.trial_input import TrialInput
 
 SIMULATED = Path(__file__).parents[3] / "topologies" / "simulated.yaml"
 PROFILE = load_profile("ethip4-udp", frame_size=64)

@@ -3,7 +3,7 @@ import pytest
 from lossratio.errors import SearchError
 from lossratio.simulation import CapacityStep, ConstantLoss, PerformanceSpectrum, Policer, SharpKnee, SimulatedMeasurer
 from lossratio.trials.counters import contradictions
-from lossratio.trials.trial import TrialInput
+from lossratio.trials.trial_input import TrialInput
 from lossratio_study.families import FAMILIES
 from lossratio_study.study import NO_OVERHEAD
 

@@ -22,7 +22,7 @@ from lossratio.traffic.agent.core.configuration import folded, word_sum
 from lossratio.traffic.checks import DeadPathError, LatePathError
 from lossratio.traffic.probe import Arrival, ProbeAnswer
 from lossratio.trials import IntegrityError, fields_in_words
-from lossratio.trials.trial import DirectionCounters
+from lossratio.trials.trial_output import DirectionCounters
 
 SENT = 10
 

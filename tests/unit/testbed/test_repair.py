@@ -9,7 +9,8 @@ from lossratio.testbed.repair import RepairingMeasurer
 from lossratio.testbed.testbed import Recovery
 from lossratio.traffic import AgentRefusalError
 from lossratio.trials.counters import CountersError, NegativeLossError
-from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import DirectionCounters, TrialOutput
 
 TRIAL = TrialInput(1.0, 1000.0)
 GOOD = TrialOutput(0.0)

@@ -15,7 +15,8 @@ from lossratio.testbed.repair import VERIFY_OFTEN_SECONDS, VERIFY_SECONDS, Repai
 from lossratio.testbed.testbed import Recovery
 from lossratio.traffic import REPEATS, StoppedTraffic
 from lossratio.trials.counters import LatencyOutput
-from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import DirectionCounters, TrialOutput
 
 TRIAL = TrialInput(1.0, 1000.0)
 GOOD_TRIAL = TrialOutput(0.0, elapsed=1.0)

@@ -11,7 +11,7 @@ from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.traffic.agent.otg import generator as program
 from lossratio.traffic.answers import read_counters, read_latency, read_stop
 from lossratio.trials.counters import output_from_counters
-from lossratio.trials.trial import TrialInput
+from lossratio.trials.trial_input import TrialInput
 
 PAIR = PortPair(TrafficPort("port0", "port0"), TrafficPort("port1", "port1"))
 NAMES = ("port0>port1", "port1>port0")

@@ -14,7 +14,7 @@ from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configur
 from lossratio.traffic.agent.core.configuration import PARTS, Configuration
 from lossratio.traffic.agent.core.protocol import AgentError, read_record
 from lossratio.trials.counters import output_from_counters
-from lossratio.trials.trial import TrialInput
+from lossratio.trials.trial_input import TrialInput
 
 pytestmark = pytest.mark.netns
 

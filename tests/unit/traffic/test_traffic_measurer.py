@@ -7,7 +7,8 @@ from lossratio.traffic import TrafficMeasurer
 from lossratio.traffic.agent.core.generator import late_and_copies
 from lossratio.trials import Exchange
 from lossratio.trials.counters import NegativeLossError
-from lossratio.trials.trial import DirectionCounters, TrialInput
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import DirectionCounters
 
 TRIAL = TrialInput(duration=1.0, load=100.0)
 

@@ -17,7 +17,8 @@ from lossratio.traffic.agent.core.pacing import (
 )
 from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.trials.counters import output_from_counters
-from lossratio.trials.trial import DirectionCounters, TrialInput
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import DirectionCounters
 
 
 class World:

@@ -33,7 +33,7 @@ from lossratio.traffic.agent.core.configuration import TagPlace
 from lossratio.traffic.agent.core.links import read_links
 from lossratio.traffic.frame_headers import frames_spec
 from lossratio.trials.counters import output_from_counters
-from lossratio.trials.trial import TrialInput
+from lossratio.trials.trial_input import TrialInput
 
 pytestmark = pytest.mark.netns
 

@@ -10,7 +10,7 @@ from lossratio.traffic.agent.core.early_verdict import Watch
 from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.trials.causes import MissingFrames
 from lossratio.trials.counters import NegativeLossError, output_from_counters
-from lossratio.trials.trial import TrialInput
+from lossratio.trials.trial_input import TrialInput
 
 ON = {"flow_statistics": True}
 

@@ -9,7 +9,7 @@ from lossratio.traffic.agent.trex.connection import TrexLibrary, TrexSettings
 from lossratio.traffic.agent.trex.generator import TrexGenerator
 from lossratio.traffic.answers import read_counters
 from lossratio.trials.counters import output_from_counters
-from lossratio.trials.trial import TrialInput
+from lossratio.trials.trial_input import TrialInput
 
 PAIR = PortPair(TrafficPort("port0", "east"), TrafficPort("port1", "west"))
 BOTH_WAYS = ("port0>port1", "port1>port0")
