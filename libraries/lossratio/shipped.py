@@ -66,6 +66,8 @@ SUITES = Shipped("suites", ".robot", os.path.exists)
 _NEAR = 0.75
 """How similar two names must be for one to be suggested for the other, as `difflib` measures it, 0 to 1."""
 _SHORTEST_PART = 3
+_OTHER_NAMES = {"vlan": "dot1q", "vlans": "dot1q", "qinq": "dot1ad"}
+"""Names that others use, in lower case, which are near to names of something else, and the names meant."""
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
@@ -75,6 +77,9 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     """
     known = {each.casefold(): each for each in names}
     asked = name.casefold()
+    other = _OTHER_NAMES.get(asked)
+    if other in known:
+        return known[other]
     close = get_close_matches(asked, known, n=1, cutoff=_NEAR)
     if close:
         return known[close[0]]

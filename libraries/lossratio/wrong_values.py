@@ -1,7 +1,7 @@
 """Says in plain English what is wrong with a value that pydantic refused; and texts of a certain form."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -98,8 +98,10 @@ def in_words(wrong: Mapping[str, Any], *, of_yaml: bool = False) -> str:
         return "this field is required"
     if kind == "extra_forbidden":
         return "unknown field"
+    if kind == "invalid_key":
+        return f"a field needs a text as its name, not {shown_value(value)}; in {{ }}, a comma ends a field"
     if kind in ("value_error", "assertion_error"):
-        return _beginning_small(_own_message(wrong))
+        return _beginning_small(_naming(value, _own_message(wrong)))
     if kind in ("too_short", "string_too_short"):
         return _too_short(wrong)
     if kind in ("too_long", "string_too_long"):
@@ -107,7 +109,12 @@ def in_words(wrong: Mapping[str, Any], *, of_yaml: bool = False) -> str:
         what = "characters" if kind == "string_too_long" else "entries"
         return f"must have at most {most} {what}, and has {len(value)}"
 
-    said = f"{_requirement(wrong)}, not {shown_value(value)}"
+    shown = shown_value(value)
+    if of_yaml and isinstance(value, bool):
+        shown = shown.lower()
+    said = f"{_requirement(wrong)}, not {shown}"
+    if kind in ("float_parsing", "int_parsing") and isinstance(value, str):
+        said += _as_a_number(value)
     if of_yaml and kind in ("string_type", "literal_error", "enum"):
         said += _quotes_for(value)
     # The error for a choice among names, in an enumeration or a union, lists the names.
@@ -116,14 +123,24 @@ def in_words(wrong: Mapping[str, Any], *, of_yaml: bool = False) -> str:
 
 
 def shown_value(value: Any) -> str:
-    """A value as messages show it, at most 100 characters: None is nothing, and a mapping is not shown whole."""
+    """A value as messages show it, at most 100 characters: a list or a mapping is not shown whole."""
     if value is None:
         return "empty"
     if isinstance(value, dict):
         return "fields"
+    if isinstance(value, list | tuple | set):
+        return _list_in_words(value)
     if isinstance(value, date):
         return f"the date {value}"
     return shortened(repr(value))
+
+
+def _list_in_words(values: Collection[Any]) -> str:
+    if not values:
+        return "an empty list"
+    if any(isinstance(value, dict | list | tuple | set) for value in values):
+        return "a list"
+    return shortened(f"[{', '.join(map(shown_value, values))}]")
 
 
 def shortened(text: str, longest: int = _LONGEST_SHOWN) -> str:
@@ -171,6 +188,24 @@ def _quotes_for(value: Any) -> str:
         return f": YAML reads it as a number; put it in quotes, '{value}'"
     if isinstance(value, date):
         return f": YAML reads it as a date; put it in quotes, '{value}'"
+    return ""
+
+
+def _naming(value: Any, message: str) -> str:
+    """A message that begins with a value, as files show the value instead of Python."""
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        return message
+    shown = "an empty value" if value is None else shown_value(value)
+    return shown + message.removeprefix(repr(value)) if message.startswith(repr(value)) else message
+
+
+def _as_a_number(text: str) -> str:
+    """How a text is written as a number; empty if it is not near one."""
+    number = re.fullmatch(r"\s*(-?[0-9]*\.?[0-9]+)\s*%\s*", text)
+    if number:
+        return f": write a share as a number, {float(number[1]) / 100:g}"
+    if re.fullmatch(r"\s*-?[0-9]+(,[0-9]+)+\s*", text):
+        return ": write numbers with a point for fractions and without commas"
     return ""
 
 

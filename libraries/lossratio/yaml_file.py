@@ -4,6 +4,7 @@ A file may be hostile. It is read in bounded time and memory: its size, its dept
 length of its numbers are limited. An alias counts as many values as it stands for.
 """
 
+import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -33,7 +34,15 @@ _DEEPEST = 50
 _LONGEST_NUMBER = 100
 _MOST_PROBLEMS = 20
 _LONGEST_ABOUT = 200
+_OF_PYDANTIC = re.compile(r".*\[|function-|IPv[46](Address|Interface|Network)$")
+"""Parts of a place that are pydantic's names of validators, of keys, and of the kinds of a union of addresses."""
 _NUMBER_TAGS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+# Table: what YAML reads a name without quotes as, where a text was meant.
+_NO_NAMES = {
+    "tag:yaml.org,2002:bool": "true or false",
+    "tag:yaml.org,2002:null": "empty",
+    "tag:yaml.org,2002:timestamp": "a date",
+}
 
 
 def load_yaml_file(
@@ -63,7 +72,7 @@ def load_yaml_file(
     loader, node = _compose(path, error, rewrite)
     _check_format(path, model, node, error)
     # Before the data are made: making them replaces merge keys (<<) in the nodes by their targets.
-    problems = [] if node is None else list(_duplicates(node))
+    problems = [] if node is None else [*_duplicates(node), *_misread_names(node)]
 
     try:
         data = None if node is None else loader.construct_document(node)
@@ -249,12 +258,8 @@ def _describe(path: Path, lines: dict[Location, int], location: Location, text: 
 
 
 def _place(location: Location) -> Location:
-    """A place without pydantic's names of validators and of the kinds of a union of addresses."""
-    return tuple(
-        part
-        for part in location
-        if isinstance(part, int) or not ("[" in part or part.startswith(("function-", "IPv")))
-    )
+    """A place without the names that only pydantic knows."""
+    return tuple(part for part in location if isinstance(part, int) or not _OF_PYDANTIC.match(part))
 
 
 def _message(item: Any, model: type[BaseModel]) -> str:
@@ -264,8 +269,10 @@ def _message(item: Any, model: type[BaseModel]) -> str:
 
     fields = _fields(model, item["loc"])
     name = str(item["loc"][-1])
+    if item["type"] == "extra_forbidden" and item["input"] is None:
+        message += " without a value (a field is 'name: value'; in { }, a comma ends it)"
     if item["type"] == "missing":
-        about = " ".join(fields.get(name, "").split())
+        about = " ".join(fields.get(name, "").replace("``", "'").split())
         return f"{message}. {shortened(about, _LONGEST_ABOUT)}".removesuffix(". ")
     if meant := did_you_mean(name, fields):
         return f"{message}.{meant}"
@@ -304,36 +311,94 @@ def _fields(model: type[BaseModel], location: Location) -> dict[str, str]:
     return fields
 
 
-# Table: what a user did, by the beginning of what PyYAML says.
-_IN_PLAIN_WORDS = {
-    r"found character '\t'": "the indentation has a tab; use spaces",
-    "found character": "a text cannot begin with this character; put the text in quotes",
-    "mapping values are not allowed here": "there are two ': ' in one line; put the text with ': ' in quotes",
-    "expected <block end>": "the indentation does not fit the lines above; fields of one mapping begin in one column",
-    "could not find expected ':'": "a field needs ': ' between its name and its value; is the space missing?",
-    "expected ',' or": "a bracket that is opened before this place is not closed",
-    "found unexpected end of stream": "a quote that is opened before this place is not closed",
-}
+# Table: what PyYAML says, as a regular expression, and what a user did; {} is what the group matches.
+_IN_PLAIN_WORDS = (
+    (r"found character '\\t'", "the indentation has a tab; use spaces"),
+    (r"found character '(.)'", "a text cannot begin with {}; put the text in quotes"),
+    (
+        r"mapping values are not allowed here",
+        "there are two ': ' in one line, or the line above has none; put a text that has ': ' in quotes",
+    ),
+    (
+        r"sequence entries are not allowed here",
+        "a list begins in a line of its own, or is written as [a, b]",
+    ),
+    (
+        r"expected <block end>, but found '([]}])'",
+        "{} closes a bracket that was not opened; leave it out",
+    ),
+    (
+        r"expected <block end>, but found '(,|<scalar>)'",
+        "there is more after the end of a value; quote it as a whole",
+    ),
+    (
+        r"expected <block end>",
+        "the indentation does not fit the lines above; fields of one mapping begin in one column",
+    ),
+    (
+        r"could not find expected ':'",
+        "a field needs ': ' between its name and its value; is the space missing?",
+    ),
+    (
+        r"expected ',' or",
+        "a bracket that is opened before this place is not closed, or a comma is missing",
+    ),
+    (r"found unexpected", "a quote that is opened before this place is not closed"),
+    (
+        r"expected the node content, but found '(.)'",
+        "a value is missing before {}; put a text in quotes",
+    ),
+    (
+        r"found unknown escape character '(.*)'",
+        r"\{} is no character in double quotes; put the text in single quotes",
+    ),
+    (
+        r"expected chomping or indentation",
+        "a text after | or > begins in the next line; put a text that begins so in quotes",
+    ),
+    (
+        r"(?:but found another document|expected '<document start>')",
+        "a file has one document, and this one ends before this line; use a file for each",
+    ),
+    (
+        r"found undefined alias '(.*)'",
+        "nothing is named &{0}, to which *{0} refers; put a text in quotes",
+    ),
+    (r"second occurrence", "the same &name appears twice; give each value a name of its own"),
+    (
+        r"(?:could not determine a constructor|found undefined tag|expected '>'|expected '!')",
+        "a value has a tag (!name), which has no meaning here; leave it out, or put the text in quotes",
+    ),
+    (r"expected alphabetic or numeric character", "a text that begins with &, * or % needs quotes"),
+    (r"found unhashable key", "the name of a field must be a text, not a list or fields"),
+    (
+        r"expected .*for merging",
+        "<< takes over the fields of another mapping, so its value must be one, such as *name",
+    ),
+    (
+        r"expected a (?:mapping|sequence|scalar)",
+        "the value is not of the type that its tag (!!name) says",
+    ),
+    (r"found incompatible YAML", "the line %YAML names an unknown version; leave the line out"),
+    (r"failed to decode base64", "the value is not in base64, as its tag !!binary says"),
+)
 
 
 def _broken_yaml(path: Path, cause: yaml.YAMLError) -> str:
     mark = getattr(cause, "problem_mark", None)
     line = 1 if mark is None else mark.line + 1
-    context = getattr(cause, "context", None)
-    problem = getattr(cause, "problem", None) or str(cause)
     if kind_of_contents(read_input_file(path, LossRatioError, _MOST_BYTES)).startswith("a suite"):
         return f"{path}:1: not YAML: this is a suite of Robot Framework. Is it the right file?"
 
-    plain = next((words for said, words in _IN_PLAIN_WORDS.items() if problem.startswith(said)), "")
-    # PyYAML splits a sentence in two: "expected a single document in the stream", "but found another document".
-    if plain:
-        text = f"{plain} ({problem})"
-    elif context and problem.startswith("but "):
-        text = f"{context}, {problem}"
-    else:
-        text = problem
+    problem = getattr(cause, "problem", None) or str(cause)
+    return f"{path}:{line}: not YAML: {shortened(_in_plain_words(problem), _LONGEST_ABOUT)}"
 
-    return f"{path}:{line}: not YAML: {shortened(text, _LONGEST_ABOUT)}"
+
+def _in_plain_words(problem: str) -> str:
+    for said, words in _IN_PLAIN_WORDS:
+        if match := re.match(said, problem):
+            return words.format(*match.groups())
+    return problem
 
 
 def _lines(node: yaml.Node, location: Location = ()) -> Iterator[tuple[Location, int]]:
@@ -355,6 +420,17 @@ def _duplicates(node: yaml.Node, location: Location = ()) -> Iterator[tuple[Loca
             )
         seen.setdefault(key, mark.start_mark.line + 1)
         yield from _duplicates(value, (*location, key))
+
+
+def _misread_names(node: yaml.Node, location: Location = ()) -> Iterator[Problem]:
+    """Names of fields that YAML reads as something else than a text."""
+    for name, key, value in _children(node):
+        if isinstance(node, yaml.MappingNode) and (read_as := _NO_NAMES.get(key.tag)):
+            yield (
+                (*location, name),
+                f"YAML reads this name as {read_as}; put it in quotes, '{name}'",
+            )
+        yield from _misread_names(value, (*location, name))
 
 
 def _children(node: yaml.Node) -> Sequence[tuple[str | int, yaml.Node, yaml.Node]]:

@@ -33,7 +33,7 @@ Mix Of Sizes That There Is Not
     *'IMIX_v9' is neither a size like 64 or '64B' nor a mix of sizes. The mixes are IMIX_v4_1.
     ...    Find NDR And PDR    IMIX_v9
 Frame Size That Is No Ethernet Frame
-    *20 is not within 64 and 9000 bytes.
+    *20 is not between 64 and 9000 bytes.
     ...    Find NDR And PDR    20B
 Frame Size That The Headers Do Not Fit In
     *frames of 90 bytes are too small, these headers need 96 bytes.

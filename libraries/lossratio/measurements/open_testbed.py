@@ -244,6 +244,8 @@ def open_testbed(
     ):
         if not isinstance(value, types) or isinstance(value, bool):
             raise LossRatioError(f"{name} must be {what}, not {shown_value(value)}.")
+        if value == "":
+            raise LossRatioError(f"{name} must be {what}, and is empty.")
 
     earlier = None if resume is None else Path(resume)
     if earlier is not None and not earlier.is_dir():

@@ -57,7 +57,7 @@ class SearchGoal:
         self._check(
             "width",
             SMALLEST_WIDTH <= self.width < 1.0,
-            "positive, below 1 (relative to the upper bound)",
+            "above 0 and below 1, as a share of the upper bound",
         )
         if self.initial_trial_duration is None:
             initial = min(DEFAULT_INITIAL_TRIAL_DURATION, self.final_trial_duration)

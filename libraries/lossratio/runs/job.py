@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 from robot.api import SuiteVisitor
@@ -18,16 +18,17 @@ from robot.running import TestCase, TestSuite
 from robot.running.builder import TestSuiteBuilder
 
 from lossratio.dut import CABLE
-from lossratio.errors import JobError, TrafficError
+from lossratio.errors import JobError, LossRatioError, TrafficError
 from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
 from lossratio.keywords import SuiteExpander
+from lossratio.measurements.throughput import goal_set_from
 from lossratio.records import FileModel
 from lossratio.results import VARIATION
 from lossratio.runs.robot_run import RunRequest
 from lossratio.shipped import SUITES, TOPOLOGIES, Shipped, names_near
 from lossratio.testbed import open_testbed
 from lossratio.topology import FileName, Topology, load_topology
-from lossratio.traffic import load_profile
+from lossratio.traffic import check_frame_size, load_profile
 from lossratio.trials import TrialInput
 from lossratio.units import format_frame_rate, parse_frame_rate
 from lossratio.yaml_file import Location, Problem, load_yaml_file
@@ -44,7 +45,7 @@ class JobTests(FileModel):
     """No tests with one of these tags, or patterns of tags."""
     frame_sizes: tuple[str, ...] = ()
     """Frame sizes that replace the suites' own, e.g. ``64B`` and ``IMIX``."""
-    cores: tuple[int, ...] = ()
+    cores: tuple[Annotated[int, Field(strict=True, ge=1)], ...] = ()
     """Numbers of cores that replace the suites' own."""
     testbeds: tuple[str, ...] = ()
     """Names of the topologies that they are for; none: all topologies of the job."""
@@ -170,11 +171,16 @@ def load_job(path: str | Path) -> Job:
             f"{path}: two topologies have the same name, which must distinguish their results: {', '.join(names)}."
         )
 
-    unknown = sorted({name for tests in file.tests for name in tests.testbeds} - set(names))
-    if unknown:
-        raise JobError(
-            f"{path}: tests are for {', '.join(unknown)}, but the job's testbeds are {', '.join(names)}."
-        )
+    cables = set() if file.self_test is None else set(file.self_test.topologies)
+    for what, named in (
+        ("tests are for", {name for tests in file.tests for name in tests.testbeds}),
+        ("self_test.topologies has cables of", cables),
+    ):
+        if unknown := sorted(named - set(names)):
+            near = names_near(unknown[0], names)
+            raise JobError(
+                f"{path}: {what} {', '.join(unknown)}, but the job's testbeds are {near}"
+            )
     return job
 
 
@@ -189,10 +195,39 @@ def _problems(path: Path, file: JobFile) -> Iterator[Problem]:
         for index, suite in enumerate(tests.suites):
             named.append((("tests", number, "suites", index), SUITES, suite))
 
+    yield from _problems_of_values(file)
     for where, kind, given in named:
         if not kind.is_there(found := kind.path(given, path.parent)):
             hint = kind.hint(given)
             yield where, f"there is no file {found}{f'.{hint}' if hint else ''}"
+
+
+def _problems_of_values(file: JobFile) -> Iterator[Problem]:
+    """Sizes of frames that no traffic has, and goals that there are not."""
+    for number, tests in enumerate(file.tests):
+        for index, size in enumerate(tests.frame_sizes):
+            yield from _problem_of(("tests", number, "frame_sizes", index), check_frame_size, size)
+
+    goals = file.variables.get("GOALS", "")
+    is_evaluated = "{" in goals or goals.endswith((".yaml", ".yml"))
+    if goals and not is_evaluated:
+        yield from _problem_of(("variables", "GOALS"), goal_set_from, goals)
+    if "FRAME_SIZE" in file.variables:
+        size = file.variables["FRAME_SIZE"]
+        yield from _problem_of(("variables", "FRAME_SIZE"), check_frame_size, size)
+
+    if file.self_test is not None:
+        demand = file.self_test
+        profile = partial(load_profile, frame_size=demand.frame_size)
+        yield from _problem_of(("self_test",), profile, demand.profile)
+
+
+def _problem_of(where: Location, read: Callable[[str], Any], given: str) -> Iterator[Problem]:
+    """The problem of a value that cannot be read, if it cannot."""
+    try:
+        read(given)
+    except (ValueError, LossRatioError) as error:
+        yield where, str(error)
 
 
 def matrix(places: Iterable[Path], kinds: Iterable[str] = ()) -> dict[str, Any]:

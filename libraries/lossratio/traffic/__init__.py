@@ -42,6 +42,7 @@ from lossratio.traffic.foreign import (
 )
 from lossratio.traffic.frame_sizes import (
     RFC2544_FRAME_SIZES as RFC2544_FRAME_SIZES,
+    check_frame_size as check_frame_size,
     parse_frame_size as parse_frame_size,
 )
 from lossratio.traffic.generators import (

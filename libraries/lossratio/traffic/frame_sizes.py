@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from math import gcd
 
 from lossratio.shipped import did_you_mean
-from lossratio.traffic.headers import SMALLEST_IPV6_FRAME
+from lossratio.traffic.headers import LARGEST_FRAME, SMALLEST_FRAME, SMALLEST_IPV6_FRAME
 from lossratio.units import parse_bytes
 
 _IMIX = "IMIX_v4_1"
@@ -48,6 +48,17 @@ def parse_frame_size(frame_size: int | str) -> int | str:
     if text[:1].isalpha():
         return next((name for name in IMIX if name.casefold() == text.casefold()), text)
     return parse_bytes(text)
+
+
+def check_frame_size(frame_size: int | str) -> None:
+    """Makes sure that some traffic can have a frame size; a profile may have mixes of any name.
+
+    Raises:
+        ValueError: If it cannot be read, or is a number of bytes that no frame has.
+    """
+    size = parse_frame_size(frame_size)
+    if isinstance(size, int) and not SMALLEST_FRAME <= size <= LARGEST_FRAME:
+        raise ValueError(f"{size} is not between {SMALLEST_FRAME} and {LARGEST_FRAME} bytes")
 
 
 def weights_of(

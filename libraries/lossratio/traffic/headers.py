@@ -204,10 +204,12 @@ class InnerHeaders(FileModel):
 
     @model_validator(mode="after")
     def _are_one_after_the_other(self) -> "InnerHeaders":
-        if (self.ipv4 is None) == (self.ipv6 is None):
-            raise ValueError("frames have either an 'ipv4' or an 'ipv6' header")
+        if self.ipv4 is None and self.ipv6 is None:
+            raise ValueError("frames need an 'ipv4' or an 'ipv6' header; add one of them")
+        if self.ipv4 is not None and self.ipv6 is not None:
+            raise ValueError("frames have one of 'ipv4' and 'ipv6'; leave out the other one")
         if self.udp is not None and self.tcp is not None:
-            raise ValueError("frames have either a 'udp' or a 'tcp' header")
+            raise ValueError("frames have one of 'udp' and 'tcp'; leave out the other one")
         return self
 
     @property
@@ -448,7 +450,7 @@ def why_wrong_sizes(headers: Headers, sizes: Collection[int], longer: int = 0) -
     largest = LARGEST_FRAME + longer
     for size in sizes:
         if not least <= size <= largest:
-            return f"{size} is not within {least} and {largest} bytes"
+            return f"{size} is not between {least} and {largest} bytes"
 
     smallest = min(sizes)
     needed = headers.length + TAG_BYTES + FCS_BYTES

@@ -97,11 +97,20 @@ IN_FILES = {
     "colon without a blank": (NAME, "name:local\n", "needs ': ' between its name and its value"),
     "bracket left open": (r"\{name: tg0, link: link0\}", "{name: tg0, link: link0", "is not closed"),
     "quote left open": (NAME, "name: 'local\n", "a quote that is opened before this place is not closed"),
-    "text that begins with a sign": (
+    "text that begins with a sign": (NAME, "name: %local\n", "a text cannot begin with %; put the text in quotes"),
+    "tag of Python": (
         NAME,
-        "name: %local\n",
-        "cannot begin with this character; put the text in quotes",
+        "name: !!python/name:os.system x\n",
+        "a value has a tag (!name), which has no meaning here",
     ),
+    "bracket too many": (r"link: link0\}", "link: link0}}", "} closes a bracket that was not opened; leave it out"),
+    "quote within a text": (NAME, "name: 'it's'\n", "there is more after the end of a value; quote it as a whole"),
+    "list without a line": (NAME, "name: - local\n", "a list begins in a line of its own"),
+    "name without quotes": (NAME, "name: local\non: x\n", "YAML reads this name as true or false; put it in quotes"),
+    "another name": (NAME, "name: local\nIPv6: x\n", "IPv6: unknown field"),
+    "list for fields": (r"(?s)interfaces:.*?DUT1", "interfaces: [{a: 1}]\n  DUT1", "as in {name: value}, not a list"),
+    "date for a time": (r"5 ms", "2026-01-01", "the date 2026-01-01 is not a duration; write it like '2 min'"),
+    "comma in braces": (PORT, "name: tg0, 5 s", "5 s: unknown field without a value (a field is 'name: value'"),
     "empty file": (ALL, "", "must hold fields (name: value), but it is empty. Is it the right file?"),
     "list": (ALL, "- a\n- b\n", "it is a list or a text. Is it the right file?"),
     "suite": (ALL, "*** Settings ***\nLibrary    LossRatio\n", "this is a suite of Robot Framework. Is it the right"),
@@ -257,6 +266,7 @@ def searched_plainly_after_the_end(tmp_path):
 # Table: what a script asks for, and the words of the error.
 IN_PYTHON = {
     "topology that is a number": (lambda _: open_testbed(7), "topology must be the name or the path of a topology"),
+    "topology without a name": (lambda _: open_testbed(""), "must be the name or the path of a topology, and is empty"),
     "topology as data": (lambda _: open_testbed({"name": "x"}), "topology must be the name or the path of a topology"),
     "options as a list": (
         lambda _: open_testbed("simulated", dut="linux_bridge", options=["police"]),

@@ -233,7 +233,7 @@ IN_SUITES = {
         "is above the maximum load (400.00 kfps)",
     ),
     "no such profile": ("Find NDR And PDR    64B    profile=nope.yaml", "Cannot read nope.yaml: No such file"),
-    "frame that is too large": ("Find NDR And PDR    9001B", "9001 is not within 64 and 9000 bytes"),
+    "frame that is too large": ("Find NDR And PDR    9001B", "9001 is not between 64 and 9000 bytes"),
     "step that the RFC forbids": (
         "Measure Frame Loss Rate    64B    step=50 %",
         "step must be above 0 and at most 0.1, not 0.5.",

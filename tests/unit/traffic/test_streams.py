@@ -122,7 +122,7 @@ def test_the_order_repeats_as_its_streams_do(tmp_path):
         (
             "  - {name: one, share: 1}\n  - {name: two, share: 1, frame_size: 32}\n",
             PROFILE,
-            r"classes\.yaml:11: streams\.1: two has wrong sizes: 32 is not within 64 and 9000 bytes",
+            r"classes\.yaml:11: streams\.1: two has wrong sizes: 32 is not between 64 and 9000 bytes",
         ),
         (
             "  - {name: one, share: 1, frame_size: IMXI}\n",

@@ -102,9 +102,9 @@ def test_a_missing_file_is_named():
 @pytest.mark.parametrize(
     ("headers", "problem"),
     [
-        ("", r"frames have either an 'ipv4' or an 'ipv6' header"),
-        ("ipv4: {}\nipv6: {}", r"frames have either an 'ipv4' or an 'ipv6' header"),
-        ("ipv4: {}\nudp: {}\ntcp: {}", r"frames have either a 'udp' or a 'tcp' header"),
+        ("", r"frames need an 'ipv4' or an 'ipv6' header; add one of them"),
+        ("ipv4: {}\nipv6: {}", r"frames have one of 'ipv4' and 'ipv6'; leave out the other one"),
+        ("ipv4: {}\nudp: {}\ntcp: {}", r"frames have one of 'udp' and 'tcp'; leave out the other one"),
         ("ipv4: {}\nudp: {}\nvxlan: {inner: {ipv4: {}}}", r"'vxlan' brings its own UDP header"),
         ("ipv4: {}\nvxlan: {inner: {ipv4: {}, vxlan: {}}}", r"mine\.yaml:4: vxlan\.inner\.vxlan: unknown field"),
         ("ipv4: {}\ndot1q: {id: 4095}", r"mine\.yaml:4: dot1q\.id: .*at most 4,094"),
@@ -126,9 +126,9 @@ def test_headers_that_do_not_go_together_are_refused(tmp_path, headers, problem)
 @pytest.mark.parametrize(
     ("rest", "frame_size", "problem"),
     [
-        ("ipv6: {}", 77, r"frame size 77: 77 is not within 78 and 9000 bytes"),
+        ("ipv6: {}", 77, r"frame size 77: 77 is not between 78 and 9000 bytes"),
         ("ipv6: {}\ntcp: {}", 85, r"frames of 85 bytes are too small, these headers need 86 bytes"),
-        ("ipv4: {}\nmixes: {m: {64: 1, 9001: 1}}", "m", r"9001 is not within 64 and 9000"),
+        ("ipv4: {}\nmixes: {m: {64: 1, 9001: 1}}", "m", r"9001 is not between 64 and 9000"),
         ("ipv4: {}\nmixes: {m: {64: 4096, 570: 1}}", "m", r"mix m: its weights add up to 4097 frames"),
         (
             f"ipv4: {{}}\nmixes: {{m: {dict.fromkeys(range(64, 129), 1)}}}",
@@ -139,8 +139,8 @@ def test_headers_that_do_not_go_together_are_refused(tmp_path, headers, problem)
         ("ipv4: {}\nmixes: {m: {64: 1}}", "n", r"'n' is neither a size .* The mixes are IMIX_v4_1, m"),
         ("ipv4: {}\nload_share: 0.5\nreverse: {load_share: 0.4}", 64, r"one direction's must be 1, .* largest is 0\.5"),
         ("ipv4: {source: {count: 1025}, destination: {count: 4099}}", 64, r"4201475 flows, but .* at most 4194304"),
-        ("ipv4: {}\nreverse: {frame_size: 60}", 64, r"60 is not within 64 and 9000"),
-        ("ipv4: {}\nreverse: {headers: {ipv6: {}}}", 64, r"64 is not within 78 and 9000"),
+        ("ipv4: {}\nreverse: {frame_size: 60}", 64, r"60 is not between 64 and 9000"),
+        ("ipv4: {}\nreverse: {headers: {ipv6: {}}}", 64, r"64 is not between 78 and 9000"),
     ],
 )
 def test_traffic_that_cannot_be_sent_is_refused_before_anything_is_touched(tmp_path, rest, frame_size, problem):
