@@ -291,6 +291,8 @@ def forwarding_rules(options: OvsOptions) -> str:
 
 
 _PACKAGE = "openvswitch-switch"
+_WITH_DPDK = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"
+"""The program of the package openvswitch-switch-dpdk, which is not chosen when that package is installed."""
 _DATAPATH_TAP = "ovs-netdev"
 
 
@@ -330,9 +332,19 @@ class OpenVswitch(ProgramDut[OvsOptions]):
             )
 
         self.node.run("ip", "tuntap", "delete", "dev", self.stem, "mode", "tap")
-        if self.uses_cards and "DPDK" not in self.node.run("ovs-vswitchd", "--version"):
+        if self.uses_cards:
+            self.check_dpdk()
+
+    def check_dpdk(self) -> None:
+        """Makes sure that the node's Open vSwitch was built with DPDK, which cards need.
+
+        Raises:
+            DutError: If it was not.
+        """
+        if "DPDK" not in self.node.run("ovs-vswitchd", "--version"):
             raise self.node.error(
-                "this Open vSwitch was built without DPDK. Install it there: apt-get install openvswitch-switch-dpdk."
+                "this Open vSwitch was built without DPDK. Debian and Ubuntu have another one: apt-get install "
+                f"openvswitch-switch-dpdk, and then update-alternatives --set ovs-vswitchd {_WITH_DPDK}"
             )
 
     def launch(

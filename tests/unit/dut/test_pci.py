@@ -215,6 +215,19 @@ def test_the_interfaces_of_a_switch_on_cards_have_names_that_the_kernel_takes(no
     assert create_dut("ovs", node, cards, {}).stem == "lr-00-18-00.0"
 
 
+def test_a_switch_without_dpdk_says_which_one_to_choose_for_cards(tmp_path, monkeypatch):
+    program = tmp_path / "ovs-vswitchd"
+    program.write_text("#!/bin/sh\necho 'ovs-vswitchd (Open vSwitch) 3.1.0'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    switch = create_dut("ovs", SysfsNode(tmp_path), hop({"pci_address": WEST}, {"pci_address": EAST}), {})
+    with pytest.raises(DutError, match="update-alternatives --set ovs-vswitchd /usr/lib/openvswitch-switch-dpdk/"):
+        switch.check_dpdk()
+
+    program.write_text("#!/bin/sh\necho 'ovs-vswitchd (Open vSwitch) 3.1.0'; echo 'DPDK 22.11.11'\n")
+    switch.check_dpdk()
+
+
 @pytest.mark.parametrize(
     ("driver", "uio_driver", "bound"),
     [
