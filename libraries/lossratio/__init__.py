@@ -1,8 +1,8 @@
 """Benchmarks the data plane throughput of software networking with MLRsearch (RFC 9971) and PLRsearch.
 
-The package is a Robot Framework keyword library (`lossratio.keywords`) and the Python API below it. A line
-measures, also in a notebook: ``with open_testbed("local") as testbed: testbed.ndr_pdr("64B")``. With
-all settings, a script imports what it needs from here::
+The package is a Robot Framework keyword library (`lossratio.keywords`) and the Python API below it. You can measure
+with a single line, also in a notebook: ``with open_testbed("local") as testbed: testbed.ndr_pdr("64B")``. For all
+settings, a script imports the names that it needs from this package::
 
     from pathlib import Path
 
@@ -31,7 +31,7 @@ __all__ = list(_ROOM_OF)
 
 def __getattr__(name: str) -> object:
     if name == __name__:
-        # Robot Framework asks for it when a suite imports this module as a library.
+        # Robot Framework asks for this name when a suite imports this module as a library.
         return import_module("lossratio.keywords.wrong_import").WrongImport
     try:
         room = _ROOM_OF[name]

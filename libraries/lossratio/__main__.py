@@ -1,4 +1,4 @@
-"""``python -m lossratio``: the command line, where the script ``lossratio`` is not on the path."""
+"""``python -m lossratio``: the command line, even if the script ``lossratio`` is not on the path."""
 
 from lossratio.commands import main
 

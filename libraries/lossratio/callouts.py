@@ -53,7 +53,7 @@ def shown(answer: object) -> str:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: it would carry the headers of the request, such as Authorization, to another server."""
+    """Follows no redirect, which would carry the headers of the request, such as Authorization, to another server."""
 
     def redirect_request(self, *_: Any) -> None:
         """Makes no other request, so that the answer is an error."""
@@ -75,12 +75,12 @@ def http_request(
         method: The HTTP method, e.g. ``POST``.
         body: The contents of the request; None: nothing.
         headers: Headers of the request, by name.
-        timeout: Seconds that it may take as a whole.
-        most: The most bytes of the answer that are read; of a longer answer, one more.
+        timeout: Maximum time of the whole request, in seconds.
+        most: Maximum number of bytes of the answer to read; of a longer answer, one more byte is read.
 
     Raises:
         AnswerError: If the server answers with an error or a redirect.
-        CallError: If there is no answer in time, or no valid one.
+        CallError: If there is no answer in time, or the answer is not valid.
     """
     deadline = time.monotonic() + timeout
     data = bytearray()
@@ -104,7 +104,7 @@ def http_request(
     except OSError as error:
         raise CallError(without_secrets(str(getattr(error, "reason", None) or error))) from error
     except (ValueError, http.client.HTTPException) as error:
-        # Their texts may contain the address or a header, which may be secret.
+        # The texts of these errors may contain the address or a header, which may be secret.
         raise CallError(
             f"the request or its answer is not valid ({type(error).__name__})"
         ) from None
@@ -120,8 +120,8 @@ def run_program(
     Args:
         command: The program and its arguments; no shell reads them.
         stdin: Its standard input.
-        timeout: Seconds that it may take.
-        most: Bytes that it may print to each of standard output and standard error.
+        timeout: Maximum time of the program, in seconds.
+        most: Maximum number of bytes that it may print to each of standard output and standard error.
 
     Raises:
         CallError: If the program cannot be started, takes too long or prints too much.
@@ -172,7 +172,7 @@ def run_program(
 
 
 def _selected(selector: selectors.BaseSelector, stream: IO[bytes] | None) -> bytearray:
-    """Where the bytes of a stream are kept."""
+    """The buffer for the bytes of a stream."""
     kept = bytearray()
     if stream is not None:
         selector.register(stream, selectors.EVENT_READ, kept)

@@ -109,4 +109,4 @@ class BuildError(LossRatioError):
 
 
 class RegressionError(AssertionError):
-    """A value has regressed. Robot Framework shows this message as that of the failed test."""
+    """A value has regressed. Robot Framework shows the error's text as the message of the failed test."""

@@ -58,7 +58,7 @@ class FailureKind(str, Enum):
 
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-# Table: an error is of the first kind that it belongs to.
+# Table: the first matching line decides the kind of an error.
 _KINDS: tuple[tuple[FailureKind, tuple[type[BaseException], ...]], ...] = (
     (FailureKind.REGRESSION, (errors.RegressionError,)),
     (FailureKind.UNAVAILABLE, (errors.ReservationError,)),
@@ -74,7 +74,7 @@ _STATUSES = {
     # A regression is never hidden behind a failure that a pipeline would repeat.
     FailureKind.REGRESSION: ExitStatus.REGRESSION,
     FailureKind.UNAVAILABLE: ExitStatus.UNAVAILABLE,
-    # Before failed tests: a resumed run keeps these, and reports them when the rest has been run.
+    # This comes before failed tests: a resumed run keeps them, and reports them when the rest has been run.
     FailureKind.INFRASTRUCTURE: ExitStatus.INFRASTRUCTURE,
     FailureKind.BAD_INPUT: ExitStatus.BAD_INPUT,
     FailureKind.TEST: ExitStatus.FAILED,
@@ -99,7 +99,7 @@ def status_of_error(error: BaseException) -> ExitStatus:
 
 
 def status_of_kinds(kinds: Collection[FailureKind]) -> ExitStatus:
-    """The exit status of a run with these kinds of failures: that of the most important kind."""
+    """The exit status of a run with these kinds of failures: the status of the most important kind."""
     return next((status for kind, status in _STATUSES.items() if kind in kinds), ExitStatus.PASSED)
 
 

@@ -1,8 +1,8 @@
 """HTTP servers for this machine and its lab: whom they answer, and how long a request may take.
 
-A page in a browser can ask any server that the browser reaches. So a request is refused if a page of another site makes
-it (``Origin``), or if it asks for a name other than this machine's (``Host``), because somebody else's name may lead
-here. With TLS, it may ask for any name, because the browser checks that name against the certificate.
+A page in a browser can ask any server that the browser reaches. So a request is refused if it comes from a page of
+another site (``Origin``), or if it asks for a name other than this machine's (``Host``), because somebody else's name
+may lead here. With TLS, a request may ask for any name, because the browser checks that name against the certificate.
 """
 
 import math
@@ -20,11 +20,11 @@ from ipaddress import ip_address
 from typing import Any
 
 MOST_CONNECTIONS = 32
-"""The most connections that are served at once."""
+"""Maximum number of connections that are served at once."""
 REQUEST_SECONDS = 10.0
-"""The most seconds from the first byte of a request to its last one."""
+"""Maximum time from the first byte of a request to its last byte, in seconds."""
 SILENT_SECONDS = 30.0
-"""The most seconds that a connection may be silent between two requests."""
+"""Maximum time that a connection may be silent between two requests, in seconds."""
 TOO_SLOW = f"a request may take at most {REQUEST_SECONDS:g} s"
 """The answer to a request that takes longer."""
 _ROOM_SECONDS = 5.0
@@ -43,11 +43,11 @@ def is_loopback(address: str) -> bool:
 class LocalServer(ThreadingHTTPServer):
     """A server with a thread for each connection, in which a `LocalHandler` answers.
 
-    It listens at an address and port (0: any that is free), or on a socket that already listens, which it closes. With
+    It listens at an address and port (0: any free port), or on a socket that already listens, which it closes. With
     a TLS context, it speaks only TLS.
 
-    If there are too many connections, the one that has waited longest for its client is closed. So slow clients keep
-    nobody out.
+    If there are too many connections, the connection that has waited longest for its client is closed. So slow clients
+    cannot keep others out.
     """
 
     daemon_threads = True
@@ -75,9 +75,9 @@ class LocalServer(ThreadingHTTPServer):
     def is_own(self, host: str) -> bool:
         """Whether a name or an address can be this machine's, and nobody else's.
 
-        If a request names an address, it is the one that the client has connected to, so any address is accepted. If
-        the server listens on the loopback address, only that address is. With TLS, the certificate says whose name it
-        is.
+        If a request names an address, it is the address that the client has connected to, so any address is accepted.
+        If the server listens on the loopback address, only that address is accepted. With TLS, the certificate says
+        whose name it is.
         """
         if self._tls is not None:
             return True
@@ -99,13 +99,13 @@ class LocalServer(ThreadingHTTPServer):
             self._waiting[connection] = time.monotonic() + seconds
 
     def is_late(self, connection: socket.socket) -> bool:
-        """Whether its client has taken longer."""
+        """Whether the client of a connection has taken longer than `wait_for` allows."""
         with self._lock:
             return self._waiting.get(connection, math.inf) < time.monotonic()
 
     @contextmanager
     def at_work(self, connection: socket.socket) -> Iterator[None]:
-        """While its answer is being made, a connection does not wait for its client, and is not cut off."""
+        """While the answer is being made, a connection does not wait for its client, and is not cut off."""
         with self._lock:
             self._waiting.pop(connection, None)
         try:
@@ -168,7 +168,7 @@ class LocalServer(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
     def _has_room(self) -> bool:
-        """Makes room for a connection by closing the one that has waited longest."""
+        """Makes room for a connection by closing the connection that has waited longest."""
         if self._room.acquire(blocking=False):
             return True
         with self._lock:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from lossratio.errors import LossRatioError
 
 MOST_RECORDED_BYTES = 1 << 28
-"""The largest file of measurements that is read: half a million trials."""
+"""Maximum size of a file of measurements, which is enough for half a million trials."""
 _MIB = 1 << 20
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -39,7 +39,7 @@ def read_input_file(
         what: Its kind, for errors, e.g. ``the journal``.
 
     Raises:
-        LossRatioError: Of the class `error`, if it cannot be read, is not a regular file, or is too long.
+        LossRatioError: Of the class `error`, if the file cannot be read, is not a regular file, or is too long.
     """
     shown = f"{what} {shown_name(path)}".lstrip()
     try:

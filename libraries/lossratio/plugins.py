@@ -113,7 +113,7 @@ class PluginGroup:
         """Makes sure that a plug-in has all methods that its base requires.
 
         Raises:
-            LossRatioError: Of the group's class (`error`), if it lacks one.
+            LossRatioError: Of the group's class (`error`), if it lacks a method.
         """
         missing = ", ".join(sorted(getattr(loaded, "__abstractmethods__", ())))
         if missing:
@@ -162,7 +162,7 @@ def _package_and_name(entry: EntryPoint) -> tuple[str, str]:
 
 @cache
 def _installed(group: str, _path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    # It reads a file of each package on the path, which takes 10 ms.
+    # This call reads a file of each package on the path, which takes 10 ms.
     return tuple(entry_points(group=group))
 
 

@@ -1,7 +1,7 @@
 """A pytest plugin: benchmarks of the data plane together with other tests.
 
 A topology file is named on the command line, ``--lossratio-topology FILE``, or in pytest's settings as
-``lossratio_topology``. Then a test measures with the fixture ``lossratio``, and asserts what it wants of the result::
+``lossratio_topology``. Then a test measures with the fixture ``lossratio``, and makes assertions about the result::
 
     def test_forwards_50_kfps(lossratio):
         result = lossratio.ndr_pdr("64B", goals="quick", dut="linux_bridge")
@@ -81,7 +81,7 @@ def lossratio(lossratio_testbed: OpenTestbed, request: pytest.FixtureRequest) ->
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds the results of a test to its report before that is made; skips a test that needs a larger testbed."""
+    """Adds the results of a test to its report before the report is made. Skips a test that needs a larger testbed."""
     if call.excinfo is not None and "lossratio_testbed" in getattr(item, "fixturenames", ()):
         from lossratio.errors import NotMeasuredHereError
 

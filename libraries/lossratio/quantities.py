@@ -19,7 +19,7 @@ EnumT = TypeVar("EnumT", bound=Enum)
 
 @dataclass(frozen=True)
 class Quantity:
-    """What a number of a request is."""
+    """The kind of a number in a request."""
 
     suffix: str
     """The unit at the end of the field's name in files."""

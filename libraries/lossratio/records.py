@@ -53,11 +53,11 @@ class Record(FileModel):
 _OF_PYDANTIC = (
     frozenset(dir(BaseModel)) - frozenset(dir(object)) - {"model_dump", "model_dump_json"}
 )
-"""The names of every model of pydantic, but for the two that write it."""
+"""The names that every pydantic model has, except the two methods that write it."""
 
 
 def left_out_if_empty(*names: str) -> Any:
-    """Leaves empty fields out of files, so that they are like files of earlier versions, which may be continued.
+    """Leaves empty fields out of files, so that files of earlier versions, which may be continued, look the same.
 
     A class calls it once, with all such fields.
     """
@@ -81,7 +81,7 @@ def with_docstrings(schema: dict[str, Any], kind: type) -> dict[str, Any]:
 
 
 def docstrings_of_fields(kind: type) -> dict[str, str]:
-    """What each field of a class is: its description, or else its docstring, also from a base class.
+    """Describes each field of a class: by its description, or else by its docstring, also from a base class.
 
     pydantic would read the docstrings while it makes the class, which takes a quarter of the time of importing the
     library.
@@ -91,7 +91,7 @@ def docstrings_of_fields(kind: type) -> dict[str, str]:
         for name, one in getattr(kind, "model_fields", {}).items()
         if one.description
     }
-    # pydantic's own class has no fields, and a source that takes longer to read than all of ours.
+    # pydantic's own class has no fields, and its source takes longer to read than all of ours.
     bases = [base for base in reversed(kind.__mro__) if base not in pydantic.BaseModel.__mro__]
     found = {
         field: text

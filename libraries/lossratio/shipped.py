@@ -9,7 +9,7 @@ from pathlib import Path
 
 _PACKAGE = Path(__file__).parent
 _MOST_SHOWN = 20
-"""Nobody reads more names than this in an error."""
+"""Maximum number of names in an error. Nobody reads more."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Shipped:
     folder: str
     """Their folder in the package."""
     suffix: str
-    """The ending that names of files add to these names."""
+    """The ending of the files, which their names here do not have."""
     is_there: Callable[[str | Path], bool]
     """Whether the user has such a file, which takes precedence over a file that comes with lossratio."""
 
@@ -37,7 +37,7 @@ class Shipped:
         return str(path)
 
     def has(self, path: Path) -> bool:
-        """Whether a file comes with lossratio: in a checkout its folder is a link to another one."""
+        """Whether a file comes with lossratio. In a checkout, its folder is a link to another folder."""
         return path.resolve().parent == (_PACKAGE / self.folder).resolve()
 
     def names(self) -> tuple[str, ...]:
@@ -45,7 +45,7 @@ class Shipped:
         return tuple(sorted(path.stem for path in (_PACKAGE / self.folder).glob(f"*{self.suffix}")))
 
     def hint(self, name: str | Path) -> str:
-        """For the error that there is no such file: what may be meant, if the user gave a name and not a path."""
+        """A hint for the error that a file is missing: what may be meant, if the user gave a name and not a path."""
         if not all(part.isalnum() for part in re.split("[-_]", str(name))):
             return ""
         for other in (TOPOLOGIES, SUITES):
@@ -64,10 +64,10 @@ SUITES = Shipped("suites", ".robot", os.path.exists)
 
 
 _NEAR = 0.75
-"""How similar two names must be for one to be suggested for the other, as `difflib` measures it, 0 to 1."""
+"""Minimum similarity of two names, as measured by `difflib` (0 to 1), for suggesting one instead of the other."""
 _SHORTEST_PART = 3
 _OTHER_NAMES = {"vlan": "dot1q", "vlans": "dot1q", "qinq": "dot1ad"}
-"""Names that others use, in lower case, which are near to names of something else, and the names meant."""
+"""Names from other tools, in lower case, that resemble names of something else, each with the name that is meant."""
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:

@@ -22,7 +22,7 @@ def given_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
     """The TLS of a server with a certificate and its key; if the key is None, both are in one file.
 
     Raises:
-        TopologyError: If they cannot be read, do not belong together, or are encrypted.
+        TopologyError: If certificate and key cannot be read, do not belong together, or are encrypted.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     place = certificate if key is None else key
@@ -62,7 +62,7 @@ def made_context(address: str) -> ssl.SSLContext:
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
 
-    # The ssl module only reads files. Only the owner can read this one, and it is deleted at once.
+    # The ssl module only reads files. Only the owner can read this file, and it is deleted at once.
     with tempfile.NamedTemporaryFile() as file:
         file.write(private + certificate.public_bytes(serialization.Encoding.PEM))
         file.flush()

@@ -157,7 +157,7 @@ def parse_duration(text: str | float) -> float:
 
 
 def _seconds(text: str | float) -> float:
-    # YAML's `yes` is True, which is 1 to Python, and must not be one second.
+    # YAML's `yes` is True, which equals 1 in Python, and must not mean one second.
     if isinstance(text, bool):
         return math.nan
     if isinstance(text, int | float):
@@ -198,7 +198,7 @@ def format_target(ratio: float) -> str:
 
 
 def format_limits(least: float, most: float) -> str:
-    """Writes both ends of an interval with two digits, rounded outwards, so that it contains the computed one."""
+    """Writes both ends of an interval with two digits, rounded outwards, so that it contains the computed interval."""
     return f"{_rounded(least, ROUND_FLOOR)} to {format_most(most)}"
 
 
@@ -212,8 +212,8 @@ def counted(number: int, what: str, several: str | None = None) -> str:
 
     Args:
         number: The number.
-        what: What one of them is called.
-        several: What several of them are called; None: the same word with an s.
+        what: The word for one of them.
+        several: The word for several of them; None: the same word with an s.
     """
     if number == 1:
         return f"1 {what}"
@@ -273,7 +273,7 @@ def _parse_scaled(text: str | float, pattern: re.Pattern[str], what: str, exampl
 
 
 def _with_point(text: object) -> str:
-    """How to write a number that has a comma, after a blank; empty if the text has no comma."""
+    """A hint on how to write a number that has a comma, after a blank; empty if the text has no comma."""
     if "," not in str(text):
         return ""
     return " Write numbers with a point for fractions and without commas: 1.5, 100000 or 100_000."

@@ -1,4 +1,4 @@
-"""Says in plain English what is wrong with a value that pydantic refused; and texts of a certain form."""
+"""Says in plain English what is wrong with a value that pydantic refused. Also defines texts of a certain form."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -50,7 +50,7 @@ _BOUNDS = {
     "less_than": ("lt", "below"),
     "less_than_equal": ("le", "at most"),
 }
-"""How a bound is put into words, by the kind of error: its name in pydantic's context, and the words before it."""
+"""The words for a bound, by the kind of error: the bound's name in pydantic's context, and the words before it."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Like:
     pattern: str
     """The regular expression that the text matches."""
     words: str
-    """What such a text is, in words that follow ``must be``, with an example."""
+    """A description of such texts, in words that follow ``must be``, with an example."""
     most: int | None = None
     """The largest number of characters; None: the pattern sets it."""
 
@@ -90,7 +90,7 @@ def in_words(wrong: Mapping[str, Any], *, of_yaml: bool = False) -> str:
 
     Args:
         wrong: One error of pydantic.
-        of_yaml: Whether the value is from a YAML file, where quotes make a text of a number or a truth value.
+        of_yaml: Whether the value is from a YAML file, where quotes turn a number or a truth value into a text.
     """
     kind = wrong["type"]
     value = wrong["input"]
@@ -148,7 +148,7 @@ def shortened(text: str, longest: int = _LONGEST_SHOWN) -> str:
 
     Args:
         text: The text.
-        longest: The most characters.
+        longest: Maximum number of characters.
     """
     if len(text) <= longest:
         return text
@@ -181,7 +181,7 @@ def _too_short(wrong: Mapping[str, Any]) -> str:
 
 
 def _quotes_for(value: Any) -> str:
-    """How a value is made a text in YAML, where it was meant to be one."""
+    """How to turn a value into a text in YAML, if a text was meant."""
     if isinstance(value, bool):
         return ": YAML reads on, off, yes and no without quotes as true or false; put the text in quotes"
     if isinstance(value, int | float):
@@ -200,7 +200,7 @@ def _naming(value: Any, message: str) -> str:
 
 
 def _as_a_number(text: str) -> str:
-    """How a text is written as a number; empty if it is not near one."""
+    """How to write a text as a number; empty if the text does not resemble a number."""
     number = re.fullmatch(r"\s*(-?[0-9]*\.?[0-9]+)\s*%\s*", text)
     if number:
         return f": write a share as a number, {float(number[1]) / 100:g}"

@@ -26,7 +26,7 @@ Location = tuple[str | int, ...]
 Problem = tuple[Location, str]
 """A place in the file (keys and indices), and the problem there."""
 _MOST_BYTES = 1 << 21
-"""netlab writes more than half a MiB for a fabric of 12 nodes."""
+"""Maximum size of a file. netlab writes more than half a MiB for a fabric of 12 nodes."""
 _MOST_VALUES = 50_000
 _CHARACTERS_PER_VALUE = 100
 """A longer text counts as several values, so that aliases of a long text are limited, too."""
@@ -35,9 +35,9 @@ _LONGEST_NUMBER = 100
 _MOST_PROBLEMS = 20
 _LONGEST_ABOUT = 200
 _OF_PYDANTIC = re.compile(r".*\[|function-|IPv[46](Address|Interface|Network)$")
-"""Parts of a place that are pydantic's names of validators, of keys, and of the kinds of a union of addresses."""
+"""Parts of a place that pydantic adds: names of validators, of keys, and of the kinds in a union of addresses."""
 _NUMBER_TAGS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
-# Table: what YAML reads a name without quotes as, where a text was meant.
+# Table: what YAML makes of a name without quotes, where a text was meant.
 _NO_NAMES = {
     "tag:yaml.org,2002:bool": "true or false",
     "tag:yaml.org,2002:null": "empty",
@@ -61,7 +61,8 @@ def load_yaml_file(
         model: What the file describes.
         error: The class of errors.
         check: Yields the problems of a file whose single fields are valid.
-        convert: Turns the data of another format into the model's fields; a field of both formats keeps its place.
+        convert: Turns the data of another format into the model's fields. A field that both formats have keeps its
+            place.
         rewrite: Turns the text of another format into YAML, line by line.
 
     Raises:
@@ -71,7 +72,7 @@ def load_yaml_file(
     path = Path(path)
     loader, node = _compose(path, error, rewrite)
     _check_format(path, model, node, error)
-    # Before the data are made: making them replaces merge keys (<<) in the nodes by their targets.
+    # This comes before the data are made, because making them replaces merge keys (<<) in the nodes by their targets.
     problems = [] if node is None else [*_duplicates(node), *_misread_names(node)]
 
     try:
@@ -92,11 +93,11 @@ def load_yaml_file(
                 for item in cause.errors()
                 if item["type"] != "too_short" or not _has_more(item["loc"], places)
             ]
-            # A message looks for the field that was meant, so only those that are shown have one.
+            # A message includes a search for the field that was meant, so only the problems to show get a message.
             problems = [
                 (_place(item["loc"]), _message(item, model)) for item in found[:_MOST_PROBLEMS]
             ]
-            # Each kind of a union has a problem with the same value.
+            # Each kind in a union reports a problem with the same value.
             problems = list(dict.fromkeys(problems))
             problems += [(item["loc"], "") for item in found[_MOST_PROBLEMS:]]
         else:
@@ -138,7 +139,7 @@ def _no_fields(path: Path) -> str:
 
 
 def _has_more(place: Location, places: Sequence[Location]) -> bool:
-    """Whether some of these places are inside a place."""
+    """Whether any of the places is inside the given place."""
     return any(len(each) > len(place) and each[: len(place)] == place for each in places)
 
 
@@ -154,7 +155,7 @@ def describe_problem(path: str | Path, location: Location, text: str) -> str:
 
 
 def lines_of(text: str) -> Mapping[Location, int]:
-    """The line of each field of a text in YAML or JSON; none, if it cannot be read."""
+    """The line of each field of a text in YAML or JSON; empty if the text cannot be read."""
     try:
         node = _BoundedLoader(text).get_single_node()
     except (yaml.YAMLError, ValueError, OverflowError):
@@ -165,7 +166,7 @@ def lines_of(text: str) -> Mapping[Location, int]:
 def _compose(
     path: Path, error: type[LossRatioError], rewrite: Callable[[str], str] = lambda text: text
 ) -> "tuple[_BoundedLoader, yaml.Node | None]":
-    """Reads a file as far as its structure."""
+    """Reads the structure of a file, without its values."""
     data = read_input_file(path, error, _MOST_BYTES)
     try:
         text = data.decode("utf-8")
@@ -282,7 +283,7 @@ def _message(item: Any, model: type[BaseModel]) -> str:
 
 
 def _fields(model: type[BaseModel], location: Location) -> dict[str, str]:
-    """The fields that a mapping may have, of which a location names one, and what each is."""
+    """The fields that a mapping may have, each with its description. The location names one of these fields."""
     schema = model.model_json_schema()
 
     def whole(nodes: Iterable[Any]) -> Iterator[dict[str, Any]]:
@@ -301,7 +302,7 @@ def _fields(model: type[BaseModel], location: Location) -> dict[str, str]:
             for node in here
             for each in (node.get("items"), *node.get("patternProperties", {}).values())
         ]
-        # The name of a kind in a union has no place in the file.
+        # The name of a kind in a union does not appear in the file.
         here = list(whole([*named, *others])) or here
 
     fields: dict[str, str] = {}
@@ -311,7 +312,7 @@ def _fields(model: type[BaseModel], location: Location) -> dict[str, str]:
     return fields
 
 
-# Table: what PyYAML says, as a regular expression, and what a user did; {} is what the group matches.
+# Table: PyYAML's message as a regular expression, and the user's mistake; {} stands for the match of the group.
 _IN_PLAIN_WORDS = (
     (r"found character '\\t'", "the indentation has a tab; use spaces"),
     (r"found character '(.)'", "a text cannot begin with {}; put the text in quotes"),
@@ -423,7 +424,7 @@ def _duplicates(node: yaml.Node, location: Location = ()) -> Iterator[tuple[Loca
 
 
 def _misread_names(node: yaml.Node, location: Location = ()) -> Iterator[Problem]:
-    """Names of fields that YAML reads as something else than a text."""
+    """Names of fields that YAML does not read as texts."""
     for name, key, value in _children(node):
         if isinstance(node, yaml.MappingNode) and (read_as := _NO_NAMES.get(key.tag)):
             yield (

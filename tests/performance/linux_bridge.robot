@@ -14,7 +14,7 @@ Test Tags         perftest    eth    l2bdmacstat    base    eth-l2bdbase    ${FR
 
 
 *** Variables ***
-# The rate that the bridge passes each way: less suits a busy machine, whose generator sends less.
+# The rate that the bridge passes each way. A lower rate suits a busy machine, whose generator sends less.
 ${POLICE}    50 kfps
 
 

@@ -13,7 +13,7 @@ Test Tags         perftest    eth    l2bdmacstat    base    eth-l2bdbase-burst1k
 
 *** Test Cases ***
 ${FRAME_SIZE}-${CORES}c-eth-l2bdbase-burst1k-b2b
-    [Documentation]    Measures the throughput first, as corrected buffer time needs it.
+    [Documentation]    Measures the throughput first, because the corrected buffer time needs it.
     [Tags]    b2b
     Find Conditional Throughput    NDR    frame_size=${FRAME_SIZE}
     Measure Back-To-Back Frames    ${FRAME_SIZE}

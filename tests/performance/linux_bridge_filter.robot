@@ -1,6 +1,7 @@
 *** Settings ***
-Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] Linux bridge, every frame walks 100 filter rules. [Ver] NDR
-...               and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC 2544.
+Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] Linux bridge that checks every frame against 100 filter
+...               rules. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC
+...               2544.
 
 Resource          lossratio/resources/performance.resource
 

@@ -13,7 +13,7 @@ Test Tags         perftest    eth    l2bdmacstat    base    eth-l2bdbase-overloa
 
 *** Test Cases ***
 ${FRAME_SIZE}-${CORES}c-eth-l2bdbase-overload-recovery
-    [Documentation]    Measures the throughput first, as the overload is 110 % of it.
+    [Documentation]    Measures the throughput first, because the overload is 110 % of it.
     [Tags]    recovery
     Find Conditional Throughput    NDR    frame_size=${FRAME_SIZE}
     Measure System Recovery    ${FRAME_SIZE}

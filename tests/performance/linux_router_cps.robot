@@ -1,7 +1,7 @@
 *** Settings ***
-Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4-UDP or TCP. [Cfg] Linux IPv4 router, which keeps no connections: the
-...               tester's own limit, for linux_router_nat. [Ver] Connections per second, none or 0.5 % of them lost.
-...               [Ref] RFC 9693.
+Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4-UDP or TCP. [Cfg] Linux IPv4 router, which tracks no connections
+...               and so shows the tester's own limit, for linux_router_nat. [Ver] Connections per second, with none
+...               or 0.5 % of them lost. [Ref] RFC 9693.
 Metadata          Frame Sizes    64B
 Metadata          Scale    h1024-p63-s64512
 

@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4-UDP or TCP. [Cfg] Linux IPv4 router with NAT by nftables (snat).
-...               [Ver] Connections per second from an empty table, none or 0.5 % of them lost; throughput one way with
-...               all of them established. [Ref] RFC 9693.
+...               [Ver] Connections per second from an empty table, with none or 0.5 % of them lost. Throughput one
+...               way, with all connections established. [Ref] RFC 9693.
 Metadata          Frame Sizes    64B
 Metadata          Scale    h1024-p63-s64512
 

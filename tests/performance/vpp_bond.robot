@@ -1,7 +1,7 @@
 *** Settings ***
-Documentation     [Top] TG-DUT1-DUT2-TG. [Enc] Eth-IPv4. [Cfg] Two VPPs as cross-connects, the link between them is a
-...               bond by LACP. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref]
-...               RFC 2544, IEEE 802.1AX.
+Documentation     [Top] TG-DUT1-DUT2-TG. [Enc] Eth-IPv4. [Cfg] Two VPPs as cross-connects. The link between them is an
+...               LACP bond. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC
+...               2544, IEEE 802.1AX.
 Metadata          Cores    1 2 4
 
 Resource          lossratio/resources/performance.resource

@@ -1,7 +1,8 @@
 *** Settings ***
-Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4-UDP. [Cfg] VPP IPv4 router with deterministic NAT44 (det44), 1,024
-...               hosts on each address. [Ver] NDR and PDR, RFC 9971 (MLRsearch), both ways: what comes back goes to all
-...               ports of the NAT, over connections that are established and counted before each trial. [Ref] RFC 9693.
+Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4-UDP. [Cfg] VPP IPv4 router with deterministic NAT44 (det44) and
+...               1,024 hosts on each address. [Ver] NDR and PDR, RFC 9971 (MLRsearch), both ways: return traffic goes
+...               to all ports of the NAT, over connections that are established and counted before each trial. [Ref]
+...               RFC 9693.
 Metadata          Cores    1 2 4
 Metadata          Frame Sizes    64B 1518B IMIX
 Metadata          Scale    h1024-p63-s64512 h16384-p63-s1032192 h65536-p63-s4128758

@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4-UDP or TCP. [Cfg] VPP IPv4 router with NAT44, endpoint-dependent.
-...               [Ver] Connections per second from an empty table, none or 0.5 % of them lost; throughput one way with
-...               all of them established. [Ref] RFC 9693.
+...               [Ver] Connections per second from an empty table, with none or 0.5 % of them lost. Throughput one
+...               way, with all connections established. [Ref] RFC 9693.
 Metadata          Cores    1 2 4
 Metadata          Frame Sizes    64B
 Metadata          Scale    h1024-p63-s64512 h65536-p63-s4128768

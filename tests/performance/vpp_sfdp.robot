@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4-UDP or TCP. [Cfg] VPP IPv4 router with stateful flows (SFDP), whose
 ...               sessions follow the states of UDP and TCP (l4ip4) or not (ip4). [Ver] Connections per second from an
-...               empty table, none or 0.5 % of them lost. [Ref] RFC 9693.
+...               empty table, with none or 0.5 % of them lost. [Ref] RFC 9693.
 Metadata          Cores    1 2 4
 Metadata          Frame Sizes    64B
 Metadata          Sessions

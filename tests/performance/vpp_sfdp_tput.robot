@@ -1,7 +1,7 @@
 *** Settings ***
-Documentation     [Top] TG-DUTs-TG, with TRex. [Enc] Eth-IPv4-UDP. [Cfg] VPP IPv4 router with stateful flows
-...               (SFDP), whose sessions follow the states of UDP and TCP (l4ip4) or not (ip4). [Ver] Frames per second
-...               of both ends over connections that were all established before, none or 0.5 % of these lost. [Ref] RFC
+Documentation     [Top] TG-DUTs-TG, with TRex. [Enc] Eth-IPv4-UDP. [Cfg] VPP IPv4 router with stateful flows (SFDP),
+...               whose sessions follow the states of UDP and TCP (l4ip4) or not (ip4). [Ver] Frames per second of
+...               both ends, with none or 0.5 % lost, over connections that were all established before. [Ref] RFC
 ...               9693.
 Metadata          Cores    1 2 4
 Metadata          Frame Sizes    100B 1518B

@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation     [Top] TG-DUTs-TG, with TRex. [Enc] Eth-IPv4-TCP. [Cfg] VPP IPv4 router with stateful flows (SFDP),
-...               whose sessions outlive their connections. [Ver] Frames per second of both ends over connections that
-...               were all established before, none or 0.5 % of these lost. [Ref] RFC 9693.
+...               whose sessions outlive their connections. [Ver] Frames per second of both ends, with none or 0.5 %
+...               lost, over connections that were all established before. [Ref] RFC 9693.
 Metadata          Cores    1 2 4
 Metadata          Frame Sizes    100B 1518B
 Metadata          Scale    h1024-p63-s64512 h65536-p63-s4128768

@@ -1,7 +1,7 @@
 """The commands of `lossratio`, one file for each subject.
 
-Robot Framework, and everything that measures, take a while to import. So they are imported where they are used, so that
-the error for a wrong option need not wait for them.
+Robot Framework and everything that measures take a while to import. They are imported where they are used, so the error
+for a wrong option does not wait for them.
 """
 
 from lossratio.commands.main import main as main, run_command as run_command

@@ -74,8 +74,8 @@ def between(
     """Measure the network between CLIENT and SERVER, without a topology file.
 
     Both are namespaces of this machine (NAME or netns:NAME), its containers (container:NAME), or hosts that are reached
-    by SSH ([USER@]HOST[:PORT]). Both keep their own addresses and routes, and each counts what the other one sends.
-    Nothing between them is changed.
+    by SSH ([USER@]HOST[:PORT]). Both keep their own addresses and routes, and each counts the frames that the other
+    sends. Nothing between them is changed.
 
     Exit status: 0 measured, 1 the network failed, 2 bad input, 69 an end failed or the cause is unknown, 75 an end is
     reserved for somebody else, 130 the user stopped it.
@@ -118,7 +118,7 @@ def between(
     asked: dict[str, Any] = {"min_load": _MIN_LOAD}
     asked |= {"goals": goals or _QUICK} if soak is None else {"timeout": soak}
     if asked.get("goals") == _QUICK:
-        # That rest takes longer than all trials of the search. The check for memory before the search is kept.
+        # This rest takes longer than all trials of a quick search. The check for memory before the search is kept.
         asked["memory_rest"] = 0.0
     traffic: dict[str, Any] = {
         "profile": profile,
@@ -198,7 +198,7 @@ def _write_page(directory: Path) -> None:
 
 
 def _python(ends: "tuple[Host, ...]", given: str) -> str:
-    """The Python of both ends: this one, if both are on this machine."""
+    """The Python interpreter of both ends: the running one, if both ends are on this machine."""
     if any("host" in end.fields for end in ends):
         return given
     return sys.executable
@@ -215,7 +215,7 @@ def _begun(output: Path | None, name: str, topology: str) -> Path:
     """The directory of a new run, with its topology file.
 
     Args:
-        output: The directory that the user names; None: a new one.
+        output: The directory that the user names; None: a new directory.
         name: The name of a new directory.
         topology: The contents of the topology file.
     """
@@ -233,7 +233,7 @@ def _begun(output: Path | None, name: str, topology: str) -> Path:
 
 
 def _continued(directory: Path, topology: str) -> Path:
-    """The directory of an interrupted run, whose path must be the present one."""
+    """The directory of an interrupted run, which must have measured the same path."""
     file = directory / _TOPOLOGY
     if not file.is_file():
         raise click.UsageError(

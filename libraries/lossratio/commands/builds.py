@@ -104,7 +104,7 @@ class _Measured:
 
         Args:
             test: The full name of a test, if it is the only one.
-            earlier: The folder of earlier runs, if it is not the option's.
+            earlier: The folder of earlier runs, if it differs from the option's.
         """
         from lossratio import builds
         from lossratio.runs import RunRequest, check_directory
@@ -171,7 +171,8 @@ def ab(
     TEST are files or directories with suites. The builds are measured in turns, A B B A; with --in-place, in pairs in
     random order. Their set-up commands run in a shell before each measurement.
 
-    Exit status: 0 if B is not slower, 3 if B is slower, 1 if undecided at the limit; or that of the run that failed.
+    Exit status: 0 if B is not slower, 3 if B is slower, 1 if undecided at the limit, or the status of the run that
+    failed.
     """
     from lossratio import builds
     from lossratio.report import write_report
@@ -239,11 +240,11 @@ def bisect(
 ) -> None:
     """Find the revision that changed the throughput of TEST.
 
-    Measurements are repeated as often as the noise requires. With --history, the revisions are those of the builds
-    before and since the worst alarm that was not bisected yet, and TEST must have its device.
+    Measurements are repeated as often as the noise requires. With --history, the search is between the builds before
+    and after the worst alarm that was not bisected yet, and TEST must have the alarm's device.
 
-    Exit status: 0 if it is found, or there is no alarm to bisect; 1 if undecided at the limit, or no change matters; or
-    that of the run that failed.
+    Exit status: 0 if the revision is found, or there is no alarm to bisect, 1 if undecided at the limit, or no change
+    matters, or the status of the run that failed.
     """
     from lossratio import builds
     from lossratio.history import (

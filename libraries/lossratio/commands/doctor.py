@@ -30,7 +30,7 @@ _EXTRAS = {
 class _Line(NamedTuple):
     name: str
     lacks: str | None
-    """What to do if the machine cannot do it; None: it can."""
+    """What to do so that the machine can do it; None: it already can."""
     about: str = ""
     """What it is for."""
 
@@ -91,7 +91,7 @@ def _more_on_this_machine() -> Iterator[_Line]:
 
 
 def _devices() -> Iterator[_Line]:
-    """What each kind of DUT says about its software; nothing for kinds that need none."""
+    """What each kind of DUT says about the software that it needs, if it needs any."""
     for kind in dut_kinds():
         try:
             software = load_kind(kind).software

@@ -67,9 +67,9 @@ class _TrexFile(ForeignPart):
 class _Lab:
     generator: dict[str, Any]
     ports: list[dict[str, Any]]
-    """The fields of the TG's interfaces, the path's interfaces first."""
+    """The fields of the TG's interfaces, with those on the path first."""
     next_hops: tuple[str | None, str | None] = (None, None)
-    """MAC addresses of frames from the west and the east; None: not known."""
+    """The destination MAC addresses of frames from the west and from the east; None: not known."""
     remarks: list[str] = field(default_factory=list)
 
 
@@ -106,7 +106,7 @@ def init(
 
     names = ("dut0", "dut1") if is_local else ("eth1", "eth2")
     ends = _interfaces("Its interface", names) if is_local or dut else ({}, {})
-    # The TG's first two ports are on the path, others have no link.
+    # The TG's first two ports are on the path. The others have no link.
     linked = ({"link": side} for side in _SIDES)
     ports = {f"port{number}": {**port, **next(linked, {})} for number, port in enumerate(lab.ports)}
     sides = {side: {**end, "link": side} for side, end in zip(_SIDES, ends, strict=True)}
@@ -119,7 +119,8 @@ def init(
     options = ""
     demand = {}
     if is_local and kind == _POLICED:
-        # Without it, the generator ends before the bridge does, and the search has no upper bound.
+        # Without the policer, the generator reaches its limit before the bridge does, and the search has no upper
+        # bound.
         options = _POLICER
         demand = {"self_test": {**_DEMAND, "topologies": {name: "local-cable"}}}
     if kind == BLACK_BOX:
@@ -144,7 +145,7 @@ def init(
     click.echo(f"  lossratio check {directory / name}.yaml{'' if is_local else ' --connect'}")
     click.echo(f"  lossratio run --job {directory / name}-job.yaml")
     is_measured = False
-    # Input that ends before gives no answer.
+    # If the input ends before the question, there is no answer.
     with suppress(click.Abort):
         is_measured = is_local and click.confirm(
             "Measure it now, with quick goals? It takes a minute or two.", default=True
@@ -177,7 +178,7 @@ def _asked_lab(is_local: bool) -> _Lab:
 
 
 def _trex_lab(file: Path) -> _Lab:
-    # TRex has a list of one mapping; every field stays in its line and column.
+    # TRex's file is a list with one mapping. The rewrite keeps every field in its line and column.
     first = re.compile(r"^-( ?)", re.MULTILINE)
     config = load_yaml_file(
         file, _TrexFile, TopologyError, rewrite=lambda text: first.sub(r" \1", text, count=1)
@@ -243,7 +244,7 @@ def _mac(value: str | tuple[int, ...] | None) -> str | None:
 
 
 def _next_hop(port: _PortInfo, opposite: _PortInfo) -> str | None:
-    """The destination of a port's frames, unless it is the opposite port, as behind a bridge."""
+    """The destination of a port's frames; None: the opposite port, as behind a bridge."""
     mac = _mac(port.dest_mac)
     if mac == _mac(opposite.src_mac):
         return None
@@ -251,7 +252,7 @@ def _next_hop(port: _PortInfo, opposite: _PortInfo) -> str | None:
 
 
 def _reach(what: str, *, needs_one: bool) -> dict[str, Any]:
-    """How a node is reached; empty: it is not reached."""
+    """How to reach a node; empty: there is no way."""
     answer = click.prompt(
         f"Where is {what}? A host name, netns:NAME or container:NAME",
         default=None if needs_one else "",

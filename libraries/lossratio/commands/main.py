@@ -1,7 +1,8 @@
-"""The `lossratio` command: its commands by section, each imported when it is used, and how errors end it.
+"""The `lossratio` command: its commands by section, each imported when it is used, and what happens after an error.
 
-Another package adds a command by an entry point of the group ``lossratio.command``. The name of the entry point is the
-command's, and its object is a `click.Command`, such as `lossratio.commands.parameters.command` makes of a function.
+Another package adds a command with an entry point of the group ``lossratio.command``. The entry point has the name of
+the command, and its object is a `click.Command`, for example a function with the decorator
+`lossratio.commands.parameters.command`.
 """
 
 import ast
@@ -178,8 +179,8 @@ def sections() -> dict[str, tuple[EntryPoint, ...]]:
 def first_line(entry: EntryPoint) -> str:
     """The first line of a command's help, from its source, so that printing the help imports no command.
 
-    A command that is not a function of its module has no such line. Raises whatever the import of a command's package
-    raises.
+    A command that is not a function of its module has no such line. Raises any error that the import of a command's
+    package raises.
     """
     module = find_spec(entry.module)
     if module is None or module.origin is None:
@@ -285,7 +286,7 @@ def _check_name(ctx: click.Context, name: str, names: Sequence[str]) -> None:
 
 
 def _meant_elsewhere(name: str) -> str:
-    """The question whether another command is meant: of another subject, or one that other tools call by this name."""
+    """Asks whether a similar command is meant: one of another subject, or one that other tools call by this name."""
     for command, words in _OTHER_WORDS.items():
         if name in words:
             return f" Did you mean 'lossratio {command}'?"
@@ -320,12 +321,12 @@ def commands() -> None:
 class _Stop(KeyboardInterrupt):
     """Ctrl-C, or SIGTERM, which ends processes of schedulers and containers.
 
-    If a KeyboardInterrupt itself reached code that `exec` had compiled, Python would end by SIGINT, without a status.
+    If a plain KeyboardInterrupt reached code that `exec` had compiled, SIGINT would end Python without an exit status.
     """
 
 
 def _nearer(error: click.ClickException) -> click.ClickException:
-    """The same error; for an unknown option, without options that are only a bit similar, which Click also suggests."""
+    """The same error. For an unknown option, it suggests only the nearest option, unlike Click."""
     if not isinstance(error, click.NoSuchOption):
         return error
     meant = nearest(error.option_name, error.possibilities or ())
@@ -379,7 +380,7 @@ def run_command(command: click.Command) -> None:
         try:
             print(end="", flush=True)
         except OSError:
-            # Nobody reads the output any more. Python would try once more, and end with its own status.
+            # Nobody reads the output any more. Python would try to write again, and end with its own status.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         for number, handler in heard.items():
             signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""Commands whose options are the parameters of their functions, declared once, including quantities with units."""
+"""Makes commands from functions: parameters declare options and arguments, which may be quantities with units."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
@@ -34,7 +34,7 @@ FRAME_RATE = _Quantity("rate", parse_frame_rate)
 RATIO = _Quantity("ratio", parse_ratio)
 """A ratio such as ``0.1 %`` or ``1e-7``."""
 VERBOSE_HELP = "Also show how each result was measured."
-"""The help of an option for what pages fold."""
+"""The help of an option that shows the details that pages hide at first."""
 
 
 class PerCent(click.FloatRange):
@@ -94,12 +94,12 @@ class _Declared:
 
 
 def option(text: str, *names: str, **settings: Any) -> Any:
-    """Declares an option instead of a parameter's default; name and type follow from the parameter."""
+    """Declares an option in place of a parameter's default. The parameter gives its name and type."""
     return _Declared(click.Option, names, {"help": text, **settings})
 
 
 def argument(metavar: str | None = None, **settings: Any) -> Any:
-    """Declares an argument, likewise; one without a default is required."""
+    """Declares an argument in the same way. An argument without a default is required."""
     return _Declared(click.Argument, (), {"metavar": metavar, **settings})
 
 
@@ -151,7 +151,7 @@ def _parameter(name: str, hint: Any, declared: _Declared) -> click.Parameter:
     settings["show_default"] = bool(declared.settings.get("default"))
     settings |= declared.settings
     if isinstance(settings["type"], click.IntRange):
-        # Errors say that a value is no such thing.
+        # Errors call the type by this name.
         settings["type"].name = "whole number"
     names = declared.names or (f"--{name.replace('_', '-')}",)
     return click.Option((name, *names), **settings)

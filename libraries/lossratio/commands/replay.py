@@ -70,7 +70,7 @@ def replay(journal: Path = argument(), *, asked: Asked) -> None:
             err=True,
         )
     if contents.withdrawn:
-        # Results need many modules that most journals do not.
+        # This import loads many modules that most journals do not need.
         from lossratio.results import withdrawn_in_words
 
         for note in withdrawn_in_words(contents):
@@ -103,11 +103,11 @@ def _journals_in(directory: Path) -> str:
 
 
 def replay_estimate(journal: JournalContents, path: Path, asked: Asked) -> CriticalLoadEstimate:
-    """The critical load, from the trials of any journal; only that of a soak test has its own target loss ratio.
+    """The critical load from the trials of any journal. Only a soak test's journal has a target loss ratio of its own.
 
     Raises:
-        SearchError: If neither the options nor the journal give a figure that the estimate needs, or trials have early
-            verdicts.
+        SearchError: If a figure that the estimate needs is neither in the options nor in the journal, or trials have
+            early verdicts.
     """
     from lossratio.plrsearch import LikelihoodName, Weighting, estimate
 

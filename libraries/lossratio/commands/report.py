@@ -1,4 +1,4 @@
-"""The commands ``lossratio report``, ``repair``, ``compare`` and ``csit``: what a run's directory is read for."""
+"""The commands ``lossratio report``, ``repair``, ``compare`` and ``csit``: all of them read directories of runs."""
 
 import sys
 from pathlib import Path
@@ -67,7 +67,7 @@ def report(
 def repair(paths: tuple[Path, ...] = argument("PATH...", required=True)) -> None:
     """Save the good part of damaged journals and results.
 
-    PATH is such a file, or the directory of a run.
+    PATH is a journal, a result or the directory of a run.
 
     In a journal, the trials before the first damaged line are kept. A result is kept as a whole if its journal proves
     it. The original stays next to it, with '.damaged' after its name.

@@ -168,7 +168,7 @@ def run(
     if results is not None:
         from lossratio.history import Outbox
 
-        # A mistake in the address is an error before the run, not after it.
+        # A mistake in the address must be an error before the run, not after it.
         Outbox.of(results)
     limits = Limits(test_timeout, suite_timeout, run_timeout)
     topologies = (*((topology,) if topology else ()), *any_of)
@@ -227,7 +227,7 @@ def _show_problems(outcome: RunOutcome) -> None:
 
 
 def _is_kept(directory: Path, url: str) -> bool:
-    """Sends a run to the archive, or keeps it on this machine until it can; returns whether it could be kept."""
+    """Sends a run to the archive, or keeps it on this machine until it can be sent. Returns whether either worked."""
     from lossratio.errors import ArchiveError, ReportError, StorageError
     from lossratio.history import Outbox
 
@@ -316,12 +316,12 @@ def demo(
 def measured_or_simulated(
     real: RunRequest, simulated: RunRequest, *, slower: RunRequest | None = None
 ) -> RunOutcome:
-    """Measures on a local testbed; if this machine cannot, or is too busy, simulates it, and shows the reason.
+    """Measures on a local testbed. If this machine cannot do that, or is too busy, simulates it, and shows the reason.
 
     Args:
         real: The measurement on a local testbed.
         simulated: The same on a simulated one.
-        slower: The same with less traffic, which is tried first if the machine is too busy; None: there is none.
+        slower: The same with less traffic, to try first if the machine is too busy; None: there is no such measurement.
     """
     from lossratio.results import in_columns
     from lossratio.runs import run
@@ -343,7 +343,7 @@ def measured_or_simulated(
 
 
 def _show_truth(directory: Path) -> None:
-    """Compares the bounds with what the policer's rate and burst mean for each goal; also shows a real generator."""
+    """Compares the bounds with the rate that the policer lets through, for each goal. Also shows a real generator."""
     from lossratio.results import RunDirectory
     from lossratio.simulation import sut_from
 

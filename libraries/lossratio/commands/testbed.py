@@ -122,7 +122,7 @@ def part_lab(file: Path = argument()) -> None:
 
 
 def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> Iterator[Problem]:
-    """Finds what would make the set-up of a measurement fail, as far as the file shows it, on any path through it."""
+    """Finds everything in the file that would make the set-up of a measurement fail, on any of these paths."""
     wired = [
         port
         for ports in topology.links().values()
@@ -216,7 +216,7 @@ def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPat
 
 
 def _unknown_models(topology: Topology, paths: Sequence[TrafficPath]) -> Iterator[str]:
-    """NIC models without limits, which may be misspelt; searches would begin at the speed of the link."""
+    """NIC models without known limits, which may be misspelt. Searches would begin at the speed of the link."""
     models = {
         port.interface.model: port
         for path in paths

@@ -103,7 +103,7 @@ def trend(
     Exit status: 0 if no alarm is open, 3 if a test got worse or no longer has a value, 1 if undecided: too few results,
     or the tester changed.
     """
-    # A mistake in the file of alerts is an error before anything is read, not in the night of the first alarm.
+    # A mistake in the file of alerts must be an error before anything is read, not in the night of the first alarm.
     alerts = None if alert is None else histories.Alerts.load(alert)
     folder = _opened(history, runs)
     chosen = rules.request(

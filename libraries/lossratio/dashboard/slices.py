@@ -78,7 +78,7 @@ class Job:
     name: str | None
     """Name of the run's directory; None: not known."""
     started: int
-    """When its first test began, seconds since 1970; runs of one name differ in it."""
+    """When its first test began, seconds since 1970, which distinguishes runs of the same name."""
     microseconds: int
     """The same time, exactly."""
 
@@ -168,7 +168,7 @@ class Results:
             yield range(first, first + len(more) + 1)
 
     def value_and_bounds(self, number: int) -> list[float | None]:
-        """The value of a result and its bounds; None: it has none."""
+        """The value of a result and its bounds; None for each that is missing."""
         return [_number(self.columns[name][number]) for name in _VALUE_AND_BOUNDS]
 
     def row(self, number: int, names: Names) -> list[Any]:
@@ -229,7 +229,7 @@ def slices(
 
         of_testbed = newest.setdefault(data["testbed"], [])
         for numbers in series:
-            # The newest results of a series, of those that mean the same as the newest.
+            # The newest of the results that mean the same as the newest result of the series.
             trend = trends[results.line_of(numbers.start)]
             times = {_microsecond(time) for time in trend.series.times}
             of_testbed += [number for number in numbers if results.microseconds[number] in times][
@@ -448,7 +448,7 @@ def _job_slices(results: Results, links: Mapping[Job, str]) -> Iterator[tuple[st
 
 
 def as_script(name: str, data: Slice) -> bytes:
-    """A slice as a script that hands it to the page. Browsers load scripts from files; data of other kinds they do not.
+    """A slice as a script that hands it to the page. Browsers load scripts from files, but no other data.
 
     The text has ASCII characters only, and no ``<``: nothing in a name can end a script or begin an element.
     """

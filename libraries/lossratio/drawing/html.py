@@ -35,7 +35,7 @@ def range_bar(value: float, low: float, high: float) -> str:
 
 
 def difference_bar(change: float, interval: tuple[float, float] | None, most: float) -> str:
-    """A small picture of a change with its interval, if any; the middle is no change, and the ends are the most."""
+    """A small picture of a change with its interval, if any. The middle is no change, and the ends are the maximum."""
     place, *ends = (
         50.0 + 50.0 * min(max(end / most, -1.0), 1.0) for end in (change, *(interval or ()))
     )

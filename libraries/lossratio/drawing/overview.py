@@ -31,7 +31,7 @@ class Row(Protocol):
 
     @property
     def is_odd(self) -> bool:
-        """Whether it asks for a look."""
+        """Whether somebody should look at it."""
 
 
 RowT = TypeVar("RowT", bound=Row)
@@ -50,7 +50,7 @@ class Column(Generic[RowT]):
     style: str = ""
     """The class of its cells: ``number``, ``name``, ``date``."""
     markup: Callable[[RowT], str] | None = None
-    """The value as HTML; None: it is the text."""
+    """The value as HTML; None: the text is shown."""
 
     def cell(self, row: RowT) -> str:
         """The cell of a row; empty: the row has no value."""
@@ -82,7 +82,7 @@ class Overview(Generic[RowT]):
     filters: Mapping[str, tuple[str, Callable[[RowT], str]]]
     """The filters of rows, by their names in addresses: a label, and the value of a row (several: one per line)."""
     only: str
-    """The label of the filter for rows that ask for a look."""
+    """The label of the filter for rows that somebody should look at."""
     card_name: str
     """What the cards at the top show, in the plural."""
     few: int

@@ -31,7 +31,7 @@ def number(value: float) -> str:
 
 
 def element(name: str, *content: str, **attributes: object) -> str:
-    """An element with markup inside; in names of attributes ``_`` stands for ``-``, and None leaves one out."""
+    """An element with markup inside. In names of attributes, ``_`` stands for ``-``. None leaves an attribute out."""
     given = "".join(
         f' {key.replace("_", "-")}="{number(value) if isinstance(value, float) else escape(str(value))}"'
         for key, value in attributes.items()
@@ -235,7 +235,7 @@ class Drawing:
 
 
 class Plot(Drawing):
-    """The area between two axes: a drawing of its own, or a part of another one."""
+    """The area between two axes: a drawing of its own, or a part of another drawing."""
 
     def __init__(self, x: Axis, y: Axis, onto: Drawing | None = None) -> None:
         self.x = x

@@ -1,8 +1,8 @@
 """Alerts about trends, set up in a YAML file: by a webhook, by e-mail, by a command, or by another sink.
 
-An alert says what changed, where, and how certain that is; and later who explained it, and why. It is sent once: a
-memory beside the file records the alerts that were sent, so the next night sends no second one for the same change. An
-alert that could not be sent is tried again.
+An alert says what changed, where, and how certain that is. A later alert says who explained the change, and why. Each
+alert is sent once: a memory beside the file records the alerts that were sent, so the next night sends no second alert
+about the same change. An alert that could not be sent is tried again.
 """
 
 import json
@@ -43,15 +43,15 @@ class Alert(FileModel):
     input: Literal["text", "json"] = "text"
     """The form of the command's input."""
     timeout: float = Field(default=20.0, gt=0.0, le=600.0)
-    """Seconds that it may take."""
+    """Seconds that sending it may take."""
     testbed: str = "*"
     """Testbeds that the alert is for: a name, or a pattern with ``*``."""
     test: str = "*"
-    """Full names of tests, likewise."""
+    """Tests that the alert is for: a full name, or a pattern with ``*``."""
     device: str = "*"
-    """Devices with their options, likewise."""
+    """Devices with their options that the alert is for: words, or a pattern with ``*``."""
     quantity: str = "*"
-    """Quantities, likewise."""
+    """Quantities that the alert is for: a name, or a pattern with ``*``."""
 
     @model_validator(mode="after")
     def _has_one_way(self) -> "Alert":
@@ -111,11 +111,11 @@ class Alerts:
     memory: Path
     """The file of the alerts that were sent."""
     sent: Mapping[str, Mapping[str, datetime]]
-    """What was sent before: for each alert and change, the time of the newest result that it was about."""
+    """What was sent before: for each alert and change, the time of the newest result that the alert was about."""
 
     @classmethod
     def load(cls, path: Path) -> "Alerts":
-        """Reads a file of alerts, and checks that it can be used: nothing is sent.
+        """Reads a file of alerts, and checks that it can be used. It sends nothing.
 
         Raises:
             ReportError: If the file is wrong, an environment variable is missing, or the memory cannot be read.

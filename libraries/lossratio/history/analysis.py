@@ -50,10 +50,10 @@ class TrendRequest(TrendRules):
     test: str = "*"
     """Full names of tests: one, or a pattern with ``*``."""
     quantity: str = "*"
-    """Names of goals (or MRR), likewise."""
+    """Names of goals (or MRR): one, or a pattern with ``*``."""
     device: str = "*"
-    """Devices with their options, in words, likewise, e.g. ``linux_router, police=*``. A series without a known device
-    matches any."""
+    """Devices with their options, in words: one, or a pattern with ``*``, e.g. ``linux_router, police=*``. A series
+    without a known device matches any."""
     last: int = 250
     """How many of the newest results of a series are used."""
     annotations: Path | None = None
@@ -113,7 +113,7 @@ def analyse_entries(
         ReportError: If there is no such test, quantity or device.
     """
     whole = list(series_of(stored.table, request.last))
-    # The latest one is last, and is kept.
+    # The latest time of a testbed comes last, and is kept.
     newest = dict(sorted((series.key.testbed, series.times[-1]) for series in whole))
     if request.readings:
         readings = list(series_of_readings(stored.table, request.last, request.fresh))
@@ -143,7 +143,7 @@ def _asked_trends(
     known: tuple[KnownChange, ...],
     request: TrendRequest,
 ) -> list[Trend]:
-    """The trends of the requested series, each with how long its testbed has gone on without it."""
+    """The trends of the requested series, each with the time for which its testbed has newer results."""
     asked = [series for series in found if series.key.fits(request)]
     return [
         replace(trend, idle=newest[trend.series.key.testbed] - trend.series.times[-1])
@@ -161,7 +161,7 @@ def _twins(
 def _last_unmeasured(
     stored: StoredEntries, series: Sequence[Series], test: str
 ) -> Iterator[NothingMeasured]:
-    """The newest attempt of each test, by a pattern, whose newest attempt measured nothing."""
+    """The newest attempt of each test whose name matches a pattern, if this attempt measured nothing."""
     measured: dict[tuple[str, str], datetime] = {}
     for one in series:
         key = (one.key.testbed, one.key.test)
@@ -210,7 +210,7 @@ def add_runs(history: History, runs: Iterable[Path]) -> list[str]:
     """Adds runs to a history. A run that is added again changes nothing.
 
     Returns:
-        Messages about files that cannot be read, and about tests that were not added; all others were.
+        Messages about files that cannot be read, and about tests that were not added. All other tests were added.
 
     Raises:
         ReportError: If a path is not a run directory, or the history cannot be written.
@@ -248,9 +248,9 @@ def require_no_regression(
     """
     entries = list(entries_of(Run(history.path, (result,))))
     stored = history.read(testbed=entries[0].testbed)
-    # The result may be the first one with the name that its test has now.
+    # The result may be the first one with the present name of its test.
     table, renamed = with_names_now(continued(stored.table, entries), ())
-    # One result more than usual, for the one that is judged, which needs no confirmation.
+    # One result more than usual: the result to judge, which needs no confirmation.
     found = list(series_of(with_lines(table)[0], TrendRequest.last + 1))
     mine = {(entry.testbed, entry.test, entry.quantity, entry.started) for entry in entries}
     series = [
@@ -375,7 +375,7 @@ def _summary(analysis: Analysis) -> Iterator[str]:
 
 
 def trend_json(analysis: Analysis) -> str:
-    """The trends as JSON, alarms or not: verdict, change, bands, and the newest result of each; then the readings'."""
+    """All trends as JSON: the verdict, change, bands and newest result of each. The trends of readings come last."""
     fields: dict[str, Any] = {
         "format": FORMAT,
         "trends": [_trend(trend) for trend in analysis.trends],

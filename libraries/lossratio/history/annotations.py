@@ -33,11 +33,11 @@ class KnownChange(FileModel):
     testbed: str = "*"
     """Testbeds that the change concerns: a name, or a pattern with ``*``."""
     test: str = "*"
-    """Full names of tests that the change concerns, likewise."""
+    """Tests that the change concerns: a full name, or a pattern with ``*``."""
     quantity: str = "*"
-    """Quantities that the change concerns, e.g. ``NDR``, likewise."""
+    """Quantities that the change concerns, e.g. ``NDR``: a name, or a pattern with ``*``."""
     device: str = "*"
-    """Devices with their options that the change concerns, e.g. ``linux_router, police=*``, likewise."""
+    """Devices with their options that the change concerns: words, or a pattern such as ``linux_router, police=*``."""
 
     @classmethod
     def of(
@@ -90,7 +90,7 @@ def load_same_names(path: Path) -> tuple[tuple[str, str], ...]:
 
 
 def add_known_changes(path: Path, changes: Sequence[KnownChange]) -> None:
-    """Adds known changes at the end of a file, keeping its other lines and comments; a missing file is made.
+    """Adds known changes at the end of a file, and keeps its other lines and comments. A missing file is created.
 
     Raises:
         ReportError: If the form of the file allows no additions at its end. The file is not changed.

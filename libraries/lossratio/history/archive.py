@@ -32,9 +32,9 @@ _MIRRORED = re.compile(rf"testbed=[^/]+/date=[^/]+/[^/]+\.parquet|{re.escape(ANN
 # A password may contain slashes; an address with a password may lack slashes, or have encoded punctuation.
 _SECRETS = re.compile(r"://([^/@]*@|[^@]*:[^@]*@|[^?]*\?)|@.*://")
 _MISTYPED = re.compile(r"([a-z][a-z0-9+.-]*:|//)[^@]*:[^@]*@", re.IGNORECASE)
-"""The address of a store without its ``//`` or its kind, and with a user: no folder has such a name."""
+"""A mistyped address of a store: it has a user, but lacks ``//`` or its kind. No folder has such a name."""
 _AZURE = re.compile(r"abfss?://[\w-]+@[\w.-]+(/[^@?]*)?$", re.ASCII)
-"""A container of a storage account, which is not a user of a host."""
+"""The address of a container in a storage account. The name before its ``@`` is the container, not a user."""
 HISTORY = "history"
 """Folder below an archive's URL with the rows of all its runs, a `lossratio.history.History`."""
 RUNS = "runs"
@@ -47,7 +47,8 @@ class ObjectStore:
 
     url: str
     """A folder, or a URL such as ``s3://bucket/lossratio``. Credentials are in the environment, where the store's own
-    tools read them (e.g. ``AWS_PROFILE``), and never in the URL: a `ReportError`, which does not show them."""
+    tools read them (e.g. ``AWS_PROFILE``), and never in the URL. Credentials in the URL are a `ReportError`, which does
+    not show them."""
 
     def __post_init__(self) -> None:
         check_without_secrets(self.url)
@@ -86,7 +87,8 @@ class ObjectStore:
             files, root = self._opened
             path = f"{root}/{name}"
             if "file" in ([protocol] if isinstance(protocol := files.protocol, str) else protocol):
-                # Object stores only show whole objects. In a folder, the same takes a file that is moved there.
+                # Object stores only show whole objects. In a folder, the file must be moved into place for the same
+                # effect.
                 part = f"{path}.{secrets.token_hex(4)}.part"
                 files.makedirs(path.rpartition("/")[0], exist_ok=True)
                 files.put_file(str(file), part)
@@ -344,7 +346,7 @@ def fetch_newest(store: ObjectStore, testbed: str, count: int, directory: Path) 
 
     Raises:
         ArchiveError: If the archive does not give a run, or gives a damaged one.
-        StorageError: If the disk does not take the runs.
+        StorageError: If the runs cannot be written to the disk.
     """
     names = store.names(f"{RUNS}/testbed={quote(testbed, safe=' ')}/date=*/*.tar.gz")
     with storing(

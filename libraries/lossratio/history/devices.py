@@ -1,8 +1,8 @@
 """Which results of a test form a series: those of one device, with the same traffic, path, goal and generator.
 
-A test of one name may be measured on several devices, alternately or by several jobs: each device has a series. If one
-device replaced another, such as one with another option, its series begins again: both are one line, of which the
-newest results count (`lossratio.history.Series.like_newest`).
+A test may be measured on several devices, alternately or by several jobs. Then each device has a series. If a device
+replaced another one, for example a device with another option, the series begins again: the results of both form one
+line, and only the newest count (`lossratio.history.Series.like_newest`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,9 +19,9 @@ LINE = "line"
 """Column of a table of entries: the number of an entry's line among the lines of its quantity."""
 _SERIES = ("testbed", "test", "quantity")
 _OVERDUE = 0.75
-"""A device has been replaced if it was not measured for this share of its usual time, but another one was."""
+"""A device has been replaced if another one was measured for this share of the usual time between its results."""
 _SURE = 2
-"""This many results of another device, with none of this device in between, show the same."""
+"""This many results of another device, with none of this device in between, also show that it has been replaced."""
 
 
 class Identity(NamedTuple):
@@ -50,7 +50,7 @@ class Identity(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of it is known."""
+        """Whether device, traffic, path, goal and generator are all known."""
         return None not in self[:3]
 
 
@@ -84,7 +84,7 @@ class _Group:
         return timedelta()
 
     def was_replaced_by(self, other: "_Group") -> bool:
-        """Whether the other one began when this one had ended."""
+        """Whether the other group began after this one had ended, and so replaced it."""
         if other.times[0] <= self.times[-1]:
             return False
         return (
@@ -93,7 +93,7 @@ class _Group:
         )
 
     def difference(self, other: "_Group") -> int:
-        """In how many parts of its identity it differs from another one."""
+        """Number of parts of the identity in which the two groups differ."""
         parts = zip(self.identity[1:3], other.identity[1:3], strict=True)
         devices = what_differs(self.identity.device or "", other.identity.device or "")
         return sum(one != another for one, another in parts) + (
@@ -109,7 +109,7 @@ class Place(NamedTuple):
     device: str | None
     """Its device; for a result of an earlier version, only if it is certain. None: it is not known."""
     may_be: frozenset[str] = frozenset()
-    """The devices that it may be of, if they are several."""
+    """The devices that may have produced it, if there are several."""
 
 
 def places_of(identities: Sequence[Identity], times: Sequence[datetime]) -> list[Place]:
@@ -126,7 +126,7 @@ def places_of(identities: Sequence[Identity], times: Sequence[datetime]) -> list
             for before in groups[:number]
             if before.line is not None and before.was_replaced_by(group)
         ]
-        # Each line continues in at most one device, the most similar one.
+        # Each line continues with at most one device: the most similar.
         lasts = {before.line: before for before in groups[:number]}
         open_ends = [before for before in ended if lasts[before.line] is before]
         if open_ends:
@@ -145,7 +145,7 @@ def places_of(identities: Sequence[Identity], times: Sequence[datetime]) -> list
 
 
 def _joined(groups: list[_Group]) -> list[_Group]:
-    """The groups, after groups that are not wholly known have joined the group that they certainly fit."""
+    """The groups. Those that are only partly known have joined the group that they certainly fit, if there is one."""
     whole = [group for group in groups if group.identity.is_whole]
     partial = [group for group in groups if not group.identity.is_whole]
     for group in sorted(partial, key=lambda one: one.times[-1], reverse=True):
@@ -169,7 +169,7 @@ def with_lines(table: Any) -> tuple[Any, tuple[str, ...]]:
 
     Entries of earlier versions get the device that they certainly belong to.
     """
-    # Imported here because it is not always installed; whoever has a table has it.
+    # Imported here because pyarrow is not always installed. If there is a table, it is installed.
     import pyarrow
 
     if LINE in table.column_names:

@@ -20,7 +20,7 @@ MEASURED = "measured"
 FAILED = "failed"
 """Outcome of a result that could not be measured."""
 AS_BEFORE = "as before"
-"""Outcome of entries of nights without a search because the SUT was as before: they neither have nor need a value."""
+"""Outcome of a night without a search, because the SUT was as before. Such an entry has no value, and needs none."""
 
 
 @dataclass(frozen=True)
@@ -81,11 +81,11 @@ class Entry:
     """Width of the search's goal, relative to the upper bound; None: there is none, or an earlier version added the
     result."""
     most: float | None = None
-    """The value if these frames had passed; None: there are none, the value is only a lower bound, or an earlier
-    version added the result."""
+    """The value if the frames of `unsent_share` had passed; None: there are no such frames, the value is only a lower
+    bound, or an earlier version added the result."""
     long_name: str | None = None
-    """What Robot Framework called the test in its run; None: a script measured it, or an earlier version, which has
-    this name as `test`."""
+    """The name that Robot Framework gave the test in its run; None: a script measured it, or an earlier version, which
+    has this name in `test`."""
     has_device: bool | None = None
     """Whether there was a device between the tester's ports; None: not known, because an earlier version added the
     result."""
@@ -186,7 +186,7 @@ def _entry(run: Run, finding: results.Finding) -> Entry:
 
 
 def _most(finding: results.Finding, factor: float) -> float | None:
-    """The value in files if the missing frames that the SUT did not lose had passed; None: there are none."""
+    """The value in files if the missing frames that the SUT did not lose had passed; None: there are no such frames."""
     ends = results.ends_of(finding)
     if ends is None or not ends.least < ends.most < math.inf:
         return None

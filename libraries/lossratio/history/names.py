@@ -74,7 +74,7 @@ def _names(rows: Iterable[tuple[str, str, str | None]], same: dict[str, str]) ->
             else:
                 several[test] = fits
 
-        # A name that the user joins may also come from this version, if its file was moved.
+        # A name that the user says was renamed may also come from this version, if the test's file was moved.
         now |= {(testbed, test): _last(same, test) for test in (*old, *new) if test in same}
 
     return Names(now, tuple(_ambiguous(several)))

@@ -35,7 +35,7 @@ _MEASURED = drawing.Mark("measured", "measured", "circle", "#0072B2")
 _DOUBTFUL = drawing.Mark("doubtful", "irregular or doubtful", "square", "#0072B2", is_filled=False)
 _MISSING = drawing.Mark("missing", "no value", "cross", "#B3261E", is_filled=False)
 _MOST_HINTS = 300
-"""A picture of more results than this has no hints for them."""
+"""A picture with more results than this has no hints."""
 _FEW = 3
 _MANY_SERIES = 200
 _MANY_RESULTS = 20_000
@@ -117,7 +117,7 @@ class _Row:
 
     @property
     def marked_verdict(self) -> str:
-        """The verdict with what else a reader needs, as markup."""
+        """The verdict, with notes, doubts and reasons, as markup."""
         known = self.trend.known or (self.trend.change and self.trend.change.known)
         noted = (f"{note}" for note in (known, *self.trend.notes) if note is not None)
         doubts = (f"doubt: {doubt}" for doubt in self.doubts)
@@ -250,7 +250,7 @@ def _headline(rows: Sequence[_Row]) -> str:
 
 
 def _columns(series: Series, links: Callable[[str], str | None]) -> dict[str, JsonValue]:
-    """All results of a series in columns: minutes since the first one, values and bounds, and texts by their index."""
+    """All results of a series in columns: minutes since the first, values and bounds, and texts by their index."""
     texts: dict[str, int] = {"": 0}
     first = series.times[0]
     count = len(series.times)
@@ -290,7 +290,7 @@ def _in_words(series: Series, index: int) -> str:
 
 
 def _aggregate(series: Series) -> str:
-    """The newest value as an aggregate; empty: it has none, or already is one."""
+    """The newest value as an aggregate; empty: there is no value, or it already is an aggregate."""
     value = float(series.values[-1])
     if series.aggregate_factor is None or not np.isfinite(value):
         return ""
@@ -384,10 +384,10 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
 def date_ticks(
     low: float, high: float, most: int = 8
 ) -> tuple[list[float], Callable[[float], str]]:
-    """Dates in days since 1970 for an axis, at most so many and none twice, and a function that formats one."""
+    """Dates for an axis, in days since 1970, each once and at most this many, and a function that formats a date."""
     hours = next((hours for hours in _HOURS if (high - low) * 24 / hours <= most), None)
     if hours is not None:
-        # Weeks begin on Monday, which the fifth day of 1970 was.
+        # Weeks begin on Monday. The fifth day of 1970 was a Monday.
         midnight = math.floor(low)
         first = midnight - ((midnight - 4) % 7 if hours >= 168 else 0)
         ticks = (

@@ -20,7 +20,7 @@ class _Meaning(NamedTuple):
 
     @property
     def keys(self) -> tuple[tuple[str, ...], ...]:
-        """What rows with the same factor have in common, the surest first."""
+        """Keys that rows with the same factor share, the most certain key first."""
         return (
             (self.test, self.quantity, self.measured_as or "", "meaning"),
             (self.testbed, self.test, self.quantity),
@@ -56,7 +56,7 @@ def _factors(rows: Sequence[_Meaning]) -> list[float | None]:
     known: dict[tuple[str, ...], float] = {}
     for row in rows:
         if row.aggregate_factor is not None:
-            # The newest ones come last, and are kept.
+            # The newest factors come last, and are kept.
             known.update(dict.fromkeys(row.keys, row.aggregate_factor))
 
     factors = []
@@ -69,7 +69,7 @@ def _factors(rows: Sequence[_Meaning]) -> list[float | None]:
 
 
 def _with_column(table: Any, name: str, values: Sequence[Any]) -> Any:
-    """The table with other values in a column; without any value, it is unchanged because the values show no type."""
+    """The table with other values in a column. Without any value, it is unchanged, because its type is not known."""
     if all(value is None for value in values):
         return table
     index = table.schema.get_field_index(name)

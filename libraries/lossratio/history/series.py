@@ -69,7 +69,7 @@ class SeriesKey:
         return {field: name for field, name in named.items() if name}
 
     def fits(self, patterns: Any) -> bool:
-        """Whether each of its names matches the pattern in the field of that name."""
+        """Whether each of its names matches the pattern in the field of the same name."""
         return all(
             fnmatchcase(name, getattr(patterns, field)) for field, name in self.names.items()
         )
@@ -86,13 +86,13 @@ class Series:
     is_reading: bool = False
     """Whether its values are readings, whose changes are no alarms."""
     mark: str = ""
-    """What distinguishes it from other series of the same quantity; empty: there are none."""
+    """What distinguishes it from other series of the same quantity; empty: there are no others."""
     as_before: tuple[datetime, ...] = ()
-    """When the test, since the newest result, found that the SUT was as before, and did not search."""
+    """When the test, after the newest result, found that the SUT was as before, and did not search."""
 
     @property
     def quantity(self) -> str:
-        """Its quantity; if the test has several series of it, with what distinguishes them."""
+        """Its quantity, with the series' mark if the test has several series of this quantity."""
         if self.mark:
             return f"{self.key.quantity} ({self.mark})"
         return self.key.quantity
@@ -186,10 +186,10 @@ class Series:
         return max(widths, default=None)
 
     def least_change(self, wanted: float) -> float:
-        """The least relative change that is reported: the wanted one, and more than the width of the search's goal.
+        """The minimum relative change to report: the requested one, or more if the search's goal is wider.
 
         Args:
-            wanted: The requested least change, relative to the earlier value.
+            wanted: The requested minimum change, relative to the earlier value.
         """
         return results.least_news(wanted, self.resolution)
 

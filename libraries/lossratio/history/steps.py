@@ -1,13 +1,13 @@
-"""Change detection: a series is divided into groups of similar values, by minimum message length; or into two bands.
+"""Change detection: divides a series into groups of similar values, by minimum message length, or into two bands.
 
-FD.io CSIT's ``jumpavg`` makes the same groups (same message, same search). Here, many series are grouped at once in
-numpy: the cost grows with the number of pairs of values, and jumpavg pays it in Python objects. A test compares both.
+FD.io CSIT's ``jumpavg`` makes the same groups (same message, same search), but with Python objects. The cost grows with
+the number of pairs of values, so this module groups many series at once, in numpy. A test compares both.
 
 For each group, the message holds its number of values, its average (uniform up to the maximum for the first group,
 around the previous group's average for the others), its standard deviation, and a point on the sphere of all values
 with this average and deviation. The unit of numbers is 1/8191 of the largest value: about twelve bits.
 
-Two bands: a SUT that is in one of two states from run to run, e.g. because its workers share the traffic differently.
+Two bands: from run to run, a SUT is in one of two states, e.g. because its workers share the traffic differently.
 
 Steps explain such a series badly: each flip would be a step. So a series is described in two ways, and the more
 probable description counts. A regime is a sequence of values around one level, or around two levels between which the
@@ -16,10 +16,10 @@ integrated out in closed form (Gelman et al., Bayesian Data Analysis, sections 2
 integrated out: its two probabilities of a flip have uniform priors. The best division into regimes is found as in
 Jackson et al., An algorithm for optimal partitioning of data on an interval (IEEE Signal Processing Letters 12, 2005).
 
-Two values that are one or two widths of the search's goal apart are not two states: on its grid, noise alone can make
-either of them. So bands are farther apart than that. If the width is not known, it is derived from the values.
+Two values that are one or two widths of the search's goal apart are not two states: on the goal's grid, noise alone can
+produce either value. So bands are farther apart than that. If the width is not known, it is derived from the values.
 
-A series with bands is then judged by its lower band: values of the upper one are divided by the ratio of both. Regimes
+A series with bands is then judged by its lower band: values of the upper band are divided by the ratio of both. Regimes
 are computed again for these values, so that a real step moves both bands.
 """
 
@@ -77,7 +77,7 @@ def _batch_starts(series: Sequence[Values]) -> list[list[int]]:
 
 @dataclass
 class _Open:
-    """Groups that may still grow: one for each series (row) and each value that it may begin with (column)."""
+    """Groups that may still grow: one for each series (row) and each value that the group may begin with (column)."""
 
     average: Values
     moment: Values
@@ -163,13 +163,13 @@ LEAST_VALUES = 10
 LEAST_SWITCHES = 5
 """Fewer switches from band to band are steps: a change and its repair, twice."""
 LEAST_SHARE, LEAST_IN_BAND = 0.2, 3
-"""Least share of the values in the smaller band, and least number of them; fewer values are bad nights."""
+"""Minimum share of the values in the smaller band, and their minimum number. Fewer values are bad nights."""
 LEAST_RATIO = 1.01
-"""Least ratio of the two bands."""
+"""Minimum ratio of the two bands."""
 LEAST_DISTANCE = 4.0
-"""Least distance between the two bands, in standard deviations of the noise."""
+"""Minimum distance between the two bands, in standard deviations of the noise."""
 LEAST_WIDTHS = 2.5
-"""Least distance between the two bands, in widths of the search's goal. On a grid, noise of one width alone makes
+"""Minimum distance between the two bands, in widths of the search's goal. On a grid, noise of one width alone makes
 values that are two steps apart."""
 _WIDEST_GRID = 0.055
 """The widest goal that is derived from values; values that are farther apart are two states."""
@@ -180,14 +180,14 @@ _NEWEST = 20
 _NOISE, _NOISE_WEIGHT = 0.003, 1.0
 """Prior of the noise: relative standard deviation, and the number of values that it counts as."""
 _NEW_REGIME, _REAL_STEP = np.log(30.0), np.log(300.0)
-"""Prices of a new regime in nats, before the values are known: while bands are looked for, there is one in thirty
-values; with known bands a real step is rarer, so that there are no more false alarms than without bands."""
+"""Prices of a new regime in nats, before the values are known. During the search for bands, one in thirty values begins
+a regime. With known bands, a real step is rarer, so that there are no more false alarms than without bands."""
 _TWO_LEVELS = np.log(20.0)
 """Price of two levels in a regime, in nats: one regime in twenty has them."""
 _THRESHOLDS = 12
 """Number of the widest gaps between values that are tried as the border between bands."""
 _SMALLEST = 1e-3
-"""Smaller values, relative to the largest one, count as this, because zero has no logarithm."""
+"""The smallest share of the largest value. Smaller values count as this share, because zero has no logarithm."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ class Bands:
 
     @property
     def now(self) -> npt.NDArray[np.bool_]:
-        """For each value since the newest real change, which has these levels: whether it is in the upper band."""
+        """For each value since the newest real change, to which both levels apply: whether it is in the upper band."""
         return self.in_upper[max(self.starts[-1], len(self.in_upper) - self.looked_at) :]
 
     @property
@@ -222,7 +222,7 @@ class Bands:
 
     @property
     def in_lower_count(self) -> int:
-        """Number of values in the lower band, likewise."""
+        """Number of values in the lower band since the newest real change."""
         return len(self.now) - self.in_upper_count
 
     @property
@@ -259,9 +259,9 @@ def bands_in(
 ) -> Bands | None:
     """The bands of a series of finite values, none of them negative; None: its steps explain it better.
 
-    `starts` has the indices of the first values of its steps. Values before the newest `WINDOW` ones are unchanged,
-    with the steps that they have. The resolution is the width of the search's goal, relative to the upper bound; None:
-    it is not known.
+    `starts` has the indices of the first values of its steps. Only the newest `WINDOW` values are examined. Earlier
+    values stay as they are, with their steps. The resolution is the width of the search's goal, relative to the upper
+    bound; None: it is not known.
     """
     first = max(0, len(values) - WINDOW)
     newest = values[first:]
@@ -308,7 +308,7 @@ def _merged(lowered: Values, regimes: Sequence[int], width: float) -> list[int]:
 
 
 def _grid_in(logs: Values) -> float:
-    """The step of the grid of the values, as far as they show it; 0: they are on no grid, or on a wider one."""
+    """The step of the grid of the values, as far as they show it; 0: they are on no grid, or on a wider grid."""
     different = np.unique(np.round(logs, 9))
     if len(different) < 2 or len(different) == len(logs):
         return 0.0
@@ -319,7 +319,7 @@ def _grid_in(logs: Values) -> float:
 
 
 def _looks_split(logs: Values, least: float) -> bool:
-    """A quick check: whether the best division of all values into low and high ones leaves a wide gap between them."""
+    """A quick check: whether the best division of all values into low and high values leaves a wide gap."""
     border = _best_border(logs)
     low = logs[logs <= border]
     high = logs[logs > border]
@@ -328,7 +328,7 @@ def _looks_split(logs: Values, least: float) -> bool:
 
 
 def _best_border(logs: Values) -> float:
-    """The border that divides values best into low and high ones: with the least sum of squares within both (Otsu)."""
+    """The border that divides values best into low and high ones: by the smallest sum of squares within both (Otsu)."""
     ordered = np.sort(logs)
     count = np.arange(1, len(ordered))
     sums = np.cumsum(ordered)
@@ -339,7 +339,7 @@ def _best_border(logs: Values) -> float:
 
 
 def _borders(logs: Values, most: int) -> Values:
-    """Borders to try between low and high values: the widest gaps, and the best divisions of all and of the newest."""
+    """Borders to try between low and high values: the widest gaps, and the best borders for all and for the newest."""
     ordered = np.sort(logs)
     widest = np.argsort(np.diff(ordered))[-most:]
     best = [_best_border(logs), _best_border(logs[-_NEWEST:])]
@@ -367,18 +367,18 @@ class _Segments:
         # Sums over the pairs of neighbours inside the segments.
         self.rises = self._sum((1.0 - before) * now, last=1)
         self.stays_high = self._sum(before * now, last=1)
-        # Except for the last value, high values either stay or fall, and low ones likewise.
+        # Except for the last value, high values either stay or fall, and low values either stay or rise.
         self.falls = self._sum(before, last=1) - self.stays_high
 
         self.stays_low = self.count - 1.0 - self.rises - self.stays_high - self.falls
 
     def _sum(self, rows: Values, last: int = 0) -> Values:
-        """Sums over the segments, without this many of their last items."""
+        """Sums over the segments, each without the given number of last items."""
         sums = np.concatenate([np.zeros((len(rows), 1)), np.cumsum(rows, axis=1)], axis=1)
         return np.asarray(sums[:, self.end - last] - sums[:, self.begin])
 
     def matrix(self, values: Values) -> Values:
-        """Values of the segments by beginning and end; there are no other segments."""
+        """Values of the segments as a matrix by beginning and end, with minus infinity where there is no segment."""
         whole = np.full((self._size + 1, self._size + 1), -np.inf)
         whole[self.begin, self.end] = values
         return whole
@@ -481,7 +481,7 @@ def _lower_regimes(
         upper = logs[begin:end] > thresholds[int(best[begin, end])]
         level = float((logs[begin:end] - distance * upper).mean())
         if levels and (upper.all() or not upper.any()):
-            # A single level may be either band: the one that is closer to an earlier level.
+            # A single level may be either band: it is the band that is closer to an earlier level.
             mean = float(logs[begin:end].mean())
             level = min(
                 (mean, mean - distance),

@@ -36,7 +36,7 @@ class StoredEntries:
     """Entries read from a history."""
 
     table: Any
-    """A `pyarrow.Table` of the entries, each once, by testbed, test, quantity and time."""
+    """A `pyarrow.Table` of the entries, each once, in the order of testbed, test, quantity and time."""
     problems: tuple[str, ...]
     """Files that cannot be read, and why."""
     unmeasured: tuple[NothingMeasured, ...] = ()
@@ -50,7 +50,7 @@ class History:
     """A history of results."""
 
     path: Path
-    """The folder; it is made when entries are added."""
+    """The folder, which is created when entries are added."""
 
     def add(self, entries: Iterable[Entry]) -> list[Path]:
         """Adds entries; the entries of one testbed and day go into one file.
@@ -65,7 +65,7 @@ class History:
         return [self._write(testbed, day, group) for (testbed, day), group in groups.items()]
 
     def read(self, testbed: str | None = None, *, readings: bool = False) -> StoredEntries:
-        """Reads the history of a testbed (None: all testbeds); readings, which are most of it, only on request.
+        """Reads the history of a testbed (None: of all). Readings, most of the data, are only read on request.
 
         Columns that a file of an earlier version lacks are null.
 
@@ -138,7 +138,7 @@ def _unmeasured(table: Any) -> Iterator[NothingMeasured]:
 
 
 def continued(table: Any, entries: Sequence[Entry]) -> Any:
-    """Entries of a history until a result began, and the result's own, which count once even if already there."""
+    """Entries from before a result began, and the result's own, which count once even if the history has them."""
     earlier = table.filter(
         required("pyarrow.compute").less(table.column("started"), entries[0].started)
     )
@@ -207,7 +207,7 @@ def _query(paths: Sequence[Path], testbed: str | None, *, readings: bool) -> tup
     found, chosen = text.format(names=names).split(";\n")
 
     with required("duckdb").connect() as connection:
-        # It gives times in this machine's zone, but everything that is written about them is in UTC.
+        # DuckDB gives times in this machine's zone, but all our texts state times in UTC.
         connection.execute("SET TimeZone = 'UTC'")
         connection.register("all_columns", _schema().empty_table())
         asked = {"files": [str(path) for path in paths], "testbed": testbed, "readings": readings}

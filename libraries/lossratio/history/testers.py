@@ -11,8 +11,8 @@ from lossratio.history.trend import Trend, TrendRules, TrendVerdict
 from lossratio.results import common_name
 
 _MORE = 0.25
-"""A fall that exceeds the tester's own by this share of it and by the least change does not come from the tester
-alone."""
+"""A fall does not come from the tester alone if it exceeds the tester's own fall by this share of that fall and by the
+minimum change."""
 
 
 def with_testers(trends: Sequence[Trend], twins: Sequence[Trend], rules: TrendRules) -> list[Trend]:
@@ -68,7 +68,7 @@ def _guilty(trend: Trend, twins: Sequence[Trend], rules: TrendRules) -> Trend | 
 
 
 def _name(trend: Trend) -> str:
-    """What the name of a test has in common with its twin's, in any suite."""
+    """The part of a test's name that its twin shares, in any suite."""
     return common_name(trend.series.key.test.rpartition(".")[2])
 
 
@@ -86,7 +86,7 @@ def _is_worse(twin: Trend, rules: TrendRules) -> bool:
 
 
 def _size(trend: Trend) -> float:
-    """The relative size of a change; infinite: there is no value any more."""
+    """The relative size of a change; infinite: the value is missing."""
     if trend.change is None:
         return float("inf")
     return abs(trend.change.ratio)
@@ -108,7 +108,7 @@ def _is_simultaneous(twin: Trend, trend: Trend) -> bool:
 
 
 def _gap_before(trend: Trend) -> timedelta:
-    """The time from the last result before a change to the first one since."""
+    """The time from the last result before a change to the first result after it."""
     times = trend.series.times
     index = times.index(trend.began)
     if index:

@@ -29,7 +29,7 @@ class TrendVerdict(str, Enum):
     REGRESSION = "regression"
     """The value got worse, and has neither recovered nor been explained by a known change since."""
     NO_VALUE = "no value any more"
-    """The newest result has no value, and earlier ones had."""
+    """The newest result has no value, but earlier results had."""
     TESTER = "the tester's"
     """The value got worse or is missing together with that of the tester's own test, which has no device."""
     NOT_OFFERED = "load not offered"
@@ -82,18 +82,18 @@ class Change:
     """The newest change of a trend."""
 
     ratio: float
-    """The difference divided by the mean before; if frames are missing that the SUT did not lose, the smaller of the
-    differences of the values as they are and of their upper ends."""
+    """The difference divided by the mean before. If frames are missing that the SUT did not lose, it is the smaller of
+    two differences: between the values as they are, and between their upper ends."""
     before: float
     """Mean before, in the unit of the series; with bands, the level of the lower band."""
     after: float
-    """Mean after, likewise."""
+    """Mean after, in the same unit and band."""
     began: datetime
     """When the first result after the change was measured."""
     known: KnownChange | None
     """The known change that explains this one; None: there is none."""
     measured_ratio: float | None = None
-    """The change of the measured values, divided by the mean before; None: it is the ratio."""
+    """The change of the measured values, divided by the mean before; None: the same as `ratio`."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Trend:
     verdict: TrendVerdict
     """The verdict."""
     change: Change | None
-    """The newest change, if it is fresh; otherwise, the open regression; None: there is neither."""
+    """The newest change, if it is fresh, or else the open regression; None: there is neither."""
     new_kinds: tuple[str, ...]
     """Kinds of the newest result that the fresh results before it lack, which is a change of kind."""
     left_out: int = 0
@@ -125,7 +125,7 @@ class Trend:
     """Notes about the open alarm: who looks at it, and what a bisection found."""
     shares: tuple[float, float] = (0.0, 0.0)
     """Largest share of a value's missing frames that the SUT did not lose: for the results before the newest change,
-    and for the fresh ones."""
+    and for the fresh results."""
     tester: "Trend | None" = None
     """The trend of the tester's own test, without a device, which got worse at the same time; None: there is none."""
     followers: tuple["Trend", ...] = ()
@@ -159,7 +159,7 @@ class Trend:
 
     @property
     def last_change(self) -> Change | None:
-        """Its newest change, or else the change between its last two steps, however old; None: there never was one."""
+        """Its newest change, or else the change between its last two steps, even if it is old; None: there is none."""
         if self.change is not None or len(self.steps) < 2:
             return self.change
         before, after = self.steps[-2:]
@@ -219,7 +219,7 @@ def trends_of(
 
 
 def _begins(whole: Series, series: Series) -> str:
-    """The difference of a series from the previously measured device; empty: there was none, or it is the same."""
+    """The difference of a series from the previously measured device; empty: no device, or the same."""
     earlier = whole["device"][: whole.times.index(series.times[0])]
     if not earlier or earlier[-1] is None or not series.key.device:
         return ""
@@ -257,13 +257,13 @@ class _Judged:
         self.series = series
         self.steps = tuple(steps)
         self.bands = bands
-        # Indices of its results with a value, and these values, in the lower band.
+        # The indices of the results that have values, and these values as they would be in the lower band.
         self.indices, self.values = indices, values
 
     def sure(self, change: Change, before: Step, after: Step, least_change: float) -> Change | None:
-        """A change that both the values and their upper ends show; None: not both.
+        """A change that both the values and their upper ends show; None: they do not both show a change.
 
-        In that case, frames that the SUT did not lose may be the change.
+        In that case, frames that the SUT did not lose may have caused the change.
         """
         sides = self._ends(before), self._ends(after)
         # The steps have tested the values as they are.
@@ -284,7 +284,7 @@ class _Judged:
         for index, value in zip(self.indices, self.values, strict=True):
             if step.first <= index <= step.last:
                 ends = self.series.ends_of(int(index))
-                # With bands, values of the upper one are lowered.
+                # With bands, values of the upper band are lowered.
                 lowered = float(value) / ends.least if ends.least else 1.0
                 found.append(Ends(float(value), ends.most * lowered, ends.share))
         return found
@@ -320,7 +320,7 @@ def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> 
             change = sure
 
     if verdict in _UNCONFIRMED and change is not None:
-        # How many of the newest values lie in the direction of the change, by the least change or more.
+        # How many of the newest values lie in the direction of the change, by the minimum change or more.
         off = (judged.values[-LOOK_AT:] - change.before) * np.sign(change.after - change.before)
         worse = int(
             np.count_nonzero((off > 0.0) & (off >= rules.least_change * abs(change.before)))
@@ -406,7 +406,7 @@ def missing_in_a_row(series: Series) -> int:
 
 
 def _last_old_step(steps: tuple[Step, ...], indices: np.ndarray, fresh: int) -> Step:
-    """The step before the fresh values, or the first one. Steps between it and the newest one do not count."""
+    """The step before the fresh values, or the first step. Steps between this step and the newest do not count."""
     last_old = int(indices[-1 - fresh]) if len(indices) > fresh else int(indices[0])
     return next((step for step in reversed(steps) if step.first <= last_old), steps[0])
 
@@ -520,7 +520,7 @@ def details_of(trend: Trend) -> Iterator[str]:
 
 _WITHOUT_VALUE = (TrendVerdict.NO_VALUE, TrendVerdict.NOT_OFFERED, TrendVerdict.TESTER)
 _MOST_FOLLOWERS = 5
-"""Tests that are named beside the tester's own; more are counted."""
+"""Maximum number of tests that are named beside the tester's own. Any more are only counted."""
 
 
 def _of_tester(trend: Trend) -> Iterator[str]:

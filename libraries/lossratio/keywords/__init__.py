@@ -35,7 +35,7 @@ _MODULE_OF = MappingProxyType(
 
 def __getattr__(name: str) -> object:
     if name == "keywords":
-        # Robot Framework asks for it when a suite imports this module as a library.
+        # Robot Framework asks for this name when a suite imports this module as a library.
         return import_module("lossratio.keywords.wrong_import").WrongImport
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -23,7 +23,7 @@ from lossratio.traffic import parse_frame_size
 from lossratio.units import counts_connections, parse_frame_rate, parse_ratio
 
 DEFAULT_PROFILE = "ethip4-udp"
-"""The traffic profile of measurements that name none."""
+"""The traffic profile of measurements that do not name a profile."""
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 

@@ -18,7 +18,7 @@ from lossratio.topology import NicModel, Topology, TrafficPath, load_topology
 from lossratio.traffic import RFC2544_FRAME_SIZES, parse_frame_size
 
 FRAME_SIZES = (*(f"{size}B" for size in RFC2544_FRAME_SIZES), "IMIX")
-"""Frame sizes of suites that name none."""
+"""Frame sizes of suites that do not name any."""
 _FRAME_SIZE = "${FRAME_SIZE}"
 _CORES = "${CORES}"
 _TOPOLOGY = "${TOPOLOGY}"
@@ -154,7 +154,7 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
             self._expand(suite, settings[0])
             return None
 
-        # Copied through its data, because a deep copy would also copy all parents.
+        # The suite is copied through its data, because a deep copy would also copy all parents.
         suites = [
             TestSuite.from_dict({**suite.to_dict(), "name": setting.name}) for setting in settings
         ]
@@ -182,7 +182,7 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
         return settings
 
     def _places(self, suite: TestSuite) -> tuple[_Setting, ...]:
-        """The paths that the suite can be made for; if there is none, one place that has only the topology file."""
+        """The paths that the suite can be made for, or else a single place that has only the topology file."""
         if self._topology is None or self._file is None:
             return (_Setting(),)
 
@@ -304,7 +304,7 @@ def _place(
 
 
 def _models_with_a_path(topology: Topology, duts: int | None) -> tuple[str | None, ...]:
-    """The NIC models of DUT ports that have a path; only None if the topology names no models."""
+    """The NIC models of DUT ports that have a path. If the topology names no models, None is the only one."""
     ports = (
         port
         for ends in topology.links().values()
@@ -320,7 +320,7 @@ def _models_with_a_path(topology: Topology, duts: int | None) -> tuple[str | Non
 def _paths(
     topology: Topology, duts: int | None, nic: str | None, links: int = 1
 ) -> Sequence[TrafficPath]:
-    """The parallel paths; none if there are too few."""
+    """The parallel paths, or no path if there are too few."""
     try:
         return topology.paths(links, duts=duts, nic=nic)
     except TopologyError:

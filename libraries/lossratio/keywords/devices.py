@@ -159,7 +159,7 @@ class DeviceKeywords(Keywords):
         if keyword is None:
             reconfiguration.check_reconfigurable(self.session.ready_testbed(), entries)
         else:
-            # If this fails, a search before it would have been in vain.
+            # This comes before the search, which would be in vain if the keyword did not exist.
             BuiltIn().run_keyword("Keyword Should Exist", keyword)
         what = f"Measuring the loss of a reconfiguration: {describe_profile(request.profile)}"
         return measured(

@@ -60,7 +60,7 @@ class LossRatio(
     | ``DOUBTS``   | What doubts about a result do: ``warn`` (the default of the resource file) or ``fail``. |
     | ``HINTS``    | The folder with earlier runs, in which searches find their hints. |
     | ``NIGHTLY``  | ``as_before``: searches first ask whether the SUT is as before. It needs ``HINTS``. |
-    | ``SEARCH_EVERY`` | With ``NIGHTLY:as_before``: every how many nights there is a search in any case. |
+    | ``SEARCH_EVERY`` | With ``NIGHTLY:as_before``: the number of nights after which there is a search in any case. |
     | ``MIN_LOAD`` | The smallest load of searches for throughput, such as ``900 fps``. |
     | ``RESUME``   | The directory of an interrupted run to continue. |
 
@@ -70,19 +70,19 @@ class LossRatio(
     | ``frame_size``    | Bytes with frame check sequence (``64B``), or a mix of sizes: ``IMIX_v4_1``, or one of the profile's own. |
     | ``profile``       | Name of a traffic profile that comes with the library (``ethip4-udp``, ``ethip6-udp``, ``dot1q-ip4base`` ...), or the path of a file of your own. |
     | ``bidirectional`` | Whether both ports transmit. Default: what the profile says. |
-    | ``max_load``      | The largest load, per transmitting interface (if directions differ, of the one that sends most). Default: the smallest of the limits that the topology file gives for the generator, the links and the NICs. |
-    | ``min_load``      | The smallest load, likewise. Default: 9001 fps as in FD.io CSIT; if the maximum load is below that, a tenth of the maximum load. |
+    | ``max_load``      | The largest load, per transmitting interface (if directions differ, of the direction that sends most). Default: the smallest of the limits that the topology file gives for the generator, the links and the NICs. |
+    | ``min_load``      | The smallest load, per transmitting interface as with ``max_load``. Default: 9001 fps as in FD.io CSIT; if the maximum load is below that, a tenth of the maximum load. |
     | ``timeout``       | No trial begins after this time. The result has what is known by then, and is irregular. |
     | ``warm_up``       | Length of a first trial at maximum load whose result is discarded. Default: no such trial. |
     | ``warm_up_profile`` | Traffic profile of that trial, by name or file. Default: the profile of the measurement. |
     | ``ramp``          | Time before each trial in which the load grows from zero to the trial's load. Frames sent in this time are not counted. Default: trials begin at their full load. |
-    | ``rest``          | Least time without traffic before each trial, for a device that remembers the previous trial. It counts towards the trial's time and ``timeout``. Default: the time that the kind of device needs; the result states it. |
+    | ``rest``          | Minimum time without traffic before each trial, for a device that remembers the previous trial. It counts towards the trial's time and ``timeout``. Default: the time that the kind of device needs; the result states it. |
     | ``integrity``     | What happens if frames come back more than once, changed, truncated, padded, or at the wrong port. They never count as received. ``doubt`` (the default): the result has a doubt, with its size. ``fail``: the test fails, as a fault of the device. ``off``: frames are counted but not compared; use it for a device that changes them on purpose, for example one that translates addresses. |
     | ``doubts``        | What doubts about the result do. ``warn``: each is a warning on the console and in the log, and a tag of the test, such as ``doubt-late-frames``. ``fail``: the test also fails. Default: what the library was imported with. |
     | ``hints``         | Directory of an earlier run, a folder of such directories, or a journal. The search starts where the last searches of the same test found the bounds. Their trials are not evidence. Default: no hints. |
     | ``nightly``       | ``as_before``: before a search, a few trials ask whether the SUT is as in the last searches of the same test in ``hints``. If it is, there is no search, no latency and no telemetry, and the result says since when. Otherwise the search follows, and uses these trials. The question needs five searches with the same device, topology, version of lossratio and goals, whose replays show that the answer is rarely wrong. Default: ``search``. |
-    | ``search_every``  | With ``nightly=as_before``: every how many nights there is a search in any case. Default: 7. |
-    | ``memory_rest``   | Time without traffic before one more short trial of a search, above its bounds. This trial shows whether the SUT remembers a loss. If no frame is lost, more such trials follow, also right after a loss, and the result may have the doubt *memory of the device*. ``0 s``: no such trial. Default: 15 s at the end of a search that takes at least four times as long. The trial takes place once per run and device (for a black box, in each search), unless trials after a long time without loss show the same. With ``hints``, the first trial of a search takes its place. In every other search, this first trial shows instead whether the SUT passes less after a rest. |
+    | ``search_every``  | With ``nightly=as_before``: the number of nights after which there is a search in any case. Default: 7. |
+    | ``memory_rest``   | Time without traffic before one more short trial of a search, above its bounds. This trial shows whether the SUT remembers a loss. If no frame is lost, more such trials follow, also right after a loss, and the result may have the doubt *memory of the device*. ``0 s``: no such trial. Default: 15 s at the end of a search that takes at least four times as long. The trial takes place once per run and device (for a black box, in each search), unless trials after a long time without loss show the same. With ``hints``, the first trial of a search takes its place. In alternate searches, the first trial shows instead whether the SUT passes less after a rest. |
     | ``early_verdict`` | ``on``: a trial of a search ends as soon as it is certain to lose more than every goal allows, and counts as a full trial. This is faster, but no goal then complies with RFC 2544 unconditionally. ``off``: trials take their whole duration. Default: what the file of goals says, otherwise ``off``. |
     | ``end_at_coin`` | ``True``: the search gives up a goal if trials pass and fail by chance over a range of loads wider than the goal's width. The result is that zone ("a coin from 515 to 570 kfps") instead of bounds, and is irregular because RFC 9971 has no such end. Default: ``False``. |
     | ``must_find``     | Whether the test fails if no load meets a goal. ``False``: the result is irregular, and the test passes. Default: ``True``. |
@@ -93,7 +93,7 @@ class LossRatio(
     = Groups of keywords =
 
     The tags of keywords are their groups: ``Testbed`` (set up, reserve, tear down), ``Measurement`` (each returns its
-    result), ``Check`` (each can fail a test because of the last result, or of the one in ``result``), ``Device``
+    result), ``Check`` (each can fail a test because of the last result, or of the result in ``result``), ``Device``
     (hooks, telemetry, reconfiguration), ``Traffic`` (the generator itself) and ``Report``.
 
     = What a measurement leaves behind =
@@ -152,7 +152,7 @@ class LossRatio(
         if self.session.planned_tests:
             return
         self.session.planned_tests = tuple(data.all_tests)
-        # Otherwise, the set-up of the testbed checks them.
+        # In a real run, the set-up of the testbed checks the profiles.
         if EXECUTION_CONTEXTS.current.dry_run:
             self._show_misfits()
 

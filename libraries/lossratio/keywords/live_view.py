@@ -28,9 +28,9 @@ Show = Callable[[InWords], None]
 """Shows the progress of a measurement after a trial."""
 
 _TICK = 0.5
-"""Seconds between two updates of the progress line while a trial runs; they cost hardly any CPU time."""
+"""Seconds between two updates of the progress line while a trial runs. An update costs hardly any CPU time."""
 _SPARING = ("Dotted", "Quiet", "None")
-"""How the names of those Robot Framework consoles begin that show nothing within tests."""
+"""The beginnings of the names of Robot Framework consoles that show nothing within tests."""
 _CLEAR = "\r\x1b[K"
 """Moves to the beginning of the line, and erases it."""
 

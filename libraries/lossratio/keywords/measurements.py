@@ -207,7 +207,7 @@ class _Hook:
 
     @classmethod
     def of(cls, kind: type[RequestedKind[Any, Any]], name: str, given: int) -> "_Hook":
-        """Reads a method whose first parameters (this many, with ``self``) are given; the base class has no others."""
+        """Reads a method's arguments after the first `given`, which include ``self``. The base class has no others."""
         method = getattr(kind, name)
         if method is getattr(RequestedKind, name):
             return cls((), {})
@@ -297,7 +297,7 @@ def measurement_keyword(
 def _shared_arguments(
     kind: type[RequestedKind[Any, Any]], profile: str, *, are_named: bool
 ) -> dict[str, inspect.Parameter]:
-    """The arguments of all these keywords; after ``*arguments``, frame size and profile need their names."""
+    """The arguments of all these keywords. After ``*arguments``, frame size and profile must be named."""
     usual_size = kind.usual_frame_size
     size = inspect.Parameter.empty if usual_size is None else FrameSize(usual_size)
     kinds = inspect.Parameter
@@ -314,7 +314,7 @@ def _shared_arguments(
 def with_keywords_of_kinds(library: LibraryT) -> LibraryT:
     """Adds the keyword of each kind that declares one, unless the library already has a longer form of it.
 
-    Faults of kinds in other packages are kept in `Keywords.unusable`: they are no error until such a kind is used.
+    Faults of kinds in other packages are kept in `Keywords.unusable`. They are no error until such a kind is used.
     """
     broken: list[ReportError] = []
     problems = []

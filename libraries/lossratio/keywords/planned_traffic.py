@@ -61,7 +61,7 @@ def check_planned_streams(
         replaced: Replaces variables by their values; raises DataError if a variable has no value yet.
 
     Raises:
-        ProfileError: If it cannot send some of them.
+        ProfileError: If the generator cannot send some of the streams.
     """
     checked: set[str] = set()
     for each in named:

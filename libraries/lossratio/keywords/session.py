@@ -74,7 +74,7 @@ class Session:
     search_defaults: dict[str, Any] = field(default_factory=dict)
     """Other arguments of searches, unless a keyword says otherwise."""
     testbed: Testbed | None = None
-    """The testbed that is set up; None if none is."""
+    """The testbed that is set up; None if there is none."""
     traffic: RunningTraffic | None = None
     """Traffic that flows until a keyword stops it; None if there is none."""
     reservation: ExitStack | None = None
@@ -119,7 +119,7 @@ class Session:
         """The testbed.
 
         Raises:
-            LossRatioError: If none is set up.
+            LossRatioError: If no testbed is set up.
         """
         if self.testbed is None:
             raise LossRatioError(
@@ -189,7 +189,7 @@ class Session:
         what: str,
         measure: Callable[[Testbed, TestPlace, ThroughputResult], ThroughputResult],
     ) -> ThroughputResult:
-        """Measures something after a search; if that fails, the search's result says so, and why."""
+        """Measures something after a search. If this fails, the search's result says so, and gives the reason."""
         span = Span()
         try:
             result = measure(self.ready_testbed(), search.place, search.result)
@@ -211,7 +211,7 @@ class Session:
         return result
 
     def show_doubts(self, result: results.TestResult) -> tuple[results.Doubt, ...]:
-        """Warns once of each doubt about a result, tags the running test with it, and returns the doubts."""
+        """Warns once of each doubt about a result, tags the running test with the doubts, and returns them."""
         name = result.test.full_name
         doubts = results.doubts_about(result, [*self._results.values()])
         for doubt in doubts:
@@ -296,7 +296,7 @@ def _require_one_of_a_name(source: str, suite: str, test: str) -> None:
     """Checks that no other file of the project has a test with the same identity.
 
     Raises:
-        SearchError: If one has.
+        SearchError: If another file has such a test.
     """
     for other in results.namesakes_of(Path(source)) if source else ():
         # Suites are expanded over frame sizes and cores, which come first in the names of their tests.
@@ -371,7 +371,7 @@ class Keywords:
     """The tag of the group's keywords in the documentation, unless they measure or check."""
 
     unusable: ClassVar[tuple[str, ...]] = ()
-    """Why kinds of measurement of other packages have no keyword."""
+    """The reasons why kinds of measurement in other packages have no keyword."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -453,7 +453,7 @@ def show_result(
     if BuiltIn().get_variable_value("${TEST NAME}") is None:
         logger.info(text)
     else:
-        # This also puts it into the log.
+        # This also puts the message into the log.
         BuiltIn().set_test_message(session.message_with(result, text))
 
 

@@ -49,7 +49,7 @@ class TestbedKeywords(Keywords):
         | Suite Setup       `Reserve Testbed`    ${TOPOLOGY}    wait=2 h    purpose=nightly
         | Suite Teardown    `Release Testbed`
         """
-        # Goals, or a policy for doubts, that do not exist are an error before a node is touched.
+        # Unknown goals, or an unknown policy for doubts, must be an error before a node is touched.
         _ = self.session.goals, self.session.doubts
         if self.session.reservation is not None:
             raise LossRatioError(
@@ -94,8 +94,8 @@ class TestbedKeywords(Keywords):
         | ``nic``        | The NIC model that the DUTs' ports on the path must have, e.g. ``Intel-E810CQ``. Default: the first free link, on any NIC. |
         | ``links``      | How many parallel paths the traffic takes at once. A load is per transmitting interface of each path. |
         | ``password``   | The password for nodes where a key is not enough, as a secret variable of Robot Framework. Default: the environment variable ``LOSSRATIO_PASSWORD_<NODE>`` or ``LOSSRATIO_PASSWORD``, if there is one. |
-        | ``passphrase`` | The passphrase of the private key, likewise. Default: ``LOSSRATIO_PASSPHRASE``. |
-        | ``options``    | The device's options by name, e.g. ``police=50 kfps``. The built-in kinds have OPTIONS. If the kind does not have the option, that is an error, which names the options of the kind. |
+        | ``passphrase`` | The passphrase of the private key, also as a secret variable. Default: ``LOSSRATIO_PASSPHRASE``. |
+        | ``options``    | The device's options by name, e.g. ``police=50 kfps``. The built-in kinds have OPTIONS. If the kind does not have the option, the error names the options of the kind. |
 
         Everything is checked before anything is changed, and a set-up that fails half-way is undone. If the testbed has
         too few cores, DUTs or links, or no such NIC, the tests are skipped, with the reason. If a local testbed is not
@@ -108,9 +108,9 @@ class TestbedKeywords(Keywords):
         | Suite Setup       `Set Up Testbed`    ${TOPOLOGY}    dut=linux_bridge    police=50 kfps
         | Suite Teardown    `Tear Down Testbed`
         """  # noqa: E501 (a row of a table cannot be broken)
-        # A set-up that fails is also in the page.
+        # The page also shows a set-up that fails.
         RunReport.require_page()
-        # Goals, or a policy for doubts, that do not exist are an error before a node is touched.
+        # Unknown goals, or an unknown policy for doubts, must be an error before a node is touched.
         _ = self.session.goals, self.session.doubts
         if self.session.testbed is not None:
             raise LossRatioError(
@@ -147,7 +147,7 @@ class TestbedKeywords(Keywords):
     def tear_down_testbed(self) -> None:
         """Stops all traffic, restores the devices, and closes all connections.
 
-        If nothing is set up, it does nothing. So you can safely call it after a set-up that failed, and twice.
+        If nothing is set up, it does nothing. So you can safely call it twice, and after a set-up that failed.
         """
         testbed = self.session.testbed
         self.session.testbed = None

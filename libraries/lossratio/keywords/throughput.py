@@ -106,7 +106,7 @@ class ThroughputKeywords(Keywords):
                 )
 
         if self.session.last_search is not None:
-            # It includes what was measured after the search, or why that failed.
+            # The message includes everything that was measured after the search, or why that failed.
             found[-1] = self.session.last_search.result
 
         self.session.judge(found, doubts)
@@ -146,8 +146,8 @@ class ThroughputKeywords(Keywords):
         ``goal`` is the name of a goal of that search, e.g. ``PDR``; by default, it is the first one (NDR after
         `Find NDR And PDR`). Both rates are per transmitting interface. The keyword also fails if the search has no
         conditional throughput. It does not fail if the search is irregular because even the maximum load was forwarded.
-        If the generator's limit is below ``least``, nothing is known about the device: that is a failure of the
-        infrastructure (exit status 69).
+        If the generator's limit is below ``least``, nothing is known about the device: the infrastructure has failed
+        (exit status 69).
 
         | `Find NDR And PDR`    frame_size=64B
         | `Throughput Should Be At Least`    50 kpps    goal=PDR

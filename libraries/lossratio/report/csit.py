@@ -74,7 +74,7 @@ _NIC_CODES = {
 
 
 class CsitNameError(ReportError):
-    """A name cannot be mapped to a name of CSIT; the message has that name and the expected form."""
+    """A name cannot be mapped to a name of CSIT. The message has both the name and the expected form."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def csit_names(result: TestResult) -> CsitNames:
     folders = [part.replace(" ", "_") for part in test.suite.lower().split(".")]
     suite = _SUITE.fullmatch(folders[-1])
     if suite is None:
-        # CSIT leaves out vfio-pci, and has no name for others.
+        # CSIT leaves out vfio-pci, and has no name for other drivers.
         drivers = {
             _DRIVERS.get(str(described.get("driver")), "")
             for described, _ in _interfaces(conditions)
@@ -244,7 +244,7 @@ def csit_export(result: TestResult) -> CsitExport:
 
     Raises:
         ReportError: If the result cannot be exported; the message names the reason.
-        CsitExportError: If it lacks the version of generator or DUT, or its type is not what its name says.
+        CsitExportError: If it lacks the version of generator or DUT, or its type differs from the type in its name.
     """
     names = csit_names(result)
     view = view_of(result)
@@ -308,7 +308,7 @@ def csit_export(result: TestResult) -> CsitExport:
 def write_csit(
     folder: Path, exports: Sequence[CsitExport], *, job: str | None = None, build: int
 ) -> list[Path]:
-    """Writes the files of a run below ``JOB/BUILD`` in a folder; without a job, each type of test has its own.
+    """Writes the files of a run below ``JOB/BUILD`` in a folder. Without a job, each type of test has its own job.
 
     Raises:
         ReportError: If the job has no name like CSIT's, or a file cannot be written.
@@ -341,7 +341,7 @@ def write_csit(
             max(case["end_time"] for case in cases),
         )
         started, ended = (datetime.fromisoformat(text.removesuffix("Z")) for text in (start, end))
-        # The run as a whole, from which CSIT's dashboards take time and duration of a build.
+        # The file for the whole run, from which CSIT's dashboards take the time and duration of a build.
         whole = {
             "version": cases[0]["version"],
             "start_time": start,

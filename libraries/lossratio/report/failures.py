@@ -89,7 +89,7 @@ NOT_HERE = "not measured here"
 
 
 class Misfits:
-    """The tests that need a larger testbed. A Robot Framework listener shows it each keyword that skips a test.
+    """The tests that need a larger testbed. A listener calls `look_at` for each keyword that skips a test.
 
     Robot Framework only keeps the message of a skip, and a suite can skip tests for any reason.
     """

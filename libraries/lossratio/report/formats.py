@@ -1,7 +1,7 @@
 """The formats of reports, by name.
 
-Another package adds a format by an entry point of the group ``lossratio.report_format``, whose name is the format's and
-whose object is a `lossratio.report.ReportFormat`.
+Another package adds a format with an entry point of the group ``lossratio.report_format``. The name of the entry point
+is the format's name, and its object is a `lossratio.report.ReportFormat`.
 """
 
 from collections.abc import Callable, Sequence

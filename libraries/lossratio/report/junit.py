@@ -1,10 +1,10 @@
 """Runs as JUnit XML, which CI systems show as tests.
 
 A failed measurement is an ``error``. An irregular measurement is ``skipped``, with its reason: it neither passed nor
-failed. So is a test that was not measured here, e.g. because the testbed is too small for it. A test that measured but
-still failed is a ``failure``: it may require more than it measured, or a result without doubts. A test that failed
-before it measured anything, a test that was cut off and an unreadable file are also an ``error``, so that an incomplete
-run is never mistaken for a complete one.
+failed. A test that was not measured here, e.g. because the testbed is too small for it, is also ``skipped``. A test
+that measured but still failed is a ``failure``: it may require more than it measured, or a result without doubts. A
+test that failed before it measured anything, a test that was cut off and an unreadable file are also an ``error``, so
+that an incomplete run is never mistaken for a complete one.
 
 A test has the same class and name in each run, whatever happened to it, because CI systems identify it by these.
 """

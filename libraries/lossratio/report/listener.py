@@ -141,7 +141,7 @@ def _robot() -> Any:
 
 
 def _logger() -> Any:
-    """Robot Framework's log, likewise."""
+    """Robot Framework's log, imported only when it is needed."""
     from robot.api import logger
 
     return logger

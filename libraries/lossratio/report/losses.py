@@ -10,12 +10,12 @@ from lossratio.units import format_frame_rate, format_ratio
 TITLE = "Where losses sit"
 _MOST_ROWS, _MOST_COLUMNS = 256, 128
 _LITTLE = 2.0
-"""The trial in the picture lost at most this many times the smallest share."""
+"""The trial in the picture lost at most this many times the smallest share of all trials."""
 _WIDTH, _HEIGHT = 900.0, 300.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70.0, 880.0, 24.0, 224.0
 _COLOUR = "#B3261E"
 _SHADES = (0.01, 0.1, 0.5, 1.0)
-"""Lost shares up to which a cell has one of these shades."""
+"""The largest share of lost frames for each shade of a cell."""
 
 
 def losses_pictures(result: TestResult) -> Iterator[Picture]:
@@ -75,7 +75,7 @@ def _shares(losses: Losses) -> list[list[float]]:
 
 
 def _parts(count: int, most: int) -> list[slice]:
-    """This many items in parts of equal size, as far as possible."""
+    """The items in at most `most` parts of nearly equal size."""
     parts = min(count, most)
     return [slice(part * count // parts, (part + 1) * count // parts) for part in range(parts)]
 

@@ -15,7 +15,7 @@ _LEFT_OUT = ("number to quote", "stream", "bounds", "latency")
 _TEST, *_OTHERS = (column for column in COLUMNS if column.head not in _LEFT_OUT)
 _MEASURED: Column[FindingRow] = Column(_VALUE, attrgetter("value"))
 _COLUMNS = (_TEST, _MEASURED, *_OTHERS)
-"""In contrast to the number to quote, irregular results have a value, too: the reason is beside it."""
+"""Unlike the number to quote, the value is also shown for irregular results, with the reason beside it."""
 
 
 def markdown_report(runs: Sequence[Run]) -> str:
@@ -63,7 +63,7 @@ def _doubts(run: Run) -> Iterator[str]:
 
 
 def _header(run: Run) -> list[str]:
-    """The column headings. The column of values has their own name, if all are critical loads or the like."""
+    """The column headings. If all values are of one kind, such as critical loads, their column has its name."""
     header = [column.head for column in _COLUMNS]
     names = {view_of(result).value_name for result in run.results}
     if len(names) == 1:
@@ -74,7 +74,7 @@ def _header(run: Run) -> list[str]:
 
 
 def _below(run: Run) -> str:
-    """What the numbers of the table are, and on which simulated testbeds they were measured."""
+    """Explains the numbers of the table, and names the simulated testbeds that they were measured on."""
     testbeds = [result.conditions.testbed for result in run.results]
     simulated = sorted({testbed.in_words for testbed in testbeds if testbed.is_simulated})
     return (

@@ -135,8 +135,8 @@ _CSIT_NAMES = {
     "perfmon_l3_hits_per_packet": "vpp_cache_hierarchy_l3_hit",
     "perfmon_l3_misses_per_packet": "vpp_cache_hierarchy_l3_miss",
 }
-"""CSIT's names for the numbers of VPP's graph nodes, from ``show runtime`` and the bundles of the performance monitor;
-its labels are the labels of the statistics."""
+"""CSIT's names for the numbers of VPP's graph nodes, from ``show runtime`` and the bundles of the performance monitor.
+The metrics have the labels of the statistics."""
 
 
 _LOADS = (
@@ -258,7 +258,7 @@ def openmetrics_report(runs: Sequence[Run]) -> str:
         for sample in samples_of(run):
             family = families.setdefault(sample.name, GaugeMetricFamily(sample.name, sample.help))
             family.add_sample(sample.name, dict(sample.labels), sample.value)
-    # The client library reads no more than this from a registry.
+    # The client library only uses this method of a registry.
     text: bytes = generate_latest(SimpleNamespace(collect=families.values))  # type: ignore[no-untyped-call]
     return text.decode()
 
@@ -298,7 +298,7 @@ def bencher_report(runs: Sequence[Run]) -> str:
                 continue
 
             lower, upper = aggregate_of(finding.lower_bound), aggregate_of(finding.upper_bound)
-            # The lower bound is a load; a conditional throughput with loss is less, and so outside of such a band.
+            # The lower bound is a load. A conditional throughput with loss is smaller, and would lie below such a band.
             bounds = {
                 "lower_value": lower if lower is None or lower <= value else None,
                 "upper_value": upper,

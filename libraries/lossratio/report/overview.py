@@ -1,4 +1,4 @@
-"""The overview of runs: a row for each goal of each test, or other value, and the columns that are shown of it."""
+"""The overview of runs: a row for each goal of each test, or for another value, and the columns of these rows."""
 
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
@@ -26,7 +26,7 @@ from lossratio.results import (
 from lossratio.units import Unit, format_bit_rate, format_ratio
 
 _LONGEST_MESSAGE = 300
-"""The most characters of a failed test's message in a table; the test's section has the whole message."""
+"""Maximum length of a failed test's message in a table. The test's section has the whole message."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class FindingRow:
 
     @property
     def rate(self) -> Rate | None:
-        """The value as a rate; None: it has another unit, or there is no value."""
+        """The value as a rate; None: the value has another unit, or there is no value."""
         if isinstance(self.finding.value, Rate):
             return self.finding.value
         return None
@@ -179,7 +179,7 @@ class FindingRow:
 
     @property
     def notes(self) -> list[str]:
-        """What readers of the number need besides its doubts and the reason for the outcome."""
+        """Notes that readers of the number need, besides its doubts and the reason for the outcome."""
         notes = caveats_of(self.finding)
         if self.finding.reason is not None:
             # The first caveat is the reason, which the state has.
@@ -213,7 +213,7 @@ class FindingRow:
 
     @property
     def offered(self) -> str:
-        """What is known about offered loads: which one meets the goal of a search and which does not, or the bounds."""
+        """The offered loads: one that meets the goal of a search, and one that does not, or else the bounds."""
         lower, upper = self._ends
         is_of_search = self.finding.resolution is not None and not self.finding.is_at_limit
         if not is_of_search or NOTHING in (lower, upper):
@@ -222,7 +222,7 @@ class FindingRow:
 
     @property
     def _lost(self) -> str:
-        """What is missing at the lower bound, as the goal allows; empty if nothing is, or the bound is not a rate."""
+        """The loss at the lower bound, which the goal allows; empty if there is no loss, or the bound is not a rate."""
         lower = self.finding.lower_bound
         if self.rate is None or not isinstance(lower, Rate) or not lower.aggregate_fps:
             return ""
@@ -401,12 +401,12 @@ def _in_words(value: Rate | float | None, unit: Unit) -> str:
 
 
 def _slowest(latencies_us: Iterable[float | None]) -> float | None:
-    """The largest of the latencies that are known; None: there is none."""
+    """The largest of the known latencies; None: none is known."""
     return max((one for one in latencies_us if one is not None), default=None)
 
 
 def rows_of(run: Run, runs: Sequence[Run] = ()) -> list[FindingRow]:
-    """The rows of a run, in the order of its results; `runs` are all that may have twins of its tests."""
+    """The rows of a run, in the order of its results. Twins of its tests may be in any of `runs`."""
     found = findings_of(result for one in runs or (run,) for result in one.results)
     alone = {_twin_of(finding): finding.in_short for finding in found if not _has_device(finding)}
     rows = []
@@ -433,7 +433,7 @@ def _has_device(finding: Finding) -> bool:
 
 
 def _twin_of(finding: Finding) -> tuple[str, str]:
-    """What a finding has in common with the finding of its test's twin."""
+    """The key that a finding shares with the finding of its test's twin."""
     return common_name(finding.result.test.name), finding.quantity
 
 

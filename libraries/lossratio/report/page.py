@@ -39,7 +39,7 @@ _FEW_TESTS = 12
 # Quotes are not escaped, because the text is never in an attribute.
 _as_text = partial(html.escape, quote=False)
 _MANY_TESTS, _MANY_TRIALS = 200, 8_000
-"""In a page of more tests or trials, everything below the first numbers is compressed, and a script shows it."""
+"""In a page with more tests or trials, everything below the numbers to quote is compressed, and a script shows it."""
 _MARKS = [(mark.label, mark.shape, mark.colour, mark.is_filled) for mark in MARKS]
 _COLOURS = [series_colour(number) for number in range(8)]
 # Table: for each filter, its label, and the text of a row that it filters by.
@@ -70,7 +70,7 @@ def report_page(runs: Sequence[Run], title: str) -> str:
     overviews: list[str] = []
 
     for run in runs:
-        # Only the results of one run: results of several would hide each other.
+        # Only for a single run: the results of several runs would hide each other.
         by_kind: dict[str, list[TestResult]] = {}
         for result in run.results:
             by_kind.setdefault(result.kind, []).append(result)
@@ -119,7 +119,7 @@ def _sections(
         # Most tests of a run have equal facts, and formatting them takes longer than comparing them.
         key = conditions.model_dump_json()
         if key not in known:
-            # As they are in the file of the result: a heading, and facts by their own headings.
+            # As in the file of the result: a heading, and facts by their own headings.
             shown: Mapping[str, Mapping[str, object]] = {
                 "SUT configuration": {"": conditions.duts},
                 "Generator": {"": conditions.generator},

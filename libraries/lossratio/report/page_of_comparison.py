@@ -100,7 +100,7 @@ class _Row:
 
     @property
     def doubts(self) -> Iterator[str]:
-        """What the number does not show: caveats, and kinds of doubts with the number of values that have them."""
+        """Caveats that the number does not show, and kinds of doubts with the number of values that have them."""
         if self.compared.note and self.is_decided:
             yield self.compared.note
         for side in ("A", "B"):
@@ -144,14 +144,14 @@ class _Row:
 
     @property
     def mean_before(self) -> float | None:
-        """The mean of A; None: it has no values."""
+        """The mean of A; None: A has no values."""
         if self.compared.before.values:
             return self.compared.before.mean
         return None
 
     @property
     def mean_after(self) -> float | None:
-        """The mean of B; None: it has no values."""
+        """The mean of B; None: B has no values."""
         if self.compared.after.values:
             return self.compared.after.mean
         return None
@@ -234,7 +234,7 @@ def comparison_page(
         )
         for row in rows
     ]
-    # Table: by the name of a filter, what it is called, and the text of a row that it filters by.
+    # Table: for each filter, its label, and the text of a row that it filters by.
     filters: dict[str, tuple[str, Callable[[_Row], str]]] = {
         "verdict": ("Verdict", attrgetter("compared.verdict.value")),
         "goal": ("Goal", attrgetter("compared.quantity")),

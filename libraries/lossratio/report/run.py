@@ -31,7 +31,7 @@ from lossratio.trials import JournalContents, missing_frames, read_journal
 from lossratio.units import format_frame_rate
 
 NOTHING_MEASURED = "nothing measured"
-"""Stands for the quantities of a test that failed before it measured anything, because these are not known."""
+"""Stands for the quantities of a test that failed before it measured anything, because they are not known."""
 RECORD = "run.json"
 """Name of the record of a run in its directory, if ``lossratio run`` began it."""
 
@@ -47,14 +47,14 @@ class CutOff:
     trials: int
     """Number of proved trials in the journal."""
     bounds: tuple[str, ...]
-    """The bounds of each goal so far, in words; empty if the test was not a search. If there are trials that nothing
-    proves, a note on them follows."""
+    """The bounds of each goal so far, in words; empty if the test was not a search. If some trials are not proved, a
+    note about these trials follows."""
     last: str | None
     """The last trial, in words; None: no trial."""
     suite: str | None = None
     """Full name of the test's suite; None: not known, because the journal does not describe the test."""
     test: str | None = None
-    """Name of the test in its suite, likewise."""
+    """Name of the test in its suite; None: not known, as above."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Run:
 
 
 def is_run(path: Path) -> bool:
-    """Whether a directory belongs to a run: it has results, journals, or a record of tests without either.
+    """Whether a directory belongs to a run: it has results, journals, or a record of tests that have neither.
 
     A parallel runner (pabot) leaves such a directory for each of its processes within the run's directory.
     """
@@ -286,10 +286,10 @@ def _skipped_in(path: Path, stems: AbstractSet[str]) -> tuple[Skipped, ...]:
 
 
 def runs_in(path: Path) -> list[Path]:
-    """The run directories of a path: itself, or those in it, sorted by name.
+    """The run directories of a path: the path itself, or the run directories in it, sorted by name.
 
     Raises:
-        ReportError: If there is none.
+        ReportError: If there is no run directory.
     """
     if is_run(path):
         return [path]

@@ -215,7 +215,7 @@ class Testbed(Record):
     def facts_that_count(self) -> dict[str, JsonValue]:
         """The named facts that distinguish testbeds of one name: the DUTs and links of the path, NICs and machines.
 
-        How nodes are reached is not part of it. The names of the path's ports also count.
+        The way to reach nodes does not count, but the names of the path's ports do.
         """
         nodes: Any = self.topology.get("nodes") or {}
         ends = [port.partition(".") for port in self.path]
@@ -226,7 +226,7 @@ class Testbed(Record):
             if node in nodes
         ]
         duts = [node for node in used.values() if node.get("type") == "DUT"]
-        # Record: facts that do not distinguish them are None.
+        # Record: facts that do not distinguish testbeds are None.
         facts = {
             "duts": len(duts) if len(duts) != 1 else None,
             "links": self.links if self.links != 1 else None,
@@ -416,7 +416,7 @@ class Conditions(Record):
     timing: TrialTiming
     """The steps of a trial before and after its traffic."""
     device: Device | None = None
-    """The device of the series of results that this one belongs to; None: an earlier version measured it."""
+    """The device of the series that this result belongs to; None: an earlier version measured it."""
 
     _leave_out = left_out_if_empty("device")
 
@@ -493,7 +493,7 @@ _END_OF_TRAFFIC = "end of the traffic"
 
 
 def with_early_verdicts(conditions: Conditions) -> Conditions:
-    """Adds that trials end as soon as their verdict is certain, unless the conditions already say so."""
+    """Adds the fact that trials end as soon as their verdict is certain, unless the conditions already have it."""
     if conditions.timing.has_early_verdicts:
         return conditions
     instead = "with early verdicts: a trial ends as soon as it is certain to lose more than every goal allows"

@@ -17,17 +17,17 @@ from lossratio.trials import most_lost_in_bursts
 from lossratio.units import format_frame_rate, format_ratio, trials_counted
 
 TIME_SIGNIFICANCE = 0.001
-"""Time matters if trials of a constant SUT would look like this with less than this probability, over all loads."""
+"""Time matters if the probability that trials of a constant SUT look like this, over all loads, is below this value."""
 ORDER_LEAST_TRIALS, DRIFT_LEAST_TRIALS = 3, 8
-"""Least number of trials at a load for examining their order, and least total number of these trials."""
+"""Minimum number of trials at a load to examine their order, and minimum total number of such trials."""
 BANDS_LEAST_TRIALS = 8
-"""Least number of trials at a load for finding two bands."""
+"""Minimum number of trials at a load for finding two bands."""
 BANDS_LEAST_SHARE = 0.2
-"""Least share of the trials in the smaller band; fewer trials are outliers."""
+"""Minimum share of the trials in the smaller band. Fewer trials are outliers."""
 BANDS_LEAST_GAP_RATIO = 0.01
-"""Least gap between two bands, relative to the lower edge of the higher band."""
+"""Minimum gap between two bands, relative to the lower edge of the higher band."""
 BANDS_GAP_OVER_RANGE = 3.0
-"""Least ratio of the gap between two bands to the width of the wider band."""
+"""Minimum ratio of the gap between two bands to the width of the wider band."""
 
 
 class DoubtKind(str, Enum):
@@ -94,8 +94,9 @@ def time_dependence_in(trials: Sequence[Trial]) -> Doubt | None:
 
     Trials at one load are compared by the ranks of their forwarding rates: with their order, and with the previous
     trial at that load. If time does not matter, all orders are equally probable. The mean and the variance of the sums
-    over all loads follow from this. Frames that the tester left out also make an order. So the order must show both in
-    what was forwarded as measured, and in what would have been forwarded if the tester had sent and counted all frames.
+    over all loads follow from this. Frames that the tester left out can also create an order. So the order must appear
+    both in the measured forwarding rates, and in the rates that would have been measured if the tester had sent and
+    counted all frames.
     """
     measured = _time_dependence(trials)
     if measured is None or not _tester_took_part(trials):
@@ -152,7 +153,7 @@ def two_bands_in(trials: Sequence[Trial]) -> Doubt | None:
     """Finds two bands of forwarding rates at one load: the highest load that shows them.
 
     The widest gap between neighbouring rates separates the bands; the gap must be wide compared with both bands. Frames
-    that the tester left out also make bands: see `time_dependence_in`.
+    that the tester left out can also create bands: see `time_dependence_in`.
     """
     measured = _two_bands(trials)
     if measured is None or not _tester_took_part(trials):
@@ -299,7 +300,7 @@ def testbed_changed(trials: Iterable[Trial]) -> Doubt | None:
 
 
 def _may_be_of_dut(trial: Trial) -> bool:
-    """Whether frames were lost or late that were not the tester's fault."""
+    """Whether some frames were lost or late, and this was not the tester's fault."""
     return trial.lost_frames is None or trial.missing.without_tester > 0
 
 
@@ -398,7 +399,7 @@ def _as_offered(trial: Trial) -> Trial:
 
 
 def least_news(wanted: float, resolution: float | None) -> float:
-    """The least relative change of a value that is reported: the wanted one, and more than the goal's width.
+    """The minimum relative change of a value to report: the requested one, or more if the goal is wider.
 
     Two searches on an unchanged SUT may end one width apart.
 
@@ -408,14 +409,14 @@ def least_news(wanted: float, resolution: float | None) -> float:
     """
     if resolution is None:
         return wanted
-    # A width is relative to the upper bound. The difference in between is rounding.
+    # A width is relative to the upper bound, and the change to the lower one. The rest is a margin for rounding.
     return max(wanted, resolution / (1.0 - resolution) * (1.0 + _ROUNDING))
 
 
 _ROUNDING = 1e-6
 LEAST_UNSENT = 0.01
-"""Share of a load's frames; fewer unsent frames cause no doubt. They cannot move a value by the least change (1 %) that
-a comparison or a trend reports, and even a healthy generator on a small machine leaves some behind."""
+"""Share of a load's frames. Fewer unsent frames cause no doubt: they cannot move a value by the minimum change (1 %)
+that a comparison or a trend reports, and even a healthy generator on a small machine leaves some behind."""
 
 
 class Offered(NamedTuple):
@@ -426,7 +427,7 @@ class Offered(NamedTuple):
     sent: int
     """Frames sent."""
     unsent: int
-    """Frames that it could not send."""
+    """Frames that the generator could not send."""
     received: int = 0
     """Frames that came back in time."""
     not_by_sut: int = 0

@@ -2,7 +2,7 @@
 
 Frames that were unsent, late or dropped by the generator are no evidence about the SUT: it might have forwarded them if
 it had got them in time. So the value lies between the value as it is and the value if these frames had passed. A
-statement about a difference of values must hold for both.
+statement about a difference of values must hold for both ends.
 """
 
 import math
@@ -31,8 +31,8 @@ class Ends(NamedTuple):
 def stored_ends(value: float, share: float | None, most: float | None) -> Ends:
     """The ends of a value in a history. Earlier versions only stored the share of unsent frames.
 
-    A value ``v`` at a load of which the share ``u`` was not sent is then at most ``v / (1 - u)``: it is that
-    value if the generator stood still for that share of the time.
+    If the share ``u`` of a load was not sent, a value ``v`` at this load is at most ``v / (1 - u)``. It is that value
+    if the generator stood still for that share of the time.
 
     Args:
         value: The value, a number in its own unit.
@@ -84,7 +84,7 @@ def _sut_lost_nothing(finding: Finding) -> bool:
 
 
 def _at_smallest_load(finding: Finding) -> list[Offered]:
-    """The frames that decided that there is no value, if the SUT did not lose most of the missing ones."""
+    """The frames that decided that there is no value, if the SUT did not lose most of the missing frames."""
     trials = [trial for trial in finding.result.trials if trial.is_evidence]
     smallest = min((trial.load_per_interface_fps for trial in trials), default=None)
     deciding = [trial for trial in trials if trial.load_per_interface_fps == smallest]
@@ -129,12 +129,13 @@ def at_most(values: Iterable[Ends], unit: Unit) -> list[float]:
 def agreed_change(as_they_are: float | None, at_their_most: float | None) -> float | None:
     """The change that both the values as they are and their upper ends show: the smaller of the two.
 
-    None: they show no change, or not the same; the difference may then be frames that the SUT did not lose. The caller
-    has tested both changes in the same way; None is a change that was not found, or is not known.
+    The result is None if they show no change, or different changes. Then the difference may come from frames that the
+    SUT did not lose. The caller has tested both changes in the same way, and gives None for a change that was not
+    found, or is not known.
 
     Args:
         as_they_are: Change of the values, relative to the earlier value.
-        at_their_most: Change of their upper ends, likewise relative.
+        at_their_most: Change of their upper ends, also relative to the earlier value.
     """
     if as_they_are is None or at_their_most is None or not as_they_are * at_their_most > 0.0:
         return None

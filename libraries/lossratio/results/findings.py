@@ -110,7 +110,7 @@ def generator_of(result: TestResult) -> str | None:
 
 
 def build_of(result: TestResult) -> str | None:
-    """Kind and version of the DUTs, e.g. ``vpp 24.06``; for Linux itself, the kernel's; None: not known."""
+    """Kind and version of the DUTs, e.g. ``vpp 24.06``; for Linux itself, the kernel's version; None: not known."""
     return (
         ", ".join(dict.fromkeys(f"{kind} {version}" for kind, version in dut_versions(result)))
         or None
@@ -118,7 +118,7 @@ def build_of(result: TestResult) -> str | None:
 
 
 def dut_versions(result: TestResult) -> Iterator[tuple[str, str]]:
-    """Kind and version of each DUT whose version is known; for Linux itself, the kernel's."""
+    """Kind and version of each DUT whose version is known; for Linux itself, the kernel's version."""
     for name, dut in result.conditions.duts.items():
         node = result.conditions.nodes.get(str(dut.get("node") or name))
         version = dut.get("version") or (None if node is None else node.kernel)
@@ -150,7 +150,7 @@ def caveats_of(finding: Finding) -> list[str]:
 
 
 def loss_places_in(trials: Sequence[Trial]) -> LossPlaces | None:
-    """Where the lost frames of trials are; None: none was located, and no counted size alone loses frames.
+    """Where the lost frames of trials are; None: no frame was located, and no counted size alone loses frames.
 
     Args:
         trials: The trials of a measurement.

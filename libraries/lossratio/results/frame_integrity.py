@@ -123,7 +123,7 @@ def integrity_lines(result: TestResult) -> Iterator[str]:
 
 
 def _examined(result: TestResult, integrity: FrameIntegrity) -> Iterator[str]:
-    """How many frames were examined, and what was found; nothing if none were."""
+    """How many frames were examined, and what was found; nothing if no frames were examined."""
     if integrity.examined:
         among = (
             "before the first trial"

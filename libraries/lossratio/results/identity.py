@@ -1,4 +1,4 @@
-"""What a test is, however Robot Framework was called: the file of its suite, its name in the file, and its device.
+"""What identifies a test in every run: the file of its suite, its name in the file, and its device.
 
 Robot Framework's own full name for a test depends on what else it runs: with a second suite on the command line, all
 names change. Results, histories and alarms must not change with them. A series of results belongs to one test and one
@@ -26,13 +26,13 @@ ID = "Id"
 VARIATION = "Variation"
 """Metadata that distinguishes suites made from one file, such as one for each NIC model."""
 PROJECT_FILES = (".git", ".hg", "pyproject.toml", "robot.toml")
-"""What the folder of a project contains."""
+"""Files and folders that mark the folder of a project."""
 _INIT_FILE = "__init__.robot"
-"""What Robot Framework reads in a folder."""
+"""The file with the settings of a folder, which Robot Framework reads."""
 
 
 def identity_of(test: Any) -> str:
-    """The identity of a test of Robot Framework, before a run, in it or in its output."""
+    """The identity of a Robot Framework test, before or during a run, or in its output."""
     return f"{suite_identity_of(test.parent)}.{test.name}"
 
 
@@ -45,7 +45,7 @@ def suite_identity(source: str | Path | None, metadata: Mapping[str, str], long_
     """The identity of a suite.
 
     It is the metadata ``Id``, or else the name of a suite that comes with lossratio, or else the path of the file in
-    its project: below the innermost folder with one of `PROJECT_FILES`. Outside of any project it is the file with its
+    its project: below the innermost folder with one of `PROJECT_FILES`. Outside of any project, it is the file with its
     folder. If a folder has an ``Id`` in its ``__init__.robot``, this replaces the path of the folder. Paths are in
     words, as in Robot Framework's names.
 
@@ -90,7 +90,7 @@ def _name_of(source: Path) -> str:
 
 
 def _is_namesake(one: Path, part: Path) -> bool:
-    """Whether a file or folder has the suite name of another one, and no ``Id`` of its own."""
+    """Whether a file or folder has the same suite name as another, and no ``Id`` of its own."""
     from robot.running import TestSuite
 
     if part.is_dir():
@@ -198,7 +198,8 @@ class Role(Enum):
 
     TESTED = "tested"
     """It names what is tested each night, such as a build, its path, a command or a version. Its value changes from
-    night to night, and all nights are one series. If the default is nothing, it counts whether the option is given."""
+    night to night, and all nights are one series. If the default is nothing, what counts is whether the option is
+    given."""
 
 
 class Device(Record):
@@ -211,7 +212,7 @@ class Device(Record):
 
 
 GIVEN = "given"
-"""What `Device.options` has instead of the value of an option that names what is tested."""
+"""The text in `Device.options` that replaces the value of an option that names what is tested."""
 _BY_OTHERS = "set up by others"
 _BETWEEN = ", "
 _NOTHING = "none"

@@ -32,7 +32,7 @@ _IS_A_KIND = '    kind: Literal["{name}"]'
 
 
 def _in_the_house() -> Iterator[str]:
-    """Each module or folder of the measurements with a kind of its name; it is not imported."""
+    """The names of the modules and folders of measurements that have a kind of the same name. Imports none of them."""
     for path in sorted(Path(__file__).parents[1].joinpath(_HOME.rpartition(".")[2]).iterdir()):
         sources = path.glob("*.py") if path.is_dir() else [path]
         sign = _IS_A_KIND.format(name=path.stem).encode()
@@ -54,7 +54,7 @@ class Kind(ABC, Generic[ResultT]):
     """A kind of measurement: its results, the numbers that follow from their trials, and their view.
 
     A kind whose trials one controller chooses is a `lossratio.measurements.MeasuredKind`. If the class of results is in
-    brackets after the base, as in ``Kind[MyResult]``, neither it nor the name need be stated again.
+    brackets after the base, as in ``Kind[MyResult]``, you do not have to state the class or the name again.
     """
 
     name: ClassVar[str]
@@ -64,8 +64,8 @@ class Kind(ABC, Generic[ResultT]):
     follows: ClassVar[bool] = False
     """Whether every number of the results follows from their trials; see `follows_from_trials`."""
     keyword: ClassVar[str | None] = None
-    """Its keyword in `lossratio.keywords.LossRatio`, e.g. ``Measure MRR``; None: only scripts measure it. It is not
-    inherited; nor are `method` and `noun`."""
+    """Its keyword in `lossratio.keywords.LossRatio`, e.g. ``Measure MRR``; None: only scripts measure it. Subclasses do
+    not inherit `keyword`, `method` and `noun`."""
     method: ClassVar[str | None] = None
     """Its method of an open testbed, e.g. ``mrr``; None: there is none."""
     noun: ClassVar[str]
@@ -107,7 +107,7 @@ class Kind(ABC, Generic[ResultT]):
 
     @classmethod
     def lacks(cls) -> list[str]:
-        """The methods that a kind must have and that this one lacks."""
+        """The methods that this kind lacks, although every kind must have them."""
         return sorted(cls.__abstractmethods__)
 
     def parse(self, text: bytes | str) -> ResultT:
@@ -140,11 +140,11 @@ class Kind(ABC, Generic[ResultT]):
         return 0
 
     def why_set_aside(self, trial: TrialResult) -> str | None:
-        """Why a trial is no evidence about the SUT, besides a warm-up; None: it is."""
+        """Why a trial that is not a warm-up is no evidence about the SUT; None: it is evidence."""
         return None
 
     def wrong_evidence(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Finds trials of a result that count but must not, or do not count but must; in words."""
+        """Finds trials of a result that count but must not, or do not count but must. Yields them in words."""
         warm_ups = self.warm_ups(getattr(result, "settings", {}))
         for trial, known in zip(result.trials, trials, strict=True):
             made = self.why_set_aside(known)
@@ -155,7 +155,7 @@ class Kind(ABC, Generic[ResultT]):
                 yield f"trials: {wrong}: those of trial {trial.number}, whose counters make {made!r}"
 
     def contradictions(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Finds contradictions in the fields that only results of this kind have; in words."""
+        """Finds contradictions in the fields that only results of this kind have. Yields them in words."""
         yield from ()
 
     def follows_from_trials(self, result: ResultT) -> bool:
@@ -163,14 +163,14 @@ class Kind(ABC, Generic[ResultT]):
         return self.follows
 
     def with_additions(self, result: ResultT, additions: Sequence[Addition]) -> ResultT | None:
-        """The result with everything that its journal has from after the last trial; see `lossratio.trials.Addition`.
+        """The result with everything that its journal adds after the last trial; see `lossratio.trials.Addition`.
 
-        None: the result has something from after the last trial that its journal does not have.
+        None: the result has an addition that its journal does not have.
         """
         return result
 
     def rebuilt(self, journal: JournalContents) -> ResultT | None:
-        """The result of a finished measurement, from its journal alone; None: it is not finished, or cannot be made."""
+        """The result of a finished measurement, from its journal alone; None: not finished, or it cannot be made."""
         return None
 
     def search_of(self, result: ResultT) -> Mapping[str, Any]:
@@ -205,7 +205,7 @@ def installed_kinds(broken: list[ReportError] | None = None) -> tuple[Kind[Any],
     """All kinds that can be loaded: the built-in ones, then those of other packages, each by name.
 
     Args:
-        broken: Receives what is wrong with the other kinds, because a kind that nobody uses causes no error.
+        broken: Receives the errors of the other kinds. A kind that nobody uses must not stop a command.
     """
     found = [*built_in_kinds()]
     ours = {kind.name for kind in found}
@@ -274,7 +274,7 @@ def kind_of(name: str) -> Kind[Any]:
 
 
 def _kind_in_module(module: ModuleType, name: str) -> object:
-    """The class of a built-in kind that a module offers; None: it has none with this name."""
+    """The class of a built-in kind that a module offers; None: there is no kind with this name."""
     classes = [
         found
         for found in vars(module).values()

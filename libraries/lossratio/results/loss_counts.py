@@ -14,9 +14,9 @@ from lossratio.units import format_ratio
 
 
 def counted_places(trials: Sequence[Trial]) -> LossPlaces | None:
-    """What lost frames have in common in their sizes; None: nothing, or sizes are not counted.
+    """The sizes that alone lose frames; None: there are none, or sizes are not counted.
 
-    Only trials that are evidence count, without those with late frames, which were not lost.
+    Only trials that are evidence count, except those with late frames, which were not lost.
 
     Args:
         trials: The trials of a measurement.
@@ -56,7 +56,7 @@ def counted_places(trials: Sequence[Trial]) -> LossPlaces | None:
 
 
 def _by_size(trial: Trial) -> tuple[Counter[int], Counter[int]]:
-    """Lost and sent frames of each size; no lost ones if copies hide them."""
+    """Lost and sent frames of each size; no lost frames if copies hide them."""
     lost: Counter[int] = Counter()
     sent: Counter[int] = Counter()
     for direction in trial.directions:

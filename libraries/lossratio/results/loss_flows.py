@@ -24,7 +24,7 @@ from lossratio.trials import Losses, read_counts
 from lossratio.units import format_ratio
 
 _WHOLE = 0.995
-"""Share of its frames above which a flow counts as having lost all; some frames at the edges may not be lost."""
+"""A flow that lost more than this share of its frames counts as having lost all: some at the edges may not be lost."""
 _MOST_QUEUES = 64
 
 
@@ -80,7 +80,7 @@ class _Flows:
         return self._in_trials.found if self._in_trials is not None else None
 
     def found(self) -> Found:
-        """What is said of them alone."""
+        """The pattern of these flows alone."""
         nothing = Found("flows", self._own.name, self.chance)
         found = self.lossy
         if found is None or (found.least < _WHOLE and not self.are_meant(found.share)):
@@ -137,7 +137,7 @@ class _Sizes:
                 self.sizes = tuple(sorted(lossy))
 
     def found(self) -> Found:
-        """What is said of them alone."""
+        """The pattern of these sizes alone."""
         if self.lossy is None or not self.sizes:
             return Found("sizes", self._own.name, self.chance)
         found = self.lossy
@@ -191,7 +191,7 @@ def shares_in_words(found: LossyPart) -> str:
 
 
 def _name_of(found: LossySet, losses: Losses) -> tuple[str | None, float]:
-    """What the flows of a set have in common, and the probability that some name fits by chance; None: nothing."""
+    """The common name of a set's flows (None: no name), and the probability that some name fits by chance."""
     flows = len(found.members)
     numbers = np.arange(flows)
     candidates: list[tuple[Callable[[int], str], NDArray[Any], int]] = []
@@ -243,7 +243,7 @@ def _remainder_in_words(count: int, label: int) -> str:
 
 
 def _as_many_as_a_queue(found: LossySet) -> str:
-    """For flows without a common name: how many queues would each get this many if a hash distributes flows."""
+    """For flows without a common name: the number of queues that would each get this many flows from a hash."""
     flows = len(found.members)
     queues = round(flows / found.count)
     deviation = (flows / queues * (1.0 - 1.0 / queues)) ** 0.5

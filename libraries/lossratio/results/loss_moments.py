@@ -11,7 +11,7 @@ from lossratio.trials import FlowClasses, Losses
 from lossratio.units import format_ratio
 
 _WHOLE = 0.995
-"""Share of its frames above which a flow counts as having lost all; some frames at the edges may not be lost."""
+"""A flow that lost more than this share of its frames counts as having lost all: some at the edges may not be lost."""
 _OTHER_LOAD = 1.02
 """Two loads are different if their ratio is at least this."""
 _FAR_LOAD = 1.25
@@ -130,7 +130,7 @@ def of_end(own: OfDirection) -> Found:
 
 
 def of_every_nth(own: OfDirection) -> Found:
-    """Whether every n-th frame is lost, with one n at two loads: then nothing is exhausted, but something counts."""
+    """Whether every n-th frame is lost, with one n at two loads: then no resource is exhausted, but a counter acts."""
     nothing = Found("every_nth", own.name, 1.0)
     distances = {one.losses.every_frames for one in own.seen}
     loads = sorted(one.load for one in own.seen)
@@ -150,7 +150,7 @@ def of_every_nth(own: OfDirection) -> Found:
 
 
 def _spread(values: Sequence[float]) -> float:
-    """The difference between the largest and the least value, as a share of the largest."""
+    """The difference between the largest and the smallest value, as a share of the largest."""
     return (max(values) - min(values)) / max(values)
 
 
@@ -208,7 +208,7 @@ def of_pauses(own: OfDirection) -> Found:
 
 
 def has_outage(one: SeenLosses) -> bool:
-    """Whether a direction loses every frame for a while, however much of the trial that takes.
+    """Whether a direction loses every frame for a while, however long it takes.
 
     Args:
         one: The losses of a direction in a trial.

@@ -1,8 +1,8 @@
 """Finds what the lost frames of a measurement have in common: flows, sizes, a direction, a moment.
 
-A pattern is stated only if chance would make one like it in less than `LEVEL` of measurements, over all patterns looked
-at, and if it cannot be a property of the load. At one load, a loss of every second frame hits the same flows
-repeatedly, so such a pattern must be the same at two loads.
+A pattern is stated only if chance would produce a similar pattern in less than `LEVEL` of measurements, over all
+patterns examined, and if it cannot be a property of the load. At one load, a loss of every second frame hits the same
+flows repeatedly, so such a pattern must be the same at two loads.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -49,9 +49,9 @@ _DOUBTFUL = 0.01
 
 
 def loss_places(trials: Sequence[Trial]) -> LossPlaces | None:
-    """Where the lost frames of trials are; None: none was located.
+    """Where the lost frames of trials are; None: no frame was located.
 
-    Only trials that are evidence count, without those with late frames, which were not lost.
+    Only trials that are evidence count, except those with late frames, which were not lost.
 
     Args:
         trials: The trials of a measurement.
@@ -89,7 +89,7 @@ def loss_places(trials: Sequence[Trial]) -> LossPlaces | None:
         )
 
     located = sum(one.losses.lost_frames for one in seen)
-    # A direction says the least about the cause.
+    # A direction says less about the cause than other patterns.
     said = tuple(
         sorted(
             patterns.values(),
@@ -227,7 +227,7 @@ def _values_in_words(one: FlowClasses, values: Sequence[int]) -> str:
 
 
 def _without_pattern(seen: Sequence[SeenLosses], found: Sequence[Found]) -> str | None:
-    """The sentence that there is no pattern, if enough frames were lost to see one, and no outage is one."""
+    """The sentence that there is no pattern, if enough frames were lost to see a pattern, and there was no outage."""
     blocks = sum(one.losses.blocks for one in seen)
     lost = sum(one.losses.lost_frames for one in seen)
     if lost < _ENOUGH_FRAMES or blocks < _ENOUGH_BLOCKS:

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from lossratio.results.loss_tests import LossCounts, Numbers, SeenLosses
 
 _MOST_GAPS = 3
-"""The most different distances between neighbours in a set that a regular loss makes, such as of every third frame."""
+"""Maximum number of different distances between neighbours in the set of a regular loss, such as of every third
+frame."""
 _MOST_LIKE_ITSELF = 0.5
-"""How similar a set and its copy, moved by some flows, may be without a regular loss: 0 is chance, 1 is the same."""
+"""How similar a set and its copy, shifted by some flows, may be without a regular loss: 0 is chance, 1 is the same."""
 _SAME = 0.8
 """How much of a set must be the same at two loads."""
 OTHER_LOAD = 1.02
@@ -26,20 +27,20 @@ OTHER_LOAD = 1.02
 _LOADS = 3
 """A set that loses more of its frames at higher loads must be the same at this many loads."""
 _RISING = 1.2
-"""Least factor by which the share lost at the highest load is larger, if it rises with load."""
+"""Minimum factor by which the share lost at the highest load is larger, if it rises with load."""
 _LIKE_CHANCE = (0.4, 2.5)
-"""Variance of the losses of blocks, as a multiple of that of frames lost by chance; for a counter, it is near 0."""
+"""Variance of the losses of blocks, as a multiple of the variance by chance; for a counter, it is near 0."""
 _LEAST_VARIANCE = 2.0
 """Blocks are merged until their losses would have this variance if each frame were lost by chance."""
 _ENOUGH_PARTS = 8
 _HIT = 0.6
-"""Share of the members that chance would hit that trials must hit."""
+"""Trials must hit this share of the members that chance would hit."""
 _SEEN_TO_LOSE = 8.0
 """Frames that members of a set must lose on average if all others lose none, so that each member loses some."""
 _ALIKE = 2.0
 """Largest variance of the losses of members that lose equally, as a multiple of their mean."""
 _CLEAR = 5.0
-"""Least factor by which the share that lossy flows lose is larger than that of all others."""
+"""Minimum factor by which the share that lossy flows lose exceeds the share that all others lose."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,7 @@ class LossyPart:
     share: float
     """The share of these frames that is lost."""
     least: float
-    """The smallest share that is lost of one of its flows (or places of a pattern)."""
+    """The smallest share that one of its flows (or places of a pattern) loses."""
     others: float
     """The share of all other frames that is lost."""
     explained: float
@@ -72,7 +73,7 @@ class LossySet(LossyPart):
     def may_be_regular(self) -> bool:
         """Whether a loss of every n-th frame, or of the end of each batch, could hit exactly this set.
 
-        A regular loss hits flows again at the same distances: moved by some flows, the set is nearly the same.
+        A regular loss hits flows again at the same distances: shifted by some flows, the set is nearly the same.
         """
         return len(self._gaps) <= _MOST_GAPS or self._like_itself > _MOST_LIKE_ITSELF
 
@@ -96,7 +97,7 @@ class LossySet(LossyPart):
 
     @property
     def _like_itself(self) -> float:
-        """How much the set, moved by some flows, overlaps with itself: 0 as by chance, 1 completely."""
+        """How much the set, shifted by some flows, overlaps with itself: 0 as by chance, 1 completely."""
         flows = len(self.members)
         spectrum = np.fft.rfft(self.members.astype(float))
         common = np.fft.irfft(np.abs(spectrum) ** 2, n=flows)
@@ -112,11 +113,12 @@ class LossySet(LossyPart):
 def lossy_set(lost: Numbers, known: Numbers) -> LossySet | None:
     """Divides flows where the shares that they lost are farthest apart; None: there is no clear difference.
 
-    If all but some flows have lost nothing, these are the set, however different their shares are.
+    If only some flows have lost frames, these flows are the set, however different their shares are.
 
     Args:
-        lost: Lost frames of each.
-        known: Frames of each flow for which it is known whether they were lost. A flow without any is in neither part.
+        lost: Lost frames of each flow.
+        known: Frames of each flow for which it is known whether they were lost. A flow without such frames is in
+            neither part.
     """
     shares = lost / np.maximum(known, 1.0)
     order = np.sort(shares[known > 0])

@@ -106,9 +106,9 @@ class SeenLosses:
 def rotation_test(rows: Sequence[Numbers]) -> float:
     """The probability that blocks are as alike as these, if losses do not depend on the flow.
 
-    Flows follow one another over and over. A cause that does not look at flows hits each block at its own phase: any
-    rotation of its row is as likely as the row itself. So every second block says which flows lose more, and the others
-    are compared with that in all rotations. Bursts remain whole in all rotations.
+    Flows follow one another in a cycle. A cause that is independent of flows hits each block at a phase of its own: any
+    rotation of a block's row is as likely as the row itself. So every second block says which flows lose more, and the
+    other blocks are compared with the result in all rotations. Bursts remain whole in all rotations.
 
     Args:
         rows: The losses in each block, by flow (or by place of a pattern of sizes), in their order.

@@ -51,7 +51,7 @@ class LossPlaces(Record):
     looked_at: int = Field(ge=0)
     """Number of patterns examined."""
     patterns: tuple[LossPattern, ...] = ()
-    """The patterns found, beginning with the one that explains the most."""
+    """The patterns found, beginning with the pattern that explains the most lost frames."""
     without_pattern: str | None = None
     """The sentence that there is no pattern; None: there is one, or too few frames to say so."""
 

@@ -55,8 +55,8 @@ class TestIdentity(Record):
     suite: str
     """Its suite: the file in its project, or the suite's ``Id``. It does not depend on what else is run."""
     long_name: str | None = None
-    """What Robot Framework called the test in this run; None: a script measured it, or an earlier version, which has
-    this name as `suite` and `name`."""
+    """The name that Robot Framework gave the test in this run; None: a script measured it, or an earlier version, which
+    has this name in `suite` and `name`."""
     documentation: str = ""
     """The test's documentation."""
     tags: tuple[str, ...] = ()
@@ -132,7 +132,7 @@ class TestResult(Record):
     guilty: Literal["TG", "wire", "DUT"] | None = None
     """The part of the testbed that made the measurement fail; null: not known."""
     loss_places: LossPlaces | None = None
-    """What the lost frames have in common; null: no frame was lost, or it is not known which ones were."""
+    """What the lost frames have in common; null: no frame was lost, or it is not known which frames were lost."""
 
     @property
     def took_s(self) -> float:

@@ -5,8 +5,8 @@ are lost, and a search must not continue over such a gap. A result is saved as a
 loads, traffic, latency and telemetry must be those of its journal, and every other number must follow from them. So a
 result with a critical load is never saved: a resumed run makes it again.
 
-If a run was cut off, the journal has more than the result: latency and telemetry until then are added. If a search had
-finished, but its result was not written, the result is made from the journal.
+If a run was cut off, its journal may have latency and telemetry that the result lacks. They are added to the result. If
+a search had finished, but its result was not written, the result is made from the journal.
 """
 
 import json
@@ -225,7 +225,7 @@ def _repair_result(path: Path) -> Repair:
 
 
 def _complete(path: Path, result: TestResult) -> str:
-    """Adds to a good result what its journal has from after its trials; returns what was done, in words."""
+    """Adds everything that its journal has from after the trials to a good result. Returns the change, in words."""
     try:
         journal = read_journal(_journal_of(path))
     except SearchError:

@@ -51,7 +51,7 @@ class Claim:
     """Its descriptor."""
 
     def release(self) -> None:
-        """Leaves the test to others."""
+        """Releases the test, so that other processes can measure it."""
         self.path.unlink(missing_ok=True)
         os.close(self.file)
 
@@ -64,7 +64,7 @@ class RunDirectory:
     """The directory; it is created with the first file."""
 
     def __post_init__(self) -> None:
-        # A script may give it as a text.
+        # A script may give the path as a text.
         object.__setattr__(self, "path", Path(self.path))
 
     @property
@@ -77,12 +77,12 @@ class RunDirectory:
         return self.path / "trials" / f"{file_stem(test_name)}.jsonl"
 
     def journal_of(self, test: TestIdentity) -> Path:
-        """The path of a test's journal, even if an earlier version wrote it; otherwise the path of a new one."""
+        """The path of a test's journal, even if an earlier version wrote it; otherwise the path of a new journal."""
         paths = [self.journal_path(name) for name in _names_of(test)]
         return next((path for path in paths if path.exists()), paths[0])
 
     def result_of(self, test: TestIdentity) -> Path:
-        """The path of a test's result, even if an earlier version wrote it; otherwise the path of a new one."""
+        """The path of a test's result, even if an earlier version wrote it; otherwise the path of a new result."""
         paths = [self.result_path(name) for name in _names_of(test)]
         return next((path for path in paths if path.exists()), paths[0])
 
@@ -109,7 +109,7 @@ class RunDirectory:
             path.parent.mkdir(parents=True, exist_ok=True)
             data = encode_result(result)
             while not _is_written(path, data):
-                # The faster process moves it.
+                # If two processes do this, the faster one moves the file.
                 with contextlib.suppress(FileNotFoundError):
                     _move(path, self.path / "earlier")
         return path
@@ -135,7 +135,7 @@ class RunDirectory:
                     # Not every file system has locks.
                     _LOG.debug("%s cannot be locked.", path)
 
-                # A file that was released in the meantime keeps nobody out.
+                # A file whose claim was released in the meantime keeps nobody out.
                 if os.fstat(file).st_nlink:
                     return Claim(path, file)
                 os.close(file)
@@ -147,7 +147,7 @@ class RunDirectory:
         )
 
     def keep_earlier(self, test_name: str) -> None:
-        """Moves the files of a test that is measured again to ``earlier``, so that nobody mistakes them for new ones.
+        """Moves the files of a test that is measured again to ``earlier``, so that nobody mistakes them for new files.
 
         Raises:
             SearchError: If another process measures the test into this directory now.
@@ -180,7 +180,7 @@ _BEGAN = re.compile(rb'^ "started": .*$', re.MULTILINE)
 
 
 def _is_written(path: Path, data: bytes) -> bool:
-    """Writes a result, unless the file has one of another measurement; returns whether it did."""
+    """Writes a result, unless the file has the result of another measurement. Returns whether it was written."""
     try:
         _create(path, data)
     except FileExistsError:

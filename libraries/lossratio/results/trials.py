@@ -23,7 +23,8 @@ from lossratio.trials import (
 from lossratio.units import format_frame_rate, format_ratio, trials_counted
 
 FEW_FOREIGN = 10
-"""The usual number of foreign frames per second, and in a trial: with them, devices find each other (ARP, LLDP)."""
+"""Up to this many foreign frames, per second and in a trial, are usual: devices find each other with them (ARP,
+LLDP)."""
 FOREIGN_RATIO = 1e-3
 """Foreign frames, as a share of the received ones, that also cause no doubt."""
 _RULE_WIDTH = 9
@@ -68,7 +69,7 @@ class Trial(Record):
     """Lost frames that came back after the wait for frames in flight: they count as lost, although the SUT did not lose
     them. None: an earlier version wrote the result."""
     forgotten_s: Seconds | None = None
-    """Time in which the device afterwards deleted all connections by its own command; None: it did not have to."""
+    """Time that the device then took to delete all connections with its own command; None: it did not have to."""
     repeats: int = Field(default=0, ge=0)
     """Earlier attempts at this trial that were thrown away as untrustworthy; ``elapsed_s`` includes their time."""
     repairs: tuple[str, ...] = ()
@@ -187,8 +188,8 @@ def with_late_frames_of_earlier_version(trials: tuple[Trial, ...]) -> tuple[Tria
 def foreign_frames_of(direction: DirectionCounters) -> int:
     """Frames that belong to no trial.
 
-    If the generator counts its streams, these are frames that the port counted but no stream. Otherwise, they are the
-    frames that it distinguishes, if there are more than `FEW_FOREIGN` and `FOREIGN_RATIO`.
+    If the generator counts its streams, these are frames that the port counted but no stream did. Otherwise, they are
+    the frames that the generator distinguishes, if there are more than `FEW_FOREIGN` and `FOREIGN_RATIO`.
     """
     if not direction.streams:
         foreign = direction.foreign_frames or 0

@@ -215,7 +215,7 @@ def csit_rate(rate: Rate) -> dict[str, Any]:
 
 
 def number_of(value: Rate | float | None) -> float | None:
-    """The number that people read, compare and follow: for a rate, the one per interface, in frames per second.
+    """The number that people read, compare and follow: for a rate, the rate per interface, in frames per second.
 
     Args:
         value: A rate, or a number in its own unit; None: no value.
@@ -257,7 +257,7 @@ class View(Generic[ResultT]):
     """The name of the value in the heading of a table; None: it has no name of its own."""
 
     def lines(self, result: ResultT) -> Iterator[str]:
-        """The result in words, without the common last lines of all kinds; a failed one has one common line instead."""
+        """The result in words, without the last lines of all kinds; a failed result has one common line instead."""
         yield f"{result.kind}: {result.outcome.value}"
 
     def sentences(self, result: ResultT) -> Iterator[str]:
@@ -331,7 +331,7 @@ class View(Generic[ResultT]):
         return ""
 
     def findings(self, result: ResultT) -> Iterator[Finding]:
-        """The quantities of the result besides the declared ones (`Shown`); if there are none, one without a value."""
+        """The quantities of the result besides the declared ones (`Shown`), or else one quantity without a value."""
         if self.quantity is None and not self.has_value and any(shown_in(result)):
             return
         reason = result.error or getattr(result, "reason", None)
@@ -400,7 +400,7 @@ class View(Generic[ResultT]):
         return generator_stalls(trials, [0.0])
 
     def offered(self, result: ResultT, finding: Finding) -> Sequence[Offered]:
-        """The traffic on which a value is based: frames of it that were left unsent cause a doubt, not a verdict."""
+        """The traffic on which a value is based. Unsent frames of this traffic cause a doubt, not a verdict."""
         return offered_in(trial for trial in result.trials if trial.is_evidence)
 
     def doubts_about(self, result: ResultT, results: Sequence[TestResult]) -> tuple[Doubt, ...]:
@@ -428,7 +428,7 @@ class View(Generic[ResultT]):
         yield from ()
 
     def rfc2544_rows(self, result: ResultT) -> Iterator[Rfc2544Row]:
-        """The numbers of a result without a single value for an RFC 2544 report; by default, there are none."""
+        """Numbers for an RFC 2544 report, if a result has no single value. By default, there are no such numbers."""
         yield from ()
 
     def csit(self, result: ResultT) -> dict[str, Any]:
@@ -457,10 +457,10 @@ def _row(tag: str, texts: Sequence[str]) -> str:
 
 
 def quick_goals_in(quantities: Iterable[str]) -> Iterator[str]:
-    """A line that says which quantities belong to quick goals, and what that means; none if there are none.
+    """A line that says which quantities belong to quick goals, and what that means; no line if there are none.
 
     Args:
-        quantities: Their names, which a device may follow.
+        quantities: Names of quantities. A name may end with the device.
     """
     names = sorted({name.partition(" ")[0] for name in quantities if name.startswith(_QUICK)})
     if names:
@@ -474,6 +474,6 @@ def view_of(result: TestResult) -> View[Any]:
     """The view that shows a result.
 
     Raises:
-        ReportError: If its class is of no kind, or the view cannot be imported.
+        ReportError: If its class belongs to no kind, or the view cannot be imported.
     """
     return cast(View[Any], result.view())

@@ -17,7 +17,7 @@ _OUR_NAME = re.compile(r"(?P<size>\w+)-(?:(?P<cores>\d+)c-)?(?P<name>.+-\w+)")
 _NODES = re.compile(r"-(?P<nodes>\d)n\w?-")
 _JOB_FILES = Path("resources/job_specifications")
 _OF_THE_TEST = ("frame size", "cores")
-"""Aspects of a test whose suite is ours, but not in this size or with this many cores."""
+"""Aspects of a test whose suite we have, but not with this frame size or number of cores."""
 
 _SuiteKey = tuple[str, str]
 """A tag, and a test's name without frame size and cores."""

@@ -64,7 +64,7 @@ class Described:
     """The aspects in which the suite says that it differs from CSIT's."""
 
     def differences(self, other: "Described") -> dict[str, tuple[str, str]]:
-        """The aspects in which a test of CSIT (this one) and ours (the other one) differ, with both values."""
+        """The aspects in which CSIT's test (`self`) and our test (`other`) differ, with both values."""
         mine = {"frames": self.profile, "ports": str(self.ports), **self.setup}
         theirs = {"frames": other.profile, "ports": str(other.ports), **other.setup}
         found = {
@@ -223,7 +223,7 @@ def _given(test: TestCase) -> dict[str, str]:
 
 
 def _overhead(options: Mapping[str, str]) -> int:
-    """The most bytes by which our devices make frames longer on one of their links."""
+    """Maximum number of bytes by which our devices lengthen frames on one of their links."""
     kind = parse_options(
         options["dut"], {name: value for name, value in options.items() if name != "dut"}
     )
@@ -290,7 +290,7 @@ def _arguments(test: TestCase) -> Iterator[str]:
 
 
 def _of_twin(tags: Iterable[Any]) -> Iterator[str]:
-    """Tags of a test without DUTs: those of `lossratio.keywords.Catalogue`, whichever of them names the suite."""
+    """Possible tags of a test without DUTs, as `lossratio.keywords.Catalogue` sets them: any tag may name the suite."""
     yield "trex"
     for tag in tags:
         yield str(tag)

@@ -1,4 +1,4 @@
-"""The directory of a run: a new one, one that only this run writes to, and the lease that a killed run left there."""
+"""The directory of a run: makes it, keeps other runs out of it, and finds the lease that a killed run left there."""
 
 import fcntl
 import json
@@ -68,7 +68,7 @@ def kept_for_this_run(directory: Path, token: str | None) -> Iterator[None]:
 
 
 def _locked(file: Path) -> int:
-    """The descriptor of a new file that this process has locked, in place of the one that a killed run left behind.
+    """The descriptor of a new file that this process has locked, in place of the file that a killed run left behind.
 
     Raises:
         JobError: If another run has the lock.
@@ -96,11 +96,11 @@ def lease_left_behind(directory: Path) -> str | None:
         status = os.fstat(file.fileno())
         # No other user can have written the file, or read the token.
         if status.st_uid == os.geteuid() and not status.st_mode & 0o077:
-            # Fails while the run's process lives.
+            # This lock fails while the run's process lives.
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             kept = json.load(file)
 
-            # A lock of another machine may be invisible here.
+            # A lock of another machine may be invisible on this machine.
             if kept["boot"] == _boot():
                 token: str | None = kept["token"]
                 return token
@@ -108,5 +108,5 @@ def lease_left_behind(directory: Path) -> str | None:
 
 
 def _boot() -> str:
-    """What distinguishes this machine, since it started, from all others."""
+    """An identifier of this machine, which changes whenever it starts."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -203,7 +203,7 @@ def _problems(path: Path, file: JobFile) -> Iterator[Problem]:
 
 
 def _problems_of_values(file: JobFile) -> Iterator[Problem]:
-    """Sizes of frames that no traffic has, and goals that there are not."""
+    """Finds frame sizes that no traffic has, and goals that do not exist."""
     for number, tests in enumerate(file.tests):
         for index, size in enumerate(tests.frame_sizes):
             yield from _problem_of(("tests", number, "frame_sizes", index), check_frame_size, size)
@@ -223,7 +223,7 @@ def _problems_of_values(file: JobFile) -> Iterator[Problem]:
 
 
 def _problem_of(where: Location, read: Callable[[str], Any], given: str) -> Iterator[Problem]:
-    """The problem of a value that cannot be read, if it cannot."""
+    """The problem with a value, if the value cannot be read."""
     try:
         read(given)
     except (ValueError, LossRatioError) as error:
@@ -350,7 +350,7 @@ def job_tests(job: Job, testbed: Testbed) -> tuple[TestCase, ...]:
     """The tests that a job has on a testbed, in the order of the run.
 
     Raises:
-        JobError: If an entry of the job selects none.
+        JobError: If an entry of the job selects no tests.
     """
     for number, tests in enumerate(job.tests_on(testbed), start=1):
         alone = Job(job.path, job.file.model_copy(update={"tests": (tests,)}), job.testbeds)
@@ -495,7 +495,7 @@ def check_tester(job: Job, testbed: Testbed, demand: TesterDemand) -> None:
     """Measures whether the tester sends and receives the demanded load over a cable, without a lost or unsent frame.
 
     Raises:
-        UnfitTesterError: If it does not.
+        UnfitTesterError: If the tester does not do that.
         LossRatioError: If the testbed cannot be opened, or a trial cannot be performed.
     """
     load = parse_frame_rate(demand.load)

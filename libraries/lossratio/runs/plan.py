@@ -213,7 +213,7 @@ def _seconds(text: str | None, otherwise: float) -> float:
 
 
 def plan_job(job: Job, history: History) -> Plan:
-    """Plans a job: a test for several testbeds runs on the one that has time for it.
+    """Plans a job: a test for several testbeds runs on the testbed that has time for it.
 
     Raises:
         JobError: If the job cannot be used.

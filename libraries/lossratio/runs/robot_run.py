@@ -98,7 +98,7 @@ class Watchdog:
         return end - time.monotonic()
 
     def _shorten(self, tests: Iterable[Any], seconds: float | None) -> None:
-        """Gives tests a timeout, unless they have shorter ones."""
+        """Gives tests a timeout, unless they have a shorter one."""
         if seconds is None:
             return
         for test in tests:
@@ -131,7 +131,7 @@ class RunRequest:
     """A run of suites on one testbed."""
 
     topologies: tuple[Path, ...]
-    """Topology files of equal testbeds; the first one that is free is taken."""
+    """Topology files of equal testbeds. The first free testbed is taken."""
     suites: tuple[Path, ...]
     """Files and directories with suites; none: the job's suites."""
     include: tuple[str, ...] = ()
@@ -139,7 +139,7 @@ class RunRequest:
     robot_options: tuple[str, ...] = ()
     """More options for Robot Framework, as on its command line."""
     wait: float = 0.0
-    """The most seconds to wait for a testbed."""
+    """Maximum time to wait for a testbed, in seconds."""
     purpose: str = ""
     """The reason, shown to other users of the testbed."""
     job: Path | None = None
@@ -189,7 +189,7 @@ def check_selection(
     Args:
         options: The options for Robot Framework.
         suites: The suites.
-        modifiers: What changes the suites before they run.
+        modifiers: The modifiers that change the suites before they run.
         topology: The topology that they run on.
         variables: Variables that they get besides those of the options.
 
@@ -249,7 +249,7 @@ def run_robot(
     modifiers: Sequence[object],
     listeners: Sequence[object] = (),
 ) -> tuple[int, tuple[TestVerdict, ...], tuple[str, ...]]:
-    """Runs suites. Robot Framework handles Ctrl-C: the first one ends the run properly.
+    """Runs suites. Robot Framework handles Ctrl-C: the first Ctrl-C ends the run properly.
 
     Returns its return code, the verdict of each test that was begun, and messages about files that could not be
     written.

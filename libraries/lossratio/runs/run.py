@@ -185,12 +185,12 @@ def run(request: RunRequest) -> RunOutcome:
 def resume(
     directory: Path, *, force: bool = False, wait: float = 0.0, limits: Limits = NO_LIMITS
 ) -> RunOutcome:
-    """Resumes the run in a directory. For the rest see `run`.
+    """Resumes the run in a directory. For everything else, see `run`.
 
     Args:
         directory: Where the run is.
         force: Whether it is resumed although its conditions have changed.
-        wait: The most seconds to wait for the testbed, if others use it.
+        wait: Maximum time to wait for the testbed, in seconds, if others use it.
         limits: The time that its parts may take.
     """
     record = read_record(directory)

@@ -57,7 +57,7 @@ def _resolved(name: str) -> str:
 
 
 def only(names: Sequence[str]) -> list[SuiteVisitor]:
-    """What leaves all tests out but those that may have one of some results; without names, nothing does."""
+    """Modifiers that leave out all tests except those that may have these results; without names, no modifiers."""
 
     def is_chosen(test: Any) -> bool:
         return any(may_have_result(test, name) for name in names)
@@ -68,7 +68,7 @@ def only(names: Sequence[str]) -> list[SuiteVisitor]:
 
 
 def all_but(finished: Container[str]) -> SuiteVisitor:
-    """What leaves out the tests that are finished."""
+    """The modifier that leaves out finished tests."""
 
     def is_left(test: Any) -> bool:
         return identity_of(test) not in finished

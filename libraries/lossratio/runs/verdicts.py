@@ -187,7 +187,7 @@ class VerdictListener:
         error = sys.exc_info()[1]
         own = set() if error is None else {failure_kind(error)}
         if isinstance(error, ExecutionStatus):
-            # It only passes on an inner failure; an interrupt is never passed on.
+            # This error only passes on an inner failure. An interrupt is never passed on.
             own &= {FailureKind.INTERRUPTED}
         self._open[-1][1].append((result.message, _kinds_in(result.message, inside) | own))
 

@@ -1,7 +1,7 @@
 """The sinks of alerts, by their names in a file of alerts.
 
-Another package adds one by an entry point of the group ``lossratio.alert_sink``. The name of the entry point is the
-sink's name, and its object is a pydantic model that is also a `lossratio.history.sinks.Sink`.
+Another package adds a sink with an entry point of the group ``lossratio.alert_sink``. The name of the entry point is
+the sink's name, and its object is a pydantic model that is also a `lossratio.history.sinks.Sink`.
 """
 
 from pydantic import BaseModel

@@ -28,7 +28,7 @@ class Command(RootModel[Annotated[str | tuple[str, ...], Field(min_length=1)]], 
         return self.root
 
     def send(self, message: Message, timeout: float) -> None:
-        """Runs the command; it may take this many seconds.
+        """Runs the command, which may take at most `timeout` seconds.
 
         Raises:
             NotSentError: If it cannot be run, fails, or takes too long.

@@ -59,7 +59,7 @@ class Email(FileModel, Sink):
         return (self.password_from,)
 
     def send(self, message: Message, timeout: float) -> None:
-        """Sends one mail to all receivers; each answer of the server may take this many seconds.
+        """Sends one mail to all receivers. Each answer of the server may take at most `timeout` seconds.
 
         Raises:
             NotSentError: If the server cannot be reached, or refuses the mail or a receiver.

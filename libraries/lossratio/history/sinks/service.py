@@ -1,8 +1,8 @@
 """Alerts by the library apprise: chats, telephones and pagers of more than a hundred services.
 
-Apprise limits the time of each connection, but not of the whole. So it runs in a separate process, `apprise_program`,
-which is ended when the time is over. It does not replace `Webhook`, which posts your own data, or `Email`, which needs
-no further package; and both of these say why they failed, which apprise only logs.
+Apprise limits the time of each connection, but not the total time. So it runs in a separate process, `apprise_program`,
+which is ended when the time is over. Apprise does not replace `Webhook`, which posts your own data, or `Email`, which
+needs no further package. Both say why they failed, while apprise only logs the reason.
 """
 
 import json
@@ -44,7 +44,7 @@ class Service(RootModel[Annotated[str, Field(min_length=1)]], Sink):
         return callouts.variables_in(self.root)
 
     def problem(self) -> str | None:
-        """The problem: there is no library, or it does not understand the address."""
+        """The problem, if any: apprise is not installed, or does not understand the address."""
         if find_spec(_LIBRARY) is None:
             return f"apprise is not installed: {how_to_install('alerts')}"
         # Slow to import, and hardly ever needed.

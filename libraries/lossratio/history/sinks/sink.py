@@ -46,7 +46,7 @@ class Sink(ABC):
         return ()
 
     def problem(self) -> str | None:
-        """The reason why it cannot be used, with all variables set; None: it can. Nothing is sent."""
+        """The reason why it cannot be used even though all variables are set; None: it can be used. Nothing is sent."""
         return None
 
     @abstractmethod

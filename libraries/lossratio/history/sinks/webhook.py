@@ -43,7 +43,7 @@ class Webhook(FileModel, Sink):
         return callouts.variables_in(self.url, *self.headers.values())
 
     def send(self, message: Message, timeout: float) -> None:
-        """Posts the data, or the body with the text; the request may take this many seconds.
+        """Posts the data, or the body with the text. The request may take at most `timeout` seconds.
 
         Raises:
             NotSentError: If there is no server, no answer in time, or a status other than success.

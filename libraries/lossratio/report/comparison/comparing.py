@@ -10,14 +10,14 @@ from lossratio.report.comparison.verdicts import judged
 from lossratio.report.run import Run
 
 LEAST_CHANGE = 0.01
-"""Smaller relative changes do not count: the bounds of one search are half of this apart."""
+"""Smaller relative changes do not count. The bounds of one search are half of this apart."""
 _NOT_IN_A, _NOT_IN_B = "not in A", "not in B"
 
 
 def compare(
     before: Sequence[Run], after: Sequence[Run], *, least_change: float = LEAST_CHANGE
 ) -> Comparison:
-    """Compares two sets of runs, older and newer ones.
+    """Compares two sets of runs: older and newer runs.
 
     Args:
         before: The older runs.
@@ -53,7 +53,7 @@ def _testbed_of(runs: Sequence[Run]) -> str:
 def _problems(runs: Sequence[Run]) -> Iterator[str]:
     """What is missing in some runs, with their paths."""
     for run in runs:
-        # The messages about files name them.
+        # Messages about files already contain their paths.
         yield from run.problems
         yield from (
             f"{run.path}: {' '.join(lack.split())}" for lack in run.lacks[len(run.problems) :]

@@ -11,9 +11,9 @@ from lossratio import results
 from lossratio.units import Unit
 
 RANK_TEST_LEAST = 5
-"""Least number of results on both sides for a comparison of ranks."""
+"""Minimum number of results on both sides for a comparison of ranks."""
 ONE_SIDED_LEAST = 3
-"""Least number of results on one side if the other side has only one; their spread represents both sides."""
+"""Minimum number of results on one side if the other side has only one. Their spread represents both sides."""
 SIGNIFICANCE = 0.05
 """Adjusted probability below which a difference counts as real."""
 _ROUNDING = 1e-9

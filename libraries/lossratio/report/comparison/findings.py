@@ -15,13 +15,13 @@ def compared_findings(
     after: Sequence[results.Finding],
     absent: tuple[str, str],
 ) -> ComparedQuantity:
-    """Compares the findings of one quantity. Values that can be compared have no verdict yet, but `Verdict.TOO_FEW`.
+    """Compares the findings of one quantity. Values that can be compared have `Verdict.TOO_FEW` until they are judged.
 
     Args:
         key: The name of the test, and the quantity.
         before: The findings before.
         after: The findings after; one of the two may be empty.
-        absent: What to say of a quantity that is missing in A, and of one that is missing in B.
+        absent: The texts for a quantity that is missing in A, and for a quantity that is missing in B.
     """
     test, quantity = key
     compared = ComparedQuantity(
@@ -66,7 +66,7 @@ def _sample(findings: Sequence[results.Finding]) -> Sample:
 
 
 def _obstacle(before: Sequence[results.Finding], after: Sequence[results.Finding]) -> str | None:
-    """Why the two sides cannot be compared, whatever their values are; None: they can."""
+    """Why the two sides cannot be compared, whatever their values are; None: they can be compared."""
     for side, findings in (("A", before), ("B", after)):
         if all(map(_was_interrupted, findings)):
             return f"{side} was interrupted: resume it with lossratio run --resume"
@@ -115,7 +115,7 @@ def _has_failed(finding: results.Finding) -> bool:
 
 
 def _notes(compared: ComparedQuantity) -> Iterator[str]:
-    """What readers of the difference must know, what may explain it first."""
+    """Notes for readers of the difference. Notes that may explain it come first."""
     yield from _other_generators(compared)
     yield from _missing_frames(compared)
     yield from _caveats("A", compared.findings_before)
@@ -123,7 +123,7 @@ def _notes(compared: ComparedQuantity) -> Iterator[str]:
 
 
 def _other_generators(compared: ComparedQuantity) -> Iterator[str]:
-    """That the traffic generators differ, if they do."""
+    """A note that the traffic generators differ, if they do."""
     before = _generators_of(compared.findings_before)
     after = _generators_of(compared.findings_after)
     if len(before | after) > 1:

@@ -15,7 +15,7 @@ from lossratio.report.comparison.quantity import ComparedQuantity, Verdict
 
 
 def judged(compared: Sequence[ComparedQuantity], least_change: float) -> Iterator[ComparedQuantity]:
-    """The quantities with their verdicts. Those without a difference keep the one that they have.
+    """The quantities with their verdicts. A quantity without a difference keeps its verdict.
 
     Args:
         compared: All quantities of a comparison; their number adjusts the probabilities.
@@ -39,7 +39,7 @@ def _at_most(compared: ComparedQuantity) -> Difference | None:
 
 
 def _adjusted(differences: Sequence[Difference | None]) -> list[Difference | None]:
-    """The differences that were tested, each with its probability adjusted for the number of them."""
+    """The tested differences, each with its probability adjusted for the number of tests."""
     p_values = [None if one is None else one.p_value for one in differences]
     probabilities = iter(adjusted([p_value for p_value in p_values if p_value is not None]))
     return [
@@ -51,7 +51,7 @@ def _adjusted(differences: Sequence[Difference | None]) -> list[Difference | Non
 def _with_verdict(
     compared: ComparedQuantity, plain: Difference, most: Difference | None, least_change: float
 ) -> ComparedQuantity:
-    """The verdict on a difference of the values as they are, and of their upper ends if it is known."""
+    """The verdict on the difference of the values as they are, and, if known, the difference of their upper ends."""
     plain_change = real_change(plain, least_change)
     most_change = real_change(most, least_change)
     change = results.agreed_change(plain_change, most_change)
@@ -101,7 +101,7 @@ def _not_explained(
     ]
     weaker = plain
     if most is not None and abs(most.change) < abs(plain.change):
-        # No verdict is based on either; the smaller one promises the least.
+        # Neither difference gives a verdict. The smaller one promises less.
         weaker = most
         notes.append(_both_changes(plain, most))
 
@@ -109,7 +109,7 @@ def _not_explained(
 
 
 def _lacks_frames(compared: ComparedQuantity) -> bool:
-    """Whether frames are missing on a side that the SUT did not lose."""
+    """Whether a side lacks frames that the SUT did not lose."""
     return any(one.share for side in compared.ends for one in side)
 
 

@@ -136,7 +136,7 @@ def _p_value_in_words(compared: ComparedQuantity) -> str:
 
 
 def summary_of(comparison: Comparison) -> Iterator[str]:
-    """How many quantities have which verdict, what to do without any verdict, and what is missing, in lines."""
+    """Lines that count the quantities by verdict, give advice if there is no verdict, and name what is missing."""
     counts = {
         verdict: sum(compared.verdict is verdict for compared in comparison.quantities)
         for verdict in Verdict
