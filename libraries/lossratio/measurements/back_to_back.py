@@ -44,7 +44,7 @@ NO_BUFFER_FILLS = (
 )
 """The reason that a result without bursts gives."""
 SAME = 1e-9
-"""Loads that differ by less than this share are the same."""
+"""Loads that differ by less than this share count as the same."""
 
 
 class BurstFound(Record):
@@ -53,7 +53,7 @@ class BurstFound(Record):
     longest_frames: FrameCount
     """The longest burst that lost nothing; 0: every burst lost frames."""
     shortest_lossy_frames: FrameCount | None
-    """The shortest burst that lost frames; null: the longest burst of the tester lost none."""
+    """The shortest burst that lost frames; null: even the longest burst of the tester lost no frame."""
     trials: int = Field(ge=1)
     """Number of trials of the search."""
 
@@ -81,7 +81,7 @@ class BackToBackValues(Record):
     most_frames: FrameCount
     """The longest of the longest bursts."""
     stdev_frames: float = Field(ge=0.0)
-    """Standard deviation (divided by N - 1, because the searches are a sample; 0 if there is only one search)."""
+    """Sample standard deviation (divided by N - 1); 0 if there is only one search."""
     is_at_limit: bool
     """Whether a search ended at the longest burst of the tester, so that the values are "at least"."""
     buffer_time: BufferTime
@@ -131,7 +131,8 @@ class BackToBackRequest(measurements.AfterThroughput):
             waits: Seconds that each trial takes in addition to its traffic.
         """
         trials = 1 + math.ceil(math.log2(max(2.0, self.longest_burst * loads.max_load)))
-        # Bursts are halved, unless none of them loses a frame. Together they are as long as two of the longest bursts.
+        # A search halves its bursts, unless none of them loses a frame. Its bursts together last as long as two of the
+        # longest.
         seconds = self.repeats * (trials * (self.settle + waits) + 2.0 * self.longest_burst)
         return Forecast(seconds, 0.0, seconds)
 
@@ -156,9 +157,9 @@ class BackToBackResult(measurements.FoundResult):
     settings: measurements.SettingsOf[BackToBackRequest]
     """The parameters of the search, which RFC 9004 requires in a report."""
     longest_burst_frames: FrameCount
-    """Frames of the longest burst that is tried."""
+    """Number of frames in the longest burst that is tried."""
     kept_rate: Rate | None
-    """The rate of the tester's slowest burst; null: not known."""
+    """The rate that the tester kept in its slowest burst; null: not known."""
     back_to_back: BackToBackValues | None
     """The bursts; null if the measurement failed, or no buffer fills."""
     reason: str | None
@@ -168,7 +169,7 @@ class BackToBackResult(measurements.FoundResult):
 def back_to_back_values(
     searches: Sequence[BurstFound], throughput: float, rate: float
 ) -> BackToBackValues:
-    """Computes the values of RFC 9004, section 6.4, from the outcomes of all searches; rates in frames per second.
+    """Computes the values of RFC 9004, section 6.4, from the outcomes of all searches. Rates are in frames per second.
 
     ``implied = average / rate``, and ``corrected = implied - implied * throughput / rate``.
     """
@@ -310,7 +311,7 @@ class BackToBack(
         return SettlingMeasurer(ready, request.settle)
 
     def watch(self, request: BackToBackRequest, loads: LoadRange) -> Callable[[TrialResult], None]:
-        """Ends a search whose generator spoils every burst, because it would show nothing about the SUT."""
+        """Ends a search whose generator spoils every burst, because such a search shows nothing about the SUT."""
         return ending_where_unknown(_spoilt_bursts)
 
     def fields(
@@ -329,7 +330,7 @@ class BackToBack(
     def found_in(
         self, result: BackToBackResult, trials: Sequence[TrialResult]
     ) -> BackToBackValues | None:
-        """The bursts and buffer times of the trials; none if no buffer fills."""
+        """The bursts of the trials and their buffer times; None if no buffer fills."""
         if not trials and result.back_to_back is None:
             return None
         settings = result.settings

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
 
 _LEAST_TRIALS = 10
-"""The least number of trials that verify a load."""
+"""The minimum number of trials that verify a load."""
 _FRAMES = -math.log(0.025)
 """This many frames without loss, divided by the target loss ratio, show that the loss ratio is below it (97.5 %)."""
 _ROOM = 3.2
-"""Planned frames, in the same unit: five losses are allowed, so that a SUT with half the ratio is verified in more than
-a third of all cases."""
+"""Planned frames, in the same unit. Five losses are allowed, so that a SUT that loses only half of the ratio is
+verified in more than a third of all cases."""
 _USUAL_BATCH = 32.0
 """Frames that software such as DPDK's programs handles at once, and loses at once."""
 
@@ -47,10 +47,11 @@ class ConfirmationRequest(Request):
 
     The ``load`` is in frames per second per interface. Frames have 64B by default.
 
-    Before the first trial, the console shows how many frames this takes: 11.8 ``batch`` / ``loss_ratio`` for each
-    interface, in at least 10 trials. It takes fewer frames if the loss ratio is certainly higher. ``batch`` is the
+    Before the first trial, the console shows how many frames the measurement takes: 11.8 ``batch`` / ``loss_ratio`` for
+    each interface, in at least 10 trials. It takes fewer frames if the loss ratio is certainly higher. ``batch`` is the
     number of frames that are lost at a time, because software drops frames in batches. By default, it is the number
-    that a soak test right before it in the suite saw, or 32. A batch of 32 takes 32 times as long as a batch of 1.
+    that the soak test right before it in the suite found, or 32 if there was no soak test. A batch of 32 takes 32 times
+    as long as a batch of 1.
 
     The verdict is ``verified`` or ``contradicted`` (each with a probability of 97.5 %), or ``extrapolated``, if the
     frames do not decide. The result is irregular unless the verdict is ``verified``, and the test fails if it is
@@ -71,7 +72,7 @@ class ConfirmationRequest(Request):
     batch: Annotated[float, Field(ge=1.0)] = _USUAL_BATCH
     """Number of frames that are lost at once."""
     longest: Annotated[Duration, Field(gt=0.0), NOT_IN_FILES] = 86_400.0
-    """The most seconds of traffic that the measurement may take; a longer one is refused before any frame is sent."""
+    """Maximum seconds of traffic. A measurement that would take longer is refused before any frame is sent."""
 
     @property
     def planned_trials(self) -> int:
@@ -90,7 +91,7 @@ class ConfirmationRequest(Request):
         return trials
 
     def plan(self, trials: int) -> str:
-        """What the trials take, in words."""
+        """The number of trials and their time, in words."""
         seconds = trials * self.trial_duration
         batch = lost_at_a_time(self.batch)
         return (
@@ -193,7 +194,7 @@ class Confirmation(OnTrustedTrials, PlannedKind[ConfirmationRequest, Confirmatio
 
 
 def batch_of_last_soak(suite: Suite) -> float | None:
-    """Frames lost at once in the suite's last measurement; None: it was not a soak test, or there was none."""
+    """Frames lost at once in the suite's last measurement; None: there was none, or it was not a soak test."""
     try:
         return batch_seen(suite.last_result)
     except SearchError:
@@ -210,11 +211,11 @@ def lost_at_a_time(batch: float) -> str:
 def bounds_of(trials: Sequence[TrialResult], looks: int = 1, batch: float = 1.0) -> LossBounds:
     """The loss ratio of the trials that are evidence, all at one load.
 
-    `looks` is how often its lower bound is checked, and `batch` how many frames are lost at once.
+    `looks` is how often the lower bound of the ratio is checked, and `batch` is how many frames are lost at once.
     """
     known = [trial.output for trial in trials if why_set_aside(trial) is None]
     missing = [missing_frames(output) or MissingFrames() for output in known]
-    # Frames that came back and that the generator dropped are forwarded frames.
+    # Frames that came back but were dropped by the generator count as forwarded.
     lost_in = [float(frames.without_tester) for frames in missing]
     counts = [
         (float(output.sent_frames or 0), lost) for output, lost in zip(known, lost_in, strict=True)
@@ -226,7 +227,10 @@ def bounds_of(trials: Sequence[TrialResult], looks: int = 1, batch: float = 1.0)
 def confirmed(
     trials: Sequence[TrialResult], request: ConfirmationRequest, conditions: Conditions
 ) -> GuardStatement:
-    """The verdict about a load from trials at it. After each planned trial, it was checked whether they refute it."""
+    """The verdict about a load from its trials.
+
+    After each planned trial, a check found out whether they refute the load.
+    """
     target = request.loss_ratio
     bounds = bounds_of(trials, batch=request.batch)
     verdict = Verdict.EXTRAPOLATED

@@ -41,7 +41,7 @@ Connections = Annotated[int, Field(ge=1)]
 
 
 class CapacityRequest(OpeningRequest):
-    """Searches for the most connections that a device keeps at once (RFC 9693), and returns the result.
+    """Searches for the largest number of connections that a device keeps at once (RFC 9693), and returns the result.
 
     Connections are opened at the rate ``max_load``, which must be safely below the device's connection rate. The number
     of connections doubles until some are lost, and then a bisection follows. There are several such searches, and the
@@ -63,7 +63,7 @@ class CapacityRequest(OpeningRequest):
     """Number of searches (RFC 9693 wants ten)."""
 
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:
-        """The time of searches that go up to the most connections, and of searches that stay at the first number.
+        """The time of searches that go up to the largest number of connections, or stay at the first number.
 
         Args:
             loads: The range of the loads of its trials.
@@ -203,13 +203,13 @@ class ConnectionCapacity(
         )
 
     def watch(self, request: CapacityRequest, loads: LoadRange) -> Callable[[TrialResult], None]:
-        """Ends a search whose generator repeatedly cannot open so many: nothing is known about the device then."""
+        """Ends a search if the generator repeatedly cannot open so many: this shows nothing about the device."""
         return ending_where_unknown(_not_opened)
 
     def fields(
         self, measured: Measurement[Any], request: CapacityRequest, max_load: MaxLoad
     ) -> Mapping[str, Any]:
-        """The most connections."""
+        """The largest number of connections that were tried."""
         return {"most_connections": request.most or request.profile.flows}
 
     def found_in(

@@ -38,12 +38,12 @@ ALL_ESTABLISHED = SearchGoal(0.0, 0.5, 1.0, 5.0, 0.005, name="connection rate")
 class ConnectionRateRequest(connections.OpeningRequest, SearchRequest):
     """Searches for the largest rate at which a device establishes all connections (RFC 9693), and returns the result.
 
-    A trial of T seconds at the rate R opens R * T connections, each with one UDP frame. Then the Responder sends a
-    frame back over each of its entries. A connection is established if that answer comes back to its own address. The
-    devices' tables are emptied before each trial. The search is MLRsearch over connections per second, with
-    ``own_goals`` (see the type ``SearchGoal``) or with ``goals``, a set of goals as for `Find NDR And PDR`. The longer
-    a trial is, the more connections it opens. No trial ends early. By default, all connections must be established in
-    trials of one second.
+    A trial of T seconds at the rate R opens R * T connections, each with one UDP frame. Then the Responder answers over
+    each connection that reached it. A connection is established if the answer comes back to the connection's own
+    address. The devices' tables are emptied before each trial. The search is MLRsearch over connections per second,
+    with ``own_goals`` (see the type ``SearchGoal``) or with ``goals``, a set of goals as for `Find NDR And PDR`. The
+    longer a trial is, the more connections it opens. No trial ends early. By default, all connections must be
+    established in trials of one second.
 
     | `Find Connection Rate`    frame_size=100B    max_load=50 kcps
     | `Find Connection Rate`    {"loss_ratio": "0.1 %", "final_trial_duration": "2 s"}    frame_size=100B
@@ -63,10 +63,10 @@ class ConnectionRateRequest(connections.OpeningRequest, SearchRequest):
     then measures frames of both ends instead of new entries. The export for CSIT is in packets per second."""
 
     def check(self, testbed: Testbed) -> None:
-        """Also checks that connections that are opened again have an end.
+        """Also checks that connections end before they are opened again.
 
         Raises:
-            SearchError: If they have no end, or connections cannot be opened.
+            SearchError: If they do not end, or connections cannot be opened.
         """
         super().check(testbed)
         if self.established and self.profile.is_tcp and self.closing is None:
@@ -132,7 +132,7 @@ class ConnectionRate(
     def inputs(
         self, request: ConnectionRateRequest, loads: LoadRange, controller: MLRsearch
     ) -> Mapping[str, Any]:
-        """Goals, loads and settings, with the unit of the loads."""
+        """The goals, loads and settings, with the unit of the loads."""
         return {
             **super().inputs(request, loads, controller),
             "load_unit": connections.CONNECTIONS_PER_SECOND.name,
@@ -147,7 +147,7 @@ class ConnectionRateView(ThroughputView):
     measured_in = connections.CONNECTIONS_PER_SECOND
 
     def lines(self, result: GoalsResult) -> Iterator[str]:
-        """Each goal, with its bounds and the connections of a trial at the lower one."""
+        """Each goal, with its bounds and the connections of a trial at the lower bound."""
         for report in result.goals:
             allowed = f"at most {format_ratio(report.goal.loss_ratio)} lost"
             yield f"{report.goal.name} ({allowed}): {format_regularity(report)}"
@@ -178,18 +178,18 @@ class ConnectionRateView(ThroughputView):
         yield from map(connections.in_connections, super().findings(result))
 
     def offered(self, result: GoalsResult, finding: Finding) -> Sequence[Offered]:
-        """The trials at the upper bound if the generator made it one."""
+        """The trials at the upper bound if the generator is the cause of that bound."""
         rates = next(
             rates for rates in super().findings(result) if rates.quantity == finding.quantity
         )
         return super().offered(result, rates)
 
     def overviews(self, results: Sequence[GoalsResult]) -> Iterator[str]:
-        """None: connection rates over frame sizes are no throughput of RFC 2544."""
+        """None: connection rates over frame sizes are not RFC 2544 throughput."""
         yield from ()
 
     def conditions(self, result: GoalsResult) -> str:
-        """None: goals in connections per second comply with nothing of RFC 2544."""
+        """None: RFC 2544 has no goals in connections per second."""
         return ""
 
     def csit(self, result: GoalsResult) -> dict[str, Any]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 UNSTEADY = 2.0
-"""How many times as long as the shortest repetition the longest may take before there is a doubt."""
+"""If the longest repetition takes more than this many times as long as the shortest one, there is a doubt."""
 
 
 class TeardownRequest(OpeningRequest):
@@ -108,7 +108,7 @@ class TeardownMeasurer:
         wanted = round(trial.load * trial.duration)
         opened = self._table.count()
         missing = missing_frames(output)
-        # If the device has all connections, nothing else matters: its answers may be lost or late.
+        # If the device has all connections, lost or late answers do not matter.
         if opened != wanted and missing is not None and missing.by_tester:
             raise TesterError(
                 f"The generator did not open or did not count {missing.by_tester:,} of {wanted:,} connections, "
@@ -170,10 +170,10 @@ class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult])
     def found_in(
         self, result: ConnectionTeardownResult, trials: Sequence[TrialResult]
     ) -> TeardownValues:
-        """Median, 1st and 99th percentile of the rates: connections divided by the time of their deletion (RFC 9693).
+        """Median, 1st and 99th percentile of the rates: connections divided by their deletion time (RFC 9693).
 
         Raises:
-            SearchError: If there are no trials, or one lacks the time of the deletion.
+            SearchError: If there are no trials, or a trial lacks the time of the deletion.
         """
         times = tuple(seconds for trial in trials if (seconds := trial.output.forgotten))
         if len(times) < max(1, len(trials)):
@@ -212,7 +212,7 @@ class ConnectionTeardownView(View[ConnectionTeardownResult]):
     def doubts(
         self, result: ConnectionTeardownResult, results: Sequence[TestResult]
     ) -> Iterator[Doubt]:
-        """The doubt that the median means little, because the repetitions took very different times."""
+        """The doubt whether the median means much, because the repetitions took very different times."""
         times = () if result.teardown is None else result.teardown.times
         if times and max(times) > UNSTEADY * min(times):
             yield Doubt(

@@ -38,21 +38,22 @@ if TYPE_CHECKING:
 CONNECTIONS_PER_SECOND = Unit("connections/s")
 """The unit of connection rates."""
 LEAST_LOST = 5
-"""Connections that a trial must lose before its cause, table or limited rate, can be found: fewer may be chance."""
+"""Minimum number of lost connections before a search for the cause (table or limited rate): fewer may be chance."""
 _MORE, _NEARLY, _FEWER, _SLOWER = 1.5, 0.99, 0.5, 0.5
-"""What the trials that find the cause open, as multiples of the established connections, and of their rate."""
+"""The connections and rates of the trials that find the cause, as multiples of the established connections and their
+rate."""
 _OF_LONGEST = 0.9
-"""The longest of these trials, as a share of the time after which a device forgets a connection."""
+"""The maximum duration of these trials, as a share of the time after which a device forgets a connection."""
 _SAME_SHARE, _AS_MANY = 0.5, 1.05
-"""What counts as equal: a share of losses that is at least this part of the other one, and numbers of connections that
-differ by less than this factor."""
+"""Two shares of losses count as equal if the smaller is at least this part of the larger. Two numbers of connections
+count as equal if they differ by less than this factor."""
 _MOST_ASKED = 3
 _LOOKED_AT, _LOOK_RATE = 200, 1000.0
-"""Connections for the check whether a device forgets, and how many of them are opened per second."""
+"""Number of connections in the check whether a device forgets, and how many of them are opened per second."""
 
 
 def is_spoilt(output: TrialOutput) -> bool:
-    """Whether connections are missing that are not the device's fault: the tester's, or ones that are only late."""
+    """Whether some connections are missing through no fault of the device: the tester failed, or they are only late."""
     missing = missing_frames(output)
     return missing is not None and (missing.by_tester > 0 or missing.late > 0)
 
@@ -65,14 +66,14 @@ def per_second(rate: Rate | float | None) -> float | None:
 
 
 def in_connections(finding: Finding) -> Finding:
-    """A finding whose rates are connections per second."""
+    """The finding with its rates in connections per second."""
     names = ("value", "lower_bound", "upper_bound", "deviation")
     rates: dict[str, Any] = {name: per_second(getattr(finding, name)) for name in names}
     return replace(finding, **rates)
 
 
 def as_cps(exported: Any) -> Any:
-    """A result for CSIT whose packets open a connection each: without bandwidths, in connections per second."""
+    """A result for CSIT in connections per second, without bandwidths; each packet opens a connection."""
     if not isinstance(exported, dict):
         return exported
     if exported.get("unit") == "pps":
@@ -81,7 +82,7 @@ def as_cps(exported: Any) -> Any:
 
 
 def as_packets(exported: Any, frames: int) -> Any:
-    """A result for CSIT in packets per second and bits per second, of connections with this many frames each."""
+    """A result for CSIT in packets and bits per second; each connection has this many frames."""
     if not isinstance(exported, dict):
         return exported
     if "unit" in exported:
@@ -96,7 +97,7 @@ class OpeningRequest(Request):
     connects = True
     usual_profile = "ethip4-udp-connections"
     way_to_fewer: ClassVar[str] = "take shorter trials (trial_duration)"
-    """How to open fewer connections in trials at the same rates, for errors."""
+    """How to open fewer connections at the same rates, as errors say it."""
 
     min_load: Annotated[FrameRate | None, NOT_IN_FILES] = 100.0
     """The smallest rate, connections per second."""
@@ -110,14 +111,14 @@ class OpeningRequest(Request):
     closing: Literal["fin", "rst"] | None = None
     """How TCP connections end once all data has arrived; None: they stay open."""
     counts: ClassVar[bool] = False
-    """Whether the number of connections matters, and not their rate. Connections that are behind schedule are then
-    still opened, late."""
+    """Whether the number of connections matters, and not their rate. If so, connections that are behind schedule are
+    still opened, only later."""
     stateless: bool = False
     """Whether no device on the path has to keep connections, as in a measurement of the tester's own limit."""
 
     @property
     def longest_trial(self) -> float:
-        """Seconds of the longest trial; 0: trials have a number of connections, and no duration."""
+        """Seconds of the longest trial; 0: trials have no duration, but a number of connections."""
         return float(getattr(self, "trial_duration", 0.0))
 
     @property
@@ -165,10 +166,10 @@ class OpeningRequest(Request):
             )
 
     def look(self, testbed: Testbed, loads: LoadRange) -> tuple[str, ...]:
-        """Checks whether devices that are reset before each trial, and whose tables cannot be counted, then forget.
+        """Checks whether the reset before each trial makes devices forget, if their tables cannot be counted.
 
-        Connections are opened, and answered once more after a reset. An answer that gets through shows that the device
-        still has its connection, unless the device also lets unrequested answers in.
+        Connections are opened, and after a reset they are answered once more. An answer that gets through shows that
+        the device still has the connection, unless the device also lets unrequested answers in.
 
         Raises:
             DutError: If a device does not forget.
@@ -209,16 +210,16 @@ class OpeningRequest(Request):
 
     @property
     def exchange(self) -> Exchange:
-        """What goes over each connection."""
+        """The frames that each connection carries."""
         return Exchange(self.answer_ratio, self.data_frames, self.closing, is_complete=self.counts)
 
     @property
     def rounds(self) -> float:
-        """How many times as long as the first frames of all connections a trial lasts."""
+        """The duration of a trial, as a multiple of the time in which the first frames of all connections are sent."""
         return self.exchange.rounds(is_tcp=self.profile.is_tcp)
 
     def measurer(self, measurer: Measurer, testbed: Testbed) -> Measurer:
-        """Opens connections, and checks before each trial that no device forgets them during it."""
+        """Opens connections, and checks before each trial that no device forgets them during the trial."""
         return OpeningMeasurer(measurer, self, testbed)
 
     def longest_trial_of(self, testbed: Testbed) -> float:
@@ -245,7 +246,7 @@ class OpeningRequest(Request):
 
         seconds = connections / rate * self.rounds
         ranges = self.profile.directions[0].headers.ranges()
-        # The different addresses and ports that connections lead to.
+        # The number of different destination addresses and ports.
         destinations = lcm(
             *(values.count for name, values in ranges if name.startswith("destination"))
         )
@@ -290,9 +291,9 @@ _FIRST_PASSES = {
 
 
 def lines_of_losses(result: TestResult) -> Iterator[str]:
-    """A line on how connections ended, and on what else came back over them; nothing if all was as it must be.
+    """A line on how connections ended, and on anything else that came back over them; nothing if all was well.
 
-    It counts only trials whose generator sent everything, because no frame is missing there for another reason.
+    It counts only trials in which the generator sent everything, so that no frame is missing for another reason.
     """
     whole = [trial for trial in result.trials if not trial.unsent_frames]
     ways = [way for trial in whole for way in trial.directions if way.left_frames]
@@ -307,7 +308,7 @@ def lines_of_losses(result: TestResult) -> Iterator[str]:
         for place, count in sorted(lost.items())
         if count > 0
     ]
-    # Table: what came back besides answers, in words, and how often.
+    # Table: frames that came back besides answers, in words, and their number.
     besides = {
         "answered from other addresses": sum(way.misdelivered_frames for way in ways),
         "late, not lost": sum(trial.late_frames or 0 for trial in whole),
@@ -333,16 +334,15 @@ def tables_of(testbed: Testbed) -> dict[str, ConnectionTable]:
 
 
 class TableMeasurer:
-    """Performs trials, and after the first one that loses connections, more trials: is their rate limited?
+    """Performs trials. After the first trial with lost connections, more trials show whether their rate is limited.
 
-    One and a half times as many connections as were established are opened at half their rate: a device that limits the
-    rate loses none of them. If connections are lost, the same number is opened at the whole rate, where a device that
-    limits the rate establishes fewer. Half the number is also opened in the time of the slow trial: a device that loses
-    some of all connections, or forgets them after a while, loses the same share of these.
-
-    So only one quantity changes at a time. The remaining case is a device that loses connections because of their
-    number; a trial with nearly as many as were established shows whether all parts of its table fill at once. The time
-    of these trials counts as part of the first one's.
+    First, one and a half times as many connections as were established are opened at half their rate. A device that
+    limits the rate loses none of them. If connections are lost, the same number is opened at the whole rate, where a
+    device that limits the rate establishes fewer. Half the number is also opened in the time of the slow trial: a
+    device that loses a share of all connections, or forgets them after a while, loses the same share again. So only one
+    quantity changes at a time. The remaining case is a device that loses connections because of their number. A trial
+    with nearly as many as were established shows whether all parts of the device's table fill at once. The time of
+    these trials counts as part of the first trial's time.
 
     Args:
         measurer: Performs each trial.
@@ -365,7 +365,7 @@ class TableMeasurer:
         self._questions = _MOST_ASKED
 
     def measure(self, trial: TrialInput) -> TrialOutput:
-        """Performs a trial, and further ones if they may show something.
+        """Performs a trial, and further trials if they may show the cause of lost connections.
 
         Raises:
             DutError: If the device loses connections because of their number.
@@ -469,9 +469,9 @@ class OfConnectionRates:
     """A kind whose trials show rates of connections. It comes first among the base classes."""
 
     def measurer(self, request: OpeningRequest, testbed: Testbed, ready: Ready) -> Measurer:
-        """Performs the trials, and finds out whether the rate of connections is limited."""
+        """Performs the trials, and finds out whether the device limits the rate of connections."""
         if request.exchange.established:
-            # These connections are not new.
+            # These connections already exist, so the device cannot limit the rate of new ones.
             return ready.measurer
         longest = request.longest_trial_of(testbed)
         return TableMeasurer(ready.measurer, request, longest, ready.late_frames)
@@ -492,7 +492,7 @@ class OpeningMeasurer:
         Raises:
             SearchError: If a device would forget the first connection before the last one is
                 answered.
-            DutError: If a device does not keep the connections that were established through it.
+            DutError: If a device does not keep the connections that were established through that device.
         """
         seconds = trial.duration * self._rounds
         for name, timeout in self._timeouts.items():
@@ -529,7 +529,7 @@ def _missing_entries(
         name: The device.
         count: Its entries.
         established: The connections.
-        seconds: From before the first connection was opened until the entries were counted.
+        seconds: Time from the opening of the first connection until the count of the entries.
         timeout: Seconds after which the device forgets a connection.
     """
     found = f"{name} has {count:,} entries after {established:,} connections were established through it"

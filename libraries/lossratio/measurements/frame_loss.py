@@ -46,7 +46,7 @@ class FrameLoss(Record):
     loads: tuple[LossAtLoad, ...] = Field(min_length=1)
     """The loads, in the order of measurement: from the maximum load downwards."""
     is_complete: bool
-    """Whether the last two loads lost nothing, so that smaller ones need not be measured."""
+    """Whether nothing was lost at the last two loads, so that smaller loads need not be measured."""
 
 
 class FrameLossResult(FoundResult):
@@ -90,7 +90,7 @@ class FrameLossRequest(Request):
     """Seconds of each trial; the default is the minimum of RFC 2544, section 24."""
 
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:
-        """An estimate: the measurement ends at loads that lose nothing, so not all loads are tried.
+        """An estimate: the measurement ends at loads without loss, so not all loads are tried.
 
         Args:
             loads: The range of the loads of its trials.

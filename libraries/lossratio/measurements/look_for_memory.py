@@ -16,26 +16,27 @@ if TYPE_CHECKING:
 _DURATION = 0.5
 """Seconds of a trial that looks for a memory of the device."""
 MEMORY_REST = 4.0
-"""Seconds of rest after which a device counts as rested; a longer memory is not seen."""
+"""Seconds after which a device counts as rested. A memory that lasts longer is not seen."""
 MEMORY_SECONDS = 12.0
-"""Rough number of seconds that it takes to find no memory; finding one takes up to three times as long."""
+"""Rough number of seconds of a look that finds no memory; a look that finds a memory takes up to three times as
+long."""
 _SHARE = 0.01
 """A smaller relative difference between forwarded frames does not count as memory."""
 _REPEATS = 2
 """How many trials show each state of the device, and how often a trial is repeated."""
 _HALVINGS = 3
-"""How often the load is halved at most."""
+"""How often the load may be halved."""
 _STILL_OVERLOADED = 0.45
-"""A device that forwards a smaller share of a load loses frames at half of it, too."""
+"""A device that forwards a smaller share of a load than this loses frames at half of the load, too."""
 
 
 def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[str, ...]:
     """Checks whether a black box remembers trials: at one load after a rest, and right after another trial.
 
-    "Right after" means after the rest that trials of this measurement have anyway. The trials after a rest are the
-    first and the last one, so that a device that changes meanwhile is not said to remember. A difference counts if it
-    is greater than the spread of both sides, and greater than the number of missing frames that the device did not
-    lose. Where the generator cannot send the load, half of it is offered, as long as that still overloads the device.
+    "Right after" means after the rest that trials of this measurement have anyway. The first and the last trial follow
+    a rest, so that a device that merely changes over time does not seem to remember. A difference counts if it is
+    greater than the spread of both sides, and greater than the number of missing frames that the device did not lose.
+    If the generator cannot send the load, half of the load is offered, as long as this still overloads the device.
     """
     from lossratio.dut import BLACK_BOX
 
@@ -52,7 +53,7 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
         first = (
             look.forwarded(MEMORY_REST) if request.connects else look.forwarded_what_can_be_sent()
         )
-        # After a long rest, this trial is the one that the device may remember.
+        # After a long rest, this trial is what the device may remember.
         look.forwarded()
         right_after = [look.forwarded() for _ in range(_REPEATS)]
         last = look.forwarded(MEMORY_REST)
@@ -66,7 +67,7 @@ def _remark_on_memory(
     after_rest: tuple[_Forwarded, _Forwarded],
     right_after: Sequence[_Forwarded],
 ) -> str:
-    """What a look for memory shows; if the device remembers, it looks for a rest that helps.
+    """A remark on what a look for memory shows. If the device remembers, further trials find a rest that helps.
 
     Args:
         look: The look.
@@ -137,7 +138,10 @@ class _Look:
         self._measurer = measurer
 
     def forwarded(self, rest: float = 0.0) -> _Forwarded:
-        """What a trial forwarded after a rest; the trial is repeated if the generator left too much of it unsent."""
+        """The frames forwarded in a trial after a rest.
+
+        The trial is repeated if the generator left too many frames unsent.
+        """
         output = self._measured(rest)
         for _ in range(_REPEATS):
             if _was_sent(output):
@@ -146,9 +150,9 @@ class _Look:
         return _forwarded_in(output)
 
     def forwarded_what_can_be_sent(self) -> _Forwarded:
-        """What a trial forwarded after a rest, at the load, or at a half, a quarter or an eighth of it.
+        """The frames forwarded in a trial after a rest, at the load, or at a half, a quarter or an eighth of the load.
 
-        The load is halved where the generator cannot send it, as long as that still overloads the device.
+        The load is halved if the generator cannot send it, as long as half of it still overloads the device.
         """
         output = self._measured(MEMORY_REST)
         if _was_sent(output):
@@ -162,7 +166,7 @@ class _Look:
         return self.forwarded(MEMORY_REST)
 
     def _measured(self, rest: float = 0.0) -> TrialOutput:
-        # A few unsent frames make no difference here, and a trial that is repeated for them would rest again.
+        # A few unsent frames make no difference here, and repeating the trial because of them would need another rest.
         trial = TrialInput(_DURATION, self.load, rest=rest, keeps_unsent=True)
         return self._measurer.measure(trial)
 
@@ -191,7 +195,7 @@ class _Forwarded(NamedTuple):
     least: int
     """Frames that came back."""
     most: int
-    """The same, plus missing frames that the device did not lose: it may have forwarded them."""
+    """Frames that came back, plus missing frames that the device did not lose, because it may have forwarded them."""
 
 
 def _forwarded_in(output: TrialOutput) -> _Forwarded:
@@ -201,10 +205,10 @@ def _forwarded_in(output: TrialOutput) -> _Forwarded:
 
 
 def _slowest(trials: Sequence[_Forwarded]) -> int:
-    """The least number of frames that each of these trials forwarded."""
+    """The minimum number of frames that any of these trials forwarded."""
     return min(trial.least for trial in trials)
 
 
 def _fastest(trials: Sequence[_Forwarded]) -> int:
-    """The most frames that one of these trials may have forwarded."""
+    """The maximum number of frames that any of these trials may have forwarded."""
     return max(trial.most for trial in trials)

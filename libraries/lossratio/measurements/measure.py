@@ -76,7 +76,7 @@ class InWords(Protocol):
 
 
 class FoundResult(TestResult):
-    """A result whose numbers are in one record; a failed measurement has no such record."""
+    """A result with all its numbers in one record. A failed measurement has no such record."""
 
     found: ClassVar[str]
 
@@ -169,14 +169,14 @@ class RequestedKind(Kind[ResultT], Generic[RequestT, ResultT]):
     ) -> RequestT:
         """The request of a keyword, from the fields of the request that were given to it.
 
-        A kind whose keyword has other arguments states them here, after `fields`, with types and defaults: positional
-        ones come before the frame size, named ones after the profile.
+        A kind whose keyword has other arguments states them here, after `fields`, with their types and defaults.
+        Positional arguments come before the frame size, and named ones after the profile.
         """
         request: RequestT = suite.request(fields)
         return request
 
     def demand(self, result: ResultT, *positional: Any, **named: Any) -> None:
-        """Fails if the keyword's result does not meet the test's demands; further named arguments as in `asked`.
+        """Fails if the keyword's result does not meet the test's demands. Further named arguments are as in `asked`.
 
         Raises:
             AssertionError: If the demand is not met.
@@ -204,7 +204,7 @@ class MeasuredKind(
 
     @classmethod
     def lacks(cls) -> list[str]:
-        """The methods that it lacks; a kind whose result is not a `FoundResult` must have `build`."""
+        """The methods that the kind lacks. A kind whose result is not a `FoundResult` must have `build`."""
         builds = (
             cls.build is not MeasuredKind.build or getattr(cls.result, "found", None) is not None
         )
@@ -221,7 +221,10 @@ class MeasuredKind(
     def inputs(
         self, request: RequestT, loads: LoadRange, controller: ControllerT
     ) -> Mapping[str, Any]:
-        """The settings that trials depend on, besides the traffic, as JSON data; the same in a continued journal."""
+        """The settings that trials depend on, besides the traffic, as JSON data.
+
+        They must be the same if a journal is continued.
+        """
         return {"max_load_fps": loads.max_load, **request.inputs()}
 
     def progress(self, request: RequestT, controller: ControllerT, trial: TrialResult) -> ProgressT:
@@ -286,18 +289,18 @@ class MeasuredKind(
         yield from ()
 
     def watch(self, request: RequestT, loads: LoadRange) -> Callable[[TrialResult], None]:
-        """A function that gets each trial of a measurement, and raises an error when more trials make no sense."""
+        """A function that receives each trial of a measurement, and raises an error when more trials make no sense."""
         return lambda _: None
 
     def found_in(self, result: ResultT, trials: Sequence[TrialResult]) -> Record | None:
-        """The numbers of a `FoundResult` from its trials and other fields, when it is made and again when it is read.
+        """The numbers of a `FoundResult`, from its trials and other fields, both when it is made and when it is read.
 
         None: there are none.
         """
         return None
 
     def contradictions(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Places where the numbers do not follow from the trials, or the number of times is not that of repetitions."""
+        """Numbers that do not follow from the trials, or a number of times that is not the number of repetitions."""
         said: Any = None if result.found is None else getattr(result, result.found)
         made = None if said is None else self.found_in(result, trials)
         if made is not None:
@@ -310,8 +313,8 @@ class MeasuredKind(
 class PlannedTrials:
     """Asks for given trials one after the other; a `lossratio.trials.trial.Controller`.
 
-    A trial that is no evidence is replaced by another one. It has the number of recorded `trials`, and the seconds that
-    they took (`elapsed`).
+    A trial that is no evidence is replaced by another one. The attribute `trials` is the number of recorded trials, and
+    `elapsed` is the seconds that they took.
     """
 
     def __init__(
@@ -329,7 +332,7 @@ class PlannedTrials:
 
     @property
     def remaining(self) -> int:
-        """Largest number of remaining trials."""
+        """The maximum number of remaining trials."""
         is_enough = self._are_enough is not None and self._are_enough(self._results)
         if is_enough:
             return 0

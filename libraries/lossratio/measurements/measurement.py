@@ -37,10 +37,10 @@ ResultT = TypeVar("ResultT")
 RecordT = TypeVar("RecordT", bound=Record)
 
 UNPROVED = "not proved, because it is not known whether the DUT was still as it was set up: trials "
-"""Beginning of the remark that names the trials that no resumed run keeps."""
+"""Beginning of the remark that names the trials that a resumed run measures again."""
 
 STARVED = "the generator was starved, and the search counted frames as lost that were never sent"
-"""Why trials are withdrawn after a search that the generator has misled."""
+"""Why trials are withdrawn if the generator misled the search."""
 
 
 class Span:
@@ -75,7 +75,7 @@ class TestPlace:
     resume: RunDirectory | None = None
     """The directory of an earlier run, whose journal of the same test is continued if there is one."""
     forced: str | None = None
-    """The differences from the earlier run, if the user continues it in spite of them; all results name them."""
+    """The differences from the earlier run, if the user continues that run in spite of them. All results name them."""
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,8 @@ class Measurement(Generic[ResultT]):
 class Additions(AbstractContextManager["Additions"]):
     """Additions to the result of a search, measured after it: each part is in the journal before the next one begins.
 
-    A resumed run takes the parts that it requests again from the journal, and measures the others. Each part is
-    requested as JSON data. The number counts the measurements for the result's field in the test, from 1; None: this is
+    A resumed run takes parts that are requested again from the journal, and measures the others. Each part is requested
+    as JSON data. The number counts, from 1, how often the test has measured this field of the result; None: this is
     always a new measurement, and nothing is taken from the journal.
 
     Raises:
@@ -205,10 +205,11 @@ def perform(
 ) -> Measurement[ResultT]:
     """Runs a controller's trials on a testbed.
 
-    Any exception that stops the trials, also an interrupt from the keyboard, is in the answer's `failure`. So the
+    Any exception that stops the trials, including an interrupt from the keyboard, is in the answer's `failure`. So the
     caller can write the result file before it raises the exception. The answer has all trials. A remark names the
     trials after the last verification of the DUTs, and a resumed run measures them again. With the integrity ``fail``,
-    the trial that shows a fault is the last one, and a measurement that continues from it has also failed.
+    the first trial that shows a fault is the last trial, and a measurement that continues from this trial has also
+    failed.
 
     Raises:
         LossRatioError: If the measurement could not even begin.
@@ -226,7 +227,7 @@ def perform(
             trials.run_search(controller, course.measurer(ready), **options)
             ready.wait_for_late_frames()
     except BaseException as error:
-        # The caller raises the exception, also an interrupt, after it has written the result file. Before the first
+        # The caller raises the exception, even an interrupt, after it has written the result file. Before the first
         # trial, there is nothing to write.
         if attempt is None:
             raise
@@ -250,7 +251,7 @@ class _Attempt:
         forced = () if place.forced is None else (f"{FORCED}{place.forced}",)
         self._remarks = (*course.remarks, *forced)
         conditions = ready.conditions
-        # What a result states besides its numbers, for results that are made from the journal alone.
+        # The facts that a result states besides its numbers, for results that are made from the journal alone.
         about = {
             "test": place.test.model_dump(mode="json"),
             "conditions": conditions.model_dump(mode="json"),
@@ -277,7 +278,7 @@ class _Attempt:
                 _check_trial(trial)
 
     def seen(self, trial: trials.TrialResult) -> None:
-        """Ends a measurement at the first trial whose frames did not come back as they were sent, if it is checked."""
+        """Ends a measurement, if requested, at the first trial whose frames did not come back as they were sent."""
         self._course.seen(trial)
         if self._is_checked:
             _check_trial(trial)
@@ -290,7 +291,7 @@ class _Attempt:
 
         try:
             if isinstance(self.failure, StarvedGeneratorError):
-                # A search has counted the unsent frames as lost, and could never recover from that.
+                # A search has counted the unsent frames as lost, and cannot recover from this mistake.
                 new = [entry.result.output for entry in entries[self._continued :]]
                 keep = next(
                     (number for number, output in enumerate(new) if output.unsent_frames), len(new)
@@ -334,7 +335,7 @@ def _check_trial(trial: trials.TrialResult) -> None:
 
 
 def what_stopped(failure: BaseException) -> str:
-    """What a result says about the exception that stopped its measurement."""
+    """What the result says about the exception that stopped its measurement."""
     if isinstance(failure, KeyboardInterrupt | SystemExit):
         return INTERRUPTED
     return str(failure) or type(failure).__name__
@@ -397,7 +398,7 @@ def _journal(
     elif place.forced is not None:
         trials.adopt_journal(earlier, path, search, about)
     elif earlier.resolve() != path.resolve():
-        # Opened under its own path, so that an error names the file that the user knows.
+        # The journal is opened under its own path, so that an error names the file that the user knows.
         trials.Journal.open(earlier, search).close()
         with storing(f"copy the journal {earlier} to {path}", "Nothing has been measured since."):
             path.parent.mkdir(parents=True, exist_ok=True)

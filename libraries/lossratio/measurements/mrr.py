@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 MRR_TRIAL_DURATION = 1.0
 """Seconds of each trial of FD.io CSIT."""
 NOTHING_LOST = "no frame was lost at maximum load: the SUT may forward more"
-"""The remark on a maximum receive rate that the SUT did not limit."""
+"""The remark on a maximum receive rate that may not be the limit of the SUT."""
 
 
 class MrrRequest(measurements.Request):
-    """Measures the maximum receive rate, which is what comes back at maximum load, and returns the result.
+    """Measures the maximum receive rate, which is the rate that comes back at maximum load, and returns the result.
 
     Each trial gives one value: the number of forwarded frames divided by the actual time. The result has all values,
     their mean and their standard deviation. Frames that the generator could not send are reported, and do not count as
@@ -160,7 +160,7 @@ def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) 
 
 
 def not_lost_of_them(result: TestResult) -> str:
-    """The addition to the number of frames or connections that a result calls lost: some of them were not lost."""
+    """The words after a number of lost frames or connections that say how many of them the SUT did not lose."""
     missing = missing_in(result.trials)
     words = ""
     if missing.late:
@@ -207,8 +207,8 @@ class MaximumReceiveRate(measurements.PlannedKind[MrrRequest, MrrResult]):
 
 measure_mrr = partial(measurements.measure, MaximumReceiveRate())
 MRR_LEAST_DEFICIT_RATIO = 0.03
-"""How far an MRR may be below a throughput, as a share of it, without a doubt; bursts in short trials make about 1
-%."""
+"""An MRR may be below a throughput by this share of it without causing a doubt. Bursts in short trials account for
+about 1 %."""
 
 
 class MrrView(View[MrrResult]):
@@ -245,7 +245,7 @@ class MrrView(View[MrrResult]):
         yield value_line("loss", loss)
 
     def aspects(self, result: MrrResult, finding: Finding) -> Mapping[str, JsonValue]:
-        """The load, and the trials' durations, because bursts change what short trials forward."""
+        """The load, and the trials' durations, because bursts change the forwarding rate of short trials."""
         return at_maximum_load(result)
 
     def caveats(self, result: MrrResult) -> Iterator[str]:
@@ -260,7 +260,7 @@ class MrrView(View[MrrResult]):
         if mrr is None:
             return
 
-        # Frames that the generator did not send are no degradation of the SUT.
+        # Frames that the generator did not send say nothing against the SUT.
         sent_share = 1.0 - unsent_share(offered_in(result.trials))
         most = mrr.mean.per_interface_fps + mrr.stdev.per_interface_fps
         others = [other for other in results if _setup(other) == _setup(result)]

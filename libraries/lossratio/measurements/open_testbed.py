@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lossratio.testbed import Ready, Recovery as Repairs, Testbed
     from lossratio.traffic import TrafficProfile
 else:
-    # It takes a testbed's attributes from the testbed that it opens, because importing testbeds takes a while.
+    # Testbeds are imported only when one is opened, because the import takes a while. It then lends its attributes.
     Testbed = object
 
 
@@ -39,7 +39,7 @@ class OpenTestbed(Testbed):
     If a measurement names another kind of DUT than the testbed has, the testbed is closed, and opened again with that
     kind. If that fails, the next measurement tries again.
 
-    The methods are those of the installed kinds (`lossratio.results.Kind.method`). Their arguments are the fields of
+    There is a method for each installed kind (`lossratio.results.Kind.method`). Their arguments are the fields of
     each kind's request, listed in the generated `open_testbed.pyi`.
     """
 
@@ -71,7 +71,7 @@ class OpenTestbed(Testbed):
         return tuple(self._results)
 
     def ready_for(self, profile: TrafficProfile, **settings: Any) -> AbstractContextManager[Ready]:
-        """Makes it ready for a traffic profile; see `lossratio.testbed.Testbed.ready_for`.
+        """Makes the testbed ready for a traffic profile; see `lossratio.testbed.Testbed.ready_for`.
 
         Raises:
             LossRatioError: If it was closed.
@@ -166,7 +166,7 @@ class OpenTestbed(Testbed):
         return open_plain(self._file, dut=dut, options=options, **self._settings)
 
     def _with(self, dut: str | None, options: AnyOptions | None) -> Testbed:
-        """The testbed with this kind of DUT, which is set up unless it already is.
+        """The testbed with this kind of DUT, which is set up first if necessary.
 
         Raises:
             LossRatioError: If it was closed, or the set-up failed.
@@ -185,7 +185,7 @@ class OpenTestbed(Testbed):
         return self._open()
 
     def _require_not_closed(self) -> None:
-        """Checks that it can still measure.
+        """Checks that the testbed can still measure.
 
         Raises:
             LossRatioError: If it was closed.

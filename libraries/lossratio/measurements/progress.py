@@ -36,7 +36,7 @@ class Progress:
     purpose: str | None = None
     """Why the trial was chosen; None: the controller gives no reason, or there is nothing to choose."""
     rule: str | None = None
-    """Name of the rule that chose the trial; None: for the same reasons, or the trial is a warm-up."""
+    """Name of the rule that chose the trial; None: there is no rule, or the trial is a warm-up."""
     elapsed: float | None = None
     """Seconds that all trials so far took; None: not known."""
     following: TrialInput | None = None
@@ -62,10 +62,10 @@ class Progress:
         )
 
     def line(self, *, verbose: bool = False) -> str:
-        """The line that a console that is not a terminal, such as the log of a CI system, shows after a trial.
+        """The line that is shown after a trial if the console is not a terminal, such as in the log of a CI system.
 
         Without search goals, it shows the forwarding rate. Until both bounds of a goal are proved, it shows the bounds
-        that the trials so far point at, with a ``~`` before them. Parts that do not fit are left out.
+        that the trials so far suggest, with a ``~`` before them. Parts that do not fit are left out.
 
         Args:
             verbose: Whether the line also names the rule that chose the trial.
@@ -90,7 +90,7 @@ class Progress:
         return text.rstrip()
 
     def row(self, width: int, *, verbose: bool = False) -> str:
-        """The row that a terminal shows: as much as fits into this many columns; the bounds of goals come first.
+        """The row that a terminal shows, as far as it fits into this many columns. The bounds of goals have priority.
 
         Args:
             width: Columns of the terminal.
@@ -183,7 +183,7 @@ def status_line(
 
 
 def _filled(text: str, parts: list[str], width: int, widest: int = _SHORT_WIDTH) -> str:
-    """Appends the parts that fit, and the number of parts that do not."""
+    """Appends the parts that fit, and the number of parts that do not fit."""
     for gap, least in (("  ", widest), (" ", 0)):
         whole = text + "".join(f"{gap}{part:<{least}}" for part in parts)
         if len(whole.rstrip()) <= width:

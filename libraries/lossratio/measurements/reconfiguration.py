@@ -38,7 +38,8 @@ class ReconfigurationLoss(Record):
     lost_frames: FrameCount
     """Frames lost, without those that the generator could not send."""
     lost_time_s: Seconds
-    """Lost frames divided by the aggregate load: a time without any forwarding that would lose the same number."""
+    """Lost frames divided by the aggregate load: that long without any forwarding would lose the same number of
+    frames."""
 
 
 class ReconfigurationResult(measurements.FoundResult):
@@ -84,7 +85,7 @@ class ReconfigurationRequest(SearchRequest):
     reconfigure: Annotated[
         Callable[[], object], measurements.NOT_IN_FILES, measurements.Audience.SCRIPTS
     ]
-    """Reconfigures the DUTs, while traffic flows all the time."""
+    """Reconfigures the DUTs. Traffic flows all the time."""
 
 
 class Reconfiguration(measurements.RequestedKind[ReconfigurationRequest, ReconfigurationResult]):
@@ -108,7 +109,7 @@ class Reconfiguration(measurements.RequestedKind[ReconfigurationRequest, Reconfi
     def contradictions(
         self, result: ReconfigurationResult, trials: Sequence[TrialResult]
     ) -> Iterator[str]:
-        """Lost times that differ from the time that follows from the lost frames."""
+        """A lost time that does not follow from the lost frames."""
         if result.loss is not None:
             yield from differences(
                 result.loss, reconfiguration_loss(result.loss.load, result.loss.lost_frames), "loss"
@@ -145,10 +146,10 @@ def measure_reconfiguration_loss(
     place: measurements.TestPlace,
     on_progress: measurements.OnProgress | None = None,
 ) -> ReconfigurationResult:
-    """Searches for a load, sends at it while the DUTs are being reconfigured, and writes the result file.
+    """Searches for a load, sends traffic at this load while the DUTs are reconfigured, and writes the result file.
 
-    The search has a result file of its own, with `` search`` after the test's name. If anything after the search fails,
-    the result file has the error, also that of a generator that could not send the load.
+    The search has a result file of its own, with `` search`` after the test's name. If anything fails after the search,
+    the result file has the error, even if the generator just could not send the load.
 
     Raises:
         TrafficError: If the generator could not send the load during the reconfiguration.
@@ -217,7 +218,7 @@ def measure_reconfiguration_loss(
                 "work on the generator's node."
             )
     except BaseException as error:
-        # An interrupt also leaves a result file with the error.
+        # After an interrupt, too, there is a result file with the error.
         write(None, measurements.what_stopped(error))
         raise
     return write(stopped, None)

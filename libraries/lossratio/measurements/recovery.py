@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 _SAME = 1e-9
 QUIET_RATIO = 0.1
-"""The last share of the time after the change: a loss there means that the DUT has not recovered yet."""
+"""The last part of the time after the change, as a share. A loss in it means that the DUT has not recovered."""
 
 
 class RecoveryTime(Record):
@@ -66,7 +66,7 @@ class RecoveryTime(Record):
 
 
 class RecoveryValues(Spread):
-    """All repetitions, and their average."""
+    """The times of all repetitions, and their average."""
 
     times: tuple[RecoveryTime, ...] = Field(min_length=1)
     """The repetitions; the DUT did not recover in a repetition without a time."""
@@ -90,7 +90,7 @@ class RecoveryRequest(AfterThroughput):
     repeats: Repeats = 5
     """Number of repetitions. RFC 2544 asks for several, and gives no number."""
     overload: Annotated[Share, Field(gt=1.0)] = 1.1
-    """The overload, as a multiple of the throughput, unless the maximum load is less."""
+    """The overload, as a multiple of the throughput. It is at most the maximum load."""
     duration: Annotated[Duration, Field(gt=0.0)] = 60.0
     """Seconds of the overload. RFC 2544 asks for at least 60 s."""
     limit: Annotated[Duration, Field(gt=0.0)] = 10.0
@@ -140,7 +140,7 @@ class RecoveryResult(FoundResult):
 
     @property
     def frame_spacing_s(self) -> float:
-        """Seconds between two frames after the change: recovery times cannot resolve anything shorter."""
+        """Seconds between two frames after the change. Recovery times have no finer resolution."""
         return 1.0 / self.after.per_interface_fps
 
 
@@ -171,7 +171,7 @@ def _repetition(output: TrialOutput) -> RecoveryTime:
 
 
 def average_in_words(result: RecoveryResult) -> str:
-    """The average recovery time, as far as frames can show it; empty: there is no average."""
+    """The average recovery time, as far as the spacing of frames shows it; empty: there is no average."""
     if result.recovery is None:
         return ""
     if result.recovery.average_s is None:

@@ -9,7 +9,7 @@ from lossratio.trials import TrialInput, TrialResult, missing_frames
 
 FoundT = TypeVar("FoundT")
 MOST_UNKNOWN = 5
-"""How many trials in a row may show nothing."""
+"""The maximum number of trials in a row that may show nothing."""
 
 
 def is_lossless(result: TrialResult) -> bool | None:
@@ -28,7 +28,7 @@ def is_lossless(result: TrialResult) -> bool | None:
 
 
 def ending_where_unknown(reason: Callable[[TrialResult], str]) -> Callable[[TrialResult], None]:
-    """A check of each trial that raises TesterError with a reason if trial after trial shows nothing."""
+    """A check of each trial. It raises TesterError, with the reason, if too many trials in a row show nothing."""
     unknown = 0
 
     def check(trial: TrialResult) -> None:
@@ -43,7 +43,7 @@ def ending_where_unknown(reason: Callable[[TrialResult], str]) -> Callable[[Tria
 class RepeatedSearch(ABC, Generic[FoundT]):
     """Searches up to the largest size until two bounds are a step apart; a `lossratio.trials.Controller`.
 
-    It has the number of recorded `trials`, and the seconds that they took (`elapsed`).
+    The attribute `trials` is the number of recorded trials, and `elapsed` is the seconds that they took.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class RepeatedSearch(ABC, Generic[FoundT]):
         self._of_search += 1
         trial = result.input
         size = self._next_size()
-        # A trial from a result file has only the time of its frames.
+        # For a trial from a result file, only the duration of its traffic is known.
         if (round(trial.load * trial.duration) if trial.frames is None else trial.frames) != size:
             return
 
@@ -123,7 +123,7 @@ class RepeatedSearch(ABC, Generic[FoundT]):
 
     @abstractmethod
     def _is_lossless(self, result: TrialResult) -> bool | None:
-        """Whether a trial lost nothing; None: it does not show that."""
+        """Whether a trial lost nothing; None: the trial does not show this."""
 
     @abstractmethod
     def _ended_with(self, lossless: int, lossy: int | None, trials: int) -> FoundT: ...

@@ -1,6 +1,7 @@
 """The arguments of all measurements, declared once: a kind adds its fields, and everything else follows from them.
 
-These are the keyword's arguments, the method of an open testbed, the checks, and the settings in journals and results.
+The fields determine the keyword's arguments, the method of an open testbed, the checks, and the settings in journals
+and results.
 """
 
 from __future__ import annotations
@@ -31,20 +32,20 @@ if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed
     from lossratio.traffic import TrafficProfile
 else:
-    # Its package imports paramiko, which takes a while, and which reports of results do not need.
+    # The package imports paramiko, which takes a while, and which reports of results do not need.
     TrafficProfile = object
 
 RequestT = TypeVar("RequestT", bound="Request")
 
 NOT_IN_FILES = Field(exclude=True)
-"""Marks a field that is not in the settings of journals and results: it is elsewhere in them, or it is not data."""
+"""Marks a field that is not among the settings in journals and results: they have it elsewhere, or it is not data."""
 
 
 class Audience(Enum):
     """Marks a field that only some users can set."""
 
     SCRIPTS = "scripts"
-    """It is not an argument of any keyword."""
+    """The field is not an argument of any keyword."""
 
 
 class WarmUp(Record):
@@ -104,7 +105,7 @@ class Request(Record):
 
     @classmethod
     def _check_kinds_of(cls, values: Mapping[str, Any]) -> None:
-        """Checks what the types of the fields do not: where the traffic comes from, and what a load counts.
+        """Checks what the types of the fields cannot check: where the traffic comes from, and what the loads count.
 
         Raises:
             SearchError: If the profile is only named, or a measurement of frames is given connections per second.
@@ -160,7 +161,7 @@ class Request(Record):
     ) -> Iterator[Ready]:
         """Makes a testbed ready for trials of this request, with its traffic and settings, and its measurer.
 
-        A measurement within another one uses the other's request, so that it has all of its settings.
+        A measurement within another measurement uses the outer one's request, and so has all of its settings.
 
         Args:
             testbed: The testbed.
@@ -199,7 +200,10 @@ class Request(Record):
         )
 
     def inputs(self) -> dict[str, Any]:
-        """What trials depend on besides traffic and loads, as JSON data: a continued journal must have the same."""
+        """What trials depend on besides traffic and loads, as JSON data.
+
+        It must be the same if a journal is continued.
+        """
         settings = self.settings.model_dump(mode="json")
         if self.warm_up is not None:
             traffic = self.warm_up.profile.description_in_full()
@@ -280,7 +284,7 @@ _BOUNDS = {"gt": "above {}", "ge": "at least {}", "lt": "below {}", "le": "at mo
 
 
 def _in_words(request: type[Request], wrong: Mapping[str, Any]) -> str:
-    """A pydantic error as a sentence with the field, its bounds, the value, and what the field is."""
+    """A pydantic error as a sentence with the field, its bounds, the value, and a description of the field."""
     if not wrong["loc"]:
         return f"{wrong['ctx']['error']}."
 

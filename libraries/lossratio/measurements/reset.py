@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 
 
 EARLY = 0.01
-"""Seconds before the reset in which its outage may already begin, in addition to the error of the clocks.
+"""Seconds before the reset in which the outage may already begin, in addition to the error of the clocks.
 
-If a device came back, loss in this many last seconds does not mean that it is gone again."""
+If a device has come back, loss in this many seconds at the end does not mean that the device is down again."""
 
 
 class ResetTime(Record):
@@ -58,14 +58,14 @@ class ResetTime(Record):
     lost_frames: FrameCount
     """Frames lost in the outage: the longest one since the reset."""
     lost_beside_frames: FrameCount
-    """Frames lost before the reset, or after it outside of this outage; they do not count."""
+    """Frames lost before the reset, or after the reset but outside of this outage. They do not count."""
     outages: int = Field(ge=0)
     """Number of outages since the reset; 0: no loss."""
     loss_method_s: Seconds
     """Reset time by the frame loss method: frames lost in the outage divided by the rate."""
     time_stamp_s: Seconds | None
-    """Reset time by the time stamp method: the length of the outage, or of the silence in which its frames were lost if
-    that is longer. 0: no loss; null: the DUT did not come back within the limit, or no frame came before."""
+    """Reset time by the time stamp method: the length of the outage, or of the silence around it if the silence is
+    longer. 0: no loss; null: the DUT did not come back within the limit, or no frame came before."""
     whole_s: Seconds | None
     """Time from the beginning of the first outage to the end of the last one, including the forwarding between them;
     null as above."""
@@ -92,8 +92,9 @@ class ResetRequest(measurements.AfterThroughput):
     Traffic flows at ``throughput`` or less for the time ``lead``. Then the device is reset, and traffic continues for
     the time ``limit``. The result has the time without forwarding, by time stamps and by frame loss. By default, the
     reset is a software reset of each device that lossratio has set up: programs are killed and restarted, a bridge goes
-    down and up. You can give another reset: ``command`` is your own command on this machine, such as one that switches
-    a power socket or logs in to the device; if it fails, that is an error. ``keyword`` is your own keyword.
+    down and up. You can give another reset. ``command`` is your own command on this machine, such as a command that
+    switches a power socket or logs in to the device. If the command fails, the measurement fails. ``keyword`` is your
+    own keyword.
 
     | `Measure Reset Time`    frame_size=64B    throughput=100 kpps
     | `Measure Reset Time`    64B    throughput=1 Mpps    command=ssh admin@box reload    limit=2 min
@@ -105,7 +106,7 @@ class ResetRequest(measurements.AfterThroughput):
     reset: Annotated[
         Callable[[], object] | None, measurements.NOT_IN_FILES, measurements.Audience.SCRIPTS
     ] = None
-    """Resets the DUT, and returns when it has done so; None: a software reset of each device that lossratio set up, or
+    """Resets the DUT, and returns after the reset. None: a software reset of each device that lossratio has set up, or
     of the model of a simulated testbed."""
     reset_name: Annotated[str, measurements.Audience.SCRIPTS] = DEVICES
     """A description of the reset. RFC 6201 asks reports to name everything that may influence the time."""
@@ -139,7 +140,7 @@ class ResetResult(measurements.FoundResult):
     settings: measurements.SettingsOf[ResetRequest]
     """The parameters of the test."""
     resolution_s: Seconds | None
-    """The largest error of a frame's time, in addition to the distance between two frames; null: there was no trial."""
+    """The largest error of a frame's time, besides the distance between two frames; null: there was no trial."""
     reset: ResetValues | None
     """The reset times; null if the measurement failed."""
     reason: str | None
@@ -147,7 +148,7 @@ class ResetResult(measurements.FoundResult):
 
 
 def reset_time(timelines: Sequence[Timeline]) -> ResetTime:
-    """The reset time of one repetition, whose second step begins with the reset: the time of the longest outage."""
+    """The reset time of one repetition (whose second step begins with the reset): the time of the longest outage."""
     times = [_of_direction(timeline) for timeline in timelines]
     return max(
         times, key=lambda time: float("inf") if time.time_stamp_s is None else time.time_stamp_s
@@ -156,7 +157,7 @@ def reset_time(timelines: Sequence[Timeline]) -> ResetTime:
 
 @dataclass(frozen=True)
 class _Pause:
-    """A time without forwarding; infinitely long if it is not known when it began or ended."""
+    """A time without forwarding; infinitely long if its beginning or its end is not known."""
 
     start: float
     end: float
@@ -187,10 +188,10 @@ def _of_direction(timeline: Timeline) -> ResetTime:
 
 
 def _pauses(outages: Sequence[Outage], silences: Sequence[Silence]) -> Iterator[_Pause]:
-    """The time without forwarding of each outage: its own, or the silence in which it lies."""
+    """The time without forwarding for each outage: the outage itself, or the silence around it."""
     for index, outage in enumerate(outages):
         if outage.end is None and index and outage.last_sent - outage.first_sent <= EARLY:
-            # The very last frames were lost long after the device came back, because the load is too high for it.
+            # The very last frames were lost long after the device came back: the load is too high for the device.
             continue
         if outage.start is None or outage.end is None:
             yield _Pause(-math.inf, math.inf, outage.frames)
@@ -299,7 +300,7 @@ class ResettingMeasurer:
                 "resets, set hitless=True: then the result is 'no loss'."
             )
 
-        # The actual time counts: no direction had to send until the last direction ended.
+        # The actual time counts: no direction had to keep sending until the last direction ended.
         flowed = min(
             timeline.steps[-1].start + timeline.steps[-1].elapsed for timeline in timelines
         )
@@ -392,7 +393,7 @@ class Reset(measurements.PlannedKind[ResetRequest, ResetResult]):
                 "command or a keyword that resets the device."
             )
         if not getattr(source, "minds_resets", True):
-            # A model without an outage is known to forward through resets.
+            # A model without an outage forwards through resets.
             request = request.but(hitless=True)
 
         def reset() -> None:
@@ -446,7 +447,7 @@ class Reset(measurements.PlannedKind[ResetRequest, ResetResult]):
 
 measure_reset = partial(measurements.measure, Reset())
 LEAST_BESIDE = 0.01
-"""How many frames may be lost outside of the outages, as a share of the outages' frames, before there is a doubt."""
+"""If the frames lost outside of the outages exceed this share of the frames lost in them, there is a doubt."""
 
 
 class ResetView(View[ResetResult]):
@@ -475,7 +476,7 @@ class ResetView(View[ResetResult]):
             yield value_line("resolution", format_precise_time(result.resolution_s))
 
     def doubts(self, result: ResetResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
-        """The doubt that the resets are not the only cause of loss; frames that the SUT did not lose cause no doubt."""
+        """The doubt whether the resets are the only cause of loss. Frames that the SUT did not lose cause no doubt."""
         times = () if result.reset is None else result.reset.times
         lost = sum(time.lost_frames for time in times)
         not_by_sut = sum(

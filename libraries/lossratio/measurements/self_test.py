@@ -20,7 +20,7 @@ from lossratio.testbed import Testbed, TesterLimit, load_limits
 from lossratio.topology import Topology, TrafficPath
 
 TESTER = SearchGoal(0.0, 0.0, 1.0, 5.0, 0.02, 1.0, name="tester")
-"""Five trials of one second, in each of which every frame must be sent in time and come back."""
+"""Five trials of one second. In each of them, every frame must be sent in time and come back."""
 HIGHEST_LOAD = 20e6
 """The maximum load if no link and no NIC has a known limit; frames per second per interface."""
 _DIGITS = 3
@@ -86,7 +86,7 @@ def find_tester_limit(
         )
 
     scale = 10.0 ** (math.floor(math.log10(bound.per_interface_fps)) - _DIGITS + 1)
-    # A bound with this few digits is kept, although its quotient may be slightly below a whole number.
+    # A bound with so few digits stays as it is, although the quotient may be slightly below a whole number.
     steps = math.floor(bound.per_interface_fps / scale * (1.0 + 1e-12))
     limit = TesterLimit(
         frame_size=request.profile.frame_size,

@@ -1,4 +1,4 @@
-"""The average of repeated times and their spread, as results, reports and consoles have them."""
+"""The average and the spread of repeated times, for results, reports and consoles."""
 
 import statistics
 from collections.abc import Iterator, Sequence
@@ -66,7 +66,7 @@ class Spread(Record):
         return ", ".join(ends + spread)
 
     def values(self, limit: float) -> dict[str, float | None]:
-        """The average as the value of a finding; without one, the time limit of a repetition is its lower bound.
+        """The average as the value of a finding. Without an average, the time limit of a repetition is the lower bound.
 
         Args:
             limit: Seconds in which each repetition was watched.

@@ -1,6 +1,7 @@
-"""Telemetry: one extra trial after a search, before and after which the DUTs are read; never during the search itself.
+"""Telemetry: one extra trial after a search.
 
-The DUTs' reports show where frames went, and the DUTs' own counters.
+The DUTs are read before and after this trial, never during the search. The reports show where frames went, and have the
+DUTs' own counters.
 """
 
 from __future__ import annotations
@@ -68,10 +69,10 @@ class CpuLoad(Record):
 def uneven_loads(
     node: str, workers: Sequence[WorkerLoad], queues: Sequence[QueueLoad]
 ) -> Iterator[Doubt]:
-    """Doubts that a SUT is one SUT: a worker or a receive queue with far more than its share of the frames.
+    """Doubts whether a SUT is one SUT: a worker or a receive queue has far more than its share of the frames.
 
-    The even share is the total divided by the number of workers, or of queues of one interface. The busiest part limits
-    the throughput of a SUT with uneven shares; and which part gets which flows may change from run to run.
+    The even share is the total divided by the number of workers, or of queues of one interface. If shares are uneven,
+    the busiest part limits the throughput of the SUT. In addition, the flows of each part may change from run to run.
     """
     groups = {"workers": {load.worker: load.frames for load in workers}}
     for load in queues:
@@ -94,12 +95,12 @@ def uneven_loads(
                 DoubtKind.UNEVEN, f"{node}: of {number} {what} {name} takes {share}, {even}"
             )
             if what == "workers":
-                # Its queues are the reason, so they are no second doubt.
+                # The worker's queues are the reason, so they cause no second doubt.
                 return
 
 
 def describe_loads(workers: Sequence[WorkerLoad], cpus: Sequence[CpuLoad]) -> Iterator[str]:
-    """The shares of the workers, and of the kernel's CPUs, in a line each; nothing where no frame was counted."""
+    """A line each with the shares of the workers and of the kernel's CPUs; no line if no frame was counted."""
     kernel = [
         WorkerLoad(worker=f"CPU {cpu.cpu}", frames=cpu.frames, busy=cpu.softirq) for cpu in cpus
     ]
@@ -149,7 +150,8 @@ class DutTelemetry(Record):
     dropped_frames: dict[str, int]
     """Frames that the DUT dropped, by the name of the place."""
     unaccounted_frames: int
-    """Frames received that were neither transmitted nor dropped at a named place; negative: frames of its own."""
+    """Frames received that were neither transmitted nor dropped at a named place. Negative: the DUT sent frames of its
+    own."""
     details: dict[str, int]
     """Further counters, by name."""
     told: dict[str, JsonValue]
@@ -165,12 +167,12 @@ class DutTelemetry(Record):
 
 
 class TelemetryTrial(Record):
-    """A trial before and after which the DUTs were asked; it does not belong to the search."""
+    """A trial with readings of the DUTs before and after it. It does not belong to the search."""
 
     load: Rate
     """The load."""
     goal: str | None
-    """Name of the goal whose relevant lower bound is the load; null: the load was given."""
+    """Name of the goal; the load is the goal's relevant lower bound. null: the load was given."""
     duration_s: Seconds = Field(gt=0.0)
     """Duration of the traffic."""
     sent_frames: FrameCount
@@ -180,7 +182,7 @@ class TelemetryTrial(Record):
     generator_drop_frames: FrameCount = 0
     """Frames that came back but that the generator itself dropped; left out: none."""
     late_frames: FrameCount = 0
-    """Frames that came back after the wait for frames in flight, not included in those received; left out: none."""
+    """Frames that came back after the wait for frames in flight. They do not count as received. Left out: none."""
     duts: tuple[DutTelemetry, ...]
     """The DUTs, from west to east."""
 
@@ -217,7 +219,7 @@ def describe_telemetry(trial: TelemetryTrial) -> str:
 
 
 def telemetry_doubts(trials: Sequence[TelemetryTrial]) -> Iterator[Doubt]:
-    """Doubts that a DUT is one SUT, from the newest trial: the load of its workers or receive queues is uneven."""
+    """Doubts whether a DUT is one SUT, from the newest trial: the load of its workers or receive queues is uneven."""
     for dut in trials[-1].duts if trials else ():
         yield from uneven_loads(dut.node, dut.workers, dut.queues)
 
@@ -236,7 +238,7 @@ _PER_FRAME = {
 def counts_per_frame(perf: Any, frames: int) -> Iterator[dict[str, Any]]:
     """Statistics of the CPUs' counters (PMU) per frame that the DUT received, from the JSON lines of ``perf stat``.
 
-    Counts that the machine does not have are left out; if no frame came in, all are.
+    Counts that the machine does not have are left out. If no frame came in, all counts are left out.
     """
     counts: dict[str, float] = {}
     for line in perf if isinstance(perf, list) else ():
@@ -307,10 +309,11 @@ def observed(duts: Sequence[Dut[DutOptions]]) -> Iterator[list[Observation]]:
         ]
         for dut in duts:
             if dut.resets:
-                # Otherwise, the reset before the trial would clear these counters.
+                # Without this reset, the reset before the trial would clear the counters that are read below.
                 dut.reset()
 
-        # Read last before the traffic, and first after it: the DUT's answers may have been reset in between.
+        # Counters are read last before the traffic and first after it, because the DUT's answers may be reset in
+        # between.
         before = [dut.read_counters() for dut in duts]
         yield observations
         for observation, earlier in zip(observations, before, strict=True):
@@ -318,10 +321,12 @@ def observed(duts: Sequence[Dut[DutOptions]]) -> Iterator[list[Observation]]:
 
 
 def measure_telemetry(testbed: Testbed, request: TelemetryRequest) -> TelemetryTrial:
-    """Performs a trial, and reads the DUTs before and after it; counts that cost them time are made in another trial.
+    """Performs a trial, and reads the DUTs before and after it.
+
+    Counts that slow the DUTs down have a trial of their own.
 
     Raises:
-        TrafficError: If every attempt had to repeat the trial, so that the DUTs have counted all its repetitions.
+        TrafficError: If each attempt had to repeat the trial, so that the DUTs counted the frames of all repetitions.
         LossRatioError: If the trial failed, or a DUT did not answer.
     """
     trial = TrialInput(request.duration, request.load).sendable(testbed.load_step(request.profile))
@@ -370,7 +375,7 @@ def _described(observation: Observation) -> DutTelemetry:
     answers = dict(observation.answers)
     statistics = list(answers.pop("statistics", ()))
     statistics += counts_per_frame(answers.get("perf"), sum(counted.received.values()))
-    # A node may print nan, which JSON does not have.
+    # A node may print ``nan``, which does not exist in JSON.
     finite = [statistic for statistic in statistics if math.isfinite(statistic["value"])]
 
     counts = {

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 _WATCHED_TRIALS = 10
 _LEAST_WATCHED = 4
 _MOST_IN_A_ROW = 20
-"""Number of trials: even if half of all trials are set aside by chance, this many in a row are one case in a
-million."""
+"""Number of trials. Even if chance sets aside half of all trials, this many in a row happen once in a million cases."""
 
 
 class OnTrustedTrials:
@@ -37,7 +36,7 @@ class OnTrustedTrials:
             A function that takes in each trial. It raises `TesterError` if the generator could not send enough frames
             in most of the last trials, or if many trials in a row were set aside.
         """
-        # Only trials of this run: an interrupted run may be resumed on a machine with less other work.
+        # Only trials of this run count: an interrupted run may be resumed on a machine with less other work.
         unsent: deque[str | None] = deque(maxlen=_WATCHED_TRIALS)
         in_a_row: list[str] = []
 

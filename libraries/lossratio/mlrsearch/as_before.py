@@ -1,8 +1,9 @@
 """The question whether a SUT is as in earlier searches: a few trials instead of a search.
 
 Earlier searches say how many trials at a load were lossy, by goal, and which rate the SUT forwarded in overload. Each
-trial tonight is at the load where it says most about whether these loads have moved. The question ends when the answer
-is sure enough, or after `MOST_TRIALS`. Unless the SUT is as before, a search follows, for which these trials count.
+trial tonight is at the load where it says most about a possible change of these loads. The question ends when the
+answer is sure enough, or after `MOST_TRIALS`. Unless the SUT is as before, a search follows, in which these trials
+count.
 
 Places and moves are in ticks, which are steps of the logarithm of loads.
 """
@@ -25,41 +26,43 @@ TICK = 0.00125
 """Relative size of a tick."""
 
 SAME, MOVED = 0.0075, 0.0125
-"""Relative moves up to the first value count as none, and from the second value on as a change; in between, either."""
+"""Relative moves up to the first value count as no change, and moves from the second value on as a change. In between,
+either answer is right."""
 
 FARTHEST = 0.3
-"""The largest change that is looked for. Larger changes look as large as this one."""
+"""The largest change that is looked for. Larger changes look like this change."""
 
 SURE, SURE_OF_CHANGE = 0.995, 0.999
-"""Least probability of *as before*, and of *changed*. Before the first trial, both are as probable."""
+"""Minimum probability of *as before*, and of *changed*. Before the first trial, both are equally probable."""
 
 MOST_TRIALS = 30
 """After this many trials, the answer is left to a search."""
 
 LEAST_TRIALS = 8
-"""How many trials earlier searches must have at the loads of tonight's trials. The first trial is at maximum load."""
+"""Minimum number of trials of earlier searches at each load of tonight's trials. The first trial is at maximum load."""
 
 NEAR = 0.1
 """Relative distance of tonight's loads from loads at which some but not all earlier trials were lossy."""
 
 COUNTED = 6.0
-"""The most trials that all earlier trials at a load count as."""
+"""All earlier trials at a load together count as at most this many trials."""
 
 ANYTHING = 0.15
-"""The share of other loads' information about a load that is ignored, so that all verdicts are equally probable."""
+"""The share of other loads' information about a load that is ignored. For this share, all verdicts are equally
+probable."""
 
 OVERLOADED = 0.02
 """The loss ratio above which a trial shows the rate that the SUT forwards in overload."""
 
 FOLLOWS = 0.9
-"""Probability that this rate moves as the bounds do; otherwise it stays where it was."""
+"""Probability that this rate moves as the bounds do. Otherwise, it does not move."""
 
 FREEDOM, ELSEWHERE = 4.0, 0.05
-"""Degrees of freedom of Student's t distribution for this rate, and the probability that it is anywhere else."""
+"""Degrees of freedom of Student's t distribution for this rate, and the probability that the rate is anywhere else."""
 
 _T = math.gamma((FREEDOM + 1.0) / 2.0) / math.gamma(FREEDOM / 2.0) / math.sqrt(FREEDOM * math.pi)
 _FEW = 3.0
-"""How many trials the usual spread of rates counts as, beside the trials at a load."""
+"""The usual spread of rates counts as this many trials, besides the trials at a load."""
 
 
 class Answer(str, Enum):
@@ -87,7 +90,7 @@ class Usual:
         """Takes in the trials.
 
         Args:
-            goals: The goals of the searches; all trials for them have one duration.
+            goals: The goals of the searches. All their trials have one duration.
             grid: Tonight's loads.
             trials: The trials of the earlier searches that count for the goals.
         """
@@ -114,7 +117,7 @@ class Usual:
         return np.asarray(self._chances_at(trial.load)[self.outcome(trial)])
 
     def density(self, trial: TrialResult, moves: Floats) -> Floats:
-        """The density of the rate that a trial shows, for some moves; 1 where it shows none."""
+        """The density of the rate that a trial shows, for some moves; 1 if the trial shows no rate."""
         return self._rates.density(trial, moves)
 
     def _counts(self, trials: Sequence[TrialResult]) -> list[int]:
@@ -128,7 +131,7 @@ class Usual:
 
 
 class Question:
-    """Asks whether the SUT is as before: proposes a load and records the trial there, until there is an answer.
+    """Asks whether the SUT is as before: proposes loads and records their trials until there is an answer.
 
     Attributes:
         answer: The answer; None: there is none yet.
@@ -151,7 +154,7 @@ class Question:
         self._unmoved_rates = 0.0
 
     def next_load(self) -> float:
-        """The load of the next trial, in frames per second: the one that says most."""
+        """The load of the next trial, in frames per second: the load whose trial says most."""
         if not self.trials:
             return self._max_load
         shares = self._shares()
@@ -164,7 +167,7 @@ class Question:
         return self._usual.loads[int(said.argmax())]
 
     def add(self, trial: TrialResult) -> None:
-        """Records a trial; after the answer, it changes nothing."""
+        """Records a trial. After the answer, a trial changes nothing."""
         if self.answer is not None or trial.input.rest:
             return
         self.trials += 1
@@ -211,7 +214,7 @@ class _Rates:
         ).clip(1.0)
 
     def density(self, trial: TrialResult, moves: Floats) -> Floats:
-        """The density of the rate that a trial shows, for some moves; 1 where it shows none."""
+        """The density of the rate that a trial shows, for some moves; 1 if the trial shows no rate."""
         if not len(self._places) or not _shows_rate(trial):
             return np.ones(len(moves))
         before = _place(trial.load) - moves
@@ -239,13 +242,13 @@ def _place_of_rate(trial: TrialResult) -> float:
 def _chances(places: Floats, counts: NDArray[np.int64]) -> Floats:
     """The probability of each outcome (columns) at each place (rows).
 
-    The outcomes at a place count together with one trial's worth of what the places around it say.
+    The outcomes at a place count, and in addition, the places around it count as much as one trial.
     """
     outcomes = counts.shape[1]
     trials = counts.sum(axis=1, keepdims=True)
     seen = counts / trials
     certain = np.eye(outcomes)
-    # Below all places, no frame is lost; above them, too many for all goals.
+    # Below all places, no frame is lost. Above all places, too many frames are lost for every goal.
     below = np.vstack([(seen[:1] + certain[:1]) / 2.0, seen[:-1]])
     above = np.vstack([seen[1:], (seen[-1:] + certain[-1:]) / 2.0])
     gaps = np.diff(places, prepend=places[0] - 1.0, append=places[-1] + 1.0)

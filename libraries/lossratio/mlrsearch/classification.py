@@ -24,7 +24,7 @@ class Bound(Enum):
 
 
 def nanoseconds(seconds: float) -> int:
-    """A duration in whole nanoseconds, at least 1 if it is positive, so that no high-loss trial vanishes."""
+    """A duration in whole nanoseconds. A positive duration is at least 1, so that no high-loss trial vanishes."""
     return max(round(seconds * 1e9), 1 if seconds > 0.0 else 0)
 
 
@@ -35,18 +35,18 @@ class Criterion:
     trial_duration: float
     """Seconds; trials of at least this duration are full-length."""
     loss_ratio: float
-    """Trials that lose more are high-loss."""
+    """Trials that lose a larger share are high-loss trials."""
     duration_sum: int
     """Nanoseconds."""
     exceed: tuple[int, int]
-    """The exceed ratio as a fraction, as it is written in decimals: numerator and denominator."""
+    """The exceed ratio as the fraction that its decimal digits denote: numerator and denominator."""
 
     @classmethod
     def make(cls, goal: SearchGoal, trial_duration: float, duration_sum: float) -> Criterion:
         """The criterion of a goal with another trial duration and duration sum.
 
         Args:
-            goal: Its ratios are those of the criterion.
+            goal: The goal, whose ratios are also those of the criterion.
             trial_duration: Seconds; trials of at least this duration are full-length.
             duration_sum: Seconds; full-length trials that add up to this sum always classify a load.
         """
@@ -99,7 +99,7 @@ class Tally:
     def classify(self, criterion: Criterion) -> Bound:
         """The classification of the load (RFC 9971, load classification code).
 
-        With e = p / q, both sides of each comparison are multiplied by q * (q - p) to stay with whole numbers.
+        With e = p / q, both sides of each comparison are multiplied by q * (q - p), so that all numbers are whole.
         """
         p, q = criterion.exceed
         rest = q - p
@@ -121,12 +121,12 @@ def conditional_throughput(goal: SearchGoal, load: float, results: Iterable[Tria
     Args:
         goal: The search goal.
         load: The load, in frames per second; normally the relevant lower bound.
-        results: All trials measured at that load, in any order; those that are not full-length have no influence.
-            Without full-length trials, the rate is 0.
+        results: All trials measured at that load, in any order. Only full-length trials matter. Without full-length
+            trials, the rate is 0.
     """
     p, q = Criterion.of(goal).exceed
     full_length = sorted(
-        # How much more the rest of a trial would have lost is not known, so its forwarding rate is not used.
+        # The loss in the missing rest of such a trial is not known, so its forwarding rate is not used.
         (1.0 if result.is_early else result.loss_ratio, nanoseconds(result.effective_duration))
         for result in map(goal.seen, results)
         if result.duration >= goal.final_trial_duration

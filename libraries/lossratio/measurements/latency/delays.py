@@ -59,7 +59,7 @@ def _above_least(direction: DirectionLatency, value: float | None) -> float | No
 def _of_all(
     values: Sequence[float | None], combine: Callable[[list[float]], float]
 ) -> float | None:
-    """A function of all values; None: one of them is not known."""
+    """The function of all values; None if a value is not known."""
     known = [value for value in values if value is not None]
     if known and len(known) == len(values):
         return combine(known)

@@ -53,7 +53,7 @@ LATENCY_SHARES = (1.0, 0.9, 0.5, 0.1)
 """Shares of PDR's relevant lower bound at which latency is measured, besides the minimum load: FD.io CSIT's shares, and
 the whole bound as in RFC 2544."""
 _UNSUPPORTED = "unsupported"
-"""Kind of the error that a generator cannot measure the latency of such traffic at any load."""
+"""Kind of the error of a generator that cannot measure the latency of such traffic at any load."""
 
 OnLatency = Callable[[LatencyAtLoad], None]
 
@@ -65,7 +65,7 @@ class LatencyPoint:
     load: float
     """Frames per second, per interface."""
     goal: str | None = None
-    """Name of the goal whose relevant lower bound the load is a share of; None: the load was given."""
+    """Name of the goal; the load is a share of the goal's relevant lower bound. None: the load was given."""
     share: float | None = None
     """The share; 0: the minimum load; None: the load was given."""
     is_raised: bool = False
@@ -154,7 +154,7 @@ class Latency(RequestedKind[LatencyRequest, LatencyResult]):
         return measure_latency(testbed, request, place, show)
 
     def contradictions(self, result: LatencyResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Latencies that differ from the trials' latencies, or contradict each other."""
+        """Latencies that differ from those of the trials, or contradict each other."""
         measured = [at_load for at_load in result.latency if at_load.error is None]
         if len(measured) != len(trials):
             yield f"latency: there are {len(measured)} loads and {len(trials)} trials"
@@ -172,8 +172,9 @@ def points_of(
 ) -> tuple[LatencyPoint, ...]:
     """The loads at which latency is measured after a search, from the highest; the last one is the minimum load.
 
-    They are shares of the relevant lower bound of a goal (its name in any case; None: PDR, or else a goal whose name
-    ends with these letters, or else the last goal). A load below the minimum load is the minimum load.
+    They are shares of the relevant lower bound of a goal. The name of the goal may be in any case; None: PDR, or else a
+    goal whose name ends with these letters, or else the last goal. A load below the minimum load is raised to the
+    minimum load.
 
     Raises:
         SearchError: If there is no such goal, it has no relevant lower bound, or a share is not between 0 and 1.
@@ -280,7 +281,7 @@ def measure_latency(
 def measure_latency_once(
     testbed: Testbed, request: LatencyRequest, place: TestPlace
 ) -> LatencyResult:
-    """Measures latency, unless the resumed run already has the result: latency has no journal.
+    """Measures latency, unless the resumed run already has the result (latency has no journal to continue).
 
     Raises:
         LossRatioError: As `measure_latency`.
@@ -352,7 +353,8 @@ def _measure_point(testbed: Testbed, request: LatencyRequest, point: LatencyPoin
     point = replace(point, load=trial.load)
 
     try:
-        # The testbed is made ready for each load, so that an agent that failed at one load is replaced for the next.
+        # The testbed is made ready again for each load, so that an agent that failed at a load is replaced before the
+        # next load.
         with request.ready(testbed) as ready:
             conditions = ready.conditions
             begun = ready.source.now()
@@ -367,7 +369,7 @@ def _measure_point(testbed: Testbed, request: LatencyRequest, point: LatencyPoin
             check_integrity(output.directions, f"at {format_frame_rate(trial.load)}")
     except LossRatioError as error:
         if isinstance(error, AgentRefusalError) and error.kind == _UNSUPPORTED:
-            # It would fail at every other load, too.
+            # Such a measurement would fail at every other load, too.
             raise
         return Measured(point, str(error), None, conditions)
 

@@ -33,7 +33,8 @@ _VARIATION = "99.9"
 PURPOSE = "latency"
 """The purpose of a latency trial."""
 LEAST_RECORDED = 0.999
-"""Share of the received frames that a generator's own histogram must hold to have the percentiles of all."""
+"""A generator's own histogram must hold at least this share of the received frames to give the percentiles of all
+frames."""
 _DIGITS = 3
 _TITLE = "latency"
 _COLUMNS = ("least", "mean", *(f"{percent:g} %" for percent in PERCENTILES), "most", "jitter")
@@ -48,7 +49,7 @@ class DirectionLatency(OneWayLatency):
 
     variation_us: Microseconds | None = None
     """99.9th percentile of the latencies minus the smallest one (PDV of RFC 5481), microseconds; null: there are too
-    few frames, or the value is smaller than the intervals of the histogram, which are a share of the latency."""
+    few frames, or the value is smaller than an interval of the histogram (intervals are a share of the latency)."""
     percentiles_us: dict[str, float]
     """Latency by percentile, e.g. ``99.9``, microseconds; percentiles with too few frames are left out."""
     histogram: str | None
@@ -79,7 +80,7 @@ class LatencyAtLoad(Record):
     """Latency at one load."""
 
     goal: str | None
-    """The goal whose relevant lower bound the load is a share of; null: the load was given."""
+    """The goal; the load is a share of the goal's relevant lower bound. null: the load was given."""
     share_ratio: Ratio | None
     """The share; 0: the minimum load; null: the load was given."""
     is_raised: bool = False
@@ -164,7 +165,10 @@ class Histogram:
 
     @classmethod
     def of(cls, intervals: Iterable[tuple[float, int]], unit: float) -> "Histogram":
-        """Makes a histogram from latencies in microseconds with their frames; the unit is its least width."""
+        """Makes a histogram from latencies in microseconds and their numbers of frames.
+
+        `unit` is the smallest width of an interval.
+        """
         recorded = HdrHistogram(_LEAST, _MOST, _DIGITS)
         for edge, count in intervals:
             recorded.record_value(round(edge / unit), count)
@@ -274,10 +278,10 @@ def _described(counters: LatencyCounters) -> dict[str, Any]:
 
     if counters.hdr is not None:
         decoded = Histogram.decode(counters.hdr)
-        # The frames that it lacks may be the slowest ones, or frames that seem to have arrived before they left.
+        # The missing frames may be the slowest ones, or frames that seem to have arrived before they left.
         if decoded.count >= LEAST_RECORDED * counters.received_frames:
             histogram = decoded
-            # TRex's own average is over successive seconds, and gives more weight to the last ones.
+            # TRex averages over successive seconds, and gives more weight to the last ones.
             mean = max(low, min(histogram.mean, high or math.inf))
     elif counters.histogram:
         histogram = Histogram.of(counters.histogram, unit=counters.resolution_us)
@@ -291,7 +295,8 @@ def _described(counters: LatencyCounters) -> dict[str, Any]:
     variation = None
 
     if slow is not None and least is not None and most is not None:
-        # The percentile is wrong by an interval at most, and lies between least and most.
+        # The error of the percentile is at most an interval, and the percentile lies between the minimum and the
+        # maximum.
         error = min(slow * max(counters.interval_ratio, 10.0**-_DIGITS), most - least)
         if 2.0 * error <= max(slow - least, counters.resolution_us):
             variation = slow - least
@@ -327,7 +332,7 @@ def latency_result(
 
 
 def load_line(at_load: LatencyAtLoad) -> str:
-    """A load in words, with the missing frames of its own trial.
+    """A load in words, with the frames that are missing in its trial.
 
     Frames that were not sent, that the generator dropped, or that came late are not called lost.
     """
@@ -378,7 +383,7 @@ def latency_lines(latency: Sequence[LatencyAtLoad]) -> Iterator[str]:
 def latency_points(latency: Iterable[LatencyAtLoad]) -> Iterator[LatencyPoint]:
     """The latencies of all directions at all loads, without those that were not measured."""
     for at_load in latency:
-        # A share keeps its name from night to night, although the rate itself changes.
+        # A share of a bound has the same name every night, although the rate changes.
         name = name_load(at_load)
         load = name if at_load.share_ratio is None else name.partition(",")[0]
         for direction in at_load.directions:

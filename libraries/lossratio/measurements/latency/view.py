@@ -1,7 +1,7 @@
 """The view of latency: over percentile, with a line per load and direction; over load, with a line per percentile.
 
-CSIT has latency at 90, 50 and 10 % of PDR and at the minimum load, in whole microseconds, one for each way. If there
-are several links, CSIT's latency covers all frames that went this way.
+CSIT has latency at 90, 50 and 10 % of PDR and at the minimum load, in whole microseconds, for each direction. If there
+are several links, CSIT's latency covers all frames in this direction.
 """
 
 import math
@@ -142,7 +142,8 @@ def latency_over_load_picture(
 ) -> Picture:
     """Percentiles of the latency over the load; the drawing is empty if there are fewer than two loads.
 
-    Lines go through the mean where a load was measured several times. Trials with a latency of every frame are marks.
+    If a load was measured several times, the line goes through the mean. Marks show trials that measured the latency of
+    every frame.
     """
     curves: list[_Curve] = []
     ways = dict.fromkeys(
@@ -218,7 +219,10 @@ def _drawn(
 
 
 def _points(direction: DirectionLatency) -> list[tuple[float, float]]:
-    """Points of the curve: 1 over the share of slower frames, and the latency; no more points than can be seen."""
+    """Points of the curve: 1 divided by the share of slower frames, and the latency.
+
+    There are no more points than the eye can see.
+    """
     if direction.histogram is None:
         return []
 
@@ -243,7 +247,10 @@ def _points(direction: DirectionLatency) -> list[tuple[float, float]]:
 
 
 def csit_latencies(latency: Sequence[LatencyAtLoad], conditions: Conditions) -> dict[str, Any]:
-    """The latencies of each way at all of CSIT's loads; left out: ways without traffic, or without one of the loads."""
+    """The latencies of each direction at all of CSIT's loads.
+
+    Directions without traffic, or without one of the loads, are left out.
+    """
     # Each link has its directions one after the other, forward first.
     names = ("latency_forward", "latency_reverse")[
         : 1 + (conditions.traffic.pattern == "bidirectional")

@@ -34,7 +34,7 @@ class Requirement:
 
 
 def requirements_of(run: Rfc2544Run) -> tuple[Requirement, ...]:
-    """All requirements, in the order of the sections. For a test without a result, a single one says so."""
+    """All requirements, in the order of the sections. A test without a result has a single entry that says so."""
     facts = Facts(run)
     return tuple(
         Requirement(section, level, text, *judge(facts))

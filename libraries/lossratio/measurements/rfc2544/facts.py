@@ -1,4 +1,4 @@
-"""The facts of a run of RFC 2544, by which its requirements are judged."""
+"""The facts of a run of RFC 2544, on which the judgement of its requirements is based."""
 
 from collections.abc import Sequence
 from functools import cached_property

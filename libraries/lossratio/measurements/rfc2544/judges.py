@@ -1,4 +1,4 @@
-"""How each requirement of RFC 2544 and its updates was met, judged by the facts of a run."""
+"""How each requirement of RFC 2544 and its updates was met, judging by the facts of a run."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -44,7 +44,7 @@ _NOTHING_FOUND = "there is nothing to report"
 
 
 def _met(is_met: object, why: str, otherwise: str | None = None) -> Verdict:
-    """Done or different, each with its reason; without a second reason, both have the same one."""
+    """Done or different, each with its reason. Without a second reason, both have the same reason."""
     if is_met:
         return Status.DONE, why
     if otherwise is None:
@@ -53,7 +53,7 @@ def _met(is_met: object, why: str, otherwise: str | None = None) -> Verdict:
 
 
 def in_any_run(status: Literal[Status.DIFFERENT, Status.NOT_SEEN], why: str) -> Judge:
-    """The same in any run. Nothing counts as done just because the code says so."""
+    """The same verdict in any run. The verdict "done" needs facts of the run."""
 
     def judge(facts: Facts) -> Verdict:
         return status, why
@@ -62,7 +62,7 @@ def in_any_run(status: Literal[Status.DIFFERENT, Status.NOT_SEEN], why: str) -> 
 
 
 def one_tester(facts: Facts) -> Verdict:
-    """Whether there are results, because then one tester made them."""
+    """Whether there are results: if so, a single tester made them."""
     return _met(facts.results, "the TG has all ports", LEFT_OUT)
 
 
@@ -162,14 +162,14 @@ def has_modifier(modifier: Modifier) -> Judge:
 
 
 def alternating_updates(facts: Facts) -> Verdict:
-    """Whether the run has the modifier that makes them."""
+    """Whether the run has the modifier for alternating routing updates."""
     if facts.run.modifier is not Modifier.ROUTING_UPDATES or facts.run.modifier_report is None:
         return Status.NOT_APPLICABLE, _NO_MODIFIER
     return Status.DONE, "the two commands of the modifier"
 
 
 def updates_before_trials(facts: Facts) -> Verdict:
-    """Whether routes are learned: this does not happen before each trial."""
+    """Whether routes are learned, because learned routes are not updated before each trial."""
     if facts.learns_routes:
         return Status.DIFFERENT, "routes are learned once"
     return Status.NOT_APPLICABLE, "routes are static"
@@ -193,7 +193,7 @@ def one_pair(facts: Facts) -> Verdict:
 
 
 def all_others(facts: Facts) -> Verdict:
-    """Whether there are many ports: none of them addresses all others."""
+    """Whether there are many ports, because no port then addresses all others."""
     if facts.links > 1:
         return Status.DIFFERENT, "each port addresses its opposite one"
     return Status.NOT_APPLICABLE, "one pair of ports"
@@ -209,7 +209,7 @@ def theoretical_load(facts: Facts) -> Verdict:
 
 
 def _reaches(load: Rate, maximum: Rate | None) -> bool:
-    """Whether a load is at least the theoretical maximum, apart from rounding; not if that is not known."""
+    """Whether a load is at least the theoretical maximum, apart from rounding; False if the maximum is not known."""
     return maximum is not None and load.per_interface_fps >= maximum.per_interface_fps * (1 - _SAME)
 
 
@@ -223,7 +223,7 @@ def waits(facts: Facts) -> Verdict:
 
 
 def durations(facts: Facts) -> Verdict:
-    """Whether no trial that decides was too short."""
+    """Whether all trials that decide were long enough."""
     known = {
         "throughput": [one.goals[0].goal.final_trial_duration_s for one in facts.throughputs],
         "frame loss": [at_load.duration_s for loss in facts.losses for at_load in loss.loads],
@@ -386,7 +386,7 @@ def burst_table(facts: Facts) -> Verdict:
 
 
 def at_limit(facts: Facts) -> Verdict:
-    """Whether no burst was as long as could be."""
+    """Whether all bursts were shorter than the longest possible burst."""
     names = [
         one.test.name for one in facts.bursts if one.back_to_back and one.back_to_back.is_at_limit
     ]
@@ -414,7 +414,7 @@ def _overload_ratio(result: RecoveryResult) -> float:
 
 
 def _is_overloaded(result: RecoveryResult) -> bool:
-    """Whether the overload is 110 %, or the medium's maximum rate if that is less."""
+    """Whether the overload is 110 %, or the medium's maximum rate if the maximum is lower."""
     return _overload_ratio(result) >= 1.1 - _SAME or _reaches(
         result.overload, result.max_load.theoretical_maximum
     )
@@ -440,7 +440,7 @@ def direct_networks(facts: Facts) -> Verdict:
 
 
 def kinds_of_reset(facts: Facts) -> Verdict:
-    """Which kind of reset the run has; it has only one."""
+    """The kind of reset that the run has; there is only one kind in a run."""
     return Status.DIFFERENT, facts.resets[0].settings.reset_name
 
 
@@ -456,7 +456,7 @@ def lead(facts: Facts) -> Verdict:
 
 
 def at_the_throughput(test: Rfc2544Test, loads_of: Callable[[Any], Iterable[Rate]]) -> Judge:
-    """Whether a test was made at the throughputs of the run, given the rates of one of its results."""
+    """Whether a test was made at the throughputs of the run. A function gives the rates of each of its results."""
 
     def judge(facts: Facts) -> Verdict:
         throughputs = {
@@ -479,7 +479,7 @@ def _by_size(facts: Facts, test: Rfc2544Test) -> list[tuple[str, Any]]:
 
 
 def _are_all(loads: Iterable[Rate], rate: Rate | None) -> bool:
-    """Whether there are loads, and all of them are a rate, apart from rounding."""
+    """Whether there are loads, and all of them equal a rate, apart from rounding."""
     if rate is None:
         return False
     known = [load.per_interface_fps for load in loads]

@@ -21,19 +21,22 @@ BROADCAST_SHARE = 0.01
 COMMAND_TIMEOUT = 10.0
 """Seconds that a command of a modifier may take."""
 _RANDOM_HOSTS = 0xFF00
-"""Destination addresses of the modifier: the hosts of 255 /24 networks, and nearly all hosts of the last one."""
+"""Number of destination addresses of the modifier: all hosts of 255 /24 networks, and nearly all hosts of one more."""
 
 
 class Modifier(str, Enum):
-    """Changes of the traffic or the DUT (RFC 2544, sections 11 and 12): all tests are repeated with each one alone."""
+    """Changes of the traffic or the DUT (RFC 2544, sections 11 and 12).
+
+    All tests are repeated with each modifier alone.
+    """
 
     ADDRESSES = "addresses"
-    """Section 12: random destination addresses, all in the opposite side's network, which consists of 256 /24
+    """Section 12: random destination addresses in the network of the opposite side, which consists of 256 /24
     networks."""
     BROADCAST = "broadcast"
     """Section 11.1: 1 % of the frames go to the broadcast address, and are not counted."""
     MANAGEMENT = "management"
-    """Section 11.2: a query in each second, by a command."""
+    """Section 11.2: a query every second, by a command."""
     ROUTING_UPDATES = "routing updates"
     """Section 11.3: two alternating updates, each by a command, every 30 s."""
     FILTERS = "filters"
@@ -65,7 +68,7 @@ class ModifierReport:
     note: str
     """The modifier in words, for the report."""
     is_as_asked: bool
-    """Whether it did all that RFC 2544 asks for."""
+    """Whether the modifier did everything that RFC 2544 asks for."""
 
 
 def modified(profile: TrafficProfile, modifier: Modifier | None) -> TrafficProfile:
@@ -143,7 +146,7 @@ class ActiveModifier:
         """Runs each command once, and starts the thread.
 
         Raises:
-            DutError: If a command fails; nothing has been measured then.
+            DutError: If a command fails. Nothing has been measured yet.
         """
         for action in self._actions:
             action()

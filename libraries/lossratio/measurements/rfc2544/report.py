@@ -43,14 +43,14 @@ class Chapter:
     title: str
     """Heading, with the section of the RFC."""
     about: str
-    """What the numbers are."""
+    """The meaning of the numbers."""
     test: Rfc2544Test
     """The test."""
     cells: Mapping[str, Callable[[Any], str]]
-    """How the cell of each column is filled, by the column's heading. Before these, a first column has the frame
-    size."""
+    """How the cell of each column is filled, by the heading of the column. The first column, before these, has the
+    frame size."""
     parts: Callable[[Any], Iterable[Any]] = lambda result: (result,)
-    """The parts of a result, each of which has a row; none: there is no result."""
+    """The parts of a result. Each part has a row. No parts: there is no result."""
     graph: Callable[[Rfc2544Run], str] = lambda run: ""
     """The graph as one ``<svg>`` element; empty: there is none."""
 
@@ -120,7 +120,7 @@ def rfc2544_report(run: Rfc2544Run) -> Rfc2544Report:
 
 
 def write_rfc2544_report(run: Rfc2544Run, directory: Path) -> tuple[Path, ...]:
-    """Writes the report into a directory, in three files: ``rfc2544``, or ``rfc2544-2`` if another test has these.
+    """Writes the report into a directory, in three files named ``rfc2544``, or ``rfc2544-2`` if the names are taken.
 
     Raises:
         StorageError: If a file cannot be written.
@@ -137,13 +137,13 @@ def write_rfc2544_report(run: Rfc2544Run, directory: Path) -> tuple[Path, ...]:
 
 
 def _is_free(path: Path, test_name: str) -> bool:
-    """Whether a report's file is missing, or belongs to the same test, whose run was resumed."""
+    """Whether the file of a report is missing, or belongs to the same test in a resumed run."""
     try:
         return bool(parse_json(path.read_bytes()).get("test") == test_name)
     except OSError:
         return True
     except (ValueError, AttributeError):
-        # The file of this name is somebody else's.
+        # The file of this name is not a report.
         return False
 
 
@@ -155,7 +155,7 @@ _BOTTOM = 280.0
 
 
 def theoretical_rate(load: MaxLoad) -> float:
-    """The most frames per second per interface that the links carry; the maximum load if that is not known."""
+    """The maximum frame rate of the links, per interface; the maximum load if the links' maximum is not known."""
     return (load.theoretical_maximum or load.rate).per_interface_fps
 
 
@@ -240,7 +240,7 @@ def draw_loss(run: Rfc2544Run) -> str:
 
 
 def _dots(plot: Plot, points: Sequence[tuple[float, float]], colour: str, hint: str) -> None:
-    """Marks measured points; the hint is a format of both values."""
+    """Marks measured points. The hint is a format string for both values."""
     plot.marks(
         Mark("measured", "measured", "circle", colour),
         [(x, y, hint.format(x, y)) for x, y in points],
@@ -480,7 +480,7 @@ def values_of(part: Rfc2544Part) -> Iterator[dict[str, Any]]:
             "reason": finding.reason,
         }
 
-    # For results that have no single value.
+    # Some results have no single value.
     for row in view_of(part.result).rfc2544_rows(part.result):
         yield {
             "quantity": row.quantity,

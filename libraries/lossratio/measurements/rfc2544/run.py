@@ -58,13 +58,13 @@ ALL_TESTS = tuple(Rfc2544Test)
 
 
 Rfc2544Settings = Mapping[Rfc2544Test, Mapping[str, Any]]
-"""Changes to the requests of tests, by the names of their fields; everything else has the request's default."""
+"""Changes to the requests of tests, by the names of their fields. All other fields have the request's defaults."""
 
 FULL: Rfc2544Settings = {
     Rfc2544Test.THROUGHPUT: {"goals": (RFC2544,), "timeout": None},
     Rfc2544Test.LATENCY: {"repeats": 20, "duration": 120.0},
 }
-"""The settings for an official report: the defaults of all requests, and what else RFC 2544 asks for."""
+"""The settings for an official report: the defaults of all requests, and anything else that RFC 2544 asks for."""
 
 # Table: the changes of each test.
 QUICK: Rfc2544Settings = {
@@ -89,7 +89,7 @@ class Rfc2544Request:
     settings: Rfc2544Settings = field(default_factory=lambda: FULL)
     """The settings of the tests."""
     max_load: float | None = None
-    """The largest load, frames per second per interface; None: the most that generator, links and NICs can do."""
+    """The largest load, frames per second per interface; None: the maximum that generator, links and NICs can do."""
     reset: Callable[[], object] | None = None
     """Resets the DUT; None: a software reset of the devices, see `lossratio.measurements.reset`."""
     reset_name: str = DEVICES
@@ -149,7 +149,7 @@ class Rfc2544Run:
     """All tests of all frame sizes."""
 
     test: TestIdentity
-    """The identity of the whole."""
+    """The identity of the whole run."""
     requests: Mapping[Rfc2544Test, Request]
     """The request of each test at the smallest frame size."""
     started: datetime
@@ -181,7 +181,7 @@ class Rfc2544Run:
 
 
 _TRIAL_OVERHEAD = 0.3
-"""Seconds: the usual time of a trial of the embedded generator besides its traffic."""
+"""The usual seconds that a trial of the embedded generator takes besides its traffic."""
 
 
 def run_rfc2544(
@@ -195,13 +195,13 @@ def run_rfc2544(
 ) -> Rfc2544Run:
     """Performs all tests. A test that fails does not end the others; the answer has the reason.
 
-    Each test of each frame size has its own files, whose names add both to the name of the place's test. So an
-    interrupted run continues in the middle. The functions are called before the first test, with the number of
-    measurements and the time that they will take; after each trial; and after each test of each frame size.
+    Each test of each frame size has its own files, with names that add the test and the frame size to the name of the
+    place's test. So an interrupted run can be continued in the middle. The functions are called before the first test
+    (with the number of measurements and their forecast time), after each trial, and after each test of each frame size.
 
     Raises:
-        LossRatioError: If the request cannot be measured here; nothing was measured then.
-        SearchError: If the request makes no sense; nothing was measured then either.
+        LossRatioError: If the request cannot be measured here. Nothing has been measured yet.
+        SearchError: If the request makes no sense. Again, nothing has been measured yet.
     """
     span = Span()
     _check(testbed, request)
@@ -236,7 +236,7 @@ def run_rfc2544(
                 _, measure = _KINDS[test]
                 result = measure(testbed, wanted, replace(place, test=identity), on_progress)
             except LossRatioError as error:
-                # The other tests continue: hours of measurements must not be lost because of one test.
+                # The other tests continue, because hours of measurements must not be lost to one failed test.
                 problem = str(error)
 
             parts.append(Rfc2544Part(name, test, result, problem))
@@ -279,7 +279,7 @@ def forecast_of(testbed: Testbed, request: Rfc2544Request) -> Forecast:
 
     generator = testbed.request.topology.nodes[testbed.request.topology.tg_name].generator
     recovery = max((dut.recovery_time for dut in testbed.duts), default=0.0)
-    # Seconds that a trial is expected to take besides its traffic.
+    # The seconds that a trial is expected to take in addition to its traffic.
     waits = max(getattr(generator, "overhead", None) or _TRIAL_OVERHEAD, recovery)
     parts = []
     for profile, test in request.planned():

@@ -12,9 +12,9 @@ from lossratio.results import Conditions
 _CURVE_POINTS = 121
 _KNEE_POINTS = 41
 _KNEE = 3.0
-"""How far above the forwarding rate the knee reaches, in widths of the knee and standard deviations of the capacity."""
+"""How far the knee extends above the forwarding rate, in widths of the knee and standard deviations of the capacity."""
 _ABOVE_TARGET = 1000.0
-"""Largest loss ratio up to which a line is drawn with many points, in targets."""
+"""Largest loss ratio up to which a line is drawn with many points, as a multiple of the target."""
 _BELOW_TARGET = 0.01
 """Smallest loss ratio that curves show, as a share of the target loss ratio."""
 
@@ -66,7 +66,7 @@ def _fitted(
     least: float,
     conditions: Conditions,
 ) -> FittedFunction:
-    """A fitting function, or the line, which has no parameters of a whole curve."""
+    """A fitting function, or the line near the target, which lacks the parameters of a whole curve."""
     fitted = FittedFunction(
         name=function.name,
         mean=conditions.rate(function.mean),
@@ -90,7 +90,7 @@ def _fitted(
 
 
 def timed(guard: GuardStatement, conditions: Conditions) -> GuardStatement:
-    """The statement, with the time that its missing frames would take."""
+    """The statement, with the time that it would take to send the frames that it lacks."""
     if guard.missing_frames is None:
         return guard
     seconds = guard.missing_frames / conditions.rate(guard.load_per_interface_fps).aggregate_fps

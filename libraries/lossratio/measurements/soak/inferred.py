@@ -12,9 +12,9 @@ from lossratio.trials import sut_loss_ratio
 from lossratio.units import format_frame_rate, trials_counted
 
 _RARE = 300.0
-"""Seconds between losses that a soak test should be long enough to see: jobs often run every five minutes."""
+"""Seconds between losses that a soak test should be long enough to see. Jobs often run every five minutes."""
 _AS_LONG = 0.95
-"""A search that took this share of its time took the whole time that it was given."""
+"""A search that took at least this share of its time counts as having used all of it."""
 # Table: words, unit and format of each field.
 _OF_FUNCTIONS: Mapping[str, tuple[str, str, str]] = {
     "weight": ("weight by evidence or as chosen", "", ".4g"),
@@ -68,7 +68,7 @@ def _protocol(guard: GuardStatement, usual: float | None) -> str:
 
 
 def _rare(critical_load: CriticalLoad) -> str:
-    """How rare unseen losses may be, and how long a soak test takes to see rarer ones."""
+    """How rare losses must be to remain unseen, and how long a soak test takes to see rarer losses."""
     rarest = critical_load.rarest_s or 0.0
     words = (
         f"losses rarer than one in {rarest:,.0f} s may not have been seen (rarest={rarest:.0f} s)"
@@ -81,7 +81,7 @@ def _rare(critical_load: CriticalLoad) -> str:
 
 
 def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[str, str]]:
-    """What is said in words, with its subject, on the console and in the table."""
+    """The statements in words, each with its subject, on the console and in the table."""
     if critical_load.guard is not None:
         yield "without a model", str(critical_load.guard)
         long_run = _long_run(result, critical_load, critical_load.guard)
@@ -110,7 +110,10 @@ def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[
 
 
 def _long_run(result: SoakResult, critical_load: CriticalLoad, guard: GuardStatement) -> str | None:
-    """What longer trials show, or why nothing; None: the verdict says it, or the usual length is not known."""
+    """What longer trials show, or why they show nothing.
+
+    None: the verdict says so, or the usual length is not known.
+    """
     usual = critical_load.trial_s
     if usual is None or guard.protocol_s is not None or guard.verdict is Verdict.CONTRADICTED:
         return None
@@ -142,7 +145,7 @@ def _long_run(result: SoakResult, critical_load: CriticalLoad, guard: GuardState
 
 
 def _in_long_trials(trials: Sequence[Trial]) -> Iterator[str]:
-    """What long trials say about the long run: the most that is forwarded, and a load that lost nothing."""
+    """What long trials say about the long run: the highest forwarding rate, and a load without loss."""
     forwarded = {
         trial.load_per_interface_fps * (1.0 - sut_loss_ratio(trial.as_result())): trial
         for trial in trials
@@ -160,7 +163,7 @@ def _in_long_trials(trials: Sequence[Trial]) -> Iterator[str]:
 
 
 def _losses_of(alike: Sequence[Trial]) -> str:
-    """How many frames trials of one load and duration lost."""
+    """How many frames were lost in trials of one load and duration."""
     sent = sum(trial.sent_frames or 0 for trial in alike)
     lost = sum(trial.missing.lost_by_sut for trial in alike)
     load = format_frame_rate(alike[0].load_per_interface_fps)

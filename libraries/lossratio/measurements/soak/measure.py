@@ -56,7 +56,7 @@ class SoakPreset(str, Enum):
     """Named settings of a soak test."""
 
     CSIT = "csit"
-    """Everything as in FD.io CSIT's soak tests, to compare number by number."""
+    """Everything as in FD.io CSIT's soak tests, so that the numbers can be compared directly."""
 
 
 _OF_CSIT: Mapping[str, Any] = {
@@ -85,13 +85,13 @@ class SoakRequest(Request):
     timeout: Duration = TIMEOUT
     """Seconds of trials after which the search ends."""
     rarest: Annotated[Duration, Field(gt=0.0)] | None = None
-    """Average seconds between random losses that the search should still see. The search then takes six times as long,
-    instead of ``timeout``: only half of its time shows rare losses, and three losses must be expected in that half."""
+    """Average seconds between random losses that the search should still see. The search then takes six times as long
+    as this, instead of ``timeout``. Only half of its time shows rare losses, and three losses must be expected in that
+    half."""
     precision: Share | None = None
-    """Width of the 95 % interval, as a share of the load. The search ends before ``timeout`` if its interval is as
-    narrow as this, and there are enough trials to show rare losses. In return, the interval is made 1.1 to 1.3 times
-    wider. None: the search
-    takes the whole time."""
+    """Width of the 95 % interval, as a share of the load. The search ends before ``timeout`` if its interval is at most
+    this wide, and there are enough trials to show rare losses. In return, the interval is made 1.1 to 1.3 times wider.
+    None: the search takes the whole time."""
     stop_on_misfit: bool = False
     """Whether the search ends as soon as the model does not fit the trials."""
     likelihood: Choice[LikelihoodName] = LikelihoodName.VARYING
@@ -104,7 +104,7 @@ class SoakRequest(Request):
     """Seconds of the first trial; None: 2 s, or 5.1 s with ``selection=csit``, where each trial is 0.1 s longer than
     the previous one."""
     warm_start: Annotated[tuple[FrameRate, ...], Audience.SCRIPTS] = ()
-    """Loads of the first trials, frames per second per interface: they should be near the knee."""
+    """Loads of the first trials, frames per second per interface. They should be near the knee."""
 
     @property
     def seconds(self) -> float:
@@ -159,7 +159,7 @@ class SoakProgress:
         if self.latest is not None:
             _, low, high = self.latest.interval
             shown = (f"{load:,.{_digits(high - low)}f}" for load in self.latest.interval)
-            # Choices are based on it: it is coarser than the final estimate, and with few trials it uses another
+            # Loads are chosen from this estimate, which is coarser than the final one. With few trials, it has another
             # likelihood.
             found = "critical load about {} {unit} (roughly {} to {})".format(
                 *shown, unit=self.unit.name
@@ -223,7 +223,10 @@ class SoakSearch(OnTrustedTrials, MeasuredKind[SoakRequestT, PLRsearch, SoakProg
         inputs: Mapping[str, Any],
         max_load: MaxLoad,
     ) -> SoakResult:
-        """The critical load. A model that does not fit, or a critical load beyond the limits, is no error."""
+        """The critical load.
+
+        A model that does not fit is no error, and neither is a critical load beyond the limits.
+        """
         run = measured.run
         if run.error is not None:
             found = None
@@ -279,7 +282,9 @@ find_critical_load = partial(measure, Soak())
 
 
 def warm_start_from(result: TestResult, profile: TrafficProfile) -> tuple[float, ...]:
-    """Relevant bounds of an earlier search on the same SUT, where a soak test begins; frames per second per interface.
+    """Relevant bounds of an earlier search on the same SUT, in frames per second per interface.
+
+    A soak test begins there.
 
     Raises:
         SearchError: If the earlier result is of another kind or for other traffic, or has no bounds.
@@ -307,7 +312,7 @@ def warm_start_from(result: TestResult, profile: TrafficProfile) -> tuple[float,
 
 
 def _digits(width: float) -> int:
-    """Decimal places that loads need so that an interval of this width shows two significant digits."""
+    """Decimal places of loads, so that an interval of this width shows two significant digits."""
     if width >= 10.0:
         return 0
     return min(3, 1 - math.floor(math.log10(max(width, 1e-3))))

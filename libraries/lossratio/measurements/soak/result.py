@@ -16,30 +16,32 @@ from lossratio.results import MaxLoad, Outcome, TestResult
 from lossratio.trials import Observed, Seconds
 
 _MIXED_ROUNDING = 1e-6
-"""Relative difference of a mixture that counts as rounding: a standard deviation may be a millionth of the mean."""
+"""A smaller relative difference of a mixture counts as rounding. A standard deviation may be a millionth of the
+mean."""
 
 
 class SoakLimit(str, Enum):
-    """Why a critical load is only known to be on one side of a load."""
+    """Why only a limit on one side of the critical load is known."""
 
     AT_LEAST = "at least"
     """It may be above the maximum load, where nothing was measured."""
     AT_MOST = "at most"
     """It may be below the minimum load, where nothing was measured."""
     BEYOND_TRIALS = "beyond the trials"
-    """The trials do not show at which load the target loss ratio is: it may be above the maximum load."""
+    """The trials do not show the load with the target loss ratio. It may be above the maximum load."""
 
 
 @dataclass(frozen=True)
 class CapacityVariation(Observed):
-    """What the order of the trials showed, in results of earlier versions."""
+    """The evidence in the order of the trials, in results of earlier versions."""
 
     correlation: float
-    """Correlation of the capacities of successive trials; 0: none is seen."""
+    """Correlation of the capacities of successive trials; 0: there is none to be seen."""
     independent_trials: float
-    """Number of independent trials that would show as much as these."""
+    """Number of independent trials that would show as much as these correlated trials."""
     drift_ratio: float
-    """Change of the capacity from the beginning to the end, as a share of its initial value; 0: none is seen."""
+    """Change of the capacity from the beginning to the end, as a share of its initial value; 0: there is none to be
+    seen."""
     drift_stdev_ratio: float
     """Standard deviation of the drift."""
     drift_per_hour_ratio: float
@@ -49,12 +51,12 @@ class CapacityVariation(Observed):
     swing_cycles: float = 0.0
     """How many periods of the sine the trials took."""
     after_overload: str | None = None
-    """Whether trials right after a trial in overload lose more or less than others at their loads; null: neither is
-    seen."""
+    """Whether trials right after a trial in overload lose more or less than other trials at their loads; null:
+    neither."""
 
 
 class DensityPoint(Record):
-    """A point of a distribution of the critical load, in results of earlier versions."""
+    """A point of the distribution of the critical load, in results of earlier versions."""
 
     load_per_interface_fps: float = Field(gt=0.0)
     """Critical load."""
@@ -88,7 +90,7 @@ class FittedFunction(Record):
     """The distribution of the critical load by load; empty but in files of earlier versions."""
     log_evidence: float | None = None
     """Natural logarithm of the probability of all counts under this function. Here and below, null: in results of
-    earlier versions, or for the line near the target (``local``), which has no such figure."""
+    earlier versions, and for the line near the target (``local``), which has no such figure."""
     mrr_per_interface_fps: float | None = None
     """The likeliest limiting forwarding rate."""
     spread_per_interface_fps: float | None = None
@@ -107,8 +109,8 @@ class CriticalLoad(Record):
     mean: Rate
     """Its mean."""
     median: Rate | None = None
-    """Its median, because the mean may be between two clusters. Null: in results of earlier versions, which stated the
-    mean."""
+    """Its median, which is stated because the mean may be between two clusters. Null: in results of earlier versions,
+    which stated the mean."""
     stdev: Rate
     """Its standard deviation."""
     least_95: Rate
@@ -120,39 +122,40 @@ class CriticalLoad(Record):
     posterior: tuple[DensityPoint, ...] = ()
     """The distribution of the critical load by load; empty but in files of earlier versions."""
     history: tuple[IntervalPoint, ...]
-    """How the interval narrowed, trial by trial."""
+    """The interval after each trial, as it became narrower."""
     ended_by: str | None
-    """The cause of the search's end, e.g. ``timeout`` or ``precision``; null: it was interrupted."""
+    """Why the search ended, e.g. ``timeout`` or ``precision``; null: it was interrupted."""
     limit: SoakLimit | None
-    """On which side of the range of loads the critical load may lie; null: it is inside."""
+    """The end of the range of loads beyond which the critical load may be; null: it is inside."""
     misfit: tuple[str, ...]
-    """Why the estimate is not reliable: the model does not fit; empty: it fits."""
+    """The signs that the model does not fit, so that the estimate is not reliable; empty: the model fits."""
 
     fit: FitCheck
     """How well the model fits."""
     guard: GuardStatement | None = None
-    """The frames that verify a load; if no load is verified, what the frames at and just below the median say. Null: in
-    results of earlier versions."""
+    """The frames that verify a load. If no load is verified, the frames at and just below the median. Null: in results
+    of earlier versions."""
     csit: CsitEstimate | None = None
     """What FD.io CSIT's code reports; null: the loads were not chosen as in CSIT."""
     stopping_factor: float = Field(default=1.0, ge=1.0)
-    """Factor by which the interval is wider because the search could end when it was narrow; 1 without a precision."""
+    """Factor by which the interval was widened, because the search could end when it was narrow; 1 without a
+    precision."""
     variation: CapacityVariation | None = None
     """What the order of the trials showed, in results of earlier versions; otherwise null."""
     verified: Rate | None = None
     """The highest load that is verified without any model: the first answer. Null: no load is verified, or in results
     of earlier versions."""
     supported: Rate | None = None
-    """The load that is stated because none is verified: the highest load that no trials speak against. Null: a load is
+    """The load that is stated if no load is verified: the highest load that no trials speak against. Null: a load is
     verified, or in results of earlier versions, which stated the median."""
     trial_s: Seconds | None = None
     """Seconds of most trials; null: in results of earlier versions."""
     rarest_s: Seconds | None = None
-    """Random losses that come once in this many seconds were almost certainly (95 %) seen in the trials near the stated
-    load; rarer ones may not have been seen. Null: in results of earlier versions."""
+    """Random losses that occur once in this many seconds were almost certainly (95 %) seen in the trials near the
+    stated load. Rarer losses may have gone unseen. Null: in results of earlier versions."""
     doubt: str | None = None
-    """Why the stated load may be wrong, if the reason is not too few frames without loss; null: nothing speaks against
-    the number."""
+    """Why the stated load may be wrong, other than too few frames without loss; null: nothing speaks against the
+    number."""
     process: tuple[str, ...] = ()
     """How frames are lost, in sentences."""
 
@@ -238,7 +241,7 @@ def critical_load_contradictions(said: CriticalLoad) -> Iterator[str]:
         checked = (("mean", said.mean, mean), ("stdev", said.stdev, math.sqrt(variance)))
 
     for name, rate, made in checked:
-        # Each weight is at most 1, so the omitted digits are no more than a rounding error of the sum.
+        # Each weight is at most 1, so the omitted digits matter no more than rounding of the sum.
         if not math.isclose(
             rate.per_interface_fps, made, rel_tol=_MIXED_ROUNDING, abs_tol=_MIXED_ROUNDING * mean
         ):

@@ -41,7 +41,7 @@ _ROOM = 0.05
 _COMBINED = "#444444"
 _KNEE_MARGIN = 0.25
 _SETTLED_SHARE = 0.25
-"""Share of the time after which the picture shows the whole interval."""
+"""After this share of the time, the picture shows the whole interval."""
 
 
 class SoakView(View[SoakResult]):
@@ -95,7 +95,7 @@ class SoakView(View[SoakResult]):
             yield f"irregular: {result.critical_load.reason}"
 
     def caveats(self, result: SoakResult) -> Iterator[str]:
-        """The scope of the stated load; an older result says what overload had left behind."""
+        """The scope of the stated load; for an older result, the after-effects of overload."""
         critical_load = result.critical_load
         if critical_load is None:
             return
@@ -106,7 +106,10 @@ class SoakView(View[SoakResult]):
             yield scope_in_words(critical_load)
 
     def findings(self, result: SoakResult) -> Iterator[Finding]:
-        """The verified load or the critical load; the bounds are the ends of the interval, including that load."""
+        """The verified load or the critical load.
+
+        The bounds are the ends of the interval, widened to include the load.
+        """
         found = result.critical_load
         if found is None:
             yield Finding(result, CRITICAL_LOAD, Outcome.FAILED, result.error)
@@ -125,7 +128,7 @@ class SoakView(View[SoakResult]):
         return {"goal": {"target_loss_ratio": result.target_loss_ratio}}
 
     def stalls(self, result: SoakResult, trials: Sequence[Trial]) -> Doubt | None:
-        """Stalls that were too short to set their trials aside, but may have moved the critical load."""
+        """Stalls that were too short for their trials to be set aside, but may have moved the critical load."""
         critical_load = result.critical_load
         stalled = [
             trial for trial in trials if trial.lateness_s > STALL and trial.missing.without_tester
@@ -202,7 +205,7 @@ def draw_soak(result: SoakResult) -> str:
 
 
 def _knee_axis(result: SoakResult, critical_load: CriticalLoad) -> Axis:
-    """From below the critical load to above the likeliest knee."""
+    """The axis from below the critical load to above the likeliest knee."""
     best = max(critical_load.functions, key=attrgetter("weight"))
     low, stated = critical_load.least_95.per_interface_fps, critical_load.stated.per_interface_fps
     width = 3.0 * (

@@ -21,7 +21,7 @@ class BoundsSoFar:
         ]
 
     def add(self, trial: TrialResult) -> tuple[GoalBounds, ...]:
-        """Adds a trial that counts; the bounds of each goal after it, in the order of the goals."""
+        """Adds a trial that counts, and returns the bounds of each goal after this trial, in the order of the goals."""
         for goal, proof, sign in self._evidence:
             seen = goal.seen(trial)
             proof.add(seen)

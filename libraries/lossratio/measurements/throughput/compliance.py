@@ -35,7 +35,10 @@ class ComplianceStatement:
 
 
 def compliance_of(result: GoalsResult) -> list[ComplianceStatement]:
-    """A statement for each goal, in the goals' order; the trial's timing departs from RFC 2544 for all goals alike."""
+    """A statement for each goal, in the goals' order.
+
+    The timing of trials departs from RFC 2544 for all goals alike.
+    """
     steps = [deviation.step for deviation in result.conditions.timing.deviations]
     timing: tuple[str, ...] = ()
     if steps:

@@ -1,4 +1,4 @@
-"""Doubts about a search: whether the SUT stayed the same, whether the load is the cause, and whether chance decides."""
+"""Doubts about a search: whether the SUT stayed the same, the load causes the loss, and chance does not decide."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from lossratio.units import format_frame_rate, format_ratio
 
 
 def doubts_of_search(result: GoalsResult) -> Iterator[Doubt]:
-    """The doubts about a search that its trials and bounds raise."""
+    """The doubts that the trials and bounds of a search raise."""
     rested = _rested(result)
     for doubt in _constancy_doubts(result.trials):
         if rested is None or doubt.kind is not rested.kind:
@@ -32,7 +32,7 @@ def _evidence(result: GoalsResult) -> list[TrialResult]:
 
 
 def _constancy_doubts(trials: Sequence[Trial]) -> Iterator[Doubt]:
-    """The doubt that the SUT changed during the search, and the doubt that the load is not the cause of the loss."""
+    """The doubts whether the SUT stayed the same during the search, and whether the load is the cause of the loss."""
     evidence = [trial for trial in trials if trial.is_evidence]
     results = [trial.as_result() for trial in trials]
     warm_ups = {number for number, trial in enumerate(trials) if not trial.is_evidence}
@@ -50,7 +50,7 @@ def _constancy_doubts(trials: Sequence[Trial]) -> Iterator[Doubt]:
 
 
 def _rested(result: GoalsResult) -> Doubt | None:
-    """The doubt that the SUT passes more after a rest, from the trials at the end of the search."""
+    """The doubt that the SUT passes more after a rest, based on the trials at the end of the search."""
     bounds = list(_upper_bounds(result))
     answers = rest_answers_in(_evidence(result), bounds)
     # Earlier versions had no controls.
@@ -98,7 +98,7 @@ def _upper_bounds(result: GoalsResult) -> Iterator[tuple[float, float]]:
 
 
 def _less_after_rest(result: GoalsResult) -> Iterator[Doubt]:
-    """The doubt that the SUT passes less after a rest, from the first trial of the search and one after it."""
+    """The doubt that the SUT passes less after a rest, based on the first trial of the search and a later trial."""
     strictest = min(report.goal.loss_ratio for report in result.goals)
     found = mlrsearch.fewer_after_rest(_evidence(result), strictest)
     if len(found) < mlrsearch.FEWER_AGAIN:
@@ -114,7 +114,7 @@ def _less_after_rest(result: GoalsResult) -> Iterator[Doubt]:
 
 
 def _chance(result: GoalsResult) -> Iterator[Doubt]:
-    """The doubt, for each goal, that another search finds other bounds, because only chance decides around them."""
+    """The doubt, for each goal, whether another search finds its bounds, because only chance decides around them."""
     for report in result.goals:
         if report.result is None:
             continue
@@ -150,7 +150,7 @@ def _memory(found: mlrsearch.Inconstancy) -> str:
 
 
 def _trend(found: mlrsearch.Inconstancy, elapsed: float) -> str:
-    """How earlier and later trials differ, in words; the search took this time, in seconds."""
+    """How earlier and later trials differ, in words. `elapsed` is the time that the search took, in seconds."""
     less = f"forward up to {format_ratio(found.less)} less than {found.strong}"
     if found.change is mlrsearch.Change.SLOWER:
         return f"{found.weak} trials {less} earlier ones at the same loads: the SUT gets slower"

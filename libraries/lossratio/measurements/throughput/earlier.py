@@ -1,4 +1,4 @@
-"""Searches before this one: earlier searches of the same test, and whether one of this run has asked the device."""
+"""Searches before this search: of the same test, or of the same run if they have asked the device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lossratio.results import Device, Outcome, RunDirectory, TestIdentity, Traff
 from lossratio.trials import TrialResult, read_journal
 
 _WITH_REST = re.compile(rb'"rest_s":\s*[1-9]')
-"""How a result file with a trial after a rest can be recognized; the others need not be parsed."""
+"""Recognizes a result file with a trial after a rest. Other files need not be parsed."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class EarlierSearch:
 
     @property
     def is_as_before(self) -> bool:
-        """Whether there was no search because the SUT was as before."""
+        """Whether the SUT was as before, so that there was no search."""
         return self.result is not None and self.result.is_as_before
 
 
@@ -48,10 +48,10 @@ def earlier_searches(
     *,
     besides: Iterable[Path] = (),
 ) -> tuple[EarlierSearch, ...]:
-    """Finds earlier searches of a test with the same traffic, oldest first, without those in some runs' directories.
+    """Finds earlier searches of a test with the same traffic, oldest first, outside of the directories of some runs.
 
-    Searches on another device are left out; earlier versions did not name the device. A journal that is named itself
-    may be of any device. The path is the directory of a run, a folder of such directories, or a journal.
+    Searches on another device are left out (earlier versions did not name the device). A journal whose own path is
+    given may be of any device. The path is the directory of a run, a folder of such directories, or a journal.
 
     Raises:
         SearchError: If there is nothing, or a journal cannot be read.
@@ -77,7 +77,7 @@ def earlier_searches(
 
 
 def memory_share(place: TestPlace, device: Device | None) -> float:
-    """The largest share of a search's time that a rest may take: nothing if this run has already asked the device.
+    """The largest share of a search's time that a rest may take; 0 if this run has already asked the device.
 
     A resumed search goes on as it began.
 
@@ -104,7 +104,7 @@ def _share_in(journal: Path) -> float:
 
 
 def _has_asked(run: RunDirectory, device: Device | None) -> bool:
-    """Whether a search of a run has asked a device, by a trial after a rest."""
+    """Whether a search of a run has asked a device by a trial after a rest."""
     for file in sorted((run.path / "results").glob("*.json")):
         if not _WITH_REST.search(file.read_bytes()):
             continue

@@ -1,4 +1,4 @@
-"""The results of searches, and that they follow from the trials: fields, contradictions, and results made again."""
+"""The results of searches and their proof from the trials: fields, contradictions, and results made again."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -59,7 +59,7 @@ def search_fields(
     found: Mapping[SearchGoal, GoalResult],
     entries: Sequence[JournalEntry],
 ) -> dict[str, Any]:
-    """The fields of the result of a search, in which the generator's limits are marked as such.
+    """The fields of the result of a search. Limits of the generator are marked in them.
 
     The search is described by the header of its journal, with ``settings`` and ``min_load_fps``. The results of the
     goals are ignored if the run has an error.
@@ -108,7 +108,7 @@ def _outcome(
     least: float,
     max_load: results.MaxLoad,
 ) -> GoalOutcome:
-    """The outcome of a goal, judged without what limited the search other than the SUT."""
+    """The outcome of a goal, judged without anything but the SUT that limited the search."""
 
     def rate(load: float | None) -> Rate | None:
         if load is None:
@@ -141,14 +141,14 @@ class _About(BaseModel):
 
 
 class SearchKind(results.Kind[ResultT]):
-    """What all searches with goals share, as far as their journals and results show it."""
+    """What all searches with goals share: their journals and results."""
 
     def warm_ups(self, settings: Mapping[str, Any]) -> int:
         """1 if the settings have a warm-up, otherwise 0."""
         return warm_ups_in(settings)
 
     def contradictions(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Contradictions in the result of a search, whose bounds and verdicts must follow from its trials."""
+        """Contradictions in the result of a search: its bounds and verdicts must follow from its trials."""
         yield from _loads_outside(result, trials)
         if result.algorithm == ALGORITHM:
             evidence = trials[warm_ups_in(result.settings) :]
@@ -167,7 +167,7 @@ class SearchKind(results.Kind[ResultT]):
         """A result with the latency and telemetry from its journal; None: it has parts that are not in the journal.
 
         A later measurement of latency replaces an earlier one, while every telemetry is kept. If the result has more
-        than the journal, because an earlier version wrote that, nothing proves the additional parts.
+        parts than the journal (in files of earlier versions), nothing proves the additional parts.
         """
         try:
             latencies, telemetry = _additional_parts(additions)
@@ -184,7 +184,8 @@ class SearchKind(results.Kind[ResultT]):
     def rebuilt(self, journal: JournalContents) -> ResultT | None:
         """The result of a finished search, from its journal alone, with latency and telemetry.
 
-        It ends with its last trial. None: the search is not finished, or the journal does not describe its test.
+        The search ends with its last trial. None: the search is not finished, or the journal does not describe its
+        test.
         """
         try:
             about = _About.model_validate_json(json.dumps(journal.about), strict=True)
@@ -195,9 +196,9 @@ class SearchKind(results.Kind[ResultT]):
             return None
 
         if NIGHTLY in (journal.search.get("settings") or {}):
-            # Whether there was a search follows from earlier results, too.
+            # Earlier results, too, decide whether there was a search.
             return None
-        # With this setting, the last trial may have ended the measurement, which its counts alone do not show.
+        # With this setting, the last trial may have ended the measurement. Its counts alone do not show that.
         is_checked = journal.search.get("integrity") == Integrity.FAIL.value
         if is_checked or not journal.entries or controller.next_trial() is not None:
             return None
@@ -239,7 +240,7 @@ class SearchKind(results.Kind[ResultT]):
 
 
 def _loads_outside(result: GoalsResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-    """The trials whose loads are outside of the search's."""
+    """The trials whose loads are outside of the search's range."""
     least = result.min_load.per_interface_fps
     most = result.max_load.rate.per_interface_fps
     lowest = least * (1.0 - results.ROUNDING)
@@ -252,14 +253,14 @@ def _loads_outside(result: GoalsResult, trials: Sequence[TrialResult]) -> Iterat
 def _contradictions_of_goal(
     result: GoalsResult, report: GoalReport, evidence: Sequence[TrialResult]
 ) -> Iterator[str]:
-    """Where a goal's result says something else than the trials that count."""
+    """Contradictions between the result of a goal and the trials that count."""
     searched = search_goal(report.goal)
     said = report.result
     name = report.goal.name
     if said is None:
         return
     if report.is_as_before:
-        # It follows from earlier results.
+        # The result follows from earlier results.
         found = [field for field in _RATES if getattr(said, field) is not None]
         yield from (f"goal {name}: has {field}, and there was no search" for field in found)
         return
@@ -293,7 +294,7 @@ def _ways_to_count(
 ) -> Iterator[Sequence[TrialResult]]:
     """The trials as they count now, and as earlier versions counted them.
 
-    Those called a trial lossy if it lacked frames that were not sent.
+    Earlier versions called a trial lossy even if the missing frames had not been sent.
     """
     yield evidence
     if goal.stream is None:
@@ -317,7 +318,7 @@ def _contradictions_of_reason(
     evidence: Sequence[TrialResult],
     max_load_origin: results.LoadOrigin,
 ) -> Iterator[str]:
-    """Where the trials give another reason for the goal's result, or do not make it regular or irregular as it says."""
+    """Contradictions between the trials and the result of a goal: in the reason, or in whether it is regular."""
     # Earlier versions called a result regular if late frames or bursts made the upper bound.
     steady = [without_stalls(trial) for trial in evidence]
     ways = [evidence, steady, [without_late_frames(trial) for trial in steady]]
@@ -330,7 +331,7 @@ def _contradictions_of_reason(
 
 
 def _contradictions_of_spread(result: GoalsResult) -> Iterator[str]:
-    """The repeated searches whose last value is not the result's."""
+    """The spreads whose last value is not the value of the result."""
     for spread in result.spread:
         throughput = _per_interface(_throughput_of(result, spread.goal))
         if not results.same_value(spread.values_fps[-1], throughput):
@@ -351,7 +352,7 @@ def _additional_parts(
     """Each measurement of latency, and all telemetry, in the order in which they were measured.
 
     Raises:
-        ValueError: If an addition is not what it is called.
+        ValueError: If an addition has the wrong kind.
         KeyError: If it lacks its place.
     """
     latency: dict[int, dict[Any, LatencyAtLoad]] = {}

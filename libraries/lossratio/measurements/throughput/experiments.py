@@ -1,7 +1,7 @@
 """Experiments after a search in which no load passed: what has to change for the smallest load to pass.
 
-Only one thing is changed at a time. A change that seems to help is repeated, alternating with trials without it:
-without this control, any change would seem to help a device that loses frames now and then.
+Only one thing is changed at a time. A change that seems to help is tried again, alternating with trials without the
+change. Without this control, any change would seem to help a device that loses frames now and then.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ if TYPE_CHECKING:
 SECONDS = 30.0
 """Time after which no further experiment begins."""
 _REPEATS = 5
-"""How many trials with a change must pass, and without it must fail, alternating."""
+"""How many trials must pass with a change, and how many must fail without it, alternating."""
 _DURATION = 0.5
-"""Longest trials, in seconds: shorter than in most searches, because they only ask whether frames are lost."""
+"""Seconds of the longest trials. They are shorter than in most searches, because they only show whether frames are
+lost."""
 _PART_OF_LOAD = 0.1
 """A smaller load to try, as a share of the smallest load of the search."""
 _LONGEST_AT_SMALLER_LOAD = 10.0
-"""Longest trial at that load, in seconds: as long as for most goals, because buckets and queues hide losses in short
-trials."""
+"""Seconds of the longest trial at that load. It is as long as for most goals, because buckets and queues hide losses in
+short trials."""
 _REST = 3.0
 _RAMP = 1.0
 
@@ -49,11 +50,11 @@ class Experiment(Record):
     trials: int = Field(ge=1)
     """Trials with the change."""
     remedy: str | None = None
-    """The argument that makes the change; None: the change is no remedy."""
+    """The argument that makes the change. None: the change is no remedy."""
 
 
 class Experiments(Record):
-    """What was tried at the smallest load after a search in which no load passed."""
+    """The experiments at the smallest load after a search in which no load passed."""
 
     load_per_interface_fps: float = Field(gt=0.0)
     """Load of the trials."""
@@ -68,7 +69,7 @@ class Experiments(Record):
 
     @property
     def helpful(self) -> tuple[Experiment, ...]:
-        """The changes with which every trial passed, if no trial passed without them."""
+        """The changes with which all trials passed, if no trial passed without any change."""
         if self.unchanged_passed or self.unchanged_trials < _REPEATS:
             return ()
         return tuple(one for one in self.tried if one.passed == one.trials >= _REPEATS)
@@ -106,7 +107,7 @@ class SmallerLoad(Record):
     loss_ratio: Ratio
     """The share of the goal's frames that the SUT lost."""
     other_ratio: Ratio = 0.0
-    """Share of these frames that is missing for other reasons: unsent, late, or dropped by the generator."""
+    """The share of these frames that are missing for other reasons: unsent, late, or dropped by the generator."""
     passed: bool
     """Whether the trial met the goal's loss ratio."""
 
@@ -143,7 +144,7 @@ class Change:
     profile: TrafficProfile | None = None
     """Other traffic; None: the same."""
     remedy: str | None = None
-    """The argument that makes the change; None: it is no remedy, but shows where to look."""
+    """The argument that makes the change. None: the change is no remedy, but shows where to look."""
 
 
 NO_CHANGE = Change("without a change")
@@ -181,7 +182,7 @@ def run_experiments(
                     break
                 results.append(passes(change))
         except LossRatioError:
-            # Traffic that the testbed cannot carry shows nothing.
+            # If the testbed cannot carry the traffic, the change shows nothing.
             continue
         if len(results) == _REPEATS and len(unchanged) < _REPEATS:
             unchanged.append(passes(NO_CHANGE))
@@ -224,7 +225,7 @@ class AfterSearch:
         self._min_load = min_load
 
     def experiments(self) -> Experiments:
-        """Tries at the smallest load what makes trials pass, for at most about `SECONDS`.
+        """Finds out, for at most about `SECONDS`, what makes trials at the smallest load pass.
 
         Raises:
             LossRatioError: If a trial without a change cannot be measured.
@@ -246,7 +247,7 @@ class AfterSearch:
         """Performs one trial at a tenth of the smallest load.
 
         Raises:
-            LossRatioError: If the trial cannot be measured, or does not say what was lost.
+            LossRatioError: If the trial cannot be measured, or does not show what was lost.
         """
         duration = min(self._goal.final_trial_duration, _LONGEST_AT_SMALLER_LOAD)
         wanted = TrialInput(duration, _PART_OF_LOAD * self._min_load)
@@ -254,7 +255,7 @@ class AfterSearch:
         result = self._measure(wanted.sendable(step), NO_CHANGE)
 
         lost = sut_loss_ratio(result)
-        # Record: what the trial has shown.
+        # Record: the outcome of the trial.
         return SmallerLoad(
             goal=str(self._goal),
             load_per_interface_fps=result.input.load,
@@ -271,7 +272,7 @@ class AfterSearch:
         return self._goal.seen(TrialResult(trial, output))
 
     def _passes(self, result: TrialResult) -> bool:
-        """Whether a trial met the goal, whatever became of frames that were not sent."""
+        """Whether a trial met the goal, no matter what would have become of the unsent frames."""
         return result.loss_ratio <= self._goal.loss_ratio
 
 

@@ -1,4 +1,4 @@
-"""After a search in which no load met a goal: what is tried, and what the error says about the losses."""
+"""After a search in which no load met a goal: the changes that are tried, and what the error says about the losses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _EXPLAINED = 0.9
 def tried_after(
     result: ThroughputResult, testbed: Testbed, request: Request, goals: Sequence[SearchGoal]
 ) -> dict[str, Any]:
-    """Tries what makes frames pass after a search in which no load met a goal.
+    """Tries changes that may make frames pass, after a search in which no load met a goal.
 
     Args:
         result: The result of the search.
@@ -46,7 +46,7 @@ def tried_after(
         goals: Its goals.
 
     Returns:
-        Fields of the result; none, if nothing was tried.
+        Fields of the result; none if nothing was tried.
     """
     goal = _easiest_without_load(result, goals)
     if goal is None:
@@ -54,7 +54,7 @@ def tried_after(
 
     search = AfterSearch(testbed, request, goal, result.min_load.per_interface_fps)
     tried: dict[str, Any] = {}
-    # The search has its result; the next measurement will report what is wrong now.
+    # The search has its result. The next measurement will report the present problem.
     with suppress(LossRatioError):
         if _may_pass_less(result):
             tried["smaller_load"] = search.smaller_load()
@@ -66,7 +66,7 @@ def tried_after(
 def _easiest_without_load(
     result: ThroughputResult, goals: Sequence[SearchGoal]
 ) -> SearchGoal | None:
-    """The goal with the largest loss ratio of those that no load met; None: there is none."""
+    """The goal with the largest loss ratio among the goals that no load met; None: there is none."""
     failed = {
         report.goal.name
         for report in result.goals
@@ -79,10 +79,9 @@ def _easiest_without_load(
 
 
 def _is_unexplained(result: ThroughputResult) -> bool:
-    """Whether to find out by experiments why no load passed.
+    """Whether experiments are to find out why no load passed.
 
-    If the generator does not locate losses, experiments would have nothing to explain. And nothing is tried if most
-    losses have a flow or a size in common.
+    There are no experiments if the generator does not locate losses, or if most losses have a flow or a size in common.
     """
     places = result.loss_places
     if places is None:
@@ -103,11 +102,11 @@ def _may_pass_less(result: ThroughputResult) -> bool:
 
 
 def require_lower_bounds(result: GoalsResult) -> None:
-    """Checks that the search found a relevant lower bound for each goal.
+    """Checks that the search found a relevant lower bound for every goal.
 
     Raises:
         AssertionError: If a goal has none; the message has the way out.
-        TesterError: If a goal has none because of the generator's limit: nothing is then known about the SUT.
+        TesterError: If a goal has none because of the generator's limit, so that nothing is known about the SUT.
     """
     missing = [
         report
@@ -128,7 +127,7 @@ def require_lower_bounds(result: GoalsResult) -> None:
 
 
 def _about_losses(result: GoalsResult) -> str:
-    """What lost frames have in common and what was tried, or otherwise, whether a smaller load would help."""
+    """What lost frames have in common and what was tried. Without either, whether a smaller load would help."""
     found = _explanations(result)
     sentences = [pattern.sentence for pattern in found[:1]]
     if result.experiments is not None and result.experiments.helpful:
@@ -174,7 +173,7 @@ def refuse_generators_limit(reports: Iterable[GoalReport]) -> None:
     """Makes sure that no goal's result is the generator's limit.
 
     Raises:
-        TesterError: If one is: nothing is then known about the SUT.
+        TesterError: If a goal's result is the generator's limit, so that nothing is known about the SUT.
     """
     limited = [
         report

@@ -33,9 +33,9 @@ Duration = Annotated[float, BeforeValidator(parse_duration), WithJsonSchema(_QUA
 
 _SHARE_AFTER_SEARCH = 0.5
 QUICK_NDR = SearchGoal(0.0, 0.5, 0.5, 2.0, 0.01, 0.5, name="QUICK_NDR")
-"""A tenth of NDR's evidence: for trying things out, not for numbers that are compared with others."""
+"""A tenth of NDR's evidence: for trying things out, not for comparison with other numbers."""
 QUICK_PDR = SearchGoal(0.005, 0.5, 0.5, 2.0, 0.01, 0.5, name="QUICK_PDR")
-"""A tenth of PDR's evidence: for trying things out, not for numbers that are compared with others."""
+"""A tenth of PDR's evidence: for trying things out, not for comparison with other numbers."""
 HALF_NDR = replace(NDR, duration_sum=11.0, name="HALF_NDR")
 """As NDR, with half the evidence, in about half the time. Not comparable with FD.io CSIT's numbers."""
 HALF_PDR = replace(PDR, duration_sum=11.0, name="HALF_PDR")
@@ -98,9 +98,10 @@ class GoalFields(FileModel):
     initial_trial_duration: Duration | None = None
     """Duration of the first trials; left out: MLRsearch's default."""
     error: Ratio | None = None
-    """Promised probability that a bound is wrong (0.05); this field or the next one makes the goal sequential."""
+    """Promised probability that a bound is wrong (0.05). With this field or `indifference`, the goal is sequential."""
     indifference: Ratio | None = None
-    """How far a load's share of lossy trials must be from the exceed ratio for a verdict to be wrong (0.2)."""
+    """A verdict can only be wrong if a load's share of lossy trials is at least this far from the exceed ratio
+    (0.2)."""
     stream: str | None = None
     """The stream of the traffic profile whose frames count; left out: all frames."""
 
@@ -134,7 +135,7 @@ class GoalFile(FileModel):
     description: str = ""
     """What the goals are for."""
     early_verdict: bool = False
-    """Whether trials of these goals end as soon as their verdict is certain, unless the test says otherwise."""
+    """Whether trials of these goals end as soon as their verdict is certain; the test can override this."""
     goals: dict[str, GoalFields] = Field(min_length=1)
     """The goals by their names; results have the same order."""
 
@@ -146,11 +147,11 @@ class GoalSet:
     goals: tuple[SearchGoal, ...]
     """The goals."""
     early_verdict: bool = False
-    """Whether trials end as soon as their verdict is certain, unless the test says otherwise."""
+    """Whether trials end as soon as their verdict is certain; the test can override this."""
 
 
 def duration_after_search(goals: Iterable[SearchGoal], usual: float) -> float:
-    """Seconds of a trial for latency or telemetry: the usual time, or half of the goals' duration sum if less."""
+    """Seconds of a trial for latency or telemetry: the usual time, or half of the goals' duration sum if shorter."""
     return min(usual, _SHARE_AFTER_SEARCH * max(goal.duration_sum for goal in goals))
 
 
@@ -227,7 +228,7 @@ def load_goals(path: str | Path) -> GoalSet:
         SearchError: If the file cannot be used; the message has file, line and field of each problem.
     """
     with warnings.catch_warnings():
-        # If a goal is used, the result's remarks have the warnings about it.
+        # Warnings are ignored here. When a goal is used, the result's remarks have its warnings.
         warnings.simplefilter("ignore", SearchGoalWarning)
         file = load_yaml_file(path, GoalFile, SearchError, _problems)
         return GoalSet(

@@ -12,15 +12,15 @@ from lossratio.trials import MissingFrames
 from lossratio.units import format_frame_rate, format_ratio
 
 LEAST_CHANGE = 0.01
-"""The least relative change that a comparison or a trend reports."""
+"""The smallest relative change that a comparison or a trend reports."""
 LEAST_EXCESS = LEAST_CHANGE
-"""How far a loss ratio at a load that meets a goal must exceed the goal's to contradict the search. Less may be a
-stall, or one of the trials that a goal with an exceed ratio allows to lose more."""
+"""At a load that meets a goal, a loss ratio contradicts the search only if it exceeds the goal's by this much. A
+smaller excess may be a stall, or one of the lossy trials that a goal with an exceed ratio allows."""
 USUAL_BUCKET = 0.05
-"""Seconds of a policer's rate that its bucket may hold. The shorter trials of the search passed these frames, and a
-longer trial loses them: that contradicts nothing."""
+"""A policer's bucket may hold the frames of this many seconds at its rate. The search, whose trials were shorter,
+passed these frames, and a longer trial loses them. This is no contradiction."""
 LEAST_LOST = 10
-"""Fewer lost frames contradict nothing: at the minimum load, they may be chance."""
+"""Fewer lost frames are no contradiction: at the minimum load, they may be chance."""
 
 
 @dataclass(frozen=True)
@@ -102,13 +102,13 @@ def _of_telemetry(result: GoalsResult) -> Iterator[_LaterTrial]:
 def _excesses(
     result: GoalsResult, trials: Iterable[_LaterTrial]
 ) -> Iterator[tuple[float, _LaterTrial, Goal]]:
-    """The trials that contradict the search, each with its loss ratio beyond what its goal and a bucket explain."""
+    """The trials that contradict the search, each with the loss ratio that its goal and a bucket do not explain."""
     for trial in trials:
         goal = _strictest_met(result, trial.offered.load)
         if goal is None or trial.missing.lost_by_sut < LEAST_LOST:
             continue
 
-        # The most that a bucket can add to the loss ratio of a trial that is longer than the goal's trials.
+        # The maximum that a bucket can add to the loss ratio of a trial that is longer than the goal's trials.
         longer = max(0.0, trial.duration - goal.final_trial_duration_s)
         bucket = USUAL_BUCKET * longer / (trial.duration * goal.final_trial_duration_s)
         excess = trial.loss_ratio - goal.loss_ratio - bucket
@@ -117,7 +117,7 @@ def _excesses(
 
 
 def _strictest_met(result: GoalsResult, load: float) -> Goal | None:
-    """The goal with the least loss ratio of those that the search found this load to meet; None: it meets none."""
+    """The goal with the smallest loss ratio among the goals that this load met in the search; None: it met none."""
     met = [
         report.goal
         for report in result.goals

@@ -1,7 +1,7 @@
 """What limits a search other than the SUT's throughput: the generator, late frames, and a loss at any load.
 
-A controller knows only loss ratios. They include frames that the generator could not send, and frames that came back
-and were dropped in the generator. So before a goal result is reported, its bounds are judged again without such frames.
+A controller knows only loss ratios. These include frames that the generator could not send, and frames that came back
+but were dropped by the generator. So before a goal result is reported, its bounds are judged again without such frames.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,11 +32,12 @@ from lossratio.trials import (
 from lossratio.units import format_frame_rate, format_ratio
 
 GENERATOR_LIMIT = "the generator's limit, not the SUT's"
-"""The reason for a result whose upper bound is due to frames that the generator could not send, or dropped itself."""
+"""The reason for a result whose upper bound is caused by frames that the generator could not send, or dropped
+itself."""
 LATE_LIMIT = "late frames, not lost ones, made the upper bound; a longer wait (settle of the generator) would tell"
-"""The reason for a result whose upper bound is due to frames that came back after the wait."""
+"""The reason for a result whose upper bound is caused by frames that came back after the wait."""
 STALL_LIMIT = "bursts after stalls of the generator may have made the upper bound; a quieter machine would tell"
-"""The reason for a result whose upper bound is due to no more frames than a generator that stalls sends in bursts."""
+"""The reason for a result whose upper bound may be caused by the bursts that a generator sends after its stalls."""
 _LIMITS_OF_OTHERS = (GENERATOR_LIMIT, LATE_LIMIT, STALL_LIMIT)
 _ALSO_DUE_TO_OTHERS = (
     IrregularReason.MAX_LOAD_IS_LOWER_BOUND,
@@ -49,11 +50,11 @@ def judge(
 ) -> str | None:
     """Decides why a goal result is irregular; None: it is regular.
 
-    A goal result is the generator's limit in two cases. Either its relevant upper bound is an upper bound only because
-    of frames that the generator did not send, or dropped when they came back; or even the maximum load is a lower
-    bound, and the generator cannot send more. If only late frames make the upper bound, it is not known whether the SUT
-    forwards more: a search counts them as lost, but they were not. Nor is it known if the SUT lost no more frames than
-    the generator sent in bursts, to make up for its stalls.
+    A goal result is the generator's limit in two cases. In the first case, only frames that the generator did not send,
+    or dropped when they came back, make its relevant upper bound an upper bound. In the second case, even the maximum
+    load is a lower bound, and the generator cannot send more. If only late frames make the upper bound, the SUT may
+    forward more: the search counted these frames as lost, but they were not. The SUT may also forward more if it lost
+    no more frames than the generator sent in bursts, to make up for its stalls.
     """
     limit = _limit_of_others(result, trials, max_load_origin)
     reason = result.reason
@@ -77,12 +78,12 @@ def is_least(reason: str | None) -> bool:
 
 
 def is_bound_of_others(trials: Iterable[results.Trial], bound: Rate | None, goal: Goal) -> bool:
-    """Whether most trials that lost too much at an upper bound did so through frames that the SUT did not lose.
+    """Whether most trials that lost too much at an upper bound only lacked frames that the SUT did not lose.
 
     Args:
         trials: The trials of the search.
         bound: The upper bound; None: there is none.
-        goal: The goal that it is a bound of.
+        goal: The goal of the bound.
     """
     if bound is None:
         return False
@@ -94,12 +95,12 @@ def is_bound_of_others(trials: Iterable[results.Trial], bound: Rate | None, goal
 
 
 def is_bound_of_bursts(trials: Iterable[results.Trial], bound: Rate | None, goal: Goal) -> bool:
-    """Whether an upper bound is one only because of frames that the generator's bursts after stalls may have cost.
+    """Whether frames that the generator's bursts after stalls may have cost are the only cause of an upper bound.
 
     Args:
         trials: The trials of the search.
         bound: The upper bound; None: there is none.
-        goal: The goal that it is a bound of.
+        goal: The goal of the bound.
     """
     if bound is None:
         return False
@@ -125,7 +126,7 @@ def _evidence_at(bound: Rate, trials: Iterable[results.Trial]) -> list[TrialResu
 def _limit_of_others(
     result: GoalResult, trials: Sequence[TrialResult], max_load_origin: results.LoadOrigin
 ) -> str | None:
-    """What other than the SUT bounded a result from above; None: nothing did."""
+    """What bounded a result from above, apart from the SUT; None: nothing did."""
     if result.reason is IrregularReason.MAX_LOAD_IS_LOWER_BOUND:
         if max_load_origin is results.LoadOrigin.GENERATOR:
             return GENERATOR_LIMIT
@@ -153,7 +154,7 @@ def _is_upper_bound(load: float, goal: SearchGoal, trials: Iterable[TrialResult]
 
 
 def _without_generators_faults(trial: TrialResult, goal: SearchGoal) -> TrialResult:
-    """The trial as if its load had been what was sent, and the generator had counted all frames that came back."""
+    """The trial as if its load had been the sent load, and the generator had counted all frames that came back."""
     seen = goal.seen(trial)
     missing = missing_frames(seen.output)
     if missing is None or not missing.by_tester:
@@ -171,7 +172,7 @@ def _without_late_frames(trial: TrialResult, goal: SearchGoal) -> TrialResult:
 
 
 def of_sut(trial: TrialResult, goal: SearchGoal) -> TrialResult:
-    """The trial as if, in addition, the frames had come back that the generator's bursts may have cost."""
+    """The trial as if, in addition, the frames that the generator's bursts may have cost had come back."""
     in_bursts = most_lost_in_bursts(trial.output.directions, trial.duration)
     if not in_bursts:
         return _without_late_frames(trial, goal)
@@ -197,11 +198,11 @@ def _with_loss_ratio(trial: TrialResult, loss_ratio: float) -> TrialResult:
 def check_generator(
     trial: TrialResult, goals: Iterable[SearchGoal], *, is_one_enough: bool
 ) -> None:
-    """Makes sure that the generator is not the reason why a trial at the smallest load of a search fails.
+    """Makes sure that a trial at the smallest load of a search does not fail because of the generator.
 
     Raises:
-        StarvedGeneratorError: If it is: without the frames that it did not send, or dropped, the
-            trial would not fail for any goal.
+        StarvedGeneratorError: If the trial would not fail for any goal without the frames that the generator did not
+        send, or dropped.
     """
     failed = []
     for goal in goals:
@@ -242,7 +243,7 @@ def _faults(output: TrialOutput) -> Iterator[str]:
 
 
 def level_in_words(level: LevelLoss) -> str:
-    """A loss that is the same at any load, as a sentence without a full stop."""
+    """A loss that is the same at any load, in a sentence without a full stop."""
     if level.unit is LossUnit.SHARE:
         what = "share of the frames"
         lost = format_ratio(level.lost)

@@ -20,7 +20,7 @@ from lossratio.units import format_ratio, trials_counted
 
 
 def goal_lines(report: GoalReport, result: GoalsResult) -> Iterator[str]:
-    """A goal with its bounds and its value, or why it has none."""
+    """A goal with its bounds and its value, or the reason why it has no value."""
     allowed = f"loss ratio at most {format_ratio(report.goal.loss_ratio)}"
     if report.goal.stream is not None:
         allowed = f"stream {report.goal.stream}, {allowed}"
@@ -37,7 +37,7 @@ def goal_lines(report: GoalReport, result: GoalsResult) -> Iterator[str]:
 
 
 def _value_lines(found: GoalOutcome) -> Iterator[str]:
-    """The value of a goal; if only chance decides around it, the loads of that zone, too."""
+    """The value of a goal. If only chance decides around this value, the loads of that zone, too."""
     value = value_line("conditional throughput", found.conditional_throughput)
     if found.zone is None:
         yield value
@@ -53,7 +53,7 @@ def _value_lines(found: GoalOutcome) -> Iterator[str]:
 
 
 def _coin(zone: ZoneOfChance) -> str:
-    """What the line of a value says about its zone of chance."""
+    """The zone of chance in the line of a value."""
     return f"; a coin from {format_interval(*zone.ends)} per interface ({format_ratio(zone.width)})"
 
 
@@ -67,7 +67,7 @@ def _bound_line(label: str, bound: Rate | None, result: GoalsResult) -> str:
 
 
 def _latency_at(load: Rate | None, trials: Sequence[Trial]) -> Iterator[str]:
-    """The latency of the trials at a bound, in the slower direction of each, if the latency of every frame is known."""
+    """The latency of trials at a bound, in each trial's slower direction, if the latency of every frame is known."""
     if load is None:
         return
 
@@ -95,7 +95,7 @@ def _slower_direction(trial: Trial) -> DirectionCounters | None:
 
 
 def tried_lines(result: GoalsResult) -> Iterator[str]:
-    """What was tried after a search in which no load passed."""
+    """The experiments after a search in which no load passed."""
     if result.smaller_load is not None:
         yield f"Tried after the search: {result.smaller_load.sentence}."
     if result.experiments is not None:

@@ -73,7 +73,7 @@ class GoalSearch(
         """Notes the kind of the device, reads the hints, and checks that the generator can end trials early.
 
         Raises:
-            SearchError: If the search is to ask whether the SUT is as before, and no earlier searches are named.
+            SearchError: If the search should ask whether the SUT is as before, but no earlier searches are named.
         """
         from lossratio.dut import BLACK_BOX
         from lossratio.traffic import check_early_verdicts
@@ -105,7 +105,7 @@ class GoalSearch(
         self._ask(request, loads)
         # Record: the search as the request asks for it.
         controller = MLRsearch(
-            # Goals warn when they are made, which may have been long before anybody could see the warning.
+            # Goals give their warnings when they are made, perhaps long before anybody can see a warning.
             [replace(goal) for goal in request.goals],
             loads.min_load,
             loads.max_load,
@@ -132,11 +132,11 @@ class GoalSearch(
         return controller
 
     def _ask(self, request: RequestT, loads: LoadRange) -> None:
-        """Prepares the question before the search, if the test asks it."""
+        """Prepares the question before the search, if the test has one."""
         if request.nightly is Nightly.SEARCH:
             return
         results = [search.result for search in self._earlier if search.result is not None]
-        # Record: what must be the same as in the earlier searches.
+        # Record: everything that must be the same as in the earlier searches.
         tonight = Tonight(
             request.goals, loads, self._topology, request.early_verdict, request.search_every
         )
@@ -156,7 +156,7 @@ class GoalSearch(
         }
 
     def _settings(self, request: RequestT, controller: MLRsearch) -> Iterator[tuple[str, Any]]:
-        """The settings that only searches with them have, by name."""
+        """The settings that are recorded only by searches that use them, by name."""
         yield MEMORY_REST, request.rest_before_question
         if self._memory_share < math.inf:
             yield MEMORY_SHARE, self._memory_share
@@ -195,7 +195,7 @@ class GoalSearch(
         return Progress.of(controller, trial, purpose, purpose.rule)
 
     def watch(self, request: RequestT, loads: LoadRange) -> Callable[[TrialResult], None]:
-        """Ends a search whose generator cannot send the smallest load: nothing would be known about the SUT."""
+        """Ends a search if the generator cannot send the smallest load: this shows nothing about the SUT."""
 
         def check(trial: TrialResult) -> None:
             if trial.load <= loads.min_load:
@@ -220,7 +220,7 @@ class GoalSearch(
 def _earlier_of(
     hints: Path, request: SearchRequest, place: TestPlace, device: Device | None
 ) -> Sequence[EarlierSearch]:
-    """The earlier searches that hints name, without those of this run."""
+    """The earlier searches that the hints name, without those of this run."""
     of_this_run = [
         directory.path for directory in (place.directory, place.resume) if directory is not None
     ]
@@ -252,7 +252,7 @@ class Throughput(GoalSearch[SearchRequest, ThroughputResult]):
         place: TestPlace,
         on_progress: Callable[[Any], None] | None = None,
     ) -> ThroughputResult:
-        """Measures; if no load passes, it also tries what makes the smallest one pass."""
+        """Measures. If no load passes, it also finds out what makes the smallest load pass."""
         result = measure(self, testbed, request, place, on_progress)
         span = Span()
         tried = tried_after(result, testbed, request, request.goals)
@@ -303,7 +303,9 @@ def repeat_search(
     on_progress: OnProgress | None = None,
     on_result: Callable[[ThroughputResult, TestPlace], None] | None = None,
 ) -> ThroughputResult:
-    """Repeats a search and returns the last result. Each search has its own files, from the second on with the spread.
+    """Repeats a search and returns the last result.
+
+    Each search has its own files. From the second on, they have the spread.
 
     Raises:
         SearchError: If the number of searches is 0.

@@ -1,7 +1,7 @@
 """A night that asks one question: is the SUT as it was in the last searches of the test?
 
-This module decides when to ask it, which searches to use, and how often the answer is wrong. That is found by replays,
-in which one of these nights, with its trials moved by a change, is compared with the others.
+This module decides when to ask this question, which searches to use, and how often the answer is wrong. Replays show
+how often: one of these nights, with its trials moved by a change, is compared with the others.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
 
 LEAST_SEARCHES = 5
-"""How many whole searches are needed, all since the last change that was found."""
+"""The minimum number of whole searches since the last change that was found."""
 
 SEARCH_EVERY = 7
-"""One of this many nights is a search in any case."""
+"""One of this many nights has a search in any case."""
 
 REPLAYS = 8
 """Number of questions in the replays of each night, for each change."""
@@ -54,17 +54,17 @@ MOST_FALSE = 0.025
 
 
 class Nightly(str, Enum):
-    """What a search does if earlier searches are known."""
+    """How a search proceeds if earlier searches are known."""
 
     SEARCH = "search"
-    """It searches, each time."""
+    """It searches every time."""
     AS_BEFORE = "as_before"
-    """It asks whether the SUT is as before, and searches if it is not, or if the answer is open."""
+    """It asks whether the SUT is as before. It searches if the SUT is not as before, or if the answer is open."""
 
 
 @dataclass(frozen=True)
 class Tonight:
-    """What must be the same as in the earlier searches."""
+    """Everything that must be the same as in the earlier searches."""
 
     goals: tuple[SearchGoal, ...]
     """The goals."""
@@ -75,7 +75,7 @@ class Tonight:
     early_verdict: bool
     """Whether trials end as soon as their verdict is certain."""
     search_every: int
-    """One of this many nights is a search."""
+    """One of this many nights has a search in any case."""
 
     @property
     def described(self) -> tuple[Goal, ...]:
@@ -92,11 +92,11 @@ class Tonight:
 def ask(
     earlier: Sequence[ThroughputResult], tonight: Tonight
 ) -> tuple[Question | None, QuestionAsked]:
-    """Tonight's question (None: it is not asked), and what is known about it before its first trial.
+    """Tonight's question (None: it is not asked), and the facts that are known about it before its first trial.
 
     Args:
         earlier: The results of earlier nights with the same test, traffic and device, oldest first.
-        tonight: What must be the same as then.
+        tonight: What must be the same as on those nights.
     """
     goals = tonight.goals
     if any(goal.stream is not None for goal in goals):
@@ -169,7 +169,7 @@ def _found(searches: Sequence[ThroughputResult]) -> Iterator[OfEarlierSearch]:
         lower, upper = last.bounds
         throughputs = [report.throughput for report in reports]
         if lower is not None and upper is not None:
-            # Record: what the last search found for a goal, and the values of all searches.
+            # Record: the bounds that the last search found for a goal, and the values of all searches.
             yield OfEarlierSearch(
                 goal=last.goal.name,
                 relevant_lower_bound=lower,
@@ -228,14 +228,14 @@ def _answer(usual: Usual, replay: Replay, factor: float, tonight: Tonight) -> An
         loss_ratio = replay.loss_ratio(load / factor)
         is_early = tonight.early_verdict and loss_ratio > certain_above
         trial = TrialInput(tonight.goals[0].final_trial_duration, load)
-        # A trial that fails may end at any time, which does not matter here.
+        # A failing trial may end at any time. That does not matter here.
         output = TrialOutput(loss_ratio, decided_after=trial.duration if is_early else None)
         question.add(TrialResult(trial, output))
     return question.answer
 
 
 def why_too_often_wrong(replays: Sequence[ReplayedChange]) -> str | None:
-    """Why the replays forbid the question, with errors on unchanged nights first; None: it may be asked."""
+    """Why the replays forbid the question, with errors on unchanged nights first; None: the question may be asked."""
     unchanged, *changes = replays
     if unchanged.changed > MOST_FALSE * unchanged.questions:
         return (

@@ -15,7 +15,7 @@ from lossratio.wrong_values import in_words
 
 
 class _Searched(BaseModel):
-    """What the header of a journal says of a search."""
+    """A search as the header of its journal describes it."""
 
     goals: tuple[Goal, ...]
     min_load_fps: float
@@ -27,10 +27,10 @@ class _Searched(BaseModel):
 
 
 def replayed(journal: JournalContents, name: str = "The journal") -> MLRsearch:
-    """The search of a journal after its trials.
+    """The search of a journal in its state after all trials.
 
     Raises:
-        SearchError: If it does not say what was searched for.
+        SearchError: If the journal does not say what was searched for.
     """
     given = journal.search.get("settings")
     settings: Mapping[str, Any] = given if isinstance(given, dict) else {}

@@ -27,7 +27,7 @@ class SearchRequest(Request):
     goals: Annotated[tuple[SearchGoal, ...], BeforeValidator(goals_from), NOT_IN_FILES] = (
         NdrPdrGoals.csit.value
     )
-    """The search goals: goals, the name of a set (``csit``), presets by name, or a file of goals."""
+    """The search goals: given as goals, as the name of a set (``csit``), as names of presets, or as a file of goals."""
     timeout: Duration | None = DEFAULT_TIMEOUT
     """Seconds of trials after which the search ends with the results so far; None: no limit."""
     warm_up_duration: Duration | None = None
@@ -41,19 +41,19 @@ class SearchRequest(Request):
     early_verdict: bool = False
     """Whether a trial ends as soon as it is certain to be a high-loss trial for every goal."""
     memory_rest: Annotated[Duration | None, Field(ge=0.0, exclude=True)] = None
-    """Time without traffic before one more short trial at the end, above the bounds (0: there is none). None: 15 s, if
-    that is no more than a quarter of the search's time, and once in a run for each device. With hints, this trial is
-    the first one. For a black box, every search has this trial."""
+    """Time without traffic before an additional short trial at the end, above the bounds (0: there is no such trial).
+    None: 15 s, once in a run for each device, if this is at most a quarter of the search's time. With hints, this trial
+    is the first trial. For a black box, every search has this trial."""
 
     end_at_coin: Annotated[bool, Field(exclude=True)] = False
-    """Whether the search gives up a goal if trials pass and fail by chance over a range of loads. The result is then
-    this zone instead of bounds.
+    """Whether the search gives up a goal if trials pass and fail by chance over a range of loads. The result then has
+    this range instead of bounds.
     """
     nightly: Annotated[Choice[Nightly], Field(exclude=True)] = Nightly.SEARCH
-    """What happens if `hints` has earlier searches: ``search`` always searches, and ``as_before`` only searches if the
-    SUT is not as before."""
+    """What happens if `hints` has earlier searches: ``search`` always searches; ``as_before`` searches only if the SUT
+    is not as before."""
     search_every: Annotated[int, Field(ge=1, exclude=True)] = SEARCH_EVERY
-    """With ``as_before``: the number of nights after which there is a search in any case."""
+    """With ``as_before``, one of this many nights has a search in any case."""
 
     @model_validator(mode="after")
     def _has_streams_of_goals(self) -> SearchRequest:
@@ -89,4 +89,4 @@ class SearchRequest(Request):
 
 
 HOW_TO_SEARCH = frozenset(SearchRequest.model_fields) - {*Request.model_fields, "goals", "timeout"}
-"""The fields that control the search for throughput; searches for something else only have goals and a time limit."""
+"""The fields that control the search for throughput. Other searches only have goals and a time limit."""

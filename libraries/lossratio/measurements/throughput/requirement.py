@@ -11,13 +11,12 @@ from lossratio.units import FRAMES_PER_SECOND
 
 
 def require_throughput(result: TestResult, least: float, goal: str | None = None) -> None:
-    """Checks that the conditional throughput of a goal (None: the first) is not below a limit, per interface.
+    """Checks that the conditional throughput of a goal (None: the first goal) is not below a limit, per interface.
 
     Raises:
-        AssertionError: If the conditional throughput is less, or there is none.
-        TesterError: If it is less, or there is none, because of the generator's limit: nothing is then known about the
-            SUT.
-        SearchError: If the result does not come from a search, or has no such goal.
+        AssertionError: If the conditional throughput is less, or there is none. TesterError: If it is less, or there is
+        none, because of the generator's limit, so that nothing is known about the SUT. SearchError: If the result does
+        not come from a search, or has no such goal.
     """
     if not isinstance(result, GoalsResult):
         raise SearchError(
@@ -59,10 +58,10 @@ def require_throughput(result: TestResult, least: float, goal: str | None = None
 
 
 def _require_earlier(earlier: OfEarlierSearch, least: float) -> None:
-    """Checks that a SUT that is as before forwards enough, even if it moved by less than counts as a change.
+    """Checks that a SUT that is as before forwards enough, even after a move that is too small to count as a change.
 
     Raises:
-        AssertionError: If it does not, or possibly does not.
+        AssertionError: If it does not forward enough, or possibly does not.
     """
     sure = (1.0 - MOVED) * earlier.relevant_lower_bound.per_interface_fps
     if sure < least:

@@ -16,13 +16,13 @@ from lossratio.trials import TrialResult, sut_loss_ratio
 from lossratio.units import counted, format_frame_rate, format_ratio
 
 _ABOUT_REST = ("after a rest", "remembers a loss", "passes less")
-"""Words, at least one of which is in each remark on trials after a rest."""
+"""Each remark on trials after a rest contains at least one of these."""
 
 
 def rest_answers_in(
     evidence: Sequence[TrialResult], bounds: Iterable[tuple[float | None, float]]
 ) -> dict[float, RestAnswer]:
-    """What the trials after a rest say for each goal, by its upper bound (None: there is none) and loss ratio."""
+    """The answers of the trials after a rest for each goal, by its upper bound (None: there is none) and loss ratio."""
     upper, allowed = max(
         ((upper, allowed) for upper, allowed in bounds if upper is not None), default=(None, 0.0)
     )
@@ -39,7 +39,7 @@ def is_about_rest(remark: str) -> bool:
 def remarks_on_rest(
     evidence: Sequence[TrialResult], bounds: Sequence[tuple[float | None, float]]
 ) -> Iterator[str]:
-    """What the trials after a rest looked for, unless they cause a doubt.
+    """Remarks on the trials after a rest, unless these cause a doubt.
 
     Args:
         evidence: The trials that count.
@@ -62,7 +62,7 @@ def remarks_on_rest(
 
 
 def _answer_in_words(first: TrialResult, loads: Mapping[RestAnswer, Sequence[float]]) -> str:
-    """What trials after a rest, of which the first one is given, say of a memory of loss, by their loads."""
+    """What trials after a rest say about a memory of loss, by their loads. The first such trial is given."""
     rest = f"after a rest of {first.input.rest:g} s"
     no_memory = (
         "nothing shows that the SUT remembers a loss; this cannot show a memory of more than "
@@ -111,7 +111,7 @@ def _remark_without_rest(evidence: Sequence[TrialResult], upper: float) -> Itera
 
 
 def _remark_on_less(evidence: Sequence[TrialResult], allowed: float) -> Iterator[str]:
-    """What the first trial of a search shows, if it asked whether the SUT passes less after a rest."""
+    """A remark on the first trial of a search, if this trial asked whether the SUT passes less after a rest."""
     first = next(iter(evidence), None)
     found = fewer_after_rest(evidence, allowed)
     if len(found) >= FEWER_AGAIN or first is None or not first.input.rest:

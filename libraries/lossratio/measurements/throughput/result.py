@@ -26,10 +26,10 @@ _PDR = "PDR"
 
 
 class SequentialRule(Record):
-    """How loads are tested for a goal that does not classify them by RFC 9971's duration sum."""
+    """How loads are tested for a goal that does not use RFC 9971's duration sum."""
 
     indifference_ratio: Ratio
-    """How far from the exceed ratio a load's share of lossy trials must be for a verdict on the load to be wrong."""
+    """A verdict can only be wrong if a load's share of lossy trials is at least this far from the exceed ratio."""
     error_ratio: Ratio
     """Promised probability that a relevant bound of a regular result is wrong, over both bounds."""
 
@@ -50,7 +50,8 @@ class Goal(Record):
     initial_trial_duration_s: Seconds
     """Goal initial trial duration."""
     width_ratio: Ratio
-    """Goal width: the largest difference of the relevant bounds, as a share of the load that the next field names."""
+    """Goal width: the largest difference of the relevant bounds, as a share of the load named by
+    `width_relative_to`."""
     width_relative_to: Literal["relevant upper bound"] = "relevant upper bound"
     """The load that the goal width is relative to."""
     sequential: SequentialRule | None = None
@@ -75,7 +76,7 @@ class LossyShare(Record):
 
 
 class ZoneOfChance(Record):
-    """Loads, farther apart than the goal width, at which a verdict is a coin toss: 30 to 70 % of trials are lossy."""
+    """Loads at which a verdict is a coin toss: 30 to 70 % of trials are lossy. They span more than the goal width."""
 
     shares: tuple[LossyShare, ...] = Field(min_length=2)
     """The measured loads of the zone, ascending; the first and the last one are its ends."""
@@ -100,7 +101,7 @@ class GoalOutcome(Record):
     reason: str | None
     """Why it is irregular; null if it is regular."""
     relevant_lower_bound: Rate | None
-    """The largest load below the relevant upper bound that meets the goal; null: there is none."""
+    """The largest load below the relevant upper bound that meets the goal; null: there is no such load."""
     relevant_upper_bound: Rate | None
     """The smallest load that does not meet the goal, or the maximum load if even that meets it; null: there is none."""
     conditional_throughput: Rate | None
@@ -153,7 +154,7 @@ class GoalReport(Record):
 
     @property
     def is_left_to_a_coin(self) -> bool:
-        """Whether the search gave the goal up because only chance would decide."""
+        """Whether the search gave up the goal because only chance would decide."""
         return self.result is not None and self.result.reason == str(IrregularReason.COIN)
 
 
@@ -168,7 +169,7 @@ class OfEarlierSearch(Record):
     """Its relevant upper bound."""
     values_fps: tuple[float, ...] = ()
     """The conditional throughput per interface of each search that the question compares with, oldest first. The last
-    value is that of this search."""
+    value is the value of this search."""
 
 
 class ReplayedChange(Record):
@@ -192,11 +193,11 @@ class QuestionAsked(Record):
     reason: str | None = None
     """Why the question was not asked; null: it was asked."""
     trials: int = Field(default=0, ge=0)
-    """Number of its trials, which are the first trials of the result."""
+    """Number of trials of the question. They are the first trials of the result."""
     since: UtcTime | None = None
     """When the last search before the question began; null: not known."""
     earlier: tuple[OfEarlierSearch, ...] = ()
-    """What this search found."""
+    """What this search found for each goal."""
     replays: tuple[ReplayedChange, ...] = ()
     """How often the question is answered wrongly; empty: it was not asked."""
 
@@ -262,7 +263,8 @@ class GoalsResult(TestResult):
     telemetry: tuple[TelemetryTrial, ...] = ()
     """Trials after the search, with the DUTs' counters before and after them; empty: there were none."""
     spread: tuple[GoalSpread, ...] = ()
-    """Spread of this result and the ones before it; empty: the search was not repeated, or this result is the first."""
+    """Spread of this result and the results before it; empty: the search was not repeated, or this result is the
+    first."""
     experiments: Experiments | None = None
     """The experiments after a search in which no load passed; null: there were none."""
     smaller_load: SmallerLoad | None = None
@@ -332,7 +334,7 @@ class GoalsResult(TestResult):
         return outcome.conditional_throughput.per_interface_fps
 
     def goal_to_follow(self, name: str | None) -> GoalReport:
-        """The goal whose load a later measurement uses; None: PDR (or a name that ends so), or else the last goal.
+        """The goal whose load later measurements use; None: PDR (or a name that ends so), or else the last goal.
 
         Raises:
             SearchError: If there is no goal of that name.
@@ -345,7 +347,7 @@ class GoalsResult(TestResult):
         )
 
     def relevant_load(self, goal: str | None) -> tuple[str, float]:
-        """The name and the load of a measurement after the search: a goal's relevant lower bound, per interface.
+        """The goal's name, and the load for measurements after the search: its relevant lower bound, per interface.
 
         If the SUT is as before, it is the bound of the last search.
 
@@ -418,7 +420,7 @@ def search_goal(goal: Goal) -> SearchGoal:
 
 
 def format_regularity(report: GoalReport) -> str:
-    """``regular``, ``irregular: why``, why there was no search, or ``failed`` where there is no goal result at all."""
+    """``regular``, ``irregular: why``, why there was no search, or ``failed`` if there is no goal result at all."""
     if report.result is None:
         return "failed: no result"
     if report.result.regular:

@@ -1,11 +1,13 @@
 """The pictures of a search: load over trials, loss over load, and performance spectra (RFC 9971).
 
-Over the trials, each goal's bounds close as a band: a light one between the bounds that the trials so far point at, a
-dark one between those that are proved. Over load, trials without loss are on a separate line below the axis.
+Over the trials, each goal's bounds are bands that become narrower: a light band between the bounds that the trials so
+far suggest, and a dark band between proved bounds. Over load, trials without loss are on a separate line below the
+axis.
 
 A load's spectrum shows for each forwarding rate the share of the trials' time with this rate. The conditional
-throughput is one of its quantiles, so the spectrum shows how much that number hides. A search stops measuring at a load
-as soon as the rest of the goal's duration sum cannot change the verdict; the rest counts as time without forwarding.
+throughput is a quantile of the spectrum, so the spectrum shows how much that number hides. A search stops measuring at
+a load as soon as the rest of the goal's duration sum cannot change the verdict. The rest counts as time without
+forwarding.
 """
 
 import math
@@ -72,7 +74,7 @@ class Window:
 
 
 def draw_search(result: GoalsResult, history: History) -> str:
-    """Draws a search, with its bounds after each trial: all of it, and close-ups around the goals' last bounds."""
+    """Draws a search with its bounds after each trial: the whole search, and close-ups of the goals' last bounds."""
     windows = windows_of(result, history)
     about, in_words = drawing.rates_axis(
         "load per interface", max(window.high for window in windows)
@@ -130,8 +132,8 @@ def draw_search(result: GoalsResult, history: History) -> str:
 def search_chart(result: GoalsResult, history: History | None = None) -> dict[str, JsonValue]:
     """The trials of a search in columns, from which a script draws the search's pictures.
 
-    Loads are rounded to seven digits, loss ratios to four. Trials, and bounds in the history, refer to their load by
-    its index among all loads; -1: no bound.
+    Loads are rounded to seven digits, loss ratios to four. Trials, and bounds in the history, refer to a load by its
+    index among all loads; -1: no bound.
     """
     trials = result.trials
     loads: dict[float, int] = {}
@@ -228,7 +230,7 @@ def _draw_bounds(plot: drawing.Plot, history: Mapping[int, GoalBounds], colour: 
 def _filled(
     plot: drawing.Plot, steps: Sequence[tuple[float, float, RelevantBounds]]
 ) -> Iterator[tuple[float, float, float, float]]:
-    """The areas between bounds; a missing bound lies beyond the window."""
+    """The areas between bounds. A missing bound counts as beyond the window."""
     for start, end, interval in steps:
         low = max(plot.y.low, interval.lower or 0.0)
         high = min(plot.y.high, math.inf if interval.upper is None else interval.upper)
@@ -436,7 +438,8 @@ class Level:
     forwarding_rate: float
     """Frames per second per interface."""
     share: float
-    """The share of time with this rate: of the goal's duration sum, or of the time of all trials if that was longer."""
+    """The time with this rate, as a share of the goal's duration sum, or of the time of all trials if that was
+    longer."""
     trials: int
     """Number of trials."""
 
@@ -520,7 +523,7 @@ def draw_spectra(result: GoalsResult) -> str:
             plot.steps([(start, end, level.forwarding_rate)], colour)
             start += level.share
 
-        # Each on its own line, because side by side they would reach into the next panel.
+        # Each has its own line, because side by side they would reach into the next panel.
         name = spectrum.report.goal.name
         if len(name) <= _LONGEST_NAME:
             short = name

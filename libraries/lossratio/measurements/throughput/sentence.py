@@ -1,4 +1,4 @@
-"""What a search found, in one sentence for each goal, for people who read nothing else."""
+"""The findings of a search, in one sentence for each goal, for people who read nothing else."""
 
 from collections.abc import Iterator, Sequence
 
@@ -17,7 +17,7 @@ from lossratio.units import format_ratio
 
 
 def sentences(result: GoalsResult) -> Iterator[str]:
-    """A sentence for each goal: what is forwarded, and how sharply the limit is known.
+    """A sentence for each goal: the forwarded rate, and how precisely the limit is known.
 
     If the SUT is as before, it is one sentence for all goals.
     """
@@ -50,7 +50,7 @@ def sentences(result: GoalsResult) -> Iterator[str]:
 
 
 def _least_that_the_sut_fails(trials: Sequence[Trial], goal: Goal) -> float | None:
-    """The smallest load at which the SUT alone lost too much, frames per second per interface; None: there is none."""
+    """The smallest load at which the SUT itself lost too much, frames per second per interface; None: there is none."""
     searched = search_goal(goal)
     evidence = evidence_of(searched)
     counting = [trial for trial in trials if trial.is_evidence]
@@ -116,7 +116,7 @@ def _found(report: GoalReport, lower: Rate, trials: Sequence[Trial], frames: str
 
 
 def _without_loss(load: Rate, trials: Sequence[Trial]) -> str:
-    """The words "without loss", or in how many trials at a load that is true: a goal may allow some lossy trials."""
+    """The words "without loss", or how many trials at a load had no loss, because a goal may allow lossy trials."""
     here = [
         trial
         for trial in trials

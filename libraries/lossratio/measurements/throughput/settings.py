@@ -1,4 +1,4 @@
-"""What the settings of a search are called in its journal and its result, as far as other modules read them."""
+"""The names of search settings in journals and results, as far as other modules read them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,9 +8,10 @@ ALGORITHM = "MLRsearch"
 EARLY_VERDICT = "early_verdict"
 """The setting of searches whose trials end as soon as their verdict is certain; other searches do not have it."""
 MEMORY_REST = "memory_rest_s"
-"""The setting of the rest before the trial at the end of a search that asks whether the SUT then passes more."""
+"""The setting for the rest before the trial at the end of a search. This trial asks whether the SUT then passes
+more."""
 MEMORY_SHARE = "memory_share"
-"""The setting of the largest share of the search's time that this rest may take; None: any share."""
+"""The setting for the largest share of the search's time that this rest may take; None: any share."""
 END_AT_COIN = "end_at_coin"
 """The setting of searches that give up a goal if only chance would decide; other searches do not have it."""
 NIGHTLY = "nightly"

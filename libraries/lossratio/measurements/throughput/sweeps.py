@@ -1,4 +1,4 @@
-"""Throughput over frame size (RFC 2544, section 26.1) and over cores: tests that differ only in this, as graphs."""
+"""Graphs of throughput over frame size (RFC 2544, section 26.1) or cores, from tests that differ in nothing else."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -60,21 +60,21 @@ class Sweep:
         return None
 
     def efficiency(self, row: SweepRow) -> float | None:
-        """Throughput per core over its value with the fewest cores; None: one of them is not known or not regular."""
+        """Throughput per core, divided by its value with the fewest cores; None: either is not known or not regular."""
         if not (self.per_core and row.throughput and row.is_regular):
             return None
         return row.throughput.per_interface_fps / row.at / self.per_core
 
 
 def size_sweeps(results: Iterable[GoalsResult]) -> list[list[Sweep]]:
-    """Sweeps over frame size: tests whose names differ in one part only, such as ``64B`` or ``IMIX_v4_1``."""
+    """Sweeps over frame size: tests whose names differ only in one part, such as ``64B`` or ``IMIX_v4_1``."""
     return _sweeps(
         results, _SIZE, lambda result, _: result.conditions.traffic.average_frame_size_bytes
     )
 
 
 def core_sweeps(results: Iterable[GoalsResult]) -> list[list[Sweep]]:
-    """Sweeps over cores: tests whose names differ in one part only, such as ``2c``."""
+    """Sweeps over cores: tests whose names differ only in one part, such as ``2c``."""
     return _sweeps(results, _CORES, lambda _, cores: int(cores[:-1]))
 
 

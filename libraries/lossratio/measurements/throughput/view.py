@@ -92,7 +92,7 @@ _TERMS = {
     "NDR": "NDR is the non-drop rate: the most that is forwarded without loss.",
     "PDR": "PDR is the partial drop rate: the most that is forwarded while a small share may be lost.",
 }
-"""What goals mean, by how their names end."""
+"""The meaning of goals, by the ends of their names."""
 
 
 class ThroughputView(View[GoalsResult]):
@@ -111,7 +111,7 @@ class ThroughputView(View[GoalsResult]):
                 yield term
 
     def is_provenance(self, remark: str) -> bool:
-        """Remarks on trials after a rest are: if they matter, there is a doubt."""
+        """True for remarks on trials after a rest: if such trials matter, there is a doubt."""
         return is_about_rest(remark)
 
     def sentences(self, result: GoalsResult) -> Iterator[str]:
@@ -208,7 +208,10 @@ class ThroughputView(View[GoalsResult]):
         return {"goal": described}
 
     def offered(self, result: GoalsResult, finding: Finding) -> Sequence[Offered]:
-        """The trials at the upper bound if the generator caused it; the search itself judges other unsent frames."""
+        """The trials at the upper bound, if the generator caused this bound.
+
+        The search itself judges other unsent frames.
+        """
         bound = finding.upper_bound
         if not (isinstance(bound, Rate) and is_generators_limit(finding.reason)):
             return ()
@@ -228,7 +231,7 @@ class ThroughputView(View[GoalsResult]):
         return generator_stalls(trials, allowed, decide_result=decide_result)
 
     def doubts(self, result: GoalsResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
-        """Doubts whether the SUT stayed the same, whether the load causes the loss, and whether it is one SUT."""
+        """Doubts whether the SUT stayed the same, whether the load causes the loss, and whether the SUT is one SUT."""
         yield from doubts_of_search(result)
         yield from telemetry_doubts(result.telemetry)
         yield from doubts_of_later_trials(result)
@@ -316,7 +319,7 @@ def _question(result: GoalsResult, goal: str) -> QuestionBefore | None:
 
 
 def _csit_bounds(result: GoalsResult, wanted: mlrsearch.SearchGoal) -> dict[str, Any]:
-    """The result of the goal that equals one of CSIT's; the lower value is the conditional throughput."""
+    """The result of the goal that equals a goal of CSIT. The lower value is the conditional throughput."""
     report = next((one for one in result.goals if _is_same_goal(one.goal, wanted)), None)
     if report is None or report.result is None:
         raise CsitExportError(
@@ -341,7 +344,7 @@ def _csit_bounds(result: GoalsResult, wanted: mlrsearch.SearchGoal) -> dict[str,
 
 
 def _is_same_goal(goal: Goal, wanted: mlrsearch.SearchGoal) -> bool:
-    """Whether a goal asks for the same as one of CSIT's."""
+    """Whether a goal asks for the same as a goal of CSIT."""
     if goal.sequential is not None:
         return False
     searched = search_goal(goal)
