@@ -68,7 +68,7 @@ def attached_program(interface: int) -> int | None:
 def ask_netlink(protocol: int, kind: int, payload: bytes, *, dump: bool = False, flags: int = 0) -> list[bytes]:
     """The answers to a request over netlink, without their headers: the first one, or all of a dump.
 
-    A request with further `flags`, such as ``NLM_F_ACK``, has no answer other than that it was fulfilled.
+    If a request has further `flags`, such as ``NLM_F_ACK``, the kernel only confirms that it was fulfilled.
 
     Raises:
         OSError: If the kernel refuses the request.
@@ -130,7 +130,7 @@ def default_networks(networks: Collection[Network]) -> set[Network]:
         everywhere, test = map(ip_network, texts)
         own: list[Any] = [network for network in networks if network.version == everywhere.version]
         default.update(network for network in own if network != test and network.supernet_of(test))
-        # Below one set that is everything there may be another one, of smaller networks, that goes first.
+        # A set that contains everything may hide another such set of smaller networks, which takes precedence.
         shortest = 0
         for length in sorted({network.prefixlen for network in own}):
             pieces = [network for network in own if shortest <= network.prefixlen <= length]

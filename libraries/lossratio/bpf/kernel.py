@@ -144,8 +144,8 @@ class Table(_Descriptor):
     """A map of keys and values, of this process or of another one.
 
     Attributes:
-        number: The kernel's number of it.
-        kind: The kernel's number of its type.
+        number: The kernel's number for it.
+        kind: The kernel's number for its type.
         name: Its name in the kernel's lists.
         key_bytes: Bytes of a key.
         value_bytes: Bytes of a value.
@@ -172,7 +172,7 @@ class Table(_Descriptor):
         """Opens a map by the kernel's number for it.
 
         Raises:
-            BpfError: If there is none with this number, or this process may not have it.
+            BpfError: If there is no map with this number, or this process may not have it.
         """
         return cls(_bpf(_MAP_GET_FD_BY_ID, struct.pack("=III", number, 0, 0), f"a look at map {number}")[0])
 
@@ -249,11 +249,11 @@ class Program(_Descriptor):
     """A program that the kernel has verified. An XDP program sees only the first page of a frame.
 
     Its name in the kernel's lists has 15 characters. `driver` is the index of the only interface that it is for, if it
-    calls functions of that interface's driver. The kernel offers these only to programs under the GPL, and the program
-    is declared as one. If the kernel refuses it, the `BpfError` ends with the verifier's last lines.
+    calls functions of that interface's driver. The kernel offers these functions only to programs under the GPL, so the
+    program is declared as such. If the kernel refuses it, the `BpfError` ends with the verifier's last lines.
 
     Attributes:
-        number: The kernel's number of it.
+        number: The kernel's number for it.
     """
 
     def __init__(self, code: bytes, name: str, driver: int | None = None, kind: ProgramType = ProgramType.XDP) -> None:
@@ -271,7 +271,7 @@ class Program(_Descriptor):
             if error.error_number in (errno.EPERM, errno.ENOSYS):
                 raise
 
-            # Only now, as the log of a large program takes the verifier's time.
+            # The log is requested only now, because a large program's log takes the verifier time.
             log = ctypes.create_string_buffer(_LOG_BYTES)
             logged = struct.pack("=IIQQIIQ", number, *places, 1, _LOG_BYTES, ctypes.addressof(log))
             with suppress(BpfError):
@@ -285,7 +285,7 @@ class Program(_Descriptor):
         self.number = int(struct.unpack_from("=I", info, 4)[0])
 
     def run_live(self, frame: bytes, times: int, batch: int) -> bool:
-        """Runs it this many times, or until a signal, on frames that are sent where the program redirects them.
+        """Runs the program this many times, or until a signal comes; frames are sent where it redirects them.
 
         The calling thread is busy in the kernel until then. About 20 us pass before and after the runs if the program
         is attached somewhere, such as `Attachment.nowhere`, and otherwise about 20 ms. Each new frame contains `frame`,
@@ -309,9 +309,9 @@ class Program(_Descriptor):
 class Attachment(_Descriptor):
     """The attachment of a program to an interface, which ends with this process at the latest.
 
-    An XDP program has a mode. Other programs run after packet sockets, and before the IP stack. The kernel refuses it
-    with EBUSY if the interface has an XDP program already, which is never replaced, and other programs before Linux
-    6.6.
+    An XDP program has a mode. Other programs run after packet sockets, and before the IP stack. If the interface
+    already has an XDP program, the kernel refuses a second one with EBUSY, because the first one is never replaced.
+    Before Linux 6.6, the kernel refuses programs other than XDP programs.
     """
 
     def __init__(self, program: Program, interface: int, mode: XdpMode | None = None) -> None:
@@ -328,7 +328,7 @@ class Attachment(_Descriptor):
         The kernel writes the addresses of attached programs, and of those with live frames, into its own code. Each
         change waits until all processors have left the old code, so a program that is already attached runs sooner.
         """
-        # Only this thread enters the namespace, which goes with its descriptor.
+        # Only this thread enters the namespace, which disappears when its descriptor is closed.
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(cls._in_a_namespace, program).result()
 
@@ -361,7 +361,7 @@ class ProgramInfo:
     """The kernel's account of a program."""
 
     number: int
-    """The kernel's number of it."""
+    """The kernel's number for it."""
     name: str
     """Its name."""
     tag: str
@@ -371,14 +371,14 @@ class ProgramInfo:
     run_nanoseconds: int
     """How long it has run, if ``kernel.bpf_stats_enabled`` is on."""
     runs: int
-    """How often it has run, if that is on."""
+    """How often it has run, if that setting is on."""
 
 
 def program_info(number: int) -> ProgramInfo:
     """Looks up a program by its number.
 
     Raises:
-        BpfError: If there is none with this number, or this process may not look at it.
+        BpfError: If there is no program with this number, or this process may not look at it.
     """
     what = f"a look at program {number}"
     maps = (ctypes.c_uint32 * _MOST_MAPS)()
@@ -421,9 +421,9 @@ def _name(info: bytes, offset: int) -> str:
 
 
 def map_names() -> dict[int, str]:
-    """Names of all maps that the kernel has, by its numbers, which count up: of all processes and namespaces.
+    """Names of the maps of all processes and namespaces, by the kernel's numbers, in ascending order.
 
-    It takes CAP_SYS_ADMIN.
+    This requires CAP_SYS_ADMIN.
 
     Raises:
         BpfError: If this process may not look at maps.
@@ -435,7 +435,7 @@ def map_names() -> dict[int, str]:
         if result:
             return names
         number = struct.unpack_from("=I", answer, 4)[0]
-        # It may have gone meanwhile.
+        # The map may have disappeared in the meantime.
         with suppress(BpfError), closing(Table.open(number)) as found:
             names[number] = found.name
 

@@ -102,11 +102,11 @@ class WatchedTrial:
     ended: bool
     """Whether the trial then ended."""
     most_missing: Mapping[str, int]
-    """The most frames of each direction that were in flight or lost at a check."""
+    """The maximum number of frames of each direction that were in flight or lost at a check."""
 
     @property
     def were_in_flight(self) -> int:
-        """The most frames of one direction that were missing at a check but came back after all."""
+        """The maximum number of frames of one direction that were missing at a check but came back after all."""
         return max(self.most_missing[each.name] - each.lost for each in self.directions)
 
 

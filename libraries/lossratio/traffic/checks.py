@@ -138,7 +138,7 @@ def _dead(counters: Sequence[trials.DirectionCounters]) -> list[trials.Direction
 
 
 def _lost_in_words(agent: AgentClient, direction: trials.DirectionCounters, flows: int) -> str:
-    """What was sent in a direction, and how many of its flows: a device may forward other ones."""
+    """What was sent in a direction, and how many of its flows: a device may forward other flows."""
     # The agent may have been given only some of the flows, from all over.
     checked = min(direction.sent_frames, agent.flows[direction.name])
     words = f"{checked:,} of {flows:,} flows"

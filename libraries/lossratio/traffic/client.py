@@ -117,7 +117,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
     def start(
         cls, *sessions: NodeSession, python: str = "python3", patience: float = ANSWER_SECONDS
     ) -> "AgentClient":
-        """Sends the agent to a node, and starts it there; or to the two nodes of a TG.
+        """Sends the agent to a node, or to the two nodes of a TG, and starts it there.
 
         Args:
             sessions: The log-in on the node, or those on both.
@@ -156,7 +156,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         options: Mapping[str, Any] | None = None,
         program: Mapping[str, str] | None = None,
     ) -> Mapping[str, Any]:
-        """Makes a generator ready for trials, and returns what it reports about itself; it replaces any earlier one.
+        """Makes a generator ready for trials, in place of any earlier one; returns what it reports about itself.
 
         `program` has the sources of its program, by the names of its modules; None: the agent already has it.
         """
@@ -355,7 +355,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
     def _timelines(
         self, answer: Mapping[str, Any], counters: Sequence[DirectionCounters]
     ) -> tuple[Timeline, ...]:
-        """Compares the clocks, and reads timelines by them: the quickest answer gives the least error."""
+        """Compares the clocks, and reads timelines by them: the quickest answer gives the smallest error."""
         readings = []
         for _ in range(_CLOCK_READINGS):
             before = time.monotonic()
@@ -411,7 +411,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
             line = self._process.read_line(busy + self._patience, self._show_life)
             while self.see is not None and (note := _note_in(line)) is not None:
                 self.see(*note)
-                # Reading only does that while nothing comes.
+                # Reading only shows life while no line comes.
                 self._show_life()
                 line = self._process.read_line(busy + self._patience, self._show_life)
         except NodeError as error:

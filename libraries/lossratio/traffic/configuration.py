@@ -22,7 +22,7 @@ from lossratio.traffic.profile import TrafficProfile, address_span
 
 _MOST_NEIGHBOURS = 256
 MOST_SPREAD = 1024
-"""The most flows that represent all flows in the check of a path."""
+"""The maximum number of flows that represent all flows in the check of a path."""
 _GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
 
 
@@ -70,7 +70,7 @@ def make_configuration(
     sides: Sequence[tuple[Side, Side]] | None = None,
     growth: tuple[int, int] = (0, 0),
 ) -> Configuration:
-    """The configuration of a generator that sends a profile's frames; unidirectional ones only from west to east.
+    """The configuration of a generator that sends a profile's frames: from west to east only, if unidirectional.
 
     Parallel paths carry the same traffic, each between its own sides.
 

@@ -12,7 +12,7 @@ _MAC = bytes(6)
 
 
 def connections_of(configuration: Configuration) -> tuple[int, int]:
-    """How many connections the flows of all directions make, and the most of them to one address and port."""
+    """The number of connections that all directions' flows make, and the maximum to one address and port."""
     ends = [_ends(direction.frames) for direction in configuration.directions]
     # The lower end comes first, so that both directions of a connection look the same.
     ways = [

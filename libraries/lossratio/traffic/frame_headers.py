@@ -193,7 +193,7 @@ class _Frame(FrameHeaders):
             if of_device:
                 self._leave_choices(start)
             else:
-                # A device that ends the tunnel and begins another one writes all of this anew.
+                # A device that ends the tunnel and begins another one rewrites all of this.
                 self.rewritable = [(0, len(self.data))]
                 self.addresses = []
 
@@ -253,7 +253,7 @@ class _Frame(FrameHeaders):
         self._pseudo_header = (start + 12, start + 20, protocol)
         self.lengths.append(LengthField(start + 2, start))
         self.checksums.append(ChecksumField(start + 10, start, start + 20))
-        # A router decrements the time to live, and computes the checksum anew.
+        # A router decrements the time to live, and recomputes the checksum.
         self.rewritable += [(start + 8, start + 9), (start + 10, start + 12)]
         if header.is_marked:
             self.rewritable.append((start + 1, start + 2))

@@ -13,9 +13,9 @@ IMIX: Mapping[str, Mapping[int, int]] = {_IMIX: {64: 28, 570: 16, 1518: 4}}
 RESERVED_NAMES = frozenset({"imix", *(name.casefold() for name in IMIX)})
 """Names, in lower case, that mean the same in every profile."""
 LONGEST_PATTERN = 4096
-"""The most frames after which a mix of sizes repeats."""
+"""The maximum number of frames after which a mix of sizes repeats."""
 MOST_SIZES = 64
-"""The most sizes of a mix: the embedded generator's packet filter knows all of them."""
+"""The maximum number of sizes in a mix: the embedded generator's packet filter knows all of them."""
 RFC2544_FRAME_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
 """Frame sizes of RFC 2544, section 9.1."""
 

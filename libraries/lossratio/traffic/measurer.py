@@ -22,7 +22,7 @@ REPEATS = 3
 SHORT = 1.0
 """Seconds: shorter trials are repeated more often, because that takes little time."""
 SHORT_REPEATS = 9
-"""How often a short trial is repeated: beside other work on the machine, one of ten is sent in time."""
+"""How often a short trial is repeated: beside other work on the machine, one such trial of ten is sent in time."""
 BURST_LATENESS = 0.005
 """Share of a burst's duration by which its last frame may leave late."""
 
@@ -33,7 +33,7 @@ class TrafficMeasurer:
     It also measures latency, and sends traffic outside of trials, with the same idle time before.
 
     The allowance for frames in flight in a running trial is doubled if an early verdict proves wrong, and falls by a
-    tenth if one proves right. It is always twice the number seen in flight in the latest such trial.
+    tenth if one proves right. It is always at least twice the number seen in flight in the latest such trial.
 
     Args:
         agent: The agent.
@@ -44,9 +44,9 @@ class TrafficMeasurer:
         repeats: How often a trial is repeated at most. It is repeated if its counters were refused, or if the generator
             left frames unsent, unless the trial keeps these; frames that the SUT lost make no difference. The last
             attempt counts, with its unsent frames. So does the second attempt with a larger share of unsent frames than
-            `FALTERING`; from then on, at that load or a higher one, the first such attempt counts. None: `REPEATS`; and
-            for unsent frames `SHORT_REPEATS` in short trials whose load the SUT forwards, until these do not help at
-            that load or a lower one.
+            `FALTERING`; from then on, at that load or a higher one, the first such attempt counts. None: `REPEATS`, but
+            `SHORT_REPEATS` for unsent frames in short trials whose load the SUT forwards, until these repeats do not
+            help at that load or a lower one.
         tolerance: Seconds of traffic that may be missing without counting as unsent.
         ramp: Seconds before each trial in which the load grows from zero, and nothing is counted.
         reset: Resets devices to their state before a trial, if they can be reset: before all traffic, and before the
@@ -247,7 +247,7 @@ class TrafficMeasurer:
         )
 
     def _measure_in_time(self, trial: trials.TrialInput) -> trials.TrialOutput:
-        """Performs a burst or a schedule. Any frame may decide a burst, so it is repeated if it was not one."""
+        """Performs a burst or a schedule. Any frame may decide a burst, so a burst that was too slow is repeated."""
         started = time.monotonic()
         for attempt in range(self._repeats + 1):
             is_last = attempt == self._repeats

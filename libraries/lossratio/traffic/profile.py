@@ -30,7 +30,7 @@ from lossratio.traffic.streams import (
 )
 
 MOST_FLOWS = 1 << 22
-"""The most flows of a profile in each direction."""
+"""The maximum number of flows of a profile in each direction."""
 Address = IPv4Address | IPv6Address
 
 
@@ -42,14 +42,14 @@ class Reverse(FileModel):
     frame_size: int | str | None = None
     """Its frame size, or the name of its mix of sizes. Default: that of the other direction."""
     longer: int = Field(default=0, ge=0, le=200)
-    """Bytes by which its frames are longer than those, such as a tunnel's headers."""
+    """Bytes by which its frames are longer than this frame size, such as a tunnel's headers."""
     headers: Headers | None = None
     """Headers of its frames. Default: those of the other direction, with the sides swapped."""
     received: Headers | None = None
     """Headers that its frames come back with. By default, they follow from the headers of the other direction."""
     to_nat: bool = False
-    """Whether they go over connections that the other direction has opened through a NAT with ports that are known
-    beforehand: the destination addresses are the NAT's, on the transmitting side."""
+    """Whether its frames go over connections that the other direction has opened through a NAT with ports that are
+    known beforehand: the destination addresses are the NAT's, on the transmitting side."""
 
     _leave_out = left_out_if_empty("received")
 
@@ -372,7 +372,7 @@ class TrafficProfile(ProfileFile):
         return {size + longer: weight for size, weight in weights.items()}
 
     def _check_streams(self) -> None:
-        """Makes sure that nothing is requested that is only possible without streams."""
+        """Makes sure that the profile requests nothing that is only possible without streams."""
         check_streams(self.streams)
         without = {
             "received": self.received,

@@ -24,9 +24,9 @@ from lossratio.traffic.agent.xdp.frames import permutation
 from lossratio.traffic.headers import Headers, InnerHeaders, VlanTag
 
 LONGEST_ROUND = 4096
-"""The most frames after which shares repeat."""
+"""The maximum number of frames after which shares repeat."""
 LONGEST_ORDER = 1 << 16
-"""The most frames after which flows and sizes of all streams repeat."""
+"""The maximum number of frames after which flows and sizes of all streams repeat."""
 _MACS = 12
 _IPV4_ADDRESSES = 8
 _WORD = 2
@@ -49,8 +49,8 @@ class StreamFields(FileModel):
     share: float | None = Field(default=None, gt=0.0, lt=1e12)
     """Its frames, as a proportion: shares of 1 and 3 are a quarter and three quarters of a direction's frames."""
     rate: float | None = Field(default=None, gt=0.0, lt=1e12)
-    """The same as frames per second, if each stream states that. It is also a proportion, because trials have other
-    loads."""
+    """The proportion as a rate in frames per second, if each stream states one. The rate is only a proportion, because
+    trials have other loads."""
     frame_size: int | str | None = None
     """Bytes of its frames with FCS, or the name of a mix of sizes; left out: the frame size of the test."""
     dscp: int | None = Field(default=None, ge=0, le=63)
@@ -230,7 +230,7 @@ def in_one_order(streams: Sequence[TrafficStream], specs: Sequence[FramesSpec]) 
         [*_frames_of(stream, spec, rounds * stream.weight, sizes)]
         for stream, spec in zip(streams, specs, strict=True)
     ]
-    # Table: the number of each frame among its stream's.
+    # Table: the number of each frame among its stream's frames.
     numbers = []
     seen = [0] * len(streams)
     for stream in order:

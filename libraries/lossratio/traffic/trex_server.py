@@ -109,7 +109,7 @@ def installation_problem(session: NodeSession, directory: str, *, software: bool
 
 
 class TrexServer:
-    """A server on a node; at the end, it is left running, unless it `is_ours`: this object started it."""
+    """A server on a node; at the end, it is left running, unless this object started it (`is_ours`)."""
 
     def __init__(self, session: NodeSession, plan: ServerPlan) -> None:
         self.is_ours = False

@@ -104,7 +104,7 @@ class TwoEnds:
             for node in self._asked:
                 said[node] = self._next(node, timeout, meanwhile)
                 if "note" in said[node]:
-                    # The first node's: the others have not been heard yet.
+                    # This is the first node's note: the other node has not been heard yet.
                     return json.dumps(said[node])
 
             refused = [node for node in said if "error" in said[node]]

@@ -100,7 +100,7 @@ def missing_frames(output: CountedFrames) -> MissingFrames | None:
 
 
 def most_lost_in_bursts(directions: Iterable[DirectionCounters], duration: float) -> float:
-    """The most frames of a trial that may have been lost because the generator made up for its stalls with bursts.
+    """The maximum number of frames that a trial may have lost because the generator made up for stalls with bursts.
 
     In each direction, a burst has no more frames than were due during the longest stall of its sender.
 
@@ -123,7 +123,7 @@ def sut_loss_ratio(result: TrialResult, in_bursts: float = 0.0) -> float:
     frames, this is its loss ratio. If an early verdict ended the trial, the result is a lower limit, like the loss
     ratio, and a share of the frames of the whole duration.
 
-    The most that the SUT may have lost is the trial's loss ratio.
+    The SUT cannot have lost a larger share than the trial's loss ratio.
 
     Args:
         result: The trial.

@@ -45,7 +45,8 @@ class OneWayLatency(Observed):
     """Mean difference (absolute) between the latencies of successive frames, the mean of RFC 5481's IPDV: smoothed as
     in RFC 3550, or over the whole trial, as the generator reports it."""
     resolution_us: float
-    """Smallest difference of latencies that the generator can measure; the least width of the histogram's intervals."""
+    """Smallest difference of latencies that the generator can measure; the minimum width of the histogram's
+    intervals."""
     error: str | None
     """Why the latency was not measured; None if it was."""
     middle_us: Microseconds | None = None
@@ -71,7 +72,7 @@ class LatencyCounters(OneWayLatency):
     """All latencies: a value of each interval in microseconds, with the number of its frames; empty if the generator
     gives an `hdr`, or the latencies could not be measured."""
     interval_ratio: float = 0.0
-    """Width of the histogram's intervals as a share of the latency, if that is more."""
+    """Width of the histogram's intervals as a share of the latency, if this width is larger."""
     by_stream: tuple["StreamLatencyCounters", ...] = ()
     """The latency of each stream of the traffic profile; empty: it has no streams, or the generator does not report
     them."""
@@ -101,7 +102,8 @@ verdict proves wrong because more frames were in flight, more are allowed for: s
 START_TOLERANCE = 10e-6
 """Seconds by which a generator's workers may start late without their frames counting as unsent."""
 MOST_EXCESS = 0.05
-"""Share of the intended frames by which a generator may exceed them. With more frames, the load was a different one."""
+"""Share of the intended frames by which a generator may exceed them. With more frames, the load was not the requested
+load."""
 _FEW_FRAMES = 10
 _ROUNDING = 1e-15
 """Largest rounding error of a loss ratio that was computed as 1 minus the share of received frames."""

@@ -35,8 +35,8 @@ def take_digest(text: bytes, before: str = "") -> tuple[bytes, str]:
 
     Args:
         text: The object, with its digest.
-        before: Digest of the object before it in a chain, which this one covers; empty: it is the
-            first one.
+        before: Digest of the object before it in a chain, which the object's own digest covers; empty: it is the first
+            one.
 
     Returns:
         The object without the digest, and the digest.

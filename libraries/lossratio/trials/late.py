@@ -15,7 +15,7 @@ from lossratio.trials.record import Frames, Observed
 from lossratio.trials.trial_output import DirectionCounters, TrialOutput
 
 _MOST_TRAFFIC = 64
-"""How many traffics are remembered: no generator still counts late frames of older ones."""
+"""How many runs of traffic are remembered: no generator still counts late frames of older traffic."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class LateFrames:
         self._latest = None
 
     def keep(self, missing: int, keeper: Callable[[int], None]) -> None:
-        """Notes that the latest traffic was a trial, how many of its frames are missing, and who gets its late ones."""
+        """Notes that the latest traffic was a trial, how many frames are missing, and who gets its late frames."""
         if self._latest is not None:
             self._latest.keeper = keeper
             self._latest.missing = missing

@@ -93,7 +93,7 @@ class Losses(Observed):
     """Lost frames of the same flows by flow and size, from the smallest size on; empty: there is only one flow or size,
     or there are many sizes."""
     flow_sizes_known: str = ""
-    """Known frames by the same."""
+    """Known frames of the same flows by flow and size."""
     step_s: Seconds = 0.0
     """Time of a step; 0: there are no steps."""
     steps_lost: str = ""
@@ -103,7 +103,7 @@ class Losses(Observed):
     rounds_lost: str = ""
     """Lost frames by the number of earlier frames of the same flow: 0, 1, 2 to 3, 4 to 7, and so on."""
     rounds_known: str = ""
-    """Known frames by the same."""
+    """Known frames by the number of earlier frames of the same flow."""
     events: str = ""
     """Loss events by their size: of 1 frame, of 2 to 3, of 4 to 7, and so on."""
     leading_frames: Frames = 0

@@ -12,7 +12,7 @@ from lossratio.errors import SearchError, TrafficError
 from lossratio.trials.record import Observed
 
 MOST_OUTAGES = 1000
-"""The most outages that a timeline lists: the longest ones."""
+"""The maximum number of outages that a timeline lists: the longest ones."""
 
 
 class BurstRateError(TrafficError):
@@ -32,7 +32,7 @@ def check_traffic(what: str, duration: float, load: float) -> None:
     """Checks the duration of traffic and its load.
 
     Args:
-        what: What has them, for the message.
+        what: What has this duration and load, for the message.
         duration: Seconds.
         load: Frames per second.
 

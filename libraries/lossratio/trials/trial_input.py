@@ -88,7 +88,7 @@ class Exchange:
         return 2 + is_tcp + 2 * self.data_frames + ending
 
     def rounds(self, *, is_tcp: bool) -> float:
-        """How many times as long as the first frames all frames together take."""
+        """The time that all frames together take, as a multiple of the time for the first frames."""
         return 1.0 + (self.passes(is_tcp=is_tcp) - 1) / self.answer_ratio
 
 
@@ -121,8 +121,8 @@ class TrialInput(Observed):
     exchange: Exchange | None = None
     """If given, each frame opens a connection, over which this exchange follows; None: frames are not answered."""
     keeps_unsent: bool = False
-    """Whether frames that the generator leaves unsent are no reason to repeat the trial, as what it asks does not
-    depend on a few of them. They are counted in any case."""
+    """Whether frames that the generator leaves unsent are no reason to repeat the trial, because its answer does not
+    depend on a few frames. They are counted in any case."""
 
     def __post_init__(self) -> None:
         check_traffic("A trial", self.duration, self.load)

@@ -44,7 +44,7 @@ class StreamFrames(Observed):
 
 @dataclass(frozen=True)
 class ChangedField(Observed):
-    """A field that a frame came back with another value of."""
+    """A field that had another value when a frame came back."""
 
     name: str
     """The field's name, with its header's: ``IPv4 DSCP``."""
@@ -96,8 +96,8 @@ class DirectionCounters(Observed):
     lateness_s: Seconds | None = None
     """The longest delay of the sender because its machine stalled; None: the generator does not report it."""
     stretch_s: Seconds | None = None
-    """Time by which the traffic may have been longer than the duration without unsent frames, because the generator
-    does not report its beginning and end. None: the generator reports them."""
+    """Time by which the traffic may have exceeded the duration without any frames counting as unsent, because the
+    generator does not report the traffic's beginning and end. None: the generator reports them."""
     examined_frames: Frames | None = None
     """Frames that came back and were examined byte by byte. If only a part was examined, the counts below are estimates
     for all frames that came back. None: no frames were examined."""

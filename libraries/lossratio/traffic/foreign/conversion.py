@@ -113,7 +113,7 @@ class _Way:
 
     @property
     def described(self) -> object:
-        """What has to be equal in both directions if a profile says nothing about the other one."""
+        """What has to be equal in both directions if a profile says nothing about the other direction."""
         return self.headers, self.mixes, self.sizes, self._frames
 
     def streams(self) -> Iterator[dict[str, Any]]:

@@ -107,7 +107,7 @@ class Otg(Generator[OtgTester]):
         try:
             app, models = _versions(settings, session)
         except LossRatioError:
-            # It is among the needs.
+            # A tester that does not answer is reported by the needs.
             return
         yield f"tester: {app}, OTG {models}"
         yield (

@@ -31,7 +31,7 @@ _CORES_OF_EACH_PAIR = 8
 _MEMORY = 8192
 _MEMORY_OF_SEVERAL = 16384
 _MBUF_FACTOR = 32
-# FD.io CSIT's numbers: the most cores for a single pair of ports and for each of several pairs, megabytes, buffers.
+# FD.io CSIT's numbers: maximum cores for a single pair of ports and for each of several pairs, megabytes, buffers.
 
 
 @dataclass(frozen=True)

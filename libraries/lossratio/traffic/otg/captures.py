@@ -28,7 +28,7 @@ from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.traffic.otg.packets import FieldError
 
 MOST_BYTES = 1 << 25
-"""The most bytes of frames that a port's capture keeps."""
+"""The maximum number of bytes of frames that a port's capture keeps."""
 _FRAME_COST = 128
 """Bytes of memory that a frame takes in addition to its own."""
 _LOOK_SECONDS = 0.02
@@ -50,7 +50,7 @@ class CaptureSettings:
     overwrite: bool = True
     """Whether new frames replace the oldest ones if there is no room; otherwise, they are left out."""
     packet_size: int | None = None
-    """The most bytes of a frame that are kept; None: all."""
+    """The maximum number of bytes of a frame that are kept; None: all."""
 
 
 def read_captures(config: Mapping[str, Any]) -> dict[str, CaptureSettings]:
@@ -99,7 +99,7 @@ class CapturedFrames:
         self._bytes += cost
 
     def file(self, name: str, overlooked_frames: int, chosen: slice) -> bytes:
-        """A file of the chosen frames of an interface that has overlooked some, besides those that were left out."""
+        """A file of the chosen frames; the interface has overlooked some frames, and others were left out."""
         frames = list(self._frames)[chosen]
         most = self._settings.packet_size
         if self._settings.format == "pcap":
@@ -133,7 +133,7 @@ class Capture:
 
     @property
     def is_running(self) -> bool:
-        """Whether it was not stopped yet."""
+        """Whether it has not been stopped yet."""
         return not self._is_stopping.is_set()
 
     def stop(self) -> None:

@@ -1,6 +1,6 @@
 """The supported part of an Open Traffic Generator configuration: one table of fields, and the flows.
 
-A field that the table does not have, or not with this value, is refused by name.
+A field is refused by name if the table does not have it, or does not allow its value.
 """
 
 import re
@@ -28,9 +28,9 @@ from lossratio.traffic.otg.packets import (
 from lossratio.units import L1_OVERHEAD
 
 MOST_FLOWS = 16
-"""The most flows of a configuration, each of which has its own sender."""
+"""The maximum number of flows of a configuration, each of which has its own sender."""
 MOST_SECONDS = 7 * 86_400.0
-"""The longest flows with an end, in seconds."""
+"""The longest duration of flows with an end, in seconds."""
 LARGEST_FRAME = 65_535
 """The largest size of a frame, in bytes with FCS; the limit of a port is its MTU."""
 _MOST_SIZES, _LARGEST_WEIGHT = 32, 1000

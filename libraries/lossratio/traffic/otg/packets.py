@@ -19,9 +19,9 @@ from lossratio.traffic.agent.core.configuration import (
 from lossratio.traffic.frame_headers import FrameHeaders
 
 MOST_LISTED = 1 << 16
-"""The most values of a field that do not count up one by one."""
+"""The maximum number of values of a field that do not count up one by one."""
 MOST_COUNTED = 1 << 20
-"""The most values of a field that counts up."""
+"""The maximum number of values of a field that counts up."""
 _MAC_BYTES = 6
 _WIDEST = 8
 _SERVICE_TAG = 0x88A8

@@ -16,7 +16,7 @@ from lossratio.traffic.otg.tester import BusyError, Tester
 from lossratio.version import __version__
 
 MOST_BYTES = 1 << 20
-"""The most bytes of a request."""
+"""The maximum number of bytes of a request."""
 
 
 def _version(_tester: Tester, _model: Any, _sent: Any) -> dict[str, Any]:

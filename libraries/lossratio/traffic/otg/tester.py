@@ -70,7 +70,7 @@ class Tester:
     def set_config(self, config: Mapping[str, Any], sent: Mapping[str, Any]) -> list[str]:
         """Sets the tester's configuration, prepares the generator for it, and returns warnings.
 
-        After an error, there is no configuration, unless it is a `BusyError`: flows are being sent.
+        After an error, there is no configuration, unless the error is a `BusyError`: flows are being sent.
 
         Raises:
             FieldError: If something in it is not supported, or there is no such port.
@@ -101,7 +101,7 @@ class Tester:
             return [*self._told(), *warnings]
 
     def set_state(self, state: Mapping[str, Any], sent: Mapping[str, Any]) -> list[str]:
-        """Starts or stops flows, or captures: all, unless some are named. A `BusyError` if flows are still being sent.
+        """Starts or stops flows or captures: all, unless some are named. If flows are still sent, raises `BusyError`.
 
         Returns warnings about ended flows and captures that were not reported to any client yet.
 
@@ -282,7 +282,7 @@ class Tester:
         return self._generators
 
     def _kind_for(self, groups: Sequence[object]) -> str:
-        """The generator for this many groups of flows: XDP has each port once, and leaves captures no frames."""
+        """The generator for these groups of flows: XDP uses each port only once, and leaves captures no frames."""
         if len(groups) < 2 and not self._capture_settings:
             return self._kind
         if self._kind == "xdp":
@@ -334,7 +334,7 @@ class Tester:
                 self._tell(warnings, "; ".join([text, *warnings]))
 
     def _tell(self, warnings: Iterable[str], line: str | None = None) -> None:
-        """Keeps warnings for the next client, and reports a line, or else each of them."""
+        """Keeps warnings for the next client, and reports a line, or each warning if there is no line."""
         kept = list(warnings)
         # The last ones are enough for a client that never asks.
         self._untold = [*self._untold, *kept][-_MOST_UNTOLD:]

@@ -18,7 +18,7 @@ from .receive import ReceiveRing, let_tag_through, ring_slot_bytes, words_at
 from .sender import SentBatches, SentStep
 
 MOST_OUTAGES = 1000
-"""The most outages that are reported, which are the longest ones; and the same number of silences."""
+"""The maximum number of outages that are reported (the longest ones), and of silences."""
 LEAST_SILENCE = 1e-3
 """Seconds without a frame that count as a silence, unless frames are rarer than that."""
 _ROOM_SECONDS = 0.4
@@ -67,14 +67,14 @@ class Reception:
             self.silences = silences[np.sort(longest)]
 
     def lost(self, first: int, end: int) -> Numbers:
-        """Numbers of the frames that did not arrive, from one number up to, but without, another."""
+        """Numbers of the frames that did not arrive, from one number up to, but not including, another."""
         arrived = self._has_arrived[first:end]
         return np.concatenate((np.flatnonzero(~arrived) + first, np.arange(first + len(arrived), end)))
 
     def outages(self, sent: int) -> tuple[Numbers, Numbers, NDArray[np.float64]]:
         """Runs of lost frames, of this many that were sent: the numbers of the first and the last frame of each run.
 
-        Also the times of receipt before and after it; NaN: no frame was received.
+        The times of receipt before and after each run are also in the answer; NaN: no frame was received.
         """
         lost = self.lost(0, sent)
         firsts = lost[np.diff(lost, prepend=-2) != 1]
@@ -134,7 +134,10 @@ class ArrivalLog:
 
 
 def course(batches: SentBatches, steps: Sequence[SentStep], reception: Reception | None) -> Message:
-    """The course of a direction's traffic in time, as `Generator.schedule` returns it; no reception: counted only."""
+    """The course of a direction's traffic in time, as `Generator.schedule` returns it.
+
+    Without a reception, frames are only counted.
+    """
     began = batches.times[0] if batches.times else steps[0].start
     sent = sum(step.transmission.sent for step in steps)
     span = batches.times[-1] - began if batches.times else 0.0

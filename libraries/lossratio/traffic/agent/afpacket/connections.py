@@ -117,7 +117,7 @@ class Conversation:
                 receives.keep(arrived)
 
     def late(self) -> int:
-        """Connections whose missing frame came late, as far as no earlier call returned them."""
+        """Connections whose missing frame came late, unless an earlier call returned them."""
         self.note()
         late = self._initiator.late + self._responder.late
         new = late - self._late_seen
@@ -184,7 +184,7 @@ class Conversation:
 
     @property
     def overlooked(self) -> int:
-        """The most connections of which a frame arrived while a ring was full, so that nothing is known of them."""
+        """The maximum number of connections about which nothing is known, because their frames found a ring full."""
         return self._initiator.overlooked + self._responder.overlooked
 
     def close(self) -> None:
@@ -216,7 +216,7 @@ class Conversation:
         return self._frames.payload_offset
 
     def _kept(self, now: Pass, later: Sequence[Pass]) -> Callable[[Bytes], Bytes] | None:
-        """What the headers that arrive in a pass become: the headers of the answer, if that is next."""
+        """Turns the headers that arrive in a pass into the headers of the answer, if an answer is next."""
         if not later:
             return None
         if later[0].is_forward != now.is_forward:
@@ -248,7 +248,7 @@ class Conversation:
         return change
 
     def _completed(self, rows: Bytes, now: Pass) -> Bytes:
-        """Headers with which frames of a pass begin, once all except times to live and checksums is as required."""
+        """Headers with which frames of a pass begin, if all but times to live and checksums is as required."""
         frames = self._frames
         start = self._frames.tag_offset
         header = bytes.fromhex(frames.header)

@@ -189,11 +189,11 @@ class ReceivingEnd:
             self._examiner.end()
 
     def late(self) -> int:
-        """Frames that came back after the count; none of a trial that failed before that."""
+        """Frames that came back after the count; none if the trial failed before the count."""
         return self._returns.late()
 
     def late_of_earlier(self) -> list[int]:
-        """Late frames of the previous traffic, of the one before it, ..., since the last call of `counters` or this."""
+        """Late frames since the last call of this or `counters`: of the previous traffic, the one before it, ..."""
         return self._returns.late_of_earlier()[0]
 
     def counters(self, sent: Sent, received: int, dropped: int) -> Message:
@@ -411,14 +411,14 @@ class ActiveDirection:
             self.receiving.end_examination()
 
     def late(self) -> int:
-        """Frames that came back after the count; none of a trial that failed before that."""
+        """Frames that came back after the count; none if the trial failed before the count."""
         late_frames = self.receiving.late() if self.receiving is not None else 0
         late_probes = self._probe.late() if self._probe is not None else 0
         late_answers = self._conversation.late() if self._conversation is not None else 0
         return late_frames + late_probes + late_answers
 
     def late_of_earlier(self) -> list[int]:
-        """Late frames of the previous traffic, of the one before it, ..., since the last call of `counters` or this."""
+        """Late frames since the last call of this or `counters`: of the previous traffic, the one before it, ..."""
         return [] if self.receiving is None else self.receiving.late_of_earlier()
 
     def counters(
@@ -463,7 +463,7 @@ class ActiveDirection:
         return replace(wanted, load=load_of(wanted.load), steps=steps)
 
     def _end_probe(self) -> None:
-        """Looks for late latency frames of the latest traffic for a last time."""
+        """Looks for late latency frames of the latest traffic for the last time."""
         self._late_probes = 0
         if self._probe is not None:
             self._late_probes = self._probe.late()

@@ -27,8 +27,8 @@ from .receive import (
 )
 
 MOST_EXAMINED = 1 << 14
-"""About the most frames of a trial and direction that are chosen for examination, which takes milliseconds. Their
-copies, and odd frames, are also examined, so there is room for twice as many."""
+"""The approximate maximum number of frames of a trial and direction that are chosen for examination, which takes
+milliseconds. Their copies, and odd frames, are also examined, so there is room for twice as many."""
 _RING_BYTES = 1 << 24
 _ROOM = 2
 AT_ONCE = 1024
@@ -36,8 +36,8 @@ AT_ONCE = 1024
 _LONG = 60.0
 """Seconds of endless traffic after which fewer of its frames are chosen."""
 _MOST_LOCATED = 1 << 26
-"""The most frames of a trial among which lost chosen frames are found: with more, it would take longer than a trial
-should."""
+"""The maximum number of frames in a trial whose lost chosen frames are determined: with more frames, this would take
+longer than a trial should."""
 _MACS, _WORD_BYTES = 12, 8
 _CACHED_BYTES = 1 << 20
 _MOST_CHANGES = 8
@@ -89,15 +89,15 @@ class Examiner:
         let_sample_through(self._ring.socket, self._place, self._sample)
         captured = self._ring.captured()
         all_kept = captured if self._kept is None else self._kept.followed_by(captured)
-        # Nothing else of them is compared yet.
+        # The rest of these frames is not compared yet.
         seen = _look_at_all(all_kept, self._sample, self._expected, None)
         self._kept = all_kept[seen.is_chosen | seen.strayed | seen.wrong_length | seen.wrong_mac]
         self._ring.release(len(captured))
 
     def look(self, first: int, least: int) -> None:
-        """Examines what has arrived if it is `least` or more; call it now and then while a trial's traffic flows.
+        """Examines arrived frames if there are at least `least`; call it now and then while a trial's traffic flows.
 
-        `first` is as for `examine`. Until then, the sample does not change.
+        `first` is as for `examine`. The sample does not change while this is used.
         """
         if self._ring.has(least):
             captured = self._ring.captured()
@@ -109,7 +109,7 @@ class Examiner:
         let_nothing_through(self._ring.socket)
 
     def examine(self, first: int, sent: int) -> Message:
-        """Counts of faults since then; call it when the frames have had their time to come back.
+        """Counts of faults in the sample; call it when the frames have had their time to come back.
 
         `first` is the number of the frame with sequence number 0, in the order of all frames. The counts are the
         attributes of `lossratio.trials.counters.Examination`.
@@ -199,7 +199,7 @@ class _Seen:
     """What differs in the first frame with such a fault, if that is known."""
 
     def of(self, sent: int) -> _Seen:
-        """The same if this many frames were sent: the number of any other frame is wrong."""
+        """The same findings if this many frames were sent: frames with a higher number are corrupted."""
         beyond = (self.is_intact | self.readdressed) & (self.numbers >= sent)
         intact, readdressed = self.is_intact & ~beyond, self.readdressed & ~beyond
         return replace(self, is_intact=intact, readdressed=readdressed, corrupted=self.corrupted | beyond)
@@ -299,7 +299,7 @@ def _joined(parts: Sequence[_Seen]) -> _Seen:
 
 
 def _look_at_all(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, first: int | None) -> _Seen:
-    """Compares some frames at a time, as many as fit into a processor's cache; none without the first number."""
+    """Compares frames in portions that fit into a processor's cache; without `first`, contents are not compared."""
     count = max(1, _CACHED_BYTES // expected.end)
     starts = range(0, max(1, len(captured)), count)
     return _joined([_look(captured[start : start + count], sample, expected, first) for start in starts])

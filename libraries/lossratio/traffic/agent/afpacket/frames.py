@@ -38,7 +38,7 @@ _TAG_ALONE_BYTES = TAG_BYTES - SEQUENCE_BYTES
 _AT_ONCE = 1 << 12
 
 MOST_HEADERS = 1 << 22
-"""The most headers that are kept beside a ring: flows times sizes."""
+"""The maximum number of headers that are kept beside a ring: flows times sizes."""
 SLOT_HEADER_BYTES = 42
 """Bytes of a ring's slot before the frame: the kernel's header, and the header of virtual network devices."""
 _RING_BYTES = 1 << 24

@@ -56,7 +56,7 @@ class AfPacketGenerator:
 
         try:
             for number, direction in enumerate(configuration.directions):
-                # The first of its own processors is the one to begin on.
+                # It begins on the first of its own processors.
                 own = (*cpus[number % len(cpus) :], *cpus[: number % len(cpus)])
                 self._directions.append(
                     ActiveDirection(direction, self._ports.before, own, catch_up, examines=configuration.examines)
@@ -166,7 +166,7 @@ class AfPacketGenerator:
     def _answer_again(
         self, name: str, conversation: Conversation, load: float, exchange: Exchange, check: Check
     ) -> Message:
-        """Answers over the previous exchange's connections; all are intended, and the returned ones are received."""
+        """Answers over the previous exchange's connections: all are intended, and those that come back are received."""
         count = conversation.alive
         is_unasked = exchange.answers == "unasked"
         sent = 0
@@ -217,7 +217,7 @@ class AfPacketGenerator:
         self._directions = []
 
     def _begin(self, wanted: SendOrder, probes: Sequence[Probe] = ()) -> None:
-        """Starts all directions: `wanted` is the order to one that has the whole load, with any tags."""
+        """Starts all directions; `wanted` is the order for a direction that has the whole load, with any tags."""
         self._links_may_change = False
         self._ports.mark()
         started: list[Sender] = []

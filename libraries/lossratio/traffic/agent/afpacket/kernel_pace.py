@@ -19,7 +19,7 @@ from lossratio.bpf import ask_netlink, netlink_attribute
 from ..core.pacing import BATCH, Transmission, frames_within, grace_after
 
 LEAD = 0.1
-"""The most seconds of traffic that are handed over ahead of time; a socket may take less."""
+"""The maximum number of seconds of traffic that are handed over ahead of time; a socket may take less."""
 MOST_LOAD = 20_000.0
 """The highest load, in frames per second, for which a socket takes enough frames ahead of time."""
 _RTM_NEWQDISC, _RTM_DELQDISC = 36, 37
@@ -206,7 +206,7 @@ class _Pace:
     """The pace of a queue, which is changed slightly when it is behind or ahead of the load.
 
     Attributes:
-        worst: The most seconds by which it was behind.
+        worst: The largest time by which it was behind, in seconds.
     """
 
     def __init__(self, load: float, set_load: Callable[[float], object]) -> None:

@@ -30,7 +30,7 @@ PROBE_SHARE = 0.1
 _LEAST_SLOT = 512
 _NUMBER_BITS = 18
 MOST_FRAMES = 1 << _NUMBER_BITS
-"""The most latency frames of one trial that can be distinguished."""
+"""The maximum number of latency frames of one trial that can be distinguished."""
 NUMBERS = MOST_FRAMES - 1
 """The bits of a latency frame's tag that hold its number; the other bits are the same in all frames of a trial."""
 RESOLUTION_NS = 100
@@ -132,7 +132,7 @@ class Probe:
         self._opened.close()
 
     def _by_stream(self, left: Stamps, arrived: Stamps) -> Iterator[Message]:
-        """The same of each of the traffic's streams; latency frames follow each other in the order of all frames."""
+        """The latency of each of the traffic's streams; latency frames have the same order of streams as all frames."""
         if self._order is None:
             return
         streams = np.array(self._order.streams)
@@ -155,7 +155,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Stamps:
-    """Latency frames as the kernel saw them, in that order."""
+    """Latency frames, in the order in which the kernel saw them."""
 
     numbers: NDArray[np.int64]
     """Number of each frame, from 0 in the order of sending."""

@@ -71,7 +71,7 @@ _ENDS = ((_RETURN, 0, 0, _WHOLE_FRAME), (_RETURN, 0, 0, 0))
 _RUN_BITS = 4
 RUN_FRAMES = 1 << _RUN_BITS
 """Number of neighbouring frames that are chosen together."""
-# Multiplied only once, runs would be chosen in step with the flows if a Fibonacci number of runs contains all flows.
+# With one multiplication, runs would be chosen in step with flows if a Fibonacci number of runs contains all flows.
 _MULTIPLIERS = (0x9E3779B1, 0x85EBCA6B)
 _MIXED_BITS = 8
 
@@ -89,9 +89,9 @@ _CHUNK = 1024
 _TAGS_OF_TRAFFIC_BITS = 9
 _STREAM_SHIFT = stream_tag(0, 1).bit_length() - 1
 TRAFFIC_AT_ONCE = 16
-"""How many traffics are counted at the same time: the latest and earlier ones. A power of two."""
+"""How many runs of traffic are counted at the same time: the latest and earlier ones. A power of two."""
 MOST_COUNTED = (1 << 32) - 1
-"""The most frames that the kernel counts between two readings; after that, it begins at zero again."""
+"""The maximum number of frames that the kernel counts between two readings; after that, it begins at zero again."""
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,8 @@ def let_sample_through(packets: socket.socket, place: TagPlace, sample: Sample) 
     program += [(_JUMP_IF_EQUAL, len(others) - number, 0, length - lost) for number, length in enumerate(others)]
     program.append((_JUMP_IF_EQUAL, 0, _TAKE, last - lost))
 
-    # Only now, because in a frame that is too short for the number, it cannot be loaded, and the kernel would skip it.
+    # The number comes last, because it cannot be loaded from frames that are too short, and the kernel would skip these
+    # frames.
     if place.is_numbered:
         # Table: the number of a frame, mixed.
         program += [
@@ -320,7 +321,7 @@ class ReceiveRing:
         return self.slots
 
     def has(self, count: int) -> bool:
-        """Whether this many frames came since then; there is room for more."""
+        """Whether at least this many frames came since the last `release`; the ring must have more slots than that."""
         # The kernel fills the slots one after the other.
         return bool(self._status[(self._head + count - 1) % self.slots])
 
@@ -455,7 +456,7 @@ class FrameCounter:
 
 
 class StreamsCounter:
-    """Counts the frames of several streams of one traffic.
+    """Counts the frames of several streams of one run of traffic.
 
     Attributes:
         by_stream: Frames of each stream at the last count.
@@ -478,7 +479,7 @@ class StreamsCounter:
 
 
 class TagCounters:
-    """Counters for the frames of several traffics; each frame only costs the time of one counter.
+    """Counters for the frames of several runs of traffic; each frame only costs the time of one counter.
 
     The kernel hands a frame to only one of them, by some bits of its tag. That counter's filter knows the whole tag.
     Each of the `streams` has its own counter.
@@ -505,8 +506,8 @@ class TagCounters:
     def counter_of(self, tag: int) -> StreamsCounter:
         """The counter of new traffic with a tag. It may have counted earlier traffic.
 
-        That was `TRAFFIC_AT_ONCE` traffics ago; or fewer, if there were replies in between, because these also take
-        tags.
+        That traffic was `TRAFFIC_AT_ONCE` runs ago, or fewer if there were replies in between, because replies also
+        take tags.
         """
         counter = self._traffic[(tag >> _TAGS_OF_TRAFFIC_BITS) % TRAFFIC_AT_ONCE]
         counter.watch(tag)
@@ -521,7 +522,7 @@ class TagCounters:
 
 
 def _find_counter(streams: int) -> _Program:
-    """From a tag to the number of its counter: the counters of a traffic's streams follow each other."""
+    """From a tag to the number of its counter: the counters of the streams of a run of traffic follow each other."""
     # Table: the stream goes to X, and the traffic's first counter is added to it.
     return [
         (_STORE, 0, 0, 0),
@@ -549,7 +550,7 @@ class StackFilter:
         with suppress(BpfError), ExitStack() as opened:
             present = Array(8, "lossratio_tag")
             opened.callback(present.close)
-            # Until the first trial. Padded ARP frames, and the first TCP frame, have zero where a tag would be.
+            # Random until the first trial: padded ARP frames, and the first TCP frame, have zero where a tag would be.
             present.words[0] = int.from_bytes(os.urandom(4), "big")
             constants = {"PLACE": struct.pack("=I", _start(place))}
             program = read_object(__package__ or "", "end").load("lossratio_end", {"present": present}, constants)

@@ -234,7 +234,7 @@ class Progress(ctypes.Structure):
     unsent: int
     """Frames that were skipped because they could not be sent in time."""
     longest_burst: int
-    """The most frames that left at once."""
+    """The maximum number of frames that left at once."""
     first: int
     """Number of the first frame, as in `SenderReport`; -1: none was sent yet."""
     _fields_ = [(name, ctypes.c_int64) for name in ("sent", "unsent", "longest_burst", "first")]
@@ -414,7 +414,8 @@ def _transmit(
 def _prepare(cpus: tuple[int, ...], parent: int) -> bool:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     prctl = ctypes.CDLL(None, use_errno=True).prctl
-    # It dies with the agent, however that ends, and is woken at the requested time, not some 50 microseconds later.
+    # It dies with the agent, however the agent ends, and is woken at the requested time, not some 50 microseconds
+    # later.
     prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
     if os.getppid() != parent:

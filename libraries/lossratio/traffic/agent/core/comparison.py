@@ -126,7 +126,7 @@ def changed_fields(
         changes.append(FieldChange(LENGTH, f"{len(wanted)} bytes", f"{whole} bytes"))
     others = [change for change in changes if not change.name.endswith(_CHECKSUM)]
 
-    # A device that changes a field computes its checksums anew.
+    # A device that changes a field recomputes its checksums.
     return others or changes
 
 

@@ -36,7 +36,7 @@ COMPENSATION_BYTES = 2
 STREAM_BITS = 4
 """How many of those bits, the highest ones, distinguish the streams of a direction, if the tag does that."""
 MOST_STREAMS = 1 << STREAM_BITS
-"""The most streams of a direction."""
+"""The maximum number of streams of a direction."""
 _DIRECTION_BITS = 8 - STREAM_BITS
 
 
@@ -182,8 +182,8 @@ class FramesSpec:
     any_mac: bool = False
     """Whether they may rewrite the destination MAC address to any other one."""
     payload_shift: int = 0
-    """By how many bytes the payload is after the place where it was written: there, each of its bytes was its own
-    position, modulo 256."""
+    """By how many bytes the payload is after the place where it was written. In that place, each of its
+    bytes was its own position, modulo 256."""
     order: StreamOrder | None = None
     """The order of the frames of several streams, each of which is a separate flow for all fields; None: there is one
     stream, whose sizes and flows follow each other as `lossratio.traffic.agent.core.frame_order` says."""
@@ -212,7 +212,7 @@ class FramesSpec:
 
     @property
     def mtu(self) -> int:
-        """Least MTU that its largest frame needs: bytes without Ethernet header, FCS and one 802.1Q tag."""
+        """Minimum MTU that its largest frame needs: bytes without Ethernet header, FCS and one 802.1Q tag."""
         tag = VLAN_TAG_BYTES if self.tag_place.behind_vlan else 0
         return self.max_size - FCS_BYTES - _ETHERNET_HEADER_BYTES - tag
 
@@ -385,7 +385,7 @@ class Direction:
 
     @property
     def mtu(self) -> int:
-        """Least MTU that its largest frame needs, both when it is sent and when it comes back."""
+        """Minimum MTU that its largest frame needs, both when it is sent and when it comes back."""
         return max(self.frames.mtu, self.arriving.mtu + self.growth)
 
     @property

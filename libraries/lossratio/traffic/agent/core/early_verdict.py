@@ -81,7 +81,7 @@ class SoFar:
 def is_certain(directions: Sequence[SoFar], above: float) -> bool:
     """Whether a trial's loss ratio is above a limit, whatever its rest may show, by the counters of all directions.
 
-    It never is if frames are unsent: the trial will be measured again, or its loss is the generator's.
+    The answer is no if frames are unsent: the trial will be measured again, or its loss is the generator's.
     """
     if any(direction.unsent for direction in directions):
         return False
@@ -123,7 +123,7 @@ class Lookout:
         rates: Frames per second of each direction.
         watch: What to look for.
         whole: Frames that the whole trial requires in each direction.
-        most_missing: The most frames of each direction that were in flight or lost at one of the checks.
+        most_missing: The maximum number of frames of each direction that were in flight or lost at one of the checks.
         certain_after: Seconds of traffic until the verdict was certain; None: it is not certain.
     """
 

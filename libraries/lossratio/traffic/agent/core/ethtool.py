@@ -56,7 +56,7 @@ def without_buffer(name: str) -> int:
 
 
 def ask(name: str, command: bytes, request: int = _SIOCETHTOOL) -> bytes:
-    """The answer of an interface's driver to a command, which it writes over.
+    """The answer of an interface's driver to a command; the driver writes it over the command.
 
     Raises:
         OSError: If there is no such interface, or its driver does not know the command.

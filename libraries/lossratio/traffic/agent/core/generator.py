@@ -21,11 +21,12 @@ from .protocol import AgentError, Check, Message, unsupported
 
 
 class Generator(Protocol):
-    """Sends and counts test traffic. One is made for each configuration; its constructor takes the ports.
+    """Sends and counts test traffic. Each configuration gets a generator of its own, whose constructor takes the ports.
 
     Loads are in frames per second in each direction, and times in seconds. An exception from `check` ends the traffic.
 
-    The module that makes one has ``SENDS_BROADCASTS = True`` if it sends broadcast frames among a direction's frames.
+    The module that makes a generator has ``SENDS_BROADCASTS = True`` if the generator sends broadcast frames among a
+    direction's frames.
     """
 
     def facts(self) -> Message:
@@ -103,15 +104,15 @@ class Exchange:
 class DistinguishingGenerator(Protocol):
     """A generator that counts the late frames of several trials separately.
 
-    A generator's program need not inherit from it: it has the method, or it does not. If it has, `Generator.trial` also
-    answers with ``earlier_late_frames``: late frames of the traffic before the latest earlier one, of the one before
-    that, and so on.
+    A generator's program need not inherit from this class: it only needs the method. If it has the method,
+    `Generator.trial` also answers with ``earlier_late_frames``: late frames of the traffic before the latest earlier
+    traffic, of the traffic before that, and so on.
     """
 
     def late_of_earlier(self) -> dict[str, list[int]]:
         """Late frames of earlier traffic by direction, newest traffic first, without the latest traffic.
 
-        Frames that counters or an earlier answer had are not counted again.
+        Frames that were already in counters or in an earlier answer are not counted again.
         """
 
 
@@ -133,7 +134,7 @@ class ConnectingGenerator(Protocol):
 class WatchingGenerator(Generator, Protocol):
     """A generator that watches its counters in a trial, and can end it early.
 
-    A generator's program need not inherit from it: it has the method, or it does not.
+    A generator's program need not inherit from this class: it only needs the method.
     """
 
     def watched_trial(self, load: float, duration: float, ramp: float, watch: Watch, check: Check) -> Message:
@@ -145,15 +146,15 @@ class WatchingGenerator(Generator, Protocol):
         The answer has ``directions``, the counters as `trial` returns them. Even if the trial ended early,
         ``intended_frames`` covers the whole duration, and ``unsent_frames`` are only frames that were due until then.
         ``certain_after``: seconds of traffic until its loss was certain to be above the limit; null: it never was.
-        ``ended``: whether it then ended. ``most_missing``: for each direction, the most frames that were in flight or
-        lost at a check.
+        ``ended``: whether it then ended. ``most_missing``: for each direction, the maximum number of frames that were
+        in flight or lost at a check.
         """
 
 
 class TimedGenerator(Generator, Protocol):
     """A generator that sends bursts and schedules, and locates losses in time.
 
-    A generator's program need not inherit from it: it has the methods, or it does not.
+    A generator's program need not inherit from this class: it only needs the methods.
     """
 
     def schedule(self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Check) -> list[Message]:
@@ -178,8 +179,8 @@ class TimedGenerator(Generator, Protocol):
 class MeetingGenerator(WatchingGenerator, Protocol):
     """A generator that may have one end of a direction, while the agent of another node has the other end.
 
-    A generator's program need not inherit from it: it has the method, or it does not. If the other end of a direction
-    is elsewhere, its counters have the fields of the end that is here: what left, or what came back.
+    A generator's program need not inherit from this class: it only needs the method. If the other end of a direction is
+    elsewhere, its counters have the fields of the end that is here: what left, or what came back.
     """
 
     def join(self, meeting: Meeting, first_tag: int) -> None:

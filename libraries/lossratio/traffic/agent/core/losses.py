@@ -20,7 +20,7 @@ from .frame_order import FrameOrder, Numbers, values_of
 from .protocol import Message
 
 MOST_FLOWS = 1024
-"""How many flows, the first ones, have their lost frames counted separately."""
+"""The number of flows, from the first one on, whose lost frames are counted separately."""
 MOST_PLACES = 256
 """How many places of a pattern of sizes are counted separately."""
 MOST_SIZES = 16
@@ -28,7 +28,7 @@ MOST_SIZES = 16
 MOST_CLASSES = 64
 """Values of a field up to which it makes classes of flows."""
 BLOCKS = 16
-"""The most parts of a trial that are counted separately."""
+"""The maximum number of parts of a trial that are counted separately."""
 STEP_SECONDS = 0.01
 """Time of the steps by which lost frames are counted; doubled as long as there would be more than `MOST_STEPS`."""
 MOST_STEPS = 4096
@@ -285,7 +285,7 @@ def _hashes(spec: FramesSpec, flows: int) -> Numbers:
 
 
 def _write(field: SteppingField, octets: NDArray[np.uint64], hashed: Sequence[int]) -> bool:
-    """Writes a field of all flows into the hashed octets; returns whether it is one of these."""
+    """Writes a field of all flows into the hashed octets; returns whether the field is hashed."""
     values = values_of(field)[np.arange(len(octets)) % field.count]
     found = False
     for place in range(field.width):

@@ -38,7 +38,7 @@ class Alone:
     def look(self, own: Sight) -> Sight:
         """Waits until the other agent has also looked; returns what both see.
 
-        Frames that came back were counted after frames that had left, so that no frame counts as missing that had not
+        Frames that came back were counted after frames that left, so that no frame counts as missing before it has
         left.
         """
         return own
@@ -73,7 +73,7 @@ class Meeting(Alone):
         time.sleep(min(_LONGEST_SLEEP, max(0.0, left)))
 
     def look(self, own: Sight) -> Sight:
-        """See `Alone.look`: both see what had left at their previous meeting, and so the same.
+        """See `Alone.look`: both agents see the same, because they see what had left at their previous meeting.
 
         Raises:
             AgentError: If the other agent is out of step, or cannot go on.

@@ -21,7 +21,7 @@ COUNTING = 1
 
 
 def free_processors(of_devices: Iterable[int]) -> tuple[int, ...]:
-    """The processors that senders may use: none of a device's, if there are others.
+    """The processors that senders may use, without those of devices if there are any others.
 
     `of_devices` are the processors of devices under test on this machine that are programs: a local testbed has one for
     each.
@@ -51,7 +51,7 @@ def be_prompt() -> None:
     if number is not None:
         nice = os.getpriority(os.PRIO_PROCESS, 0)
         attributes = struct.pack("=IIQiIQQQ", 48, os.SCHED_OTHER, 0, nice, 0, _SLICE_NANOSECONDS, 0, 0)
-        # A kernel that does not know slices refuses them, or has no use for them.
+        # A kernel that does not know slices refuses or ignores them.
         ctypes.CDLL(None).syscall(number, 0, attributes, 0)
 
 
@@ -86,7 +86,7 @@ class Transmission:
     elapsed: float
     """Seconds from the start to the stop."""
     worst_lateness: float
-    """The most seconds by which the sender was behind, including up to `BATCH` of waiting for a batch."""
+    """The largest time by which the sender was behind, in seconds, including up to `BATCH` of waiting for a batch."""
 
 
 def transmit(
@@ -109,10 +109,11 @@ def transmit(
     passes N * (frames - 1) / load + B of them.
 
     A sender that wakes up late still sends the frames that were due before the end, for as long as `grace_after` says.
-    Frames that a longer stall left, or that are too many for the sender, never make it last longer.
+    Frames that remain after a longer stall, or that are too many for the sender, never make the transmission last
+    longer.
 
     `offer` sends up to this many frames, and returns how many it sent. `catch_up` are seconds of traffic that are made
-    up for after a stall, in one go; infinite: every frame is sent, if that takes less than twice the duration and
+    up for after a stall, in one go; infinite: every frame is sent, if that takes less than twice the duration plus
     `LONGEST_STALL`. A patient sender also sends every frame within that time. It does not make up for a longer stall:
     the remaining frames, and all that follow, leave late, at the load. `note` is called after each batch with the
     frames sent and skipped until then; and `give_way` while the sender is behind, after each piece. Senders of the same

@@ -22,8 +22,8 @@ FIN = 1
 LEAST_SILENT = 10
 """How many answers there must be for some of them to have to come back: fewer may be lost by chance."""
 OTHER_PORT = 0x80
-"""The bit in a port's first byte by which the port of unasked answers differs from the one connections were opened
-to."""
+"""The bit in a port's first byte that distinguishes the port of unasked answers from the port to which connections were
+opened."""
 _RST = 4
 _PSH = 8
 _ACK = 16
@@ -106,7 +106,7 @@ def why_not_in_kernel(configuration: Configuration) -> str | None:
 
 
 def silence(port: str, sent: int, strangers: int) -> AgentError:
-    """The error that none of the first answers came back to a port over its own connection.
+    """The error if none of the first answers came back to a port over its own connection.
 
     `strangers` came with other addresses.
     """
@@ -133,7 +133,7 @@ def established(counters: Message, left: Sequence[int], unsent: int, overlooked:
         counters: The counters of these frames.
         left: Connections of which all frames had arrived, after each pass.
         unsent: Later frames that could not be sent.
-        overlooked: The most connections of which nothing is known.
+        overlooked: The maximum number of connections about which nothing is known.
         unseen: How many of them were overlooked in the first pass.
     """
     alive = left[-1]
@@ -156,7 +156,7 @@ def answered_again(name: str, sent: int, count: int, back: int, overlooked: int,
         sent: Answers that left.
         count: Connections over which they were due.
         back: Answers that came back.
-        overlooked: The most answers of which nothing is known.
+        overlooked: The maximum number of answers about which nothing is known.
         elapsed: Seconds.
     """
     overlooked = min(overlooked, sent - back)

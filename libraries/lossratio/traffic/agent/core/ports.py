@@ -119,8 +119,8 @@ def _ssh_links(links: Mapping[str, Link]) -> set[int]:
 
 
 def _ssh_connection() -> str | None:
-    # sudo clears the variable, so that the processes which started this one are looked at, too.
-    # Not as this process itself sees its id: it may be in a PID namespace that /proc is not of.
+    # sudo clears the variable, so that the processes which started this one are looked at, too. The id is read from
+    # /proc, because /proc may belong to another PID namespace than this process.
     pid = int(os.readlink("/proc/self"))
     while pid > 1:
         try:
@@ -137,9 +137,9 @@ def _ssh_connection() -> str | None:
 
 
 def same_wire(start: int, by_index: Mapping[int, Link]) -> set[int]:
-    """Indices of all interfaces that are joined to one as ports of a bridge or bond, or by sitting upon each other.
+    """Indices of the interfaces joined to an interface: as ports of a bridge or bond, or by being stacked.
 
-    The one interface is among them; `by_index` are all interfaces.
+    The interface itself is among them; `by_index` are all interfaces.
     """
     neighbours: dict[int, set[int]] = {index: set() for index in by_index}
     for link in by_index.values():
@@ -211,7 +211,7 @@ class Ports:
         self.before = usable_links(configuration)
 
     def mark(self) -> None:
-        """Notes the links before new traffic, and makes sure that no port was replaced: each counter is of one link."""
+        """Notes the links before new traffic; makes sure that no port was replaced, as counters belong to a link."""
         self.before = self._same_links()
 
     def after(self, *, may_go_down: bool = False) -> dict[str, Link]:
@@ -268,7 +268,7 @@ class Ports:
 
 
 def free_ports(names: Iterable[str], links: Mapping[str, Link]) -> list[str]:
-    """The interfaces of these that exist and are up, and on which test traffic would cut nobody off."""
+    """Those of these interfaces that exist and are up, and on which test traffic would cut nobody off."""
     free = []
     for name in names:
         if name in links and links[name].is_up:

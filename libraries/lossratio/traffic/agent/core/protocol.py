@@ -28,9 +28,11 @@ PROTOCOL = 3
 SILENCE_SECONDS = 5.0
 """Seconds without a line after which the controller counts as gone while traffic flows."""
 STALL_SECONDS = 1.0
-"""Seconds between two looks after which this machine has stood still itself, as it looks several times a second."""
+"""Seconds between two checks from which on this machine itself has stood still, because it checks several times a
+second."""
 MOST_STALLED = 30.0
-"""The most seconds of such stalls that excuse a silence: traffic ends, however busy this machine is."""
+"""The maximum number of seconds of such stalls that excuse a silence; afterwards, traffic ends, however busy this
+machine is."""
 Message = Dict[str, Any]
 Check = Callable[[], None]
 """Raises an exception if the controller is gone; called several times a second while traffic flows."""
@@ -185,7 +187,7 @@ def decode(line: bytes) -> Message:
     """Reads a request.
 
     Raises:
-        AgentError: If it is none.
+        AgentError: If the line is not a request.
     """
     try:
         request = json.loads(line)

@@ -19,9 +19,9 @@ class FrameCounter(Protocol):
 class Returns:
     """Counts frames by the tags of their traffic, with a counter for each traffic.
 
-    A device may hold frames for longer than the next trials take, so up to `most_earlier` earlier traffics are still
-    counted. `counter_of` is the counter of new traffic with a tag. If it already counts earlier traffic, that traffic
-    and all before it are no longer counted.
+    A device may hold frames for longer than the next trials take, so up to `most_earlier` earlier runs of traffic are
+    still counted. `counter_of` is the counter of new traffic with a tag. If it already counts earlier traffic, that
+    traffic and all before it are no longer counted.
     """
 
     def __init__(self, counter_of: Callable[[int], FrameCounter], most_earlier: int) -> None:
@@ -43,7 +43,7 @@ class Returns:
         return self._traffic[0].counter.read()
 
     def count(self) -> int:
-        """The same; frames that come from now on are late."""
+        """The same as `arrived`; frames that come from now on are late."""
         return self._traffic[0].count()
 
     def end(self, sent: int, received: int) -> None:
@@ -59,7 +59,7 @@ class Returns:
     def late_of_earlier(self) -> tuple[list[int], int]:
         """Late frames of the previous traffic, of the one before it, ..., since the last call; and further copies.
 
-        It ends with the oldest traffic that has any.
+        The list ends with the oldest traffic that has late frames.
         """
         found = [traffic.late_and_copies() for traffic in self._traffic[1:]]
         late = [frames for frames, _ in found]
@@ -69,7 +69,7 @@ class Returns:
 
 
 class _Traffic:
-    """The frames of one traffic."""
+    """The frames of one run of traffic."""
 
     def __init__(self, counter: FrameCounter) -> None:
         self.counter = counter

@@ -20,7 +20,7 @@ from ..core.pacing import frames_within, pause
 from ..core.protocol import AgentError, Check, Message, unsupported
 
 TESTER, TESTER_LOST = "tester", "server_lost"
-"""Kinds of errors: it refused a request; it does not answer, or has forgotten its configuration."""
+"""Kinds of errors: the tester refused a request; the tester does not answer, or has forgotten its configuration."""
 _LONGEST_SHOWN = 500
 _MOST_BYTES = 1 << 24
 
@@ -174,7 +174,7 @@ class OtgGenerator:
         return self._send(load, duration, ramp, check)
 
     def latency(self, load: float, duration: float, check: Check) -> Message:
-        """See `Generator.latency`: only least, mean and largest, because the models have no others."""
+        """See `Generator.latency`: only minimum, mean and maximum, because the models have no others."""
         counters = self._send(load, duration, 0.0, check, latency=True)
         metrics = self._tester.metrics("flow")
         return {
@@ -233,7 +233,7 @@ class OtgGenerator:
         elapsed = self._wait(packets, begun + duration, 3.0 * duration + _PATIENCE, check) - self._started
         self._is_running = False
         counts = self._settled(check)
-        # Because the metrics may lag, this much more is no proof that it was slow.
+        # Because the metrics may lag, a delay of up to this many seconds does not prove that the tester was slow.
         longer = elapsed - duration
         is_slow = longer > self._delay
 

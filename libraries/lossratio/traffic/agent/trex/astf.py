@@ -26,19 +26,19 @@ _OPEN_SECONDS = 3600
 _UDP_BYTES, _TCP_BYTES = 8, 20
 _MOST_PORTS = 64_000
 _FULL = 0.95
-"""Share of its memory for connections above which TRex silently opens no more."""
+"""Share of TRex's memory for connections above which it silently opens no more connections."""
 _OWN_FAULTS = ("err_c_nf_throttled", "err_s_nf_throttled", "err_flow_overflow", "err_no_memory", "err_c_tuple_err")
 """TRex's own errors: it could not hold this many connections."""
 _FAULTS_OF_PATH = ("err_cwf", "err_no_syn", "err_no_template", "err_l3_cs", "err_l4_cs", "err_len_err")
 """Errors of arriving frames: they belong to no open connection, or are damaged."""
 _SENT_AGAIN = ("tcps_rexmttimeo_syn", "tcps_rexmttimeo", "tcps_sndrexmitpack")
 _OTHER_PASSES, _OF_TCP = 6, 4
-"""The most successive frames over a connection besides data, and how many of these are TCP's."""
+"""The maximum number of successive frames over a connection besides data, and how many of them are TCP's."""
 _PASS_SECONDS = 10e-3
-"""Time for one of them to be sent and arrive. TRex's stack needs half of that in software mode."""
+"""Time for one of these frames to be sent and to arrive. TRex's stack needs half of that in software mode."""
 _STALL_SECONDS = 1.0
-"""Time for which other work may stop TRex in software mode, or a device beside it: connections that are complete only
-then are late."""
+"""Time for which other work may stop TRex in software mode, or a device beside it. Connections that only become
+complete within that time are late."""
 _LEAST_SILENT = 10
 _NOT_YET = "should be one of following"
 """TRex's words if it has not ended the earlier traffic yet."""
@@ -203,7 +203,7 @@ class AstfGenerator:
         if self._links is not None:
             self._links.after()
         self._check_faults(counted)
-        # A second retransmission is not another connection that was not complete in time.
+        # A second retransmission does not mean that another connection was incomplete in time.
         whole = max(counted.complete, in_time)
         # Connections that would have continued at the end are also late.
         late = (whole if progress + self._settle_time < end else counted.opened) - in_time
@@ -345,7 +345,7 @@ class _Counted:
             here = stats[client_port]
             ways = ((here, there), (there, here))
             missing = sum(max(0, int(source["opackets"]) - int(sink["ipackets"])) for source, sink in ways)
-            # Retransmissions although nothing was missing show that TRex itself was late, and so mean nothing.
+            # Retransmissions when nothing was missing only show that TRex itself was late.
             self.sent = min(self.opened, int(here["opackets"])) - max(0, self._again - missing)
 
         self.accepted = self._of(self._server, "tcps_accepts" if ends.is_tcp else "udps_accepts")

@@ -21,7 +21,7 @@ from typing import Any, Callable, Iterator, Mapping, NoReturn, Sequence
 from ..core.protocol import AgentError, Message, unsupported
 
 SERVER_LOST = "server_lost"
-"""Kind of the error that a server does not answer, or no longer does."""
+"""Kind of the error if a server does not answer, or no longer answers."""
 _OWN_CLIENT = "automation/trex_control_plane/interactive"
 _OWN_CLIENTS = ((_OWN_CLIENT, "trex.stl.api"), ("automation/trex_control_plane/stl", "trex_stl_lib.api"))
 _SERVER = "_t-rex-64"
@@ -105,7 +105,8 @@ class TrexLibrary:
 def load_library(directory: str, *, is_stateful: bool = False) -> TrexLibrary:
     """Imports the client that belongs to an installation, the directory with ``_t-rex-64`` in it.
 
-    If that has none, it is the package of the same age, which has no advanced stateful mode (`is_stateful`).
+    If the installation has none, the client is the package of the same age, which has no advanced stateful mode
+    (`is_stateful`).
 
     Raises:
         AgentError: If the directory holds no TRex, or there is no client that fits.

@@ -173,8 +173,8 @@ class TrexGenerator:
     def schedule(self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Check) -> list[Message]:
         """See `TimedGenerator.schedule`: bursts only.
 
-        TRex reports the end of a burst too late for the rate of a short one to be known. So it must have kept the rate
-        in a long burst before; if there was none, one comes first, and is not counted.
+        TRex reports the end of a burst too late for the rate of a short one to be known. So TRex must already have kept
+        the rate in a long burst. If it has not sent any, a long burst comes first, and is not counted.
         """
         if not is_burst:
             raise unsupported(_NO_TIMES)
@@ -242,7 +242,7 @@ class TrexGenerator:
     def _with_latency_streams(
         self, load: float, rate: float, duration: float, ramp: float, check: Check
     ) -> tuple[list[Message], Mapping[Any, Any], dict[str, Message]]:
-        """A trial with latency frames in its load: counters, statistics, and errors of directions without."""
+        """A trial with latency frames in its load: counters, statistics, and errors of directions without them."""
         errors: dict[str, Message] = {}
         with ExitStack() as undo:
             for direction in self._directions:

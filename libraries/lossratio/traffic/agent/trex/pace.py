@@ -22,7 +22,7 @@ LEAST_STRETCH = 3e-3
 BATCH = 1e-3
 """Seconds of traffic that a server sends at once; before each batch, it is behind by this much."""
 _PACKETS, _DROPPED = 9, 11
-# The reader waited for a CPU.
+# If a check takes longer, the reader waited for a CPU.
 _SLOW_LOOK = 0.5e-3
 
 
@@ -37,11 +37,11 @@ def transmitted() -> dict[str, int]:
 class Pace:
     """Checks what interfaces have transmitted in a trial.
 
-    A stalled server afterwards sends at once what was due, and its counters are right in the end. A device with memory,
-    such as a policer, passes less of that. If nothing was sent too early, each check says when traffic began at the
-    latest, and at the earliest if nothing were late. The largest difference between the two is the least lateness that
-    explains the checks. All frames lie between the last check before the first of them and the first check after the
-    last one.
+    After a stall, a server sends everything that was due at once, and its counters are right in the end. A device with
+    memory, such as a policer, passes less of such a burst. If nothing was sent too early, each check gives the latest
+    time at which traffic began, and also the earliest time if nothing was late. The largest difference between the two
+    is the minimum lateness that explains the checks. All frames lie between the last check before the first of them and
+    the first check after the last one.
 
     `due` are the frames that each port must send, by name; `read` returns what it has transmitted.
     """
@@ -124,7 +124,7 @@ class Pace:
 
     @property
     def stretch(self) -> float:
-        """The most seconds by which traffic took longer; infinite: a port was not seen to send all its frames."""
+        """How many seconds longer traffic took at most; infinite: a port was not seen to send all its frames."""
         longest = max(self._complete.get(port, math.inf) - silent for port, silent in self._silent.items())
         return max(0.0, longest - self._duration)
 
@@ -134,5 +134,5 @@ class Pace:
         return self.stretch <= max(LEAST_STRETCH, LONGEST_STRETCH * self._duration)
 
     def lateness(self, port: str) -> float:
-        """The most seconds by which a port was behind, apart from a batch."""
+        """The largest time by which a port was behind, in seconds, apart from a batch."""
         return max(0.0, self._seeming[port] - self._begun[port] - BATCH)

@@ -20,7 +20,7 @@ from .streams import least_sent
 
 _CHECK_SECONDS = 0.1
 _POLL_SECONDS = 1e-3
-# The most seconds of a request if neither the server nor the agent waits for a CPU.
+# The longest time of a request, in seconds, if neither the server nor the agent waits for a CPU.
 _REQUEST_SECONDS = 0.02
 _RAMP_STEPS = 10
 _STANDSTILL_SECONDS = 1.0
@@ -119,8 +119,8 @@ class TrexRunner:
     ) -> Run:
         """Sends at a load for a duration. Traffic that ended by itself must still be stopped, with `finish`.
 
-        The load is of the direction with the largest share. `all_sent` says whether each port has sent all frames of
-        the duration. `must_end` checks the traffic at least every 50 ms, and returns whether to end it at once; the
+        The load is that of the direction with the largest share. `all_sent` says whether each port has sent all frames
+        of the duration. `must_end` checks the traffic at least every 50 ms, and returns whether to end it at once; the
         pace checks every few milliseconds.
         """
         run = self._begun(load, duration, pace)
@@ -147,7 +147,8 @@ class TrexRunner:
                 if transmitting:
                     unfinished = look
 
-            # A server that does not retry what its ring had no room for also ends in time, and never sends everything.
+            # A server that does not retry frames for which its ring had no room also ends in time, but never sends
+            # everything.
             transmitting = transmitting and self._connection.is_transmitting(self._ports)
             undo.pop_all()
 
@@ -363,7 +364,7 @@ class TrexCounters:
                 "restarted.",
             )
 
-        # A server says a little late that it has sent all.
+        # A server says a little late that it has sent all frames.
         in_time = run.is_known and (sent >= least_sent(duration, rate, number) or not run.is_stretched)
         # All frames that the load requires in the time of the traffic are due; otherwise, slow sending would go
         # unnoticed.
@@ -398,8 +399,8 @@ def find_delays(connection: TrexConnection, counters: TrexCounters, ports: Seque
     TRex shortens each sleep by its own measurement of what a sleep costs. But that number depends on when the server
     was started (up to version 3.08): it is anything up to 50 ms. A server without traffic is ahead of its clock by that
     time: when traffic begins on its first port, the frames of that time leave at once, and the last ones leave that
-    much earlier. Ports that begin while another one has traffic are in time. The time is found from the frames that
-    each port has sent soon after the start, and more than once, because the server may be stalled then.
+    much earlier. Ports that begin while another one has traffic are in time. The time is computed from the frames that
+    each port has sent soon after the start. This is done more than once, because the server may be stalled then.
 
     The ports are in the order of their starts. With the delays that are found, by the port's number, all ports begin
     right after the answer to the request to start.

@@ -18,7 +18,7 @@ GAP = 10e-6
 """Seconds by which each direction begins later than the previous one."""
 _GROUPS_OF_DIRECTION = 1000
 MOST_LISTED = (1 << 16) - 1
-"""The most values of a field in random order, which are given to TRex one by one."""
+"""The maximum number of values of a field in random order, which are given to TRex one by one."""
 _SIZES = (1, 2, 4, 8)
 _UDP, _TCP = 17, 6
 _IPV4_ADDRESSES, _IPV6_ADDRESSES = 8, 32

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a port's card reports: which frames it has sent, by its own counters, and when frames arrived, by its own clock.
 
-A driver that refuses a frame frees it, and may not count that. Frames are sent by the system's clock.
+A driver that refuses a frame frees its memory, and may not count the refusal. Frames are sent by the system's clock.
 """
 
 from __future__ import annotations

@@ -84,9 +84,9 @@ class ExchangeMemory:
         self.room = room
 
     def begin(self, tag: int, count: int, passes: int) -> None:
-        """Begins an exchange over this many connections, and forgets all others; `passes` were those of the one before.
+        """Begins an exchange over this many connections, and forgets all others; `passes` are the previous exchange's.
 
-        The late frames of that one are counted by its tags from now on.
+        From now on, late frames of the previous exchange are counted by its tags.
         """
         shared = self.shared
         before = shared.first
@@ -122,7 +122,7 @@ class ExchangeMemory:
         self.shared.is_over = True
 
     def late_of_earlier(self) -> list[int]:
-        """Frames of earlier exchanges that arrived after these ended, the latest exchange first."""
+        """Frames of earlier exchanges that arrived after those exchanges ended, the latest exchange first."""
         return list(self.shared.late_frames)
 
     def close(self) -> None:

@@ -68,7 +68,7 @@ class _Counts:
     strangers: int = 0
     """Connections that ended with a frame from other addresses."""
     lateness: float = 0.0
-    """The most seconds by which a frame left late."""
+    """The largest time by which a frame left late, in seconds."""
 
 
 @dataclass
@@ -317,7 +317,7 @@ class ConnectingGenerator:
         is_unasked: bool = False,
         tag: int | None = None,
     ) -> SentSegment:
-        """Sends a frame over each connection of which all have arrived, and counts these and what happened to them."""
+        """Sends a frame over each connection whose frames have all arrived; counts these frames and their fates."""
         if tag is None:
             tag = self._tags.next()
         sending = self._ends[not is_forward]

@@ -16,7 +16,7 @@ from ..core.protocol import unsupported
 from .frames import FramePlan
 
 MOST_WAYS = 8
-"""The most directions of a sender, or of a port."""
+"""The maximum number of directions of a sender, or of a port."""
 FOREVER = (1 << 64) - 1
 """A time, or a number, that never comes."""
 RING_BITS = 20
@@ -160,7 +160,7 @@ def _field(plan: FramePlan, number: int, contents: bytearray) -> tuple[int, ...]
     is_address = _is_within(field.offset, spec.addresses)
     left_out = [*spec.rewritable]
     if spec.tag_place.behind_vlan:
-        # The kernel has removed it.
+        # The kernel has removed the tag.
         left_out.append((_MACS, _MACS + VLAN_TAG_BYTES))
     is_ignored = any(_is_within(place, left_out) for place in range(field.offset, field.offset + field.width))
     return field.first, field.offset, field.width, field.count, order is not None, start, is_ignored, is_address
@@ -198,7 +198,7 @@ def _masks(plan: FramePlan, size: int) -> tuple[bytes, bytes]:
 
 
 def _sums(frame: bytes, start: int, end: int) -> bytes:
-    """The sum of the words from a place on, and the sum of all sums before it, as the program adds them up."""
+    """The sum of the words from `start` on, and the sum of its partial sums, as the program adds them up."""
     total, of_sums = 0, 0
     places = [*range(start, end - _BLOCK + 1, _BLOCK), end - _BLOCK]
     for place in (place + offset for place in places for offset in range(0, _BLOCK, _WORD)):

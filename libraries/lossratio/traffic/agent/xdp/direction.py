@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from .fates import FateLog
 
 MOST_COUNTED_FLOWS = 1 << 16
-"""The most flows for which lost frames are counted by flow: more would take longer to compare than trials should. If
-senders share a direction, also the most frames after which flows and sizes repeat."""
+"""The maximum number of flows for which lost frames are counted by flow: more flows would take longer to compare than
+trials should. If senders share a direction, also the maximum number of frames after which flows and sizes repeat."""
 _EXAMINED = ("duplicated", "reordered", "corrupted", "readdressed", "wrong_length", "wrong_mac")
 _NANOSECONDS = 1e9
 _MICROSECOND = 1000.0
@@ -57,7 +57,7 @@ class ActiveDirection:
 
     Attributes:
         sharing: The directions, including itself, that leave through the same port.
-        counted_flows: How many flows of its streams are counted: all, or none if there is only one, or very many.
+        counted_flows: How many flows of its streams are counted: all, or none if there is only one flow or very many.
         clock: The clock of the card that it comes back to, if that stamps its frames.
     """
 
@@ -204,7 +204,7 @@ class ActiveDirection:
         self._elsewhere = read_record(Departures, departures, {"parts": SentSegment})
 
     def count(self) -> None:
-        """Counts what came back to this node; `counters` are about that."""
+        """Counts what came back to this node; `counters` reports it."""
         if not self.receives_here:
             return
         self._returns.count()
@@ -222,7 +222,7 @@ class ActiveDirection:
         trial = self._trial
         parts = self._parts_sent()
         sent = sum(part.sent for part in parts)
-        # Frames of the ramp may be among the refused ones, and no frame that arrived is.
+        # Frames of the ramp may be among the refused frames, but no frame that arrived is.
         refused = min(max(0, sent - received.intact), self._refused(after))
         sent -= refused
         if sent > received.arrived:
@@ -337,7 +337,7 @@ class ActiveDirection:
         return self._returns.late() if self.receives_here else 0
 
     def late_of_earlier(self) -> list[int]:
-        """Late frames of the previous traffic, of the one before it, ..., since the last call of `counters` or this."""
+        """Late frames since the last call of this or `counters`: of the previous traffic, the one before it, ..."""
         return self._returns.late_of_earlier()[0] if self.receives_here else []
 
     def _refused(self, now: Mapping[str, Link], *, is_over: bool = True) -> int:
@@ -357,7 +357,7 @@ class ActiveDirection:
         return max(0, self.given() - (now - self._handed_over))
 
     def _check_refused(self, missed: int, given: int) -> None:
-        """Makes sure that the missing frames were not refused by the port without counting them."""
+        """Makes sure that the port did not refuse the missing frames without counting them."""
         if missed > 0:
             raise AgentError(
                 "counters",
@@ -463,7 +463,7 @@ class ActiveDirection:
         ]
 
     def _examination(self, strayed: int) -> Message:
-        """See `Generator.trial`. Strayed are frames of other streams at its port."""
+        """See `Generator.trial`. Strayed frames belong to other streams at its port."""
         received = self._received
         is_numbered = self._direction.frames.is_numbered
         return {

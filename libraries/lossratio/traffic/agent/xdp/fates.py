@@ -19,7 +19,8 @@ from .constants import RING_BITS, WRAP_BITS
 CHUNK = 1 << 16
 """Number of frames of a stream that are read together."""
 MOST_CHUNKS = 128
-"""The most chunks of a stream that are kept, one bit for each frame; in longer traffic, every second one, and so on."""
+"""The maximum number of chunks of a stream that are kept, one bit for each frame; in longer traffic, every second chunk
+is kept, and so on."""
 _RING = 1 << RING_BITS
 _ROUNDS = 1 << 32 - RING_BITS
 """After this many rounds of the ring, frame numbers begin again."""

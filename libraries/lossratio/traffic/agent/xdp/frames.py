@@ -97,7 +97,7 @@ class FramePlan:
         )
 
     def sent_by_flow(self, frames: int, share: tuple[int, int] = (0, 1)) -> list[int]:
-        """How many of the first frames of a share belong to each flow: the first one of how many (`Share.share`)."""
+        """How many of the first frames of a share belong to each flow; see `Share.share`."""
         if share != (0, 1):
             return self._shared_by_flow(frames, *share)
 

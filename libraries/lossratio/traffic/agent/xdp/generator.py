@@ -49,7 +49,7 @@ traffic has its end in the program. If the agent ends or is stopped, so do its s
 _NATIVE_REFUSED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ERANGE, errno.ENOMEM, errno.ENOSPC, errno.EBUSY)
 _WAY_OUT = "Use 'kind: afpacket' for this TG, or 'kind: auto', which does so automatically."
 _PROOF = Plan(((1000.0, 0.02),), is_burst=True)
-"""A sender that stalls for a moment still sends it, because a driver that is given nothing proves nothing."""
+"""A sender that stalls for a moment still sends this burst, because a driver that is given nothing proves nothing."""
 _MOST_PROOFS = 5
 _COUNTING_SECONDS = 2.0
 """Seconds within which a driver counts what its card has sent."""
@@ -110,7 +110,7 @@ class XdpGenerator:
             self.close()
             raise AgentError("bpf", f"{error} {_WAY_OUT}") from error
         except BaseException:
-            # Also an interrupt must not leave programs attached and threads alive.
+            # Even an interrupt must not leave programs attached and threads alive.
             self.close()
             raise
 
@@ -122,7 +122,7 @@ class XdpGenerator:
     def facts(self) -> Message:
         """Ports with their modes, and how senders are scheduled."""
         has_vlan = any(direction.frames.tag_place.behind_vlan for direction in self._configuration.directions)
-        # The kernel or a card removes it before a program sees the frame, and so might the DUT.
+        # The kernel or a card removes the tag before a program sees the frame; the DUT might also have removed it.
         if has_vlan:
             unseen = ["whether frames came back without their VLAN's tag"]
         else:
@@ -268,7 +268,8 @@ class XdpGenerator:
         for direction in directions:
             if not direction.sends_here:
                 continue
-            # Only now: a veth sends such frames once its other end has a program, which may be one of these.
+            # This comes late because a veth only sends such frames once its other end has a program, maybe one of
+            # these.
             check_can_send(self._ports.before[direction.transmit])
 
         self._streams = []
@@ -387,7 +388,7 @@ class XdpGenerator:
                 if left < -_LATE_END_SECONDS:
                     raise AgentError("sender_died", "A sender does not finish. Configure the generator again.")
         finally:
-            # Also an interrupt ends the traffic.
+            # Even an interrupt ends the traffic.
             self._senders.rest()
             self._stopped = time.monotonic()
 

@@ -22,7 +22,7 @@ _QUEUES, MOST_GAPS = 64, 1 << 10
 TAGS_OF_TRAFFIC = 2 * (DIRECTIONS + 1)
 """By how much the tags of traffic differ from those of the previous traffic: each has a ramp with its own tags."""
 MOST_TRAFFIC = 64
-"""How many of the latest traffics are counted: the present one, and earlier ones whose frames are late."""
+"""How many of the latest runs of traffic are counted: the present one, and earlier ones whose frames are late."""
 _Gap = structure("u64 start, end, position, time")
 _Order = structure("u64 next, position, gap_count")
 _Stream = structure(
@@ -91,11 +91,11 @@ class ReceivedFrames:
     displacement: int
     """By how many numbers, at most, a frame was behind the highest one."""
     extent: int
-    """How many frames had come, at most, from the first one with a higher number than a reordered frame on to that
-    frame (RFC 4737, reordering extent), by the same receive queue. It is not known of a frame that was missing before
-    the `MOST_GAPS` latest gaps in the numbers of that queue."""
+    """The largest reordering extent (RFC 4737): for a reordered frame, the frames that had come by the same receive
+    queue since the first one with a higher number. It is not known for a frame that was missing before the `MOST_GAPS`
+    latest gaps in the numbers of that queue."""
     late_offset: int
-    """The most nanoseconds between these two arrivals (RFC 4737, late-time offset)."""
+    """The longest time between these two arrivals, in nanoseconds (RFC 4737, late-time offset)."""
     jitter_sum: int
     """Sum of the differences (absolute) between latencies of frames that followed one another, in nanoseconds (RFC
     3393, selected by consecutive numbers)."""
@@ -173,10 +173,10 @@ class Reception:
         return {"reception": self._control, "times": self.times, "gaps": self._gaps, **counts}
 
     def watch(self, tag: int) -> None:
-        """Counts from zero, frames with other tags than before: of traffic that follows all earlier traffic.
+        """Counts from zero the frames of new traffic, with other tags than before.
 
-        The tag is of the first stream, with zeros in the bits of `DIRECTIONS`; the other streams' tags follow. The
-        tags before are of the ramp, whose frames are not to be counted: see `TAGS_OF_TRAFFIC`.
+        The tag is the first stream's, with zeros in the bits of `DIRECTIONS`; the other streams' tags follow. The tags
+        before it are the ramp's, whose frames must not be counted: see `TAGS_OF_TRAFFIC`.
         """
         shared = self._shared
         before = shared.latest
@@ -218,9 +218,9 @@ class Reception:
         return max(int(order.next) for order in self._shared.streams[stream].orders)
 
     def others(self, *streams: int) -> tuple[int, int]:
-        """Frames of none of these streams that arrived where they should, since `watch`.
+        """Frames that arrived at the port of these streams since `watch`, but belong to none of them.
 
-        They have a tag of another stream, or none that is known (where a stream is the first one).
+        They have the tag of another stream, or no known tag. The port's first stream has these counts.
         """
         own: list[Any] = [self._shared.streams[stream] for stream in streams]
         return sum(one.strayed for one in own), sum(one.foreign for one in own)

@@ -20,7 +20,7 @@ from .constants import FOREVER, MOST_WAYS, Frames, constants_of, program, struct
 from .frames import FramePlan, Share
 
 MOST_SEGMENTS = 64
-"""The most segments of a schedule."""
+"""The maximum number of segments of a schedule."""
 
 
 _Segment = structure(
@@ -63,7 +63,7 @@ class SentSegment:
     unsent: int
     """Frames for which there was no time."""
     lateness: float
-    """The most seconds by which a frame was late."""
+    """The largest time by which a frame was late, in seconds."""
     last: float
     """Seconds from the start of the schedule to its last frame."""
 
@@ -105,7 +105,7 @@ class ScheduledProgram:
             self._shared.dues[number] = FOREVER
 
     def schedule(self, start: int, segments: Sequence[Sequence[Segment]]) -> None:
-        """Gives each stream its segments; one without frames ends it. Nothing is sent before `renew` has allowed it.
+        """Gives each stream its segments; an empty segment ends the stream. Nothing is sent before `renew` allows it.
 
         All start at a time in nanoseconds of the kernel's monotonic clock.
         """

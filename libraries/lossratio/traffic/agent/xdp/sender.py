@@ -116,8 +116,8 @@ class Sender:
     def _run(self) -> None:
         """Runs the program in pieces, and sleeps between them for as long as the processor is owed to others.
 
-        A sleep lasts longer than requested, by the time that the kernel needs to wake the thread, so the next one is
-        shorter. But only by that time: otherwise, a sender that had waited for another one would then run for many
+        A sleep lasts longer than requested, by the time that the kernel needs to wake the thread, so the next sleep is
+        shorter, but only by that time: otherwise, a sender that had waited for another one would then run for many
         periods. It does not sleep if that might last beyond the end of the schedule, because the last frames would stay
         unsent.
         """
@@ -175,7 +175,7 @@ def choose_cpus(
 ) -> tuple[int, ...]:
     """The processors of the senders: one for each direction if there are enough, otherwise one for all of them.
 
-    `wanted` are processors that the topology names, `free` the ones that no device needs, and `taken` the ones of other
+    `wanted` are processors that the topology names, `free` those that no device needs, and `taken` those of other
     senders (`sender_cpus`): two senders on one processor wait for each other. With `for_each`, each direction gets that
     many processors, even if none is left for other programs.
 
