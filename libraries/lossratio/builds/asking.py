@@ -1,7 +1,7 @@
 """Questions to builds: is the SUT as in the earlier searches of a test? If it is, the build is not searched.
 
-The answer is not a value. How much it says about a change is how often replays of these searches give this answer
-after such a change.
+The answer is not a value. Its strength as evidence about a change comes from replays of these searches: from how often
+they give this answer after such a change.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,12 +14,12 @@ from lossratio.measurements.throughput import REPLAYED_CHANGES
 from lossratio.results import Finding, QuestionBefore, RunDirectory, read_result
 
 LEAST_ASKED = min(REPLAYED_CHANGES)
-"""The least change, as a share of the throughput, about which an answer says anything."""
+"""The smallest change, as a share of the throughput, about which an answer says anything."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is wanted of a build."""
+    """The measurements that are wanted of a build."""
 
     asks: bool = False
     """Whether its searches ask first whether the SUT is as before."""

@@ -2,7 +2,8 @@
 
 Each revision could be the first one with the change. The measurements so far make some revisions more probable than
 others, and the next measurement is at the revision that splits the probability in halves. A measurement that says
-little, because the noise is large or it is an outlier, only shifts probabilities. The same rule repeats it, if need be.
+little, because the noise is large or it is an outlier, only shifts probabilities. If need be, the same rule repeats the
+measurement.
 """
 
 import math
@@ -26,9 +27,9 @@ from lossratio.history import Trend
 from lossratio.results import agreed_change, share_in_words
 
 BISECTED_BY = "lossratio builds bisect"
-"""Who notes the answer of a bisection at the alarm."""
+"""The name under which the answer of a bisection is noted at the alarm."""
 _CHANGE_SCALE = 10.0
-"""Standard deviation of the prior of the change, which is normal, in standard deviations of the noise."""
+"""The prior of the change is normal; this is its standard deviation, in standard deviations of the noise."""
 
 
 class BisectionVerdict(str, Enum):
@@ -48,8 +49,8 @@ class BisectionResult:
     verdict: BisectionVerdict
     """Whether the change was found."""
     candidates: tuple[str, ...]
-    """The revisions that are most probably the first with the change; more than one where those between them could not
-    be measured. Empty if there was no change."""
+    """The revisions that are most probably the first with the change; more than one if the revisions between them could
+    not be measured. Empty if there was no change."""
     probability: float
     """Probability of the verdict."""
     change: float | None
@@ -138,7 +139,8 @@ class Bisection:
             # The first and the last revision show best whether there is a change at all.
             return self._revisions[0 if counts[0] <= counts[last] else last]
 
-        # The index that splits the probability of the change best; of equal ones the one measured least.
+        # The index that best splits the probability of the change; among equals, the index with the fewest
+        # measurements.
         changed = np.concatenate([[0.0], np.cumsum(probabilities)])
         halves = [round(abs(float(share) - 0.5), 3) for share in changed]
         _, _, best = min(
@@ -163,7 +165,7 @@ class Bisection:
     def record_as_before(self, revision: str, answer: AsBefore) -> None:
         """Takes in that a revision is as in earlier searches, which have found the values of the first revision.
 
-        Of the first revision itself, these values count as measured.
+        For the first revision itself, these values count as measurements.
 
         Raises:
             SearchError: If there is no such revision.
@@ -175,7 +177,7 @@ class Bisection:
             self._measured += [(0, value) for value in answer.values]
 
     def skip(self, revision: str) -> None:
-        """Leaves a revision out that cannot be measured.
+        """Leaves out a revision that cannot be measured.
 
         Raises:
             SearchError: If it is unknown, the first or the last.
@@ -203,7 +205,7 @@ class Bisection:
         if probability >= self._certainty:
             verdict = BisectionVerdict.FOUND
 
-        # Those before the best one that could not be measured may be it as well.
+        # The revisions right before the best one that could not be measured may also be the first with the change.
         first = 1 if best == 0 else indices[best - 1] + 1
         last = indices[best]
         candidates = self._revisions[first : last + 1]
@@ -211,7 +213,7 @@ class Bisection:
 
     @property
     def _measurements(self) -> int:
-        """The number of measurements and questions; earlier searches are none."""
+        """The number of measurements and questions; earlier searches do not count."""
         return len(self._measured) - self._earlier + len(self._answers)
 
     def _answer(
@@ -238,9 +240,9 @@ class Bisection:
     def _posterior(self) -> tuple[list[int], NDArray[np.float64], float]:
         """Probabilities that each measurable index is the first with the change, and that there is no change.
 
-        The values are normal around one mean before the change and another one from it on. With flat priors of the mean
-        and of the logarithm of the noise, and a normal one of the change in units of the noise, all three are
-        integrated out in closed form.
+        The values are normal, around one mean before the change and around another mean from the change on. With flat
+        priors of the mean and of the logarithm of the noise, and a normal prior of the change in units of the noise,
+        all three are integrated out in closed form.
         """
         last = len(self._revisions) - 1
         indices = [index for index in range(1, last + 1) if index not in self._skipped]
@@ -254,7 +256,7 @@ class Bisection:
         explained = (side @ deviations) ** 2 / (weight + _CHANGE_SCALE**-2)
         left = np.log1p(-np.minimum(explained / total, 1.0 - 1e-15))
         logs = -0.5 * np.log1p(_CHANGE_SCALE**2 * weight) - 0.5 * (len(values) - 1) * left
-        # An index stands for those before it that cannot be measured, too; half of the prior is for no change.
+        # An index also stands for the indices before it that cannot be measured. Half of the prior is for no change.
         logs = np.append(logs + np.log(np.diff([0, *indices]) / last), 0.0)
         logs += [*map(self._of_answers, indices), self._of_answers(last + 1)]
         shares = np.exp(logs - logs.max())
@@ -273,7 +275,7 @@ class Bisection:
         return sum(map(math.log, right)) + math.log(max(wrong, default=1.0))
 
     def _nothing_matters(self, no_change: float) -> float:
-        """Probability that there is no change, or, if that is well possible, none that is large enough to matter."""
+        """Probability that there is no change, or, if this is quite possible, that no change matters."""
         ends = [
             np.array([value for index, value in self._measured if index == end])
             for end in self._ends
@@ -326,7 +328,7 @@ def revisions_between(good: str, bad: str, repository: Path) -> tuple[str, ...]:
 
 
 def alarm_to_bisect(alarms: Sequence[Trend], repository: Path) -> tuple[Trend, str, str] | None:
-    """The worst alarm that was not bisected yet, and the revisions of the builds before and after it.
+    """The worst alarm that has not been bisected yet, and the revisions of the builds before and after it.
 
     None: there is no alarm whose builds name two revisions of the repository.
     """

@@ -27,8 +27,8 @@ def compare_builds(
         record: What was measured until now.
         measure: Measures a build.
         show: Called with a line of text for each measurement.
-        asks: Whether the builds are first asked whether they are as in earlier searches. Only tests in which one of
-            them is not are compared by searches.
+        asks: Whether the builds are first asked whether they are as in earlier searches. Searches then compare only the
+            tests in which a build is not as before.
 
     Raises:
         BuildError: If a build cannot be measured, or its tests are not the same each time.
@@ -68,7 +68,7 @@ def compare_builds(
 
 
 def _next_of(comparisons: Iterable[BothEnds]) -> Build | None:
-    """The build that all comparisons that have not ended name; None: all have ended."""
+    """The build that all unfinished comparisons name; None: all comparisons have ended."""
     for comparison in comparisons:
         build = comparison.next_build()
         if build is not None:
@@ -82,8 +82,8 @@ def _ask(
     """Asks both builds, in one block of alternating measurements, whether they are as before.
 
     Returns:
-        The comparisons of tests in which both always are; the full names of the other tests; and the number of
-        measurements.
+        The comparisons of the tests in which both builds always are as before, the full names of the other tests, and
+        the number of measurements.
     """
     answers: dict[str, list[AsBefore]] = {}
     # The tests that were as before so far, and the others.

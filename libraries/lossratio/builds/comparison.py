@@ -1,6 +1,6 @@
 """Which of two builds is faster, by one test: which build to measure next, until the verdict is clear, and no longer.
 
-Builds are measured in blocks. If hundreds of measurements are cheap, they are measured in pairs instead.
+Builds are measured in blocks, or, if hundreds of measurements are cheap, in pairs.
 """
 
 import math
@@ -117,7 +117,7 @@ class BothEnds:
         most = self._at_their_most.result()
         weaker = plain
         if None not in (plain.difference, most.difference):
-            # Without a common sign, the smaller one is no verdict, and promises the least.
+            # If the differences have no common sign, the smaller one is no verdict, and promises the least.
             weaker = min(plain, most, key=_size)
         if plain.verdict is not most.verdict:
             weaker = replace(weaker, verdict=ComparisonVerdict.UNDECIDED)

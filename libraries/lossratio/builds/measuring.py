@@ -32,12 +32,12 @@ _LINES = 20
 _NEVER = 1_000_000
 Values = Mapping[str, results.Ends]
 """What each test measured, by test and quantity (``<full name> <quantity>``), in frames per second per interface.
-Because missing frames may not have been lost by the SUT, a value has two ends."""
+A value has two ends, because the SUT may not have lost the missing frames."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What a build measured."""
+    """The result of measuring a build."""
 
     values: Values
     """The values."""
@@ -206,7 +206,8 @@ class BuildBench(Bench):
 
         for caveat in results.caveats_of(finding):
             self.warn(f"{name}: {caveat}")
-        # If a limit made it only a lower bound, that is a caveat, and the limit is the same for both builds.
+        # If a limit made the value only a lower bound, the value has a caveat, and the limit is the same for both
+        # builds.
         if ends.share < 1.0:
             return ends
         return results.Ends(ends.least, ends.least, 0.0)
@@ -223,7 +224,7 @@ _TRIALS, _BEST = 10, 5
 
 @dataclass(frozen=True)
 class InPlace:
-    """The measurement of builds that are exchanged in place: how much they forward of the largest load."""
+    """The measurement of builds that are exchanged in place: how much of the largest load they forward."""
 
     topology: Path
     """The topology file."""
@@ -270,7 +271,7 @@ class TrialBench(Bench):
         return True
 
     def measure(self, directory: Path, wanted: Wanted = WHOLE) -> Measured:
-        """Measures the build that is set up, by trials; none of these asks whether it is as before.
+        """Measures the build that is set up, by trials; the trials do not ask whether the build is as before.
 
         Raises:
             BuildError: If the trials show the limit of the generator instead of the build's.
@@ -352,7 +353,7 @@ class BuildMeasurement:
 
     @classmethod
     def of(cls, build: str, measured: Measured | None, directory: str) -> "BuildMeasurement":
-        """What a build measured."""
+        """The measurement of a build, from its result."""
         if measured is None:
             return cls(build, None, directory)
         ends = measured.values

@@ -38,9 +38,9 @@ class ComparisonResult:
     measurements: int
     """Number of measurements of both builds."""
     share: float = 0.0
-    """Largest share of missing frames at a load that neither build lost; 0: there are few of them."""
+    """Largest share of the frames of a load that are missing and that neither build lost; 0: there are few of them."""
     measured: float | None = None
-    """The difference as measured, if it differs from the difference with these frames passed."""
+    """The difference as measured; None: it would be the same if these frames had passed."""
     missed: float | None = None
     """The probability that a build with the least change is called *as before*; None: not all measurements asked
     whether the builds are as before."""
@@ -53,7 +53,7 @@ class AbRequest:
     least_change: float = 0.01
     """The smallest relative difference that matters; smaller ones are ``same``."""
     limit: int = 40
-    """The most measurements, of both builds together."""
+    """The maximum number of measurements, of both builds together."""
     certainty: float = 0.95
     """Probability that no interval of a test's comparison misses the truth."""
     pairs: bool = False

@@ -78,7 +78,7 @@ def _interval(differences: list[float], doubt: float) -> tuple[float, float]:
 
 
 def _border(is_excluded: Callable[[float], bool], outside: float, inside: float) -> float:
-    """The last centre that is excluded, on the way from one outside to one inside; infinite if none is."""
+    """The last excluded centre on the way from a centre outside to a centre inside; infinite if none is excluded."""
     if not is_excluded(outside):
         return math.copysign(math.inf, outside - inside)
 

@@ -39,7 +39,7 @@ class DutOptions(FileModel):
     is_router: ClassVar[bool | None] = None
     """Whether frames are routed; None: it is not known."""
     is_kernel: ClassVar[bool] = False
-    """Whether it runs on the CPUs on which frames arrive, as the kernel does, and not on CPUs of its own."""
+    """Whether the device runs on the CPUs on which frames arrive, as the kernel does, and not on CPUs of its own."""
     reset: bool = False
     """Whether state that trials leave behind, such as a policer's empty bucket, is reset before each trial. This costs
     a command on each DUT. Otherwise, lossratio waits until the DUT has recovered by itself: for the time that the kind
@@ -79,7 +79,7 @@ class DutOptions(FileModel):
     def growth(self) -> tuple[int, int]:
         """Bytes by which frames are longer behind the last DUT than before the first: eastward, and westward.
 
-        The headers come between the Ethernet header and the packet; below 0: they are removed.
+        The headers come between the Ethernet header and the packet. A number below 0 means that they are removed.
         """
         return 0, 0
 
@@ -186,11 +186,11 @@ class ConnectionTable(ABC):
     is_one_way: bool
     """Whether connections are opened from the west only."""
     known_ports: int | None = None
-    """Ports of all addresses of a NAT that assigns them in a known order; None: it is no such NAT."""
+    """Ports of all addresses of a NAT that assigns ports in a known order; None: the device is no such NAT."""
     safe_rate: float | None = None
     """Connections per second that it certainly accepts; None: no limit is known."""
     most: int | None = None
-    """The most connections that it is set up to have at once; None: no such limit."""
+    """The maximum number of connections that it is set up to have at once; None: there is no such limit."""
     node_name: str
 
     @abstractmethod
@@ -201,7 +201,7 @@ class ConnectionTable(ABC):
         """Checks before any traffic that the table keeps connections until a trial ends.
 
         Raises:
-            DutError: If there are more than it keeps, or one would be forgotten while it is idle.
+            DutError: If there are more connections than the table keeps, or it would forget an idle connection.
         """
         if self.most is not None and wanted.connections > self.most:
             raise DutError(
@@ -385,7 +385,7 @@ class Dut(ABC, Generic[OptionsT_co]):
         """Checks, before anything is measured, that the DUT can be reconfigured.
 
         Raises:
-            DutError: If it has none.
+            DutError: If it cannot.
         """
         if type(self).reconfigure is Dut.reconfigure:
             self.reconfigure(entries)

@@ -31,7 +31,7 @@ from lossratio.topology import CountersHook, DescribeHook, Hook, Hooks, Hop, Snm
 from lossratio.wrong_values import Like
 
 MOST_OUTPUT = 1_000_000
-"""The most bytes of an answer; a longer answer is an error."""
+"""The maximum number of bytes of an answer; a longer answer is an error."""
 _MOST_DIGITS = 20
 _COUNTERS = ("received", "transmitted", "dropped", "details")
 Counts = dict[str, dict[str, int]]
@@ -186,7 +186,8 @@ class HookCaller:
             )
         else:
             try:
-                # If there is input, nothing follows the command, such as '</dev/null', which an appliance may not know.
+                # If there is input, the command is sent as it is: an appliance may not know an addition such as
+                # '</dev/null'.
                 done = self._session.run(
                     *command, timeout=hook.timeout, check=False, stdin="\n", most=MOST_OUTPUT
                 )
@@ -326,7 +327,7 @@ def _filled(text: str, entries: int | None) -> str:
 def _json_in(text: str) -> Any:
     try:
         value = json.loads(text)
-        # What is kept must be JSON that every reader accepts: no infinity, no half of a surrogate pair.
+        # The kept answer must be JSON that every reader accepts: no infinity, no half of a surrogate pair.
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return None

@@ -49,7 +49,7 @@ class Daemon:
         Args:
             changes: The changes to the node so far.
             is_ready: Whether it answers.
-            seconds: The most seconds until it answers.
+            seconds: The maximum number of seconds until it answers.
 
         Raises:
             DutError: If it cannot be started, dies, or does not answer in time; with its last
@@ -78,7 +78,7 @@ class Daemon:
 
     @contextmanager
     def needed(self) -> Iterator[None]:
-        """While the block runs, the program is needed: if it has died, that is the error, not what failed without it.
+        """Runs a block that needs the program: if it has died, its death is the error, not what failed as a result.
 
         Raises:
             DutError: If something failed because the program has died; with its last output.

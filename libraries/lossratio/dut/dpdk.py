@@ -86,8 +86,8 @@ class DpdkDut(ProgramDut[OptionsT_co]):
     def read_counters(self) -> DutCounters:
         """Reads the counters of both ports; received frames are counted by the kernel's interfaces, if there are any.
 
-        The program does not count frames that it received and could not pass to the other port because that port's
-        queue was full. They are the difference between its other counters.
+        The program does not count frames that it received but could not pass to the other port because that port's
+        queue was full. Their number is the difference between its other counters.
         """
         answers = self._ask("/ethdev/stats,0", "/ethdev/stats,1")
         west, east = answers["/ethdev/stats,0"], answers["/ethdev/stats,1"]

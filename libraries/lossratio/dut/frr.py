@@ -31,7 +31,8 @@ port."""
 _LINKS = 16
 """How many addresses of one side's network come after the addresses of a link to a peer."""
 _LEARN_SECONDS = 60.0
-"""Seconds within which routes must come or go. BGP itself takes some seconds, and 10,000 routes less than one."""
+"""Seconds within which routes must come or go. BGP itself takes some seconds, and 10,000 routes take less than one
+second."""
 _POLL = 0.02
 
 _COUNT = """
@@ -74,7 +75,7 @@ class _Peer:
     link: str
     """The router's end of the link to it."""
     sides: tuple[RouterSide, RouterSide]
-    """Both sides; the network of the side with the peer's number has the addresses of that link."""
+    """Both sides. The addresses of the link are in the network of the side with the peer's number."""
     directory: str
 
     @property
@@ -209,7 +210,7 @@ class FrrRouter(LinuxDut[FrrOptions]):
             for side, count in zip(self._sides, halves(entries), strict=True)
             for number in range(1, count + 1)
         )
-        # Routes of the second peer would be the same ones.
+        # The second peer would announce the same routes.
         peer = self._peers[0]
         lines = [
             f"router bgp {_NUMBER}",

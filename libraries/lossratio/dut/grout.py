@@ -104,10 +104,11 @@ class Grout(ProgramDut[GroutOptions]):
     def read_counters(self) -> DutCounters:
         """Reads grout's counters of its ports; with interfaces of the kernel, received frames are the kernel's.
 
-        No counter of a port has the frames that its graph drops: they are the difference between its other counters.
+        No counter of a port includes the frames that the graph drops: their number is the difference between the other
+        counters.
 
         Raises:
-            DutError: If grout does not answer, or not with a table that has both ports.
+            DutError: If grout does not answer, or its answer is not a table that has both ports.
         """
         table = self.node.json(*self._line(self.running.directory), "-j", "interface", "stats")
         if not isinstance(table, list):

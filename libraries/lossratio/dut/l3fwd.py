@@ -116,7 +116,7 @@ class L3fwd(DpdkDut[L3fwdOptions]):
 
 
 def _routes(*networks: IPv4Network | IPv6Network) -> str:
-    """A file with a route to the network behind each port; it only reads IPv6 addresses in full."""
+    """A file with a route to the network behind each port; l3fwd only reads IPv6 addresses in full."""
     return "".join(
         f"R{network[0].exploded}/{network.prefixlen} {port}\n"
         for port, network in enumerate(networks)

@@ -100,7 +100,7 @@ class LinuxBridge(LinuxDut[BridgeOptions]):
 
     @property
     def is_addressed(self) -> bool:
-        """Only the ends of tunnels are."""
+        """Whether it is an end of tunnels: frames must then be addressed to it."""
         return self.options.vxlan
 
     @property

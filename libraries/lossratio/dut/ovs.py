@@ -51,7 +51,7 @@ def parse_pmd_statistics(lines: Sequence[str]) -> list[dict[str, Any]]:
 def parse_pmd_workers(
     statistics: Sequence[Mapping[str, Any]], queues: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """The load of the polling threads, or of the main thread if it handles the frames, as it does without them."""
+    """The load of the polling threads, or, without such threads, of the main thread, which then handles the frames."""
     by_thread: dict[str, dict[str, float]] = {}
     for each in statistics:
         by_thread.setdefault(each["place"], {})[each["name"]] = each["value"]
@@ -245,7 +245,7 @@ class OvsConnections(ConnectionTable):
         self.node_name = control.node.name
 
     def timeout_of(self, tcp_state: TcpState | None) -> float:
-        """OVS's own: the same for UDP and for TCP connections that are being opened or have ended."""
+        """OVS's own time-out: the same for UDP and for TCP connections that are being opened or have ended."""
         if tcp_state == "established":
             return _ESTABLISHED_TIMEOUT
         return _TIMEOUT
@@ -310,7 +310,7 @@ class OpenVswitch(ProgramDut[OvsOptions]):
     )
 
     def check_kind(self) -> None:
-        """Checks that a userspace datapath is possible: it must be the only one, with TAP devices, with DPDK for cards.
+        """Checks that a userspace datapath is possible: none runs yet, and there are TAP devices, and DPDK for cards.
 
         Raises:
             DutError: If another one runs there, or TAP devices or DPDK are missing.

@@ -43,7 +43,7 @@ class Testpmd(DpdkDut[TestpmdOptions]):
         """Checks the cores, and that each of them has a queue if each card has its own workers.
 
         Raises:
-            DutError: If the option ``queues`` does not fit its threads, or another option the node.
+            DutError: If the option ``queues`` does not fit its threads, or another option does not fit the node.
             NotMeasuredHereError: If the node has too few cores.
         """
         super().check_kind()
@@ -90,5 +90,5 @@ class Testpmd(DpdkDut[TestpmdOptions]):
 
     @property
     def is_addressed(self) -> bool:
-        """Frames are, if it puts its own addresses on frames."""
+        """Whether it puts its own addresses on frames: frames must then be addressed to it."""
         return self.options.mode in ("mac", "csum")

@@ -96,7 +96,7 @@ def _start_init(plan: Plan, authorized_key: str, control: socket.socket) -> syst
     reading, writing = os.pipe()
 
     def be_init(report: Callable[[Any], None]) -> None:
-        # The other ends of these show when the holder ends, so only the holder may have them open.
+        # The other ends of these descriptors show when the holder ends, so only the holder may have these open.
         os.close(writing)
         control.close()
         system.die_with_parent()

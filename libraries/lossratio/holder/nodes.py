@@ -59,7 +59,7 @@ def build(plan: Plan, report: Callable[[Any], None]) -> None:
     for name in plan.take_xdp_frames:
         _enter(visible[name])
         for interface in _interfaces(plan, name):
-            # Only now, because the other end does not see it before this one is up.
+            # This comes last, because the other end does not see it before this end is up.
             system.take_xdp_frames(interface)
 
     report({"visible": visible, "own": [keeper.pid for keeper in keepers.values()]})

@@ -24,8 +24,8 @@ AnyChannel: TypeAlias = "paramiko.Channel | Channel"
 def broken() -> "tuple[type[EOFError], type[paramiko.SSHException]]":
     """Exceptions, besides OSError, if a connection breaks while a channel sends; reading also sends.
 
-    paramiko is only imported here, when something went wrong, and when a node is reached over SSH: it takes a tenth of
-    the time of importing the keywords, and namespaces of this machine do not need it.
+    paramiko is only imported here, when something went wrong, and when a node is reached over SSH. Its import takes a
+    tenth of the time of importing the keywords, and namespaces of this machine do not need paramiko.
     """
     import paramiko
 
@@ -187,7 +187,7 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
         thread may write, because the channel has one limit for both.
 
         Args:
-            timeout: The most seconds to wait; None: no limit.
+            timeout: The maximum number of seconds to wait; None: no limit.
             meanwhile: Called about once a second, if there is a limit; None: nothing is called.
 
         Raises:

@@ -171,7 +171,7 @@ def _read_code(folder: Path, package: str, left_out: tuple[str, ...]) -> dict[st
 
 
 def _with_file_name(code: CodeType, file_name: str) -> CodeType:
-    """Code, and the code of functions in it, whose errors name another file."""
+    """A copy of code, and of the code of functions in it, whose errors name another file."""
     constants = []
     for constant in code.co_consts:
         if isinstance(constant, CodeType):

@@ -295,8 +295,8 @@ class NodeSession(AbstractContextManager["NodeSession"]):
             ("sudo", "-n", "--", *command) if self.node.sudo and self.node.host else command
         )
         try:
-            # To close the input of a command that ends at the same moment may break the connection: paramiko
-            # may send the end of the input after the end of the channel, which OpenSSH takes for a broken client.
+            # Closing the input of a command that ends at the same moment may break the connection: paramiko may send
+            # the end of the input after the end of the channel, which OpenSSH takes for a broken client.
             channel.exec_command(f"{line} </dev/null" if reads_nothing else line)
         except (OSError, *broken()) as cause:
             why = str(cause).rstrip(".") or "the connection was lost"

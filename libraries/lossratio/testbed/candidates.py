@@ -74,7 +74,7 @@ def reserved(
 
     Args:
         candidates: The testbeds, the preferred one first.
-        wait: The most seconds to wait for a free testbed; 0: one must be free at once.
+        wait: The maximum number of seconds to wait for a free testbed; 0: a testbed must be free at once.
         credentials: How to log in on the nodes.
 
     Raises:

@@ -117,15 +117,15 @@ LEAST_STOLEN = 0.03
 LEAST_PRESSURE = 0.5
 """If some process on the TG waits for a CPU for at least this share of a trial's time, the trial is not trusted."""
 LEAST_WAIT = 0.05
-"""If a thread of a DUT's program waits for a CPU for at least this share of the time, the trial is doubtful. It is the
-share for stolen CPU time. If TG and DUT are one machine, it is `LEAST_PRESSURE`, because the traffic itself keeps the
-CPUs busy."""
+"""If a thread of a DUT's program waits for a CPU for at least this share of the time, the trial is doubtful. The share
+is the same as for stolen CPU time. If TG and DUT are one machine, the share is `LEAST_PRESSURE`, because the traffic
+itself keeps the CPUs busy."""
 LEAST_SUSPENSION = 0.1
 """Seconds. Less does not count as a suspension."""
 LEAST_STANDSTILL = 0.5
 """Seconds for which a node's clock stands still while the controller's runs. Less does not count as a standstill."""
 LEAST_CLOCK_STEP = 1.0
-"""Seconds by which the time of day is set. Less is the work of NTP."""
+"""Seconds by which the time of day is set. Smaller steps are the work of NTP."""
 _BY_KEY = {(rule.guilty, rule.change): rule for rule in RULES}
 
 _RESET = frozenset(

@@ -18,17 +18,18 @@ _FIRST_RATE, _MANY = 60_000.0, 500_000
 _FILLS = 3
 """How often all frames are sent until there are as many connections as wanted."""
 _FILLS_AT_A_RATE = 4
-"""How often they are sent at one rate, if the generator leaves frames unsent."""
+"""How often all frames are sent at one rate, if the generator leaves frames unsent."""
 _ALL_FILLS = 12
-"""How often they are sent in all then."""
+"""How often all frames are then sent in total."""
 
 
 class Connections:
     """Empties and fills the tables of devices before each trial.
 
     A table is filled by one frame of each flow and direction, at a rate that the device certainly takes, and its
-    entries are counted. So a throughput trial does not test how fast connections are made. To fill a table with very
-    many connections takes minutes, so it is kept for the following trials while all of them are there.
+    entries are counted. So a throughput trial does not test how fast connections are made. Filling a table with very
+    many connections takes minutes, so the table is kept for the following trials while all of its connections are
+    there.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The path between two hosts that are there: their own addresses, routes and next hops, as their kernels have them."""
+"""The path between two existing hosts: their own addresses, routes and next hops, as their kernels have them."""
 
 import getpass
 import json
@@ -39,15 +39,15 @@ class Host:
     def named(cls, text: str, ssh: Mapping[str, Any] = _NOTHING) -> "Host":
         """The end that a name stands for: ``netns:NAME``, ``container:NAME``, ``[USER@]HOST[:PORT]``, or a bare name.
 
-        A bare name is a namespace if there is one of that name, and otherwise a host. Who is not root needs ``sudo``
-        there.
+        A bare name is a namespace if there is one of that name, and otherwise a host. At every end, users
+        other than root need ``sudo``.
 
         Args:
             text: The name.
             ssh: Further fields of the node, such as ``key_file``, for hosts.
 
         Raises:
-            TopologyError: If the name is none.
+            TopologyError: If the name stands for no end.
         """
         way, colon, rest = text.partition(":")
         if not colon or way not in _WAYS:
@@ -189,13 +189,13 @@ def find_host_path(
     Args:
         client: The one end.
         server: The other end.
-        to: The server's address; None: the first one that both have a way for, IPv4 first, and not along a default
-            route if there is another one.
+        to: The server's address; None: the first address that both have a way for, IPv4 first; along a default route
+            only if there is no other way.
         credentials: What to log in with.
 
     Raises:
         NodeError: If an end cannot be reached, or has no ``ip`` (iproute2).
-        TopologyError: If there is no path, or both names are of one end.
+        TopologyError: If there is no path, or both names stand for the same end.
     """
     if client.name == server.name:
         raise TopologyError(f"Both ends are {client.name}. Name two different ends.")
@@ -233,7 +233,7 @@ def _paths(
     targets: Sequence[str],
     reasons: list[str],
 ) -> Iterator[tuple[HostPort, HostPort]]:
-    """The paths to addresses of the server, in their order; why there is none to others is added to the reasons."""
+    """The paths to addresses of the server, in their order; for all others, a reason is added to the reasons."""
     for target in targets:
         west = _port(*client, target, None)
         if isinstance(west, str):

@@ -1,6 +1,7 @@
 """The state of nodes and interfaces as nodes report it, and checks against the topology file.
 
-Before a measurement, these are presence, link speeds, and room for frames; on demand, everything that nodes lack.
+Before a measurement, the checks cover the presence of interfaces, the speeds of links, and the room for frames. On
+demand, they cover everything that nodes lack.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -317,7 +318,7 @@ def check_shell(session: CommandRunner) -> None:
         NodeError: If the shell prints its own text, or does not understand POSIX quotes.
     """
     said = session.run("printf", "%s", _PROBE, check=False)
-    # If sudo refuses a command, the first command that needs it reports that.
+    # If sudo refuses a command, the first command that needs sudo reports the refusal.
     if said.stdout == _PROBE or said.stderr.startswith("sudo:"):
         return
     if _PROBE in said.stdout:

@@ -34,7 +34,7 @@ LATE_WAIT = 0.2
 """Seconds to wait for late frames of a measurement's last trial. Those of other trials are counted during the next
 one."""
 LATE_SECONDS = 2.0
-"""Seconds to wait since the latest of these frames, if a device has held frames for too long before."""
+"""Seconds to wait after the latest of these frames, if a device has held frames for too long before."""
 MOST_LATE_SECONDS = 30.0
 """Seconds to wait at most."""
 _LATE_WAITS = round(LATE_SECONDS / LATE_WAIT)
@@ -359,9 +359,9 @@ class LiveTestbed(Testbed):
 
 
 def wait_for_late_frames(agent: AgentClient, late_frames: LateFrames) -> None:
-    """Waits for late frames of the last trials: longer if others came late, and as long as some may come.
+    """Waits for late frames of the last trials: longer if earlier frames came late, and as long as more may come.
 
-    While some come, it keeps waiting, because a device may hold the frames of the last trial as long as those of
+    While late frames come, it keeps waiting, because a device may hold the frames of the last trial as long as those of
     earlier trials. If no frame is missing, it does not wait.
     """
     quiet = 0

@@ -124,7 +124,7 @@ class LoadLimit:
 
 
 Overhead = tuple[int, int]
-"""Bytes by which frames are longer than they were sent: eastward, and westward."""
+"""Bytes by which frames are longer than when they were sent: eastward, and westward."""
 
 
 def load_limits(testbed: Testbed, profile: TrafficProfile) -> tuple[LoadLimit, ...]:
@@ -160,7 +160,7 @@ def _generator_limits(testbed: Testbed, profile: TrafficProfile) -> Iterator[Loa
 
 
 def _overhead(testbed: Testbed, port: Port, profile: TrafficProfile) -> Overhead:
-    """Bytes by which frames are longer on a port's link than they were sent."""
+    """Bytes by which frames are longer on a port's link than when they were sent."""
     request = testbed.request
     topology = testbed.request.topology
     ends = [

@@ -205,7 +205,7 @@ def _has_fixed_mac(link: LiveLink, port: Port) -> bool:
 
 
 def answers_elsewhere(others: Sequence[str], right: AbstractSet[str]) -> str:
-    """What it means that a gateway is silent at its own port but answers at others, and the remedy.
+    """Explains that a gateway is silent at its own port but answers at others, and gives the remedy.
 
     `right` are the ports whose own gateway answers there.
     """

@@ -40,7 +40,7 @@ class DeadLinkError(DeadPathError, LinkError):
 
 @dataclass
 class CheckedTraffic:
-    """Traffic that checks a path, as in a trial; if its first flows are lost, others from all over are tried."""
+    """Traffic that checks a path, as in a trial; if its first flows are lost, a selection from all flows is tried."""
 
     agent: AgentClient
     configure: Callable[[Configuration], object]
@@ -54,10 +54,10 @@ class CheckedTraffic:
     reset: Callable[[], None] = lambda: None
     """Resets the DUTs to their state before a trial, before any of these frames."""
     is_spread: bool = False
-    """Whether the generator is ready for some flows from all over instead of for trials."""
+    """Whether the generator is ready for a selection from all flows, instead of for trials."""
 
     def spread(self) -> None:
-        """Gets the generator ready for some flows from all over."""
+        """Gets the generator ready for a selection from all flows."""
         self.is_spread = True
         self.configure(spread_over_flows(self.configuration))
 
@@ -315,7 +315,7 @@ class _Trail:
         self.silent = []
 
     def lost_before(self, hop: _Counter, received: int) -> _Loss:
-        """Notes that only this few frames arrive at a hop."""
+        """Notes how few frames arrive at a hop."""
         name = hop.hop.node_name
         if received:
             few = f"only {received:,} of {self.sent:,} frames arrive"
@@ -338,7 +338,7 @@ class _Trail:
     def lost_inside(
         self, hop: _Counter, counted: DutCounters, received: int, transmitted: int
     ) -> _Loss:
-        """Notes that only this few of the frames that a hop receives leave it."""
+        """Notes how few of the frames that a hop receives leave it."""
         out = f"only {transmitted:,} of them" if transmitted else "none"
         places = ", ".join(
             f"{count:,} at {place}" for place, count in counted.dropped.items() if count

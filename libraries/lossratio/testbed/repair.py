@@ -127,9 +127,9 @@ class Watch:
 
     @contextmanager
     def allowing_absence(self) -> Iterator[None]:
-        """Does not treat a DUT that lost its link in the last reset, or has not answered since, as an error.
+        """Accepts a DUT that lost its link in the last reset, or has not answered since.
 
-        The trials of the reset, which show that it did not come back, stand.
+        The trials of the reset stand, and show that the DUT did not come back.
         """
         try:
             yield
@@ -139,7 +139,9 @@ class Watch:
             _LOG.warning("The reset has left its mark: %s", error)
 
     def verify(self) -> None:
-        """Verifies the DUTs. A DUT once found different remains so: it is not known which trials saw it that way.
+        """Verifies the DUTs.
+
+        A DUT that was once found different stays an error, because it is not known which trials were affected.
 
         Raises:
             DutError: If a DUT is not as it was set up, now or at an earlier call.
@@ -178,7 +180,7 @@ class Watch:
     def explain(self, error: LossRatioError) -> tuple[LossRatioError, tuple[Change, ...]]:
         """The error of the side to blame, which quotes this error, and the changes.
 
-        It is the same error if that side is not known, or if it already is that side's error.
+        If that side is not known, or if this error is already that side's, this error is returned unchanged.
         """
         if type(error) in ERRORS.values():
             return error, ()

@@ -324,7 +324,7 @@ class LiveSetUp:
 
     @property
     def idle_time(self) -> float:
-        """The most seconds that DUTs need to recover from a trial."""
+        """The maximum number of seconds that DUTs need to recover from a trial."""
         return max((dut.recovery_time for dut in self.duts), default=0.0)
 
     def port_pairs(

@@ -32,7 +32,7 @@ from lossratio.trials import START_TOLERANCE, Integrity, LatencyOutput, Step, Tr
 _FAULTS = "faults"
 _VERSION = "version"
 _LATENCY_RATE, _LATENCY_SHARE = 1000.0, 0.1
-"""The most latency frames: per second in each direction, and as a share of a direction's frames."""
+"""The maximum number of latency frames: per second in each direction, and as a share of a direction's frames."""
 
 
 class SimulatedSource:

@@ -74,7 +74,7 @@ class Recovery:
     pauses: tuple[float, ...] = (1.0, 5.0, 20.0)
     """Seconds before each attempt to repair the fault of a trial. There are as many attempts as pauses."""
     most: int = 10
-    """The most repairs in one measurement."""
+    """The maximum number of repairs in one measurement."""
     patience: float = ANSWER_SECONDS
     """Seconds after the end of a trial within which the agent must answer: the watchdog of every trial."""
 
@@ -117,7 +117,7 @@ class TestbedRequest:
         try:
             paths = self.topology.paths(self.links, duts=self.duts, nic=self.nic)
         except TopologyError as error:
-            # The error that a testbed is too small for a test is passed on.
+            # The error for a testbed that is too small for a test is passed on.
             raise type(error)(describe_problem(self.file, ("nodes",), str(error))) from error
         ends = [port for path in paths for port in path.tg_ports]
         problems = list(self.topology.generator_problems(ends, len(paths)))
@@ -143,7 +143,7 @@ class TestbedRequest:
 
     @property
     def growth(self) -> tuple[int, int]:
-        """Bytes by which the DUTs make frames longer that come back, eastward and westward."""
+        """Bytes by which frames are longer behind the DUTs than in front of them, eastward and westward."""
         if self.dut is None:
             return (0, 0)
         return self.dut.options.growth
@@ -215,7 +215,7 @@ class Ready:
     """Has the DUTs verified more often, because the run was cut off before their trials were proved."""
 
     def with_late_frames(self, output: TrialOutput) -> TrialOutput:
-        """Waits for late frames of the latest traffic; returns its output, which is in no journal, including them."""
+        """Waits for late frames of the latest traffic, and returns its output with them, which is in no journal."""
         late: list[int] = []
         self.late_frames.keep(output.lost_frames or 0, late.append)
         self.wait_for_late_frames()
@@ -259,7 +259,7 @@ class Testbed(ABC):
         """
 
     def rested_for(self) -> float:
-        """Least number of seconds since the DUTs had the traffic of a trial; checks of the path do not count."""
+        """Minimum number of seconds since the DUTs had the traffic of a trial; checks of the path do not count."""
         return math.inf
 
     def load_step(self, profile: TrafficProfile) -> float:

@@ -88,10 +88,10 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 # The keeper holds the commands, the newest first. While its input is open, its controller is alive, and no other
 # controller may have the commands run. When the input has ended, the keeper starts a child, whose environment shows
-# that the commands may be run; a signal makes the keeper run them. It waits for the child with `wait`, because only
-# there a shell handles a signal at once. The child ignores the same signals as the keeper. A controller that has begun
-# to undo its changes asks the keeper to run the commands when the controller ends. The keeper does not run them if
-# another controller has set up a DUT on this node since.
+# that the commands may be run; a signal makes the keeper run them. It waits for the child with `wait`, because a shell
+# handles a signal at once only during `wait`. The child ignores the same signals as the keeper. A controller that has
+# begun to undo its changes asks the keeper to run the commands when the controller ends. The keeper does not run them
+# if another controller has set up a DUT on this node since.
 _KEEP = r"""
 trap '' USR1 HUP TERM
 echo $$

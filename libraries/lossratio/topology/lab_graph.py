@@ -347,7 +347,7 @@ def _next_hops(own: LabEnd, other: LabEnd) -> dict[str, list[str]]:
     for version in (4, 6):
         try:
             here = ip_interface(str(own.facts[f"ipv{version}"]))
-            # If the other end does not say it, the node's own routes do.
+            # If the other end has no address in the lab's file, the node's own routes give the next hop.
             there = other.facts.get(f"ipv{version}", own.facts.get(f"gateway{version}"))
             gateway = ip_interface(str(there)).ip
         except (KeyError, ValueError):

@@ -56,9 +56,9 @@ class Interface(FileModel):
     def side(self, unused: Side) -> Side:
         """The networks behind the port with the lab's own addresses.
 
-        Where a network is routed to the port, traffic has the addresses 1, 2 ... of it. Otherwise the port is a host:
-        traffic has its own address and the addresses after it. The networks of `unused` stand for IP versions that the
-        port does not have, and that traffic must not have either.
+        Where a network is routed to the port, traffic has the network's addresses 1, 2 ... Otherwise the port is a
+        host: traffic has the port's own address and the addresses after it. The networks of `unused` stand for IP
+        versions that the port does not have, and that traffic must not have either.
         """
         known: dict[str, Any] = {
             "ipv4": unused.ipv4,

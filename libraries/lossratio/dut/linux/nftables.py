@@ -1,8 +1,8 @@
 """The nftables tables of a DUT, as JSON for ``nft -j``: policers, rules that only take time, and claims on interfaces.
 
 A claim is a mark in the node's kernel, so that two runs never share an interface: an empty table for each interface.
-The kernel makes it or refuses it in one step, it does not delay frames, and it exists exactly as long as the set-up.
-The interface's alias shows the owner to users.
+The kernel makes or refuses the table in one step. The table does not delay frames, and exists exactly as long as the
+set-up. The interface's alias shows the owner to users.
 """
 
 import json

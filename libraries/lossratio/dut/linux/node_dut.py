@@ -295,13 +295,13 @@ class NodeDut(Dut[OptionsT_co]):
             raise
 
     def depend_on_host_routes(self, interface: str, count: int) -> None:
-        """Makes the routes to single hosts that were added after the set-up part of the state that must not change."""
+        """Adds routes to single hosts, which came after the set-up, to the state that must not change."""
         state = self.present.state
         counts = {**state["host routes"], interface: state["host routes"].get(interface, 0) + count}
         self._present = replace(self.present, state={**state, "host routes": counts})
 
     def take_state(self) -> None:
-        """Makes the node's present state the state that must not change; call it after a restart."""
+        """From now on, the node must stay in its present state; call this after a restart."""
         state = _read_state(self.node, self.present.interfaces, self.present.changes.settings)
         self._present = replace(self.present, state=state)
 
@@ -479,7 +479,7 @@ def _read_state(node: DutNode, interfaces: Sequence[str], settings: Iterable[str
 
 
 def _ways(links: Mapping[str, Link], queues: Mapping[str, str]) -> dict[str, str]:
-    """What determines the way of frames through each interface."""
+    """The facts that determine the way of frames through each interface."""
     ways = {}
     for name, link in links.items():
         program = link.get("xdp", {}).get("prog", {})
@@ -513,7 +513,7 @@ def boot_id(node: DutNode) -> str:
 
 
 def _differences(before: State, now: State) -> list[str]:
-    """The sentences about the differences of two states, in the order of the table, without mere consequences."""
+    """The sentences about the differences between two states, in the order of the table, without mere consequences."""
     gone = before["interfaces"].keys() - now["interfaces"].keys()
     # A bridge without its own address has the address of a port, and takes another port's address when that port
     # leaves.

@@ -55,9 +55,10 @@ OptionsT_co = TypeVar("OptionsT_co", bound=ProgramOptions, covariant=True)
 class ProgramDut(NodeDut[OptionsT_co]):
     """A DUT that is a program on the node.
 
-    Where the topology file gives an interface's ``pci_address``, and its ``driver`` or the node's ``uio_driver`` (or no
-    ``name``), the card is taken from the kernel and given back; otherwise the program gets the kernel's interface by a
-    packet socket. A kind implements `launch`, and the methods that `NodeDut` names.
+    The topology file decides how the program gets an interface. If the file gives the ``pci_address``, and also the
+    interface's ``driver`` or the node's ``uio_driver`` (or no ``name``), the card is taken from the kernel, and given
+    back afterwards. Otherwise, the program uses the kernel's interface through a packet socket. A kind implements
+    `launch`, and the methods that `NodeDut` names.
     """
 
     socket_settle_time: ClassVar[float] = 0.1

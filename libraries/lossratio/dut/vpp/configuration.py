@@ -181,7 +181,7 @@ class VppOptions(Feature):
 def with_features(options: type[VppOptions]) -> type[VppOptions]:
     """The options of VPP with those of all features, both lossratio's own and those of other packages.
 
-    A feature that cannot be used is left out; whoever gives one of its options gets the reason.
+    A feature that cannot be used is left out; if one of its options is given, the error has the reason.
     """
     return _with_features(options, FEATURES.added())
 

@@ -1,4 +1,4 @@
-"""The command line of a running VPP, whose answers alone show success or failure; and what VPP a node has."""
+"""The command line of a running VPP, whose answers alone show success or failure; checks of a node's VPP."""
 
 import re
 import time
@@ -46,7 +46,7 @@ class VppControl:
         Raises:
             DutError: If VPP refuses the command, or does not answer in time.
         """
-        # VPP waits for its workers at many lines, and these may share their CPUs with other programs.
+        # VPP waits for its workers at many lines, and the workers may share their CPUs with other programs.
         seconds = max(command.seconds, _LINE_SECONDS * command.text.count("\n"))
         text = command.text
         if command.is_secret:

@@ -48,7 +48,7 @@ _UNSHARE = Tool("unshare", "util-linux")
 _CONTAINER = ("unshare", "--mount", "--net", "--ipc", "--uts")
 """Runs a program in its own namespaces, which end with it."""
 _STARTS = 5
-"""The most starts of VPP until the clock of its policers is right."""
+"""The maximum number of starts of VPP until the clock of its policers is right."""
 _PRIORITY = 5
 """Its priority if it sleeps: above ordinary programs, and below senders, which may share its CPUs."""
 _PLUGINS = {"driver: dpdk": "dpdk", "driver: rdma": "rdma", "sockets=af_xdp": "af_xdp"}
@@ -370,7 +370,7 @@ class Vpp(ProgramDut[VppOptions]):
 
     @property
     def is_addressed(self) -> bool:
-        """Only routers and the ends of tunnels are."""
+        """Whether VPP is a router or an end of tunnels: frames must then be addressed to VPP."""
         return self.options.is_addressed
 
     def facts(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ is JSON::
     }
 
 Programs are found in the path. Programs and files, which are patterns, are copied with the libraries that they load.
-Only the patterns of ``if_any`` may match no file. Texts are files by name.
+Every pattern must match a file, except for those of ``if_any``. Texts are files by name.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ _BUFFERS_OF_SOCKETS = 16_384
 _BUFFERS_OF_CARDS = 107_520
 _BUFFER_SIZE = 2048
 _BUFFER_HEADERS = 448
-"""The most bytes of a buffer besides its data: VPP's headers, and DPDK's."""
+"""The maximum number of bytes of a buffer besides its data: VPP's headers, and DPDK's."""
 _MANY_ENTRIES, _MOST_ENTRIES = 200_000, 5_000_000
 _LARGE, _LARGEST = "3G", "8G"
 _SMALL_STATISTICS = "64M"

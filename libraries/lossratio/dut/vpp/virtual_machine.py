@@ -143,7 +143,7 @@ class VirtualMachine:
     ) -> Daemon:
         """Starts it, and waits until the program in it has its cards, and forwards.
 
-        On a busy node, an emulated machine takes some ten seconds from the one to the other.
+        On a busy node, an emulated machine takes some ten seconds between these two events.
 
         Args:
             changes: What has been changed on the node.

@@ -32,9 +32,10 @@ from lossratio.topology import Hop, Port
 
 _OWN_PROGRAM = "lossratio-xdp"
 _FEWEST = 4
-"""The least value of ``every``: each of three faults needs a frame, and one frame passes."""
+"""The minimum value of ``every``: each of three faults needs a frame, and one frame passes."""
 
-# If ip finds no file system for BPF objects, it mounts one and leaves it there; and it fails if one is hidden.
+# If ip finds no file system for BPF objects, it mounts one and leaves it there. It fails if such a file system is
+# hidden.
 _LOAD = (
     'test "$(stat -f -c %T /sys/fs/bpf)" = bpf_fs && exec "$0" "$@"; exec unshare --mount '
     'sh -c \'mount -t bpf bpf /sys/fs/bpf && exec "$0" "$@"\' "$0" "$@"'
@@ -260,7 +261,7 @@ class XdpDevice(NodeDut[XdpOptions]):
 
     @property
     def is_addressed(self) -> bool:
-        """Where it puts its own addresses on frames."""
+        """Whether it puts its own addresses on frames: frames must then be addressed to it."""
         return self.options.forwarding == "mac"
 
     def facts(self) -> dict[str, Any]:
@@ -446,7 +447,7 @@ class XdpDevice(NodeDut[XdpOptions]):
 class Reflector(XdpDevice):
     """The far end of a path: IP packets go back where they came from, with their addresses swapped.
 
-    So the TG has both times of a frame by one clock, although the other end of the path is on another machine.
+    So the TG takes both times of a frame from one clock, although the other end of the path is on another machine.
     """
 
     reflects = True

@@ -222,7 +222,7 @@ class Conversation:
         return answer
 
     def _explained(self, error: NodeError) -> NodeError:
-        """What the end or the silence of the keeper means: often there is no such Python."""
+        """The explanation for the keeper's end or silence: often there is no such Python."""
         words = self._process.stderr_tail().strip().splitlines()
         if self._process.exit_status in _NOT_STARTED or (
             words and words[-1].endswith("command not found")

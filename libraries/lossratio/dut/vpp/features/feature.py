@@ -25,7 +25,7 @@ class Command:
     answer: str = ""
     """Regular expression of VPP's answer to a command that succeeds."""
     seconds: float = 30.0
-    """The most seconds that it may take."""
+    """The maximum number of seconds that it may take."""
     is_secret: bool = False
     """Whether it has keys: it is then in no record, but only in a file that VPP reads and that is deleted
     afterwards."""
@@ -113,7 +113,7 @@ class Needs:
     forwarding: tuple[Forwarding, ...] = get_args(Forwarding)
     """The kinds of forwarding that it works with."""
     plugins: Mapping[str, str] = field(default_factory=dict)
-    """VPP's plugins that it needs, each with the version since which it has been a plugin; empty: it always was one."""
+    """VPP's plugins that it needs, each with the first version of VPP that has the plugin; empty: all have it."""
     version: str = ""
     """The first version of VPP that has it; empty: all have it."""
     shows: tuple[str, ...] = ()
@@ -235,7 +235,7 @@ class Feature(SocketOptions):
         return None
 
     def problem(self) -> str | None:
-        """Why its options cannot be combined; None: they can. No machine has been touched yet."""
+        """Why its options cannot be combined; None: they can. This is asked before any machine is touched."""
         return None
 
     @classmethod
@@ -256,7 +256,7 @@ class Feature(SocketOptions):
         return None
 
     def programs(self, directory: str) -> Iterator[tuple[str, ...]]:
-        """Arguments of a testpmd that runs beside VPP with its files in the directory, without those about its CPUs."""
+        """Arguments, except those about CPUs, of a testpmd that runs beside VPP, with its files in the directory."""
         yield from ()
 
     def contained(self, ports: Ports) -> Iterator[Command]:

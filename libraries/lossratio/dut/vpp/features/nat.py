@@ -27,7 +27,7 @@ _DET44_SESSIONS_OF_HOST = 1000
 _LONG_TIMEOUT = 3000.0
 _END_SECONDS, _LOOK_SECONDS = 10.0, 0.01
 _TABLE_SECONDS = 300.0
-"""The most seconds for VPP to make the table of sessions: millions of them, on a busy machine."""
+"""The maximum number of seconds in which VPP makes the table of sessions: millions of them, on a busy machine."""
 _GATEWAYS = {WEST: IPv4Network("169.254.18.0/30"), EAST: IPv4Network("169.254.19.0/30")}
 """As in FD.io CSIT, VPP's address and its neighbour's are outside of the hosts, so that all hosts may have sessions."""
 

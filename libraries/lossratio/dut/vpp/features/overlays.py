@@ -91,7 +91,7 @@ class Vxlan(Feature):
 
     @property
     def is_addressed(self) -> bool:
-        """The ends of tunnels are, if the TG is the other end."""
+        """Whether VPP is the end of a tunnel to the TG: frames must then be addressed to VPP."""
         return self.vxlan or super().is_addressed
 
     @property
@@ -248,7 +248,7 @@ class Srv6Proxy(_Segments):
 
     @property
     def segments(self) -> tuple[int, int]:
-        """Three; a static proxy writes another header without the visited segment."""
+        """Three segments; a static proxy writes another header, which does not have the visited segment."""
         if self.srv6_proxy:
             return (3, 2 if self.srv6_proxy == "static" else 3)
         return super().segments

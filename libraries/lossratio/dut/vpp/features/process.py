@@ -116,7 +116,7 @@ class Container(Feature):
 
     @property
     def is_contained(self) -> bool:
-        """The option's."""
+        """The value of the option."""
         return self.container
 
     def problem(self) -> str | None:
@@ -144,7 +144,7 @@ class VirtualMachine(Feature):
 
     @property
     def guest(self) -> Guest | None:
-        """The option's."""
+        """The value of the option."""
         return self.vm
 
     def problem(self) -> str | None:
@@ -159,7 +159,7 @@ def memif_commands(
 ) -> Iterator[Command]:
     """The commands that make one of the two interfaces, with its socket in a directory.
 
-    One end is the client, which makes the memory, and the other end is not.
+    One of the two ends must be the client, which makes the memory.
     """
     yield Command(f"create memif socket id {number + 1} filename {directory}/memif{number}.sock")
     role = "slave" if is_client else "master"

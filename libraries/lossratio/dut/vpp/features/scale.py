@@ -11,7 +11,7 @@ from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, S
 ROUTES_ADDED = r"(\S+ routes/sec\s*)*"
 """VPP's answer to a command that adds many routes: their rate."""
 _MOST_IPV4_ROUTES = 130_000
-"""The most routes that lead to hosts of the benchmarking networks."""
+"""The maximum number of routes that lead to hosts of the benchmarking networks."""
 _ROUTES_AT_ONCE = 100_000
 """VPP answers no other command while it adds routes."""
 _FEW = 20

@@ -28,7 +28,7 @@ _WIREGUARD_PORT = 51_820
 _WIREGUARD_BYTES = 60
 _KEEPALIVE_SECONDS = 25
 _HANDSHAKES_SECONDS, _HANDSHAKE_SECONDS = 15.0, 0.1
-"""Seconds for the handshakes of tunnels: for all together, plus for each one, because VPP may share its CPUs."""
+"""Seconds for the handshakes of tunnels: for all together, plus for each tunnel, because VPP may share its CPUs."""
 ENGINE = Shown(
     "show crypto engines",
     r"\b(native|ipsecmb|openssl)\b",
