@@ -188,8 +188,8 @@ def to_goal_set(value: str) -> GoalSet:
 def typed_keyword(name: str | None = None) -> Callable[[FunctionT], FunctionT]:
     """Marks a method as a keyword whose arguments have the types of its annotations, without None.
 
-    For a type of ours, Robot Framework shows why a value cannot be converted. For a union with None, it shows only that
-    the value cannot be. An argument whose default is None may still be None.
+    For lossratio's own types, Robot Framework shows why a value cannot be converted. If such a type is in a union with
+    None, it shows no reason. An argument whose default is None may still be None.
     """
 
     def mark(method: FunctionT) -> FunctionT:

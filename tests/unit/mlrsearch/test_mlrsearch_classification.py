@@ -130,7 +130,7 @@ def early(loss_ratio, duration=1.0):
 def test_an_early_verdict_counts_as_the_full_trial_and_only_where_it_is_one():
     assert classify(NDR, [early(0.001)] * 11) is Bound.UPPER
     assert classify(NDR, [early(0.001)] * 10) is Bound.UNDECIDED
-    # At least 0.1 % lost may be more than 0.5 % or not.
+    # A loss of at least 0.1 % may or may not exceed 0.5 %.
     assert classify(PDR, [early(0.001)] * 30) is Bound.UNDECIDED
     assert classify(PDR, [early(0.006)] * 11) is Bound.UPPER
 
