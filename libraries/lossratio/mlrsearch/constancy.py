@@ -1,12 +1,12 @@
 """Whether trials show a SUT that changes (it remembers loss, or has a trend), or one that loses at any load.
 
-The loss ratio of a SUT that stays the same does not fall with load, nor with the duration of trials. So a trial that
-loses more than another one, which had no lower load and was no shorter, is a *contradiction*. Noise makes
-contradictions in either order. Time makes them all in one order: the trials that lose more came soon after loss, or
-later, or earlier.
+The loss ratio of a SUT that stays the same does not fall as the load or the duration of trials grows. So two trials are
+a *contradiction* if one of them loses more than the other, although its load is not higher and it is not longer. Noise
+makes contradictions in either order. Time makes them all in one order: the trials that lose more came soon after loss,
+or later, or earlier.
 
 A loss that does not grow with load also makes contradictions, and a search that goes down puts them all in one order.
-So a trend needs a control: contradictions of trials at the same load. Everything here counts frames that the SUT lost.
+So a trend needs a control: contradictions of trials at the same load. Only frames that the SUT lost count here.
 """
 
 import math
@@ -23,29 +23,29 @@ from numpy.typing import NDArray
 from lossratio.trials import TrialResult, missing_frames, sut_loss_ratio
 
 LEAST_DIFFERENCE = 0.002
-"""Least difference of loss ratios in a contradiction; a smaller one may be a few frames by chance."""
+"""Minimum difference of loss ratios in a contradiction. A smaller difference may be a few frames by chance."""
 
 LEAST_FRAMES = 3.0
-"""Frames per interface by which losses must also differ.
+"""Minimum difference of losses in a contradiction, in frames per interface.
 
 Example: on a slow link with 150 frames, one frame that is rounded away is a loss of 0.7 %.
 """
 
 LEAST_SIZE = 0.005
-"""Least difference of loss ratios, in the largest contradiction, that is worth mentioning."""
+"""Minimum difference of loss ratios, in the largest contradiction, that is worth mentioning."""
 
 LEAST_TRIALS = 5
-"""Least number of trials on either side of the contradictions.
+"""Minimum number of trials on either side of the contradictions.
 
 Example: a noisy SUT fails three times after loss, and passes twice after a rest. That happens by chance in one search
 of ten.
 """
 
 LEAST_AT_ONE_LOAD = 3
-"""The same for a trend, of contradictions between trials at the same load.
+"""The same for a trend, which needs contradictions between trials at the same load.
 
-Example: 430 frames are lost in each trial, and the loads fall from 28 to 9 kfps. The share that is lost rises from
-trial to trial. Only a load that is measured again shows that the SUT is the same.
+Example: 430 frames are lost in each trial, and the loads fall from 28 to 9 kfps. The lost share rises from trial to
+trial. Only a load that is measured again shows that the SUT is the same.
 """
 
 MOST_UNEXPLAINED = 0.02
@@ -55,31 +55,33 @@ For example, on a jittery SUT, half of the contradictions are in each order.
 """
 
 MOST_TRIALS = 1_000
-"""The most trials that are all compared with each other; longer searches are sampled, always in the same way."""
+"""Maximum number of trials that are all compared with each other. Longer searches are sampled, always in the same
+way."""
 
 LEVEL_SPAN = 4.0
-"""Least ratio of the highest to the lowest load at which the loss is the same.
+"""Minimum ratio of the highest to the lowest load at which the loss is the same.
 
 Example: a SUT that is overloaded and loses 10 % at 100 kfps loses 77 % at 400 kfps.
 """
 
 LEVEL_MANY, LEVEL_SPAN_OF_MANY = 30.0, 2.0
-"""The same ratio if the loss is a number of frames and not chance, and the least such number.
+"""The number of frames from which on the loss is not chance, and the minimum ratio of loads in this case.
 
 Example: 430 frames are lost at 9 kfps and at 28 kfps. If chance took 4.8 % of the frames, it would take 1,340 there.
 """
 
 LEVEL_TRIALS, LEVEL_FEWEST = 4, 3
-"""Least number of these loads, and the same if a search has no other load with loss."""
+"""Minimum number of these loads, and the minimum if a search has no other load with loss."""
 
 LEVEL_MOST = 0.75
-"""Least share of the loads between the lowest and the highest one at which the loss must be the same."""
+"""Minimum share of the loads between the lowest and the highest one at which the loss must be the same."""
 
 LEVEL_TOLERANCE = 0.1
-"""How much the losses may differ, relative to the loss at the lowest load; shares also relative to what is not lost."""
+"""How much the losses may differ, relative to the loss at the lowest load. For shares, also relative to the share that
+is not lost."""
 
 LEVEL_SPREADS = 2.0
-"""Standard deviations of the lost frames by which shares may also differ, if each frame is lost by chance.
+"""Shares may also differ by this many standard deviations of the lost frames, as if each frame were lost by chance.
 
 Example: 3 % of 9,000 frames are 270 lost frames, or by chance 302 or 238.
 """
@@ -88,7 +90,7 @@ OVERLOADED = 0.5
 """From this loss ratio on, a number of lost frames says nothing about smaller loads."""
 
 FARTHER = 1.1
-"""Least ratio of two loads that can show whether loss falls with load."""
+"""Minimum ratio of two loads that can show whether loss falls with load."""
 
 
 class Change(Enum):
@@ -106,11 +108,11 @@ class Inconstancy:
     change: Change
     """What happened."""
     weak: int
-    """Number of trials that lost more than others; for a trend, than others at the same load."""
+    """Number of trials that lost more than others; for a trend, more than others at the same load."""
     strong: int
-    """Number of these others, which had no lower load and were no shorter."""
+    """Number of these other trials, whose load was not lower and which were not shorter."""
     less: float
-    """How much less a weak trial forwarded than a strong one, at most, as a share."""
+    """The largest shortfall in the forwarding of a weak trial compared with a strong one, as a share."""
     after: float
     """Seconds from the last loss to the beginning of the weak trial that is farthest from it; for other changes, from
     the first trial to the end of the last weak one."""
@@ -121,17 +123,17 @@ class Inconstancy:
 
 @dataclass(frozen=True)
 class _Contradictions:
-    """Pairs of trials of which the easier one lost more; the arrays have an item for each pair."""
+    """Pairs of trials in which the easier trial lost more; the arrays have an item for each pair."""
 
     weak: NDArray[np.intp]
     """Numbers of the trials that lost more."""
     strong: NDArray[np.intp]
-    """Numbers of the others."""
+    """Numbers of the other trials."""
     sizes: NDArray[np.float64]
     """Differences of their loss ratios."""
 
     def size(self, chosen: NDArray[np.bool_]) -> float:
-        """The sum over the weak trials of their largest contradiction among the chosen ones."""
+        """The sum of the largest chosen contradiction of each weak trial."""
         largest = np.zeros(self.weak.max(initial=-1) + 1)
         np.maximum.at(largest, self.weak[chosen], self.sizes[chosen])
         return float(largest.sum())
@@ -144,7 +146,8 @@ def inconstancy_in(
 
     Args:
         results: All trials, in the order measured.
-        passed_over: Numbers, from 0, of trials that are no evidence, such as a warm-up. Their loss may be remembered.
+        passed_over: Numbers, from 0, of trials that are no evidence, such as a warm-up. The SUT may remember their
+            loss.
     """
     found = _contradictions(results, passed_over)
     if found.sizes.max(initial=0.0) < LEAST_SIZE:
@@ -153,7 +156,7 @@ def inconstancy_in(
     rests = np.array([*(result.input.rest for result in results), 0.0])
     starts = np.array([0.0, *accumulate(result.elapsed for result in results)]) + rests
     ends = starts[:-1] + [result.traffic_duration for result in results]
-    # The most in trials that lost more than others, and the least in these others.
+    # The maximum loss in trials that lost more than others, and the minimum loss in these others.
     most = np.array([result.load * (1.0 - sut_loss_ratio(result)) for result in results])
     least = np.array([result.load * (1.0 - result.loss_ratio) for result in results])
     loads = np.array([result.load for result in results])
@@ -206,7 +209,7 @@ def _is_trend(
 def _contradictions(
     results: Sequence[TrialResult], passed_over: Collection[int], *, of_sent: bool = False
 ) -> _Contradictions:
-    """The pairs of trials of which the easier one lost more. What an early verdict leaves open contradicts nothing.
+    """The pairs of trials in which the easier trial lost more. What an early verdict leaves open contradicts nothing.
 
     Args:
         results: All trials.
@@ -221,7 +224,7 @@ def _contradictions(
     trials = [results[number] for number in numbers]
     loads = np.array([trial.load for trial in trials])
     durations = np.array([trial.duration for trial in trials])
-    # The least and the most that the SUT lost; frames that were not sent count for neither side.
+    # The minimum and the maximum that the SUT lost. Frames that were not sent count for neither side.
     shares = [trial.duration / trial.traffic_duration if of_sent else 1.0 for trial in trials]
     losses = np.array(
         [sut_loss_ratio(trial) * share for trial, share in zip(trials, shares, strict=True)]
@@ -272,7 +275,7 @@ def _explanations(
 ) -> Iterator[tuple[Change, Callable[[_Contradictions], NDArray[np.bool_]]]]:
     yield Change.SLOWER, lambda pairs: pairs.weak > pairs.strong
     yield Change.FASTER, lambda pairs: pairs.weak < pairs.strong
-    # No memory explains a weak trial that was no closer to the last loss.
+    # Memory cannot explain a weak trial that was no closer to the last loss.
     if found.size(gaps[found.weak] >= gaps[found.strong]) > MOST_UNEXPLAINED * found.size(
         found.sizes > 0.0
     ):
@@ -304,7 +307,7 @@ class LevelLoss:
     """A loss that does not depend on load."""
 
     unit: LossUnit
-    """What is the same at all loads. If all trials have one length, seconds mean the same as a share."""
+    """The quantity that is the same at all loads. If all trials have one length, seconds mean the same as a share."""
     lost: float
     """Number of frames per interface, seconds of traffic, or share of the frames."""
     loads: int
@@ -316,7 +319,7 @@ class LevelLoss:
 
 
 def level_loss_in(results: Sequence[TrialResult]) -> LevelLoss | None:
-    """The loss that trials of a search have at any load, from the lowest one on; None if there is none.
+    """The loss that the trials of a search have at any load, from the lowest load on; None if there is no such loss.
 
     The same share is looked for first, and another unit only if it holds at more loads.
 
@@ -366,7 +369,7 @@ def _level_of(unit: LossUnit, trials: Sequence[TrialResult]) -> LevelLoss | None
 
     for trial in trials:
         if trial.load < lowest.load and _frames_of(level, unit, trial) >= LEAST_FRAMES:
-            # Nothing was lost there, although it would have been seen.
+            # Nothing was lost there, although such a loss would have been seen.
             return None
 
     measured = {trial.load for trial in trials if lowest.load <= trial.load <= highest}
@@ -410,13 +413,13 @@ def _frames_of(level: float, unit: LossUnit, trial: TrialResult) -> float:
 
 
 def loss_falls_with_load(results: Iterable[TrialResult]) -> bool:
-    """Whether the SUT lost a smaller share of the frames at the lowest load than at all that are clearly higher.
+    """Whether the SUT lost a smaller share of the frames at the lowest load than at all clearly higher loads.
 
-    Only then may a search from a smaller load find one without too much loss.
+    Only then may a search that starts at a smaller load find a load without too much loss.
     """
     shares: dict[float, list[float]] = {}
     for result in results:
-        # This also holds if an early verdict ended the trial: as a share of the frames that were sent until then.
+        # If an early verdict ended the trial, the loss is a share of the frames that were sent until then.
         share = sut_loss_ratio(result) * result.duration / result.traffic_duration
         shares.setdefault(result.load, []).append(share)
     lowest = min(shares, default=0.0)

@@ -24,10 +24,10 @@ from lossratio.mlrsearch.zone import is_left_to_a_coin
 from lossratio.trials import TrialInput, TrialResult
 
 STALLED_AFTER = 100
-"""A goal is given up when a load is undecided after this many times the trials that its target should need.
+"""A goal is given up when a load is still undecided after this many times the number of trials that its target needs.
 
-Example: a generator sends for 5 ms of each second. 21 s of full-length trials then need 4200 trials, not 21, and the
-goal is given up after 2100 at one load.
+Example: a generator sends for 5 ms of each second. Then 21 s of full-length trials need 4200 trials, not 21. The goal
+is given up after 2100 trials at one load.
 """
 
 ASKS_AS_BEFORE = "as before"
@@ -56,18 +56,18 @@ class Purpose:
     duration_sum: float
     """Seconds of trials at this load that the goals' current targets require."""
     expected: Bound
-    """What the load is expected to be for the goals."""
+    """The kind of bound that the load is expected to be for the goals."""
     lower: float | None
     """The tightest lower bound of the first goal when the trial was chosen, in frames per second per interface; None if
     there was none."""
     upper: float | None
     """The tightest upper bound, in frames per second per interface, likewise."""
     coarse: bool
-    """Whether single trials still search for the bounds; else a bound found so is being proved."""
+    """Whether single trials still search for the bounds. Otherwise, a bound that they found is being proved."""
     hinted: bool = False
-    """Whether earlier searches promise the bound here."""
+    """Whether earlier searches promise the bound at this load."""
     rule: str | None = None
-    """Name of the rule that chose it, as `lossratio.mlrsearch.rules` has it; None for a warm-up."""
+    """Name of the rule that chose the trial (see `lossratio.mlrsearch.rules`); None for a warm-up."""
 
     def __str__(self) -> str:
         if not self.goals:
@@ -101,11 +101,11 @@ class Purpose:
 class MLRsearch:
     """Searches for the conditional throughput of any number of goals at once; a `lossratio.trials.trial.Controller`.
 
-    Each trial counts for every goal. Among the trials that would help a goal, those for the coarsest target come
-    first, and among these the smallest load.
+    Each trial counts for every goal. Among the trials that would help a goal, those for the coarsest target come first,
+    and of these, the one with the smallest load.
 
     Attributes:
-        goals: The search goals, each once.
+        goals: The search goals, without duplicates.
         min_load: Smallest load of a trial, frames per second per interface.
         max_load: Largest load of a trial, frames per second per interface.
         elapsed: Seconds that all trials recorded so far took, by the measurer's clock.
@@ -139,24 +139,26 @@ class MLRsearch:
         Args:
             goals: The search goals. Equal ones (names included) are one goal.
             min_load: Smallest load of a trial, frames per second per interface.
-            max_load: Largest load of a trial, frames per second per interface; best from a self-test of the tester.
+            max_load: Largest load of a trial, frames per second per interface; preferably from a self-test of the
+                tester.
             timeout: No trial is asked for after this many seconds of trials, added up from `TrialResult.elapsed`.
             warm_up_duration: If given, the first trial takes this many seconds at max load; its result is discarded.
-            fail_fast: Whether the whole search ends when the minimum load is an upper bound for any goal. Otherwise
-                the other goals are searched to their end.
+            fail_fast: Whether the whole search ends when the minimum load is an upper bound for any goal. Otherwise,
+                the search continues for the other goals.
             hints: The trials of earlier searches of the same test, each in the order measured (no warm-up), oldest
                 search first. They determine where the search starts, and are not evidence.
-            early_verdict: Whether a trial may end as soon as it is certain to be a high-loss trial for every goal. It
-                then counts as a full trial, so all verdicts are those of full trials; only the order of trials differs.
+            early_verdict: Whether a trial may end as soon as it is certain to be a high-loss trial for every goal. Such
+                a trial counts as a full trial, so all verdicts are those of full trials; only the order of trials
+                differs.
             memory_rest: Seconds of rest before a trial that shows whether the SUT then passes more or less; 0: there is
-                no such trial. It is the first trial if hints promise the bounds, otherwise the last.
+                no such trial. It is the first trial if hints promise the bounds, and otherwise the last trial.
             memory_share: The largest share of the search's time that this rest may take; a longer rest is left out.
             has_rested: Whether the SUT will have had that rest when the search begins.
-            end_at_coin: Whether a goal is given up if only a zone of chance is left to search, where another search
+            end_at_coin: Whether a goal is given up if only a zone of chance is left to search, in which another search
                 would find another bound. RFC 9971 has no such end.
             load_step: The generator sends multiples of this load, in frames per second; 0: any load.
-            question: Asks first whether the SUT is as before; there is no search if it is. All goals have trials of one
-                length. None: the search begins at once.
+            question: Asks first whether the SUT is as before. If it is, there is no search. All goals must have trials
+                of one length. None: the search begins at once.
 
         Raises:
             SearchError: If there are no goals, or loads or times make no sense.
@@ -198,7 +200,7 @@ class MLRsearch:
         self.hinted_loads = {goal: self._grid.load(lower) for goal, lower in promised.items()}
         last = earlier[-1] if earlier else ()
         if self._has_streams:
-            # The question after a rest compares losses over all streams, so it is not asked.
+            # The question after a rest compares the losses of all streams together, so it is not asked.
             memory_rest = 0.0
         is_free = has_rested or memory_rest <= memory_share * sum(trial.elapsed for trial in last)
         is_first = warm_up_duration is None and question is None
@@ -235,14 +237,14 @@ class MLRsearch:
 
     @property
     def evidence(self) -> tuple[TrialResult, ...]:
-        """All trials that count, grouped by load: everything recorded except the warm-up."""
+        """All trials that count, grouped by load: all recorded trials except the warm-up."""
         return tuple(result for results in self._results.values() for result in results)
 
     @property
     def bounds(self) -> tuple[GoalBounds, ...]:
         """The bounds of each goal so far, in the order of the goals; none before the first trial that counts.
 
-        Reading them does not count any trial again.
+        Reading the bounds does not count any trial again.
         """
         if self._results:
             return tuple(view.bounds() for view in self._views)
@@ -260,7 +262,8 @@ class MLRsearch:
     def record(self, result: TrialResult) -> None:
         """Takes in the result of any trial, even if the search did not ask for it.
 
-        If its load differs only by rounding from an earlier trial's load or a load of the grid, it counts as that load.
+        A load that differs only by rounding from the load of an earlier trial, or from a load of the grid, counts as
+        that load.
         """
         chosen = self._next if self._decided else None
         self.last_purpose = chosen[1] if chosen is not None and chosen[0] == result.input else None
@@ -286,14 +289,14 @@ class MLRsearch:
             self._question.add(result)
         for view in self._views:
             view.add(seen[view.goal.stream])
-        # What one goal's trials show about the SUT serves the other goals' plans, too.
+        # The plans of the other goals also use what this goal's trials show about the SUT.
         plans = [view.plan for view in self._views if view.plan is not None]
         begun = any(plan.begun for plan in plans)
         for plan in plans:
             plan.begun = begun
 
     def result(self) -> SearchResult:
-        """The result so far, at any time; before the end it is marked as not finished."""
+        """The result so far, at any time. Before the end, it is marked as not finished."""
         finished = self.next_trial() is None and not self._is_out_of_time()
         goal_results = [self._goal_result(view) for view in self._views]
         return SearchResult(
@@ -301,7 +304,10 @@ class MLRsearch:
         )
 
     def forecast(self) -> Forecast:
-        """The time that the search will still take, in seconds; at any time, even before the first trial."""
+        """The time that the search will still take, in seconds.
+
+        It can be asked at any time, even before the first trial.
+        """
         if self.next_trial() is None:
             return Forecast(0.0, 0.0, 0.0)
         warm_up = 0.0 if self._warm_up is None else self._pace.elapsed(self._warm_up.duration)
@@ -350,7 +356,7 @@ class MLRsearch:
         return trial, replace(best, goals=tuple(goal for why in alike for goal in why.goals))
 
     def last_question(self) -> tuple[TrialInput, Purpose] | None:
-        """The next trial that shows whether the SUT remembers loss, when all bounds are found; None: there is none."""
+        """The next trial that shows whether the SUT remembers loss, once all bounds are found; None: there is none."""
         if self._has_streams:
             return None
         if any(None in view.relevant_bounds() or view.intervals[-1].open for view in self._views):
@@ -378,7 +384,7 @@ class MLRsearch:
     def _purpose(
         self, trial: TrialInput, expected: Bound, rule: str, *, hinted: bool = False
     ) -> Purpose:
-        """Why a trial is chosen that does not serve the goals' bounds."""
+        """The purpose of a trial that does not serve the goals' bounds."""
         lower, upper = self._views[0].relevant_bounds()
         return Purpose(
             self.goals,
@@ -396,7 +402,7 @@ class MLRsearch:
         return [proposal for view in self._views if (proposal := self._proposal(view)) is not None]
 
     def _proposal(self, view: GoalView) -> tuple[TrialInput, Purpose] | None:
-        """The trial that helps a goal most; None if the goal's bounds are found, or cannot be."""
+        """The trial that helps a goal most; None if the goal's bounds are found, or cannot be found."""
         if self._is_left_to_a_coin(view):
             return None
         choice = choose(view)

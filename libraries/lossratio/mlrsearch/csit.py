@@ -17,7 +17,7 @@ from lossratio.trials import TrialInput, TrialOutput, run_search
 
 @dataclass
 class MeasurementResult:
-    """The outcome of a trial; of offered, lost and forwarded frames, two are enough. It accepts other attributes."""
+    """The outcome of a trial. Two of offered, lost and forwarded frames are enough. Other attributes are accepted."""
 
     intended_duration: float
     """Seconds."""
@@ -32,13 +32,13 @@ class MeasurementResult:
     offered_duration: float | None = None
     """Seconds for which frames were sent; None: the intended time."""
     duration_with_overheads: float | None = None
-    """Seconds that the whole trial took, all of which count; None: the seconds for which frames were sent."""
+    """Seconds that the whole trial took. All of them count. None: the seconds for which frames were sent."""
     intended_count: int | None = None
-    """Frames that were to be sent; None: the frames that were sent."""
+    """Frames that should be sent; None: the frames that were sent."""
 
     @property
     def loss_ratio(self) -> float:
-        """The share of the frames to be sent that were lost or not sent; 1 if none were to be sent."""
+        """The share of the intended frames that were lost or not sent; 1 if no frames were intended."""
         offered = self.offered_count
         lost = self.loss_count
         forwarded = self.forwarding_count
@@ -77,7 +77,7 @@ class SearchGoal:
     duration_sum: float = 21.0
     """Seconds of full-length trials that decide about a load."""
     preceding_targets: int = 2
-    """No effect: this library chooses the easier targets on the way by itself."""
+    """No effect: this library chooses easier targets by itself."""
     expansion_coefficient: int = 2
     """No effect, likewise."""
     fail_fast: bool = True

@@ -1,4 +1,4 @@
-"""What the trials so far say about loads: running sums per load, bounds in order, and the relevant bounds.
+"""The evidence of the trials so far about loads: running sums per load, bounds in order, and the relevant bounds.
 
 Nothing is ever scanned again, so a trial costs the same after a thousand trials as after ten.
 """
@@ -29,7 +29,7 @@ class Evidence:
 
     Attributes:
         unsure: Loads that were decided without the certainty that their goal promises.
-        short_trials_refute: Whether one lossy trial of any duration makes a load an upper bound.
+        short_trials_refute: Whether a single lossy trial of any duration makes a load an upper bound.
     """
 
     def __init__(self, criterion: Criterion) -> None:
@@ -133,10 +133,10 @@ class _Test:
 class SequentialEvidence(Evidence):
     """The tests of all loads for one sequential goal.
 
-    Unless shorter trials come first, the first trial at a load is not part of its test: a trial that selects what is
-    tested is no fair evidence. A verdict stands. Trials at loads that can no longer change the result, because they are
-    not between the relevant bounds, do not count. If successive trials turn out to be alike, several of them count as
-    one: all trials are then judged again, and a verdict may fall.
+    Unless shorter trials come first, the first trial at a load is not part of its test, because a trial that selects
+    the load to test is no fair evidence. A verdict stands. Trials at loads outside of the relevant bounds do not count,
+    because they can no longer change the result. If successive trials turn out to be alike, several of them count as
+    one. All trials are then judged again, and a verdict may fall.
     """
 
     def __init__(self, goal: SequentialGoal) -> None:
@@ -223,7 +223,7 @@ def evidence_of(goal: SearchGoal) -> Evidence:
 
 
 def classify(goal: SearchGoal, results: Iterable[TrialResult]) -> Bound:
-    """Classifies a load by its trials (RFC 9971, load classification; for a sequential goal by a test of this load).
+    """Classifies a load by its trials (RFC 9971, load classification; for a sequential goal, by a test of the load).
 
     Args:
         goal: The search goal.

@@ -1,7 +1,8 @@
-"""The expected bound of a goal: a model of the SUT under overload, drawn from the trials so far.
+"""The expected bound of a goal: a model of the SUT under overload, based on the trials so far.
 
-The model is as simple as possible: an overloaded SUT forwards at a rate that changes linearly with load. One overloaded
-load gives the constant (RFC 2285's forwarding rate at maximum offered load), two give the slope as well.
+The model is as simple as possible: an overloaded SUT forwards at a rate that changes linearly with load. A single load
+in overload gives the constant (RFC 2285's forwarding rate at maximum offered load), and two loads give the slope as
+well.
 """
 
 import math
@@ -12,13 +13,15 @@ from lossratio.mlrsearch.stages import Interval
 from lossratio.trials import TrialResult
 
 APART = 1.5
-"""Ratio of the times at which early verdicts must end two trials for these to show how large a burst the SUT takes.
+"""Minimum ratio of the times at which early verdicts end two trials. From such trials follows how large a burst the SUT
+takes.
 
 Example: 54 frames came through in 50 ms, and 103 in 100 ms: 98 in each 100 ms, after a burst of 5.
 """
 
 CHANCE = 10.0
-"""Most frames per interface that may be lost by chance when an early verdict ends a trial, and so show no burst."""
+"""If no more frames per interface than this are lost when an early verdict ends a trial, they may be chance, and show
+no burst."""
 
 
 class LossCurve:
@@ -43,7 +46,7 @@ class LossCurve:
             self._lost_at_verdict[result.load] = max(frames, self.lost_at_verdict(result.load))
             point = result.traffic_duration, result.load * result.traffic_duration - frames
             if self._forwarded and (self._soonest is None or point[0] < self._soonest[0]):
-                # Not the first trial of a search, because the SUT had rested before it.
+                # The first trial of a search is left out, because the SUT had rested before.
                 self._soonest = point
             self._forwarded[result.load] = point
 
@@ -53,14 +56,15 @@ class LossCurve:
         return lost / seconds
 
     def lost_at_verdict(self, load: float) -> float:
-        """Most frames per interface that a trial had lost when an early verdict ended it; 0: none was ended."""
+        """The most frames per interface that a trial had lost when an early verdict ended it; 0: no trial was ended."""
         return self._lost_at_verdict.get(load, 0.0)
 
     def behind_bucket(self, upper: float, duration: float) -> float | None:
         """Frames per second that a SUT forwards in a whole trial; None if the trials show no burst.
 
-        It follows from two trials that early verdicts ended at different times, one of them at the smallest overloaded
-        load: a SUT that first takes a burst has forwarded more per second the sooner the trial ended.
+        The rate follows from two trials that early verdicts ended at different times, one of them at the smallest
+        overloaded load. If a SUT first takes a burst, then the sooner a trial ends, the more frames per second it has
+        forwarded.
         """
         if upper not in self._forwarded or self._soonest is None:
             return None
@@ -75,9 +79,10 @@ class LossCurve:
     def crossing(
         self, goal_loss_ratio: float, upper: float, next_upper: float | None
     ) -> float | None:
-        """The load where an overloaded SUT's loss ratio rises above a goal's, by the smallest two overloaded loads.
+        """The load where an overloaded SUT's loss ratio rises above a goal's, by the two smallest overloaded loads.
 
-        From zero to the smallest one, in frames per second; None if too little is lost there to show it.
+        The load is between zero and the smallest of them, in frames per second; None if too little is lost there to
+        show it.
         """
         loss = self.loss_ratio(upper)
         if loss <= goal_loss_ratio:
@@ -95,19 +100,20 @@ class LossCurve:
 
 
 class Expectation:
-    """The expected bound of one goal, and how often in a row the trials have proved it wrong.
+    """The expected bound of one goal, and how many times in a row the trials have proved it wrong.
 
     Attributes:
         position: Where on the grid the bound is expected; None if that is not known.
-        overload: Where trials in overload show the bound to be, whatever a hint says; None if they do not show it.
-        faded: Where on the grid the loss ratio would have fallen to the goal's, if it went on falling by the same
-            factor per step as between the smallest two upper bounds; None if that is not known.
+        overload: Where trials in overload show the bound to be, no matter what a hint says; None if they do not show
+            it.
+        faded: Where on the grid the loss ratio would fall to the goal's, if it continued to fall by the same factor per
+            step as between the two smallest upper bounds; None if this place is not known.
         surprises: How many times in a row a load above the expected bound proved to be a lower bound. Negative: how
             many times in a row a load below it proved to be an upper bound.
         recessions: How many times in a row a load above the expected bound was an upper bound, as expected, but lost
             so much that the bound is now expected lower than before.
-        missed_hint: How the load that has just proved the hinted bound wrong was classified: a lower bound above it, or
-            an upper bound below it. None if there is no hint, or that was earlier.
+        missed_hint: The classification of the load that has just proved the hinted bound wrong: a lower bound above it,
+            or an upper bound below it. None if no load has just done so.
     """
 
     def __init__(
@@ -133,7 +139,7 @@ class Expectation:
 
     @property
     def is_hinted(self) -> bool:
-        """Whether the bound is expected where a hint says because nothing has spoken against the hint yet."""
+        """Whether the bound is expected where a hint says, because nothing has spoken against the hint yet."""
         return self._hinted is not None
 
     def move_hint(self, hinted: int) -> None:
@@ -150,7 +156,7 @@ class Expectation:
         self.faded = self._faded(after.upper, next_upper)
 
         if self._hinted is not None and after.first - 1 <= self._hinted <= after.last:
-            # However much is lost above it: some SUTs forward far less in overload.
+            # The loss above this load does not matter: some SUTs forward far less in overload.
             self.position = self._hinted
         elif self._hinted is not None:
             self.missed_hint = Bound.LOWER if after.first > self._hinted else Bound.UPPER

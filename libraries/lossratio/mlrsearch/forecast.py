@@ -1,8 +1,9 @@
-"""The time that a search will still take, from the trials so far; cheap enough to compute after every trial.
+"""The time that a search will still take, from the trials so far.
 
-The least time left is that of the proof: the trials that the expected bounds need if each turns out as expected. Real
-searches need more, because loads near a bound are lossy only sometimes and expected bounds are moved. How much more
-was measured on simulated SUTs of many kinds; the figures are below.
+It is cheap enough to be computed after every trial. The minimum time left is the time of the proof: the trials that the
+expected bounds need if every trial turns out as expected. Real searches need more time, because loads near a bound are
+only sometimes lossy, and because expected bounds move. How much more was measured on simulated SUTs of many kinds. The
+figures are below.
 """
 
 import math
@@ -27,16 +28,16 @@ BANDS: Mapping[tuple[bool, bool, bool], tuple[float, float, float]] = MappingPro
         (True, True, False): (0.90, 1.3, 1.6),
     }
 )
-"""Time really left, as a multiple of the least time left: its 10th percentile, mean and 90th percentile. The figures
-depend on whether short trials come first, which long trials may contradict; on whether failing trials end early; and on
-whether single short trials still look for a bound, as before the first trial. Otherwise, only the proof is left."""
+"""Time really left, as a multiple of the minimum time left: its 10th percentile, mean and 90th percentile. The figures
+depend on three questions. Do short trials come first, which long trials may contradict? Do failing trials end early? Do
+single short trials still look for a bound, as before the first trial? If not, only the proof is left."""
 
 FAILS_AFTER = 0.1
-"""Share of its duration after which an early verdict ends a trial that fails."""
+"""An early verdict ends a failing trial after this share of its duration."""
 
 MOST_SEARCH_TRIALS = 4.0
-"""Trials, in addition to the proof, that finding the bounds takes in any interval, because overload shows where to
-look."""
+"""Number of trials that the search for the bounds takes in any interval, in addition to the proof. There are so few
+because overload shows where to look."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Forecast:
 
 
 class Pace:
-    """The time that trials take and count beyond their duration, on average."""
+    """How much longer than their duration trials take, and count, on average."""
 
     def __init__(self) -> None:
         self._trials = 0
@@ -119,7 +120,7 @@ def _pair(view: GoalView) -> tuple[int, int]:
     if not view.intervals[0].open:
         return first - 1, last + 1
     if expected is None:
-        # Nothing is known: the bounds of goals that allow more loss are assumed to be higher by exactly that loss.
+        # Nothing is known. The bounds of goals that allow more loss are assumed to be higher by exactly that loss.
         expected = (first + last) / 2.0 + view.grid.steps_of_loss(view.goal.loss_ratio)
     lower = min(max(math.floor(expected), first - 1), last)
     return lower, min(lower + view.width, last + 1)

@@ -1,4 +1,4 @@
-"""Search goals, which define what a search is to find; they are checked when they are made."""
+"""Search goals, which define the throughput that a search finds. They are checked when they are made."""
 
 import math
 import warnings
@@ -90,7 +90,7 @@ class SearchGoal:
         """A trial as it counts for the goal, with the loss of the goal's stream.
 
         Raises:
-            SearchError: If it is not known what the stream lost.
+            SearchError: If the loss of the stream is not known.
         """
         if self.stream is None:
             return result
@@ -109,7 +109,7 @@ class SearchGoal:
             )
 
     def _warn(self, text: str) -> None:
-        # The code that made the goal is three frames up: this method, __post_init__, the generated __init__.
+        # The code that made the goal is three frames up: above this method, __post_init__, and the generated __init__.
         warnings.warn(f"Search goal {self}: {text}", SearchGoalWarning, stacklevel=4)
 
 

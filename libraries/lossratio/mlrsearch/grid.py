@@ -1,6 +1,6 @@
 """The loads that a search measures: one geometric grid from the maximum load down to the minimum load.
 
-Neighbours on the grid are within the smallest goal width, so any load can be either bound of every goal.
+Neighbours on the grid are no farther apart than the smallest goal width, so any load can be either bound of every goal.
 """
 
 import math
@@ -17,8 +17,8 @@ _ROUNDING = 1e-6
 class LoadGrid:
     """A geometric grid of loads; index 0 is the minimum load, index `top` the maximum load.
 
-    If a generator only sends multiples of a step, each load is the nearest multiple, and the grid is as much finer as
-    the width requires.
+    If a generator only sends multiples of a step, each load is the nearest multiple, and the grid is made finer as far
+    as the width requires.
 
     Attributes:
         min_load: Smallest load, frames per second.
@@ -56,7 +56,8 @@ class LoadGrid:
         self.max_load = sendable(float(max_load), load_step)
         # Rounding moves two loads apart by at most one step, which matters most at the smallest loads.
         self._slack = load_step / self.min_load if self.min_load < self.max_load else 0.0
-        # A few more than needed, so that rounding never moves neighbours farther apart than the width.
+        # There are a few more loads than necessary, so that rounding never moves neighbours farther apart than the
+        # width.
         ratio = math.log(self.max_load / self.min_load)
         self.top = math.ceil(ratio / -math.log1p(self._slack - width) * (1.0 + _ROUNDING))
         self._step = ratio / self.top if self.top else 1.0
@@ -105,7 +106,7 @@ class LoadGrid:
         )
 
     def steps_within(self, width: float) -> int:
-        """How many steps apart two loads may be within a width; at least 1, for a width the grid was laid for.
+        """How many steps apart two loads within a width may be; at least 1 for a width for which the grid was laid.
 
         Args:
             width: Distance of two loads, relative to the larger one.

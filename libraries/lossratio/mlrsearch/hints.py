@@ -1,6 +1,6 @@
 """The loads where a search starts, from earlier searches of the same test: a hint, never evidence.
 
-A hint only chooses loads. What it says is measured like anything else. Where all trials have one length, earlier trials
+A hint only chooses loads, and these loads are measured like any others. If all trials have one length, earlier trials
 are a prior, which tonight's trials outweigh. Otherwise, the first trial that contradicts the hint ends it.
 """
 
@@ -32,25 +32,25 @@ EARLIER_SEARCHES = 5
 """How many of the last searches are used: a single search may have been unlucky, and old ones are out of date."""
 
 NEAR_OVERLOAD = 10.0
-"""How many grid steps the forwarding rate at maximum load may be away from the bound and still be a measure of it."""
+"""The forwarding rate at maximum load is a measure of the bound if it is at most this many grid steps away from it."""
 
 LEAST_SHIFT = 1
-"""Least grid steps by which that rate must have moved."""
+"""Minimum number of grid steps by which this rate must have moved."""
 
 SPREADS = 2.0
-"""The same as a multiple of the range of earlier searches' rates; both conditions must hold.
+"""Minimum move of this rate, as a multiple of the range of earlier searches' rates. Both conditions must hold.
 
-Example: in five nights it was between 99.9 and 100.2 kfps, and tonight it is 102 kfps. The pair moves up by 2 %.
+Example: in five nights the rate was between 99.9 and 100.2 kfps, and tonight it is 102 kfps. The pair moves up by 2 %.
 """
 
 MOST = 4.0
-"""How many of tonight's trials all trials of earlier searches at one load count as, at most.
+"""All trials of earlier searches at one load together count as at most this many of tonight's trials.
 
 Example: in five nights 55 trials at 100 kfps passed, and count as 3.7. Three that passed would count as 1.7.
 """
 
 STEADY = 0.3
-"""Steps around an expected move that contain half of all curves."""
+"""Half of all curves are within this many steps of an expected move."""
 
 MOVED_ANYWHERE = 0.1
 """Probability that a curve has moved by any distance instead."""
@@ -59,7 +59,7 @@ SURE = 0.5
 """Earlier trials count if the move of the curve is known to a step with at least this probability."""
 
 EDGE = 10.0
-"""How many steps from the loads where earlier trials passed and failed a curve hardly changes any more."""
+"""A curve hardly changes beyond this many steps from the loads where earlier trials passed and failed."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,10 @@ class Hint:
     """The bounds of a goal in earlier searches, in whole steps on the grid of loads."""
 
     lower: int
-    """The expected relevant lower bound: the second largest one, or the only one."""
+    """The expected relevant lower bound: the second largest of the earlier bounds, or the only one."""
     start: int
-    """Where the search by single short trials is to start: at the same load if all trials have one length, otherwise
-    where these trials usually stopped."""
+    """Where the search by single short trials starts: at the same load if all trials have one length, and otherwise
+    where such trials usually stopped."""
     stops: tuple[int, int]
     """The smallest and the largest load at which they stopped."""
     overloads: tuple[float, ...] = ()
@@ -81,8 +81,8 @@ class Hint:
     def shifts(self, overload: float) -> tuple[int, ...]:
         """By how many steps of the grid the SUT may have moved since, according to its forwarding rate at maximum load.
 
-        By as much as that rate has moved; or not at all, if that rate was no measure of the bound, because some SUTs
-        forward far less in overload.
+        The SUT has moved as far as this rate, or not at all if the rate was no measure of the bound: some SUTs forward
+        far less in overload.
         """
         if not self.overloads:
             return (0,)
@@ -95,7 +95,7 @@ class Hint:
         return (0, shift) if abs(usual - self.start) > NEAR_OVERLOAD else (shift,)
 
     def moved(self, overload: float, top: int) -> Hint:
-        """The hint for that forwarding rate at maximum load; the same hint if the SUT may not have moved."""
+        """The hint for this forwarding rate at maximum load. It is the same hint if the SUT may not have moved."""
         shift = self.shifts(overload)[0]
         if not shift:
             return self
@@ -107,8 +107,8 @@ class Hint:
     def expected(self, stopped: int) -> int | None:
         """The expected relevant lower bound when short trials stopped at a load of this search.
 
-        None if they have never stopped there before: the SUT has changed, and so may the difference between short and
-        long trials.
+        None if they have never stopped there before. In that case, the SUT has changed, and the difference between
+        short and long trials may have changed, too.
         """
         smallest, largest = self.stops
         return min(stopped, self.lower) if smallest <= stopped <= largest else None
@@ -148,10 +148,10 @@ def hint_of(
 
 
 class EarlierCurve:
-    """What the trials of earlier searches say about the curve of `lossratio.mlrsearch.posterior`, wherever it is now.
+    """What trials of earlier searches say about the curve of `lossratio.mlrsearch.posterior`, wherever it is now.
 
     Example: in earlier nights a third of the trials at 100 kfps were lossy, and all of them at 100.5 kfps. Tonight
-    103 kfps passed and 103.5 kfps failed. So a third of the trials is expected to be lossy at 103 kfps.
+    103 kfps passed and 103.5 kfps failed. So a third of the trials at 103 kfps are expected to be lossy.
 
     Attributes:
         shifts: Steps by which the curve is expected to have moved; see `Hint.shifts`.
@@ -182,7 +182,7 @@ class EarlierCurve:
         self._logs: dict[tuple[int, int], Floats] = {}
 
     def tonight(self, posterior: Posterior) -> Counts:
-        """How much the earlier trials count at the present position of the curve; nothing if that is not known."""
+        """How much the earlier trials count at the present position of the curve; nothing if it is not known."""
         moves = np.arange(-self._top, self._top + 1)
         near = (1.0 / (1.0 + (np.subtract.outer(self.shifts, moves) / STEADY) ** 2)).sum(axis=0)
         logs = np.log((1.0 - MOVED_ANYWHERE) * near / near.sum() + MOVED_ANYWHERE / len(moves))
@@ -218,7 +218,7 @@ def overload_of(grid: LoadGrid, trial: TrialResult) -> float | None:
 
 
 def _first_overload(grid: LoadGrid, trials: Sequence[TrialResult]) -> float | None:
-    """The place of the forwarding rate in the first trial at maximum load; only a trial after a rest may precede it."""
+    """The place of the forwarding rate in the first trial at maximum load. Only a trial after a rest may precede it."""
     first = next((trial for trial in trials if not trial.input.rest), None)
     return None if first is None else overload_of(grid, first)
 

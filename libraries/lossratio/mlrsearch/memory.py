@@ -1,9 +1,10 @@
 """The question whether a SUT remembers loss, asked by a few short trials when a search is over.
 
-A SUT that forwards less after a loss is searched in its weak state from the second trial on, and these trials agree.
-Only the first trial reveals it: it was in overload, and still forwarded more than any later trial. Long trials without
-loss leave the SUT rested. If it then passes several loads at which it lost frames before, and loses frames again right
-after the next loss, it remembers loss. `lossratio.mlrsearch.constancy` sees that in these trials, with its size.
+A SUT that forwards less after a loss is searched in its weak state from the second trial on, and these trials agree
+with each other. Only the first trial reveals the memory: it was in overload, and still forwarded more than any later
+trial. Long trials without loss leave the SUT rested. If the SUT then passes several loads at which it lost frames
+before, and loses frames again right after the next loss, it remembers loss. `lossratio.mlrsearch.constancy` finds the
+memory and its size in these trials.
 
 A memory that lasts longer than the rests between trials needs an extra rest: see `lossratio.mlrsearch.rested`.
 
@@ -21,20 +22,20 @@ from lossratio.trials import TrialInput, TrialResult, sut_loss_ratio
 MEMORY = "memory"
 """Name of the rule that chose such a trial."""
 MOST_ATTEMPTS = 3
-"""How often a trial is measured in all if frames that were not sent leave its outcome open."""
+"""The total number of times that a trial is measured if frames that were not sent leave its outcome open."""
 
 LESS = 0.05
-"""The least share that a SUT must seem to forward less after a loss.
+"""A SUT must seem to forward less after a loss by at least this share.
 
-Example: the first trial of 100 kfps forwarded 50 kfps, and the second one, of 50 kfps, forwarded 41 kfps. With
-49 kfps it would be the spread of many SUTs.
+Example: the first trial, at 100 kfps, forwarded 50 kfps, and the second trial, at 50 kfps, forwarded 41 kfps. A rate of
+49 kfps would be within the spread of many SUTs.
 """
 
 REST = 5.0
-"""Least seconds since the last loss before the question is asked. SUTs that remember a loss do so for 5 s to 1 min."""
+"""Minimum seconds between the last loss and the question. SUTs that remember a loss do so for 5 s to 1 min."""
 
 MARGIN = 1
-"""How many grid steps loads stay away from the two forwarding rates."""
+"""Loads are at least this many grid steps away from the two forwarding rates."""
 
 
 class Memory:
@@ -61,7 +62,8 @@ class Memory:
         offered = offered_load(result)
         forwarded = offered * (1.0 - lost)
         if self._first is None and not result.input.rest:
-            # The first trial with enough offered load: a trial after an extra rest is just above the bounds, or below.
+            # The first trial with enough offered load counts: a trial after an extra rest is just above the bounds, or
+            # below.
             self._first = forwarded
         elif (
             self._first is not None
@@ -83,10 +85,10 @@ class Memory:
     def _left(
         self, plan: list[tuple[float, Bound]], result: TrialResult, *, is_lossy: bool
     ) -> list[tuple[float, Bound]]:
-        """What is left of the plan after its next trial."""
+        """The rest of the plan after its next trial."""
         is_open = not is_lossy and offered_load(result) <= self._weak < result.load
         if is_open and self._attempts < MOST_ATTEMPTS:
-            # The weak SUT would also forward as much as was sent, so this is no answer.
+            # Even the weak SUT forwards as much as was sent, so this is no answer.
             self._attempts += 1
             return plan
 
@@ -94,11 +96,11 @@ class Memory:
         (_, expected), *left = plan
         if is_lossy is (expected is Bound.UPPER):
             return left
-        # A single trial with the other outcome is also an answer: the SUT does not remember loss.
+        # A single trial with the other outcome is enough for an answer: the SUT does not remember loss.
         return []
 
     def next_trial(self) -> tuple[TrialInput, Bound] | None:
-        """The next trial once the search is over, and what its load is expected to be; None: there is no question."""
+        """The next trial once the search is over, with the expected kind of bound; None: there is no question."""
         if self._plan is None:
             self._plan = self._planned()
         if not self._plan:
@@ -108,7 +110,7 @@ class Memory:
         return TrialInput(self._duration, load), expected
 
     def _planned(self) -> list[tuple[float, Bound]]:
-        """The loads of the question, each with what it is expected to be; none: there is no question."""
+        """The loads of the question, each with the expected kind of bound; empty: there is no question."""
         if self._first is None or self._weak <= 0.0 or not REST <= self._quiet < math.inf:
             return []
         highest = math.floor(self._grid.position(min(self._first, self._grid.max_load))) - MARGIN

@@ -1,9 +1,9 @@
 """What trials of one length say about all loads at once.
 
-The answer is a posterior over curves of the probability of a lossy trial, by load. A curve is a Markov chain from load
-to load: it begins on a *floor*, leaves it where loss begins, and moves from level to level, mostly up, after few or
-many steps. So a cliff, a smooth knee and a plateau of chance are all curves. All positions and distances are in steps
-of the grid of loads.
+The answer is a posterior over curves. Each curve gives the probability of a lossy trial by load. A curve is a Markov
+chain from load to load: it begins on a *floor*, leaves it where loss begins, and moves from level to level, mostly up,
+after few or many steps. So a cliff, a smooth knee and a plateau of chance are all curves. All positions and distances
+are in steps of the grid of loads.
 """
 
 import math
@@ -24,14 +24,14 @@ Floats = NDArray[np.float64]
 Counts = Mapping[float, Sequence[float]]
 
 LEVELS = (0.004, 0.03, 0.1, 0.22, 0.36, 0.5, 0.64, 0.78, 0.9, 0.97, 0.996)
-"""Probabilities of a lossy trial that a curve may have after it left its floor."""
+"""Probabilities of a lossy trial that a curve may have after it has left its floor."""
 
 LENGTHS = {0.5: 0.5, 4.0: 0.25, 30.0: 0.25}
-"""Mean lengths of a level, in steps, and how probable each is for the first level. Half a step is a cliff; on real
-routers, every load over 60 steps may be lossy in half of its trials."""
+"""Mean lengths of a level, in steps, and how probable each length is for the first level. Half a step is a cliff. On
+real routers, half of the trials may be lossy at all loads over 60 steps."""
 
 FLOORS = {0.003: 0.75, 0.06: 0.12, 0.2: 0.08, 0.35: 0.05}
-"""Levels before the loss begins, and how probable each is."""
+"""Levels before the loss begins, and how probable each level is."""
 
 TO_TOP, TO_NEXT = 0.35, 0.3
 """Probability that loss begins at the top level, and at the next one. Otherwise, all higher levels are equally
@@ -52,28 +52,28 @@ class Rise(NamedTuple):
 
 
 JUMPS, GROWS = Rise(TO_TOP, TO_NEXT, 0.6, 0.04), Rise(0.0, 1.0, 0.9, 0.15)
-"""For goals that allow no loss, and for others, whose loss has already begun and grows."""
+"""The rise for goals that allow no loss, and for other goals, where the loss has already begun and grows."""
 
 EXACT, NEAR = 0.45, 0.25
-"""Probability that loss begins exactly where the overload shows it to begin, and that it begins near there."""
+"""Probability that loss begins exactly where the overload suggests, and that it begins near this place."""
 
 EXACT_SCALE, NEAR_SCALE = 0.5, 0.1
-"""Distance to the bound: in the first case in steps, in the second as a share of the distance to the overload."""
+"""Distance to the bound: in steps in the first case, and as a share of the distance to the overload in the second."""
 
 FADED = 0.6
-"""Otherwise, the probability that it begins where the loss of lossy trials fades away."""
+"""Otherwise, the probability that loss begins where the loss of lossy trials fades away."""
 
 FADING = 0.03
-"""The largest loss ratio that shows this."""
+"""The largest loss ratio that shows such fading."""
 
 LEAST_FADING = 3
-"""The number of loads that must show this."""
+"""The number of loads that must show such fading."""
 
 PASSED = 2.0
-"""How many steps above the expected bound a load must pass before the expectation is given up."""
+"""If a load passes this many steps above the expected bound, the expectation is given up."""
 
 ONE_WAY = 4
-"""How many trials must contradict earlier ones in one direction, with none in the other direction."""
+"""The number of trials that must contradict earlier trials in one direction, with none in the other direction."""
 
 _LONGEST = 400.0
 """Steps beyond which two loads say nothing about each other."""
@@ -87,9 +87,9 @@ class Expected(NamedTuple):
     """Where loss is expected to begin."""
 
     overload: tuple[float, float] | None
-    """Where trials in overload show it to begin, and how far below the overload that is."""
+    """The place where loss begins according to trials in overload, and its distance below the overload."""
     misses: int
-    """How often a load there or below was unexpectedly lossy."""
+    """How often a load at this place or below was unexpectedly lossy."""
     faded: tuple[float, float] | None
     """Where the loss of lossy trials fades away, and how uncertain that is, in steps."""
 
@@ -111,7 +111,7 @@ class Expected(NamedTuple):
             below += share * _cauchy((positions - centre) / scale)
             left -= share
 
-        # Otherwise, all loads up to the highest of these places have the same probability.
+        # Otherwise, all loads up to the highest of these places are equally probable.
         places = (place[0] for place in (self.overload, self.faded) if place is not None)
         highest = max(0.0, max(places, default=float(top)))
         return below + left * np.clip((positions + 2.0) / (highest + 4.0), 0.0, 1.0)
@@ -128,7 +128,8 @@ class Posterior:
     """The posterior over curves.
 
     Attributes:
-        earlier: What earlier searches count for: low-loss and high-loss trials by position, not whole ones.
+        earlier: The weight of earlier searches: numbers of low-loss and high-loss trials by position, which may be
+            fractions.
     """
 
     def __init__(self, top: int, rise: Rise = JUMPS) -> None:
@@ -171,7 +172,7 @@ class Posterior:
 
 
 def ascending(*positions: Iterable[float]) -> Floats:
-    """All these positions, each once.
+    """All these positions, ascending, without duplicates.
 
     `numpy.unique` imports `numpy.ma` when it is called first, which takes 45 ms in the midst of a search.
     """
@@ -252,7 +253,7 @@ def likely(low: float, high: float) -> Floats:
 
 
 def _moves(gaps: Floats, stays: Floats, rise: Rise) -> Floats:
-    """The probability of each state after each gap, by the state before it, with or without leaving a floor."""
+    """The probability of each state after each gap, by the state before the gap, with or without leaving a floor."""
     if not len(gaps):
         return np.empty((0, len(LOSSY), len(LOSSY)))
     halves = np.maximum(0.5, np.round(np.minimum(gaps, _LONGEST) * 2.0) / 2.0)
@@ -296,13 +297,14 @@ def _over_a_quarter(rise: Rise) -> Floats:
     # The top level lasts longer than others.
     next_level[-1] /= 4.0
     rates = np.kron(next_level, next_length / lengths[:, None])
-    # Many small steps give the matrix exponential; importing SciPy's would take 0.15 s in the midst of a search.
+    # Many small steps give the matrix exponential. Importing SciPy's function would take 0.15 s in the midst of a
+    # search.
     small = np.eye(_MANY) + (rates - np.diag(rates.sum(axis=1))) / 4.0 / 2**16
     return np.linalg.matrix_power(small, 2**16)
 
 
 def _next_levels(level: float, to_top: float, to_next: float) -> Floats:
-    """How probable each level is after a level or a floor."""
+    """The probability of each level after a level or a floor."""
     higher = np.array(LEVELS) > level + 1e-9
     chances = (1.0 - to_top - to_next) * higher / max(1, higher.sum())
     if higher.any():
@@ -329,7 +331,7 @@ class Plan:
     slower: int = 0
     """Lossy trials at or below a load that had passed."""
     faster: int = 0
-    """Lossless trials at or above a load that had been lossy."""
+    """Trials without loss at or above a load that had been lossy."""
     begun: bool = False
     """Whether plans are already made."""
     losses: list[tuple[float, float]] = field(default_factory=list)
@@ -357,7 +359,7 @@ class Plan:
 
     @property
     def may_drift(self) -> bool:
-        """Whether loads only change from passing to failing, or only the reverse: the SUT may change with time."""
+        """Whether loads change only from passing to failing, or only in reverse: the SUT may change with time."""
         return max(self.slower, self.faster) >= ONE_WAY and not min(self.slower, self.faster)
 
     @property
@@ -369,7 +371,7 @@ class Plan:
         )
 
     def expect(self, position: float | None, upper: float | None) -> None:
-        """Takes in where the overload shows the bound to be, and the smallest load that was lossy (frames/s)."""
+        """Takes in the place of the bound according to the overload, and the smallest lossy load (frames/s)."""
         overload = faded = None
         if upper is not None:
             lossy = self.grid.position(upper)
@@ -382,7 +384,7 @@ class Plan:
         self.expected = Expected(overload, self.misses, faded)
 
     def _faded(self, upper: float) -> tuple[float, float] | None:
-        """Where a line through the logarithms of losses, over load, falls to the goal's loss ratio, or to one frame."""
+        """Where a line through the logarithms of losses over load falls to the goal's loss ratio, or to one frame."""
         wanted = max(self.goal.loss_ratio, 1.0 / (upper * self.goal.final_trial_duration))
         near = [
             (position, math.log(loss / wanted))
@@ -433,7 +435,7 @@ def _race(most: int) -> Race:
     lower, time = np.zeros((2, most + 1, most + 1, len(LOSSY)))
     lower[0] = 1.0
     for trials in range(2, 2 * most + 1):
-        # All items that need the same total of trials follow from the items that need one trial less.
+        # All items that need the same total number of trials follow from the items that need one trial less.
         low = np.arange(max(1, trials - most), min(most, trials - 1) + 1)
         high = trials - low
         lower[low, high] = (1.0 - LOSSY) * lower[low - 1, high] + LOSSY * lower[low, high - 1]

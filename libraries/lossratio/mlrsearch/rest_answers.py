@@ -8,16 +8,17 @@ from lossratio.mlrsearch.constancy import offered_load
 from lossratio.trials import TrialResult, sut_loss_ratio
 
 FEWER_AGAIN = 2
-"""How often a load must fail after a rest and pass right after that before there is a doubt: once may be chance."""
+"""A load must fail after a rest, and pass right after that, this many times before there is a doubt. Once may be
+chance."""
 
 
 class RestAnswer(Enum):
-    """What the trials at one load say: one after a rest, and the control without one, right after a loss."""
+    """The answer of the trials at one load: a trial after a rest, and its control right after a loss."""
 
     EASY = "passes both"
     """The rest makes no difference."""
     REMEMBERED = "passes only after a rest"
-    """The SUT remembers the loss; with early verdicts, it may only be slow at the beginning of a trial."""
+    """The SUT remembers the loss. With early verdicts, it may only be slow at the beginning of a trial."""
     HARD = "fails after a rest"
     """No control is needed."""
     PASSED = "passes after a rest"
@@ -33,7 +34,7 @@ _OF_CONTROL = {True: RestAnswer.EASY, False: RestAnswer.REMEMBERED, None: RestAn
 def rest_answers(
     results: Sequence[TrialResult], upper: float, allowed: float
 ) -> dict[float, RestAnswer]:
-    """What the trials after a rest, and their controls, say about each load, by the frames that the SUT lost.
+    """The answer of the trials after a rest and their controls for each load, based on the frames that the SUT lost.
 
     If a load was tried more than once, the last answer counts. Loads below the upper bound have no answer.
 
@@ -49,7 +50,7 @@ def rest_answers(
 def each_answer(
     results: Sequence[TrialResult], upper: float, allowed: float
 ) -> list[tuple[float, RestAnswer]]:
-    """The load of each trial after a rest, and what it says with its control, in the order measured.
+    """The load of each trial after a rest, and its answer together with its control, in the order measured.
 
     Args:
         results: The trials of a search, in the order measured.

@@ -1,8 +1,9 @@
 """Trials after a rest, before or after a search: whether the SUT then passes more, or less.
 
 A memory that lasts longer than the rests between trials needs an extra rest, and a control: the same load right after a
-loss. Before the first trial of a search, a SUT has rested anyway. So if earlier searches promise the bounds, this trial
-is just above them; in the next search it is at a lower bound, and shows whether the SUT passes less after a rest.
+loss. Before the first trial of a search, a SUT has rested anyway. So if earlier searches promise the bounds, the first
+trial is just above them. In the next search, the first trial is at a lower bound, and shows whether the SUT passes less
+after a rest.
 """
 
 import math
@@ -33,42 +34,45 @@ CONTROL = "control"
 SINCE_LOSS = "since loss"
 """Name of the rule that chose a trial after a long time without loss, instead of a rest."""
 OVERLOAD = "look"
-"""Name of the rule that chose the trial at maximum load, with which the search itself begins after the first one."""
+"""Name of the rule that chose the trial at maximum load. The search itself begins with this trial, after the first
+one."""
 
 LONG_REST = 15.0
 """Seconds without traffic before a trial that asks whether the SUT passes more after a rest."""
 
 ENOUGH = LEAST_TRIALS
-"""How many loads must pass after a rest and fail right after a loss before there is a doubt.
+"""This many loads must pass after a rest and fail right after a loss before there is a doubt.
 
-Example: a SUT that loses a frame in every second trial passes the one and fails the other at every fourth load.
+Example: a SUT that loses a frame in every second trial passes after the rest and fails after the loss at every fourth
+load.
 """
 
 CONFIRMATIONS = 2
-"""How many of these loads are tried again before there is a doubt.
+"""This many of these loads are tried again before there is a doubt.
 
-Example: with a loss in every second trial, halving gaps meets five such loads in one search of ten. Each of them gives
-the same answer again by chance in one of four cases.
+Example: with a loss in every second trial, halving the gaps meets five such loads in one search out of ten. By chance,
+each of them gives the same answer again in one case out of four.
 """
 
 TRIALS_OF_CONTROL = 2
-"""Trials of a control: one at maximum load, which must lose frames, and then one at the load itself."""
+"""Trials of a control: a trial at maximum load, which must lose frames, and then a trial at the load itself."""
 
 LARGEST_SHARE = 0.25
 """The largest share of a search's time that such a rest may take, unless it is requested.
 
-Example: a search for NDR and PDR takes 44 s without overhead, so it ends without a rest of 15 s. One that takes 70 s
-has it.
+Example: a search for NDR and PDR takes 44 s without overhead, so it ends without a rest of 15 s. A search of 70 s has
+the rest.
 """
 
 ABOVE = 2
-"""Goal widths above the lower bounds of earlier searches, where the first trial of a search shows a memory of loss."""
+"""The first trial of a search, which shows a memory of loss, is this many goal widths above the lower bounds of earlier
+searches."""
 
 NEAR = 3
-"""Grid steps above the first load to try after a rest within which another trial answers the question just as well."""
+"""A trial within this many grid steps above the first load to try after a rest answers the question just as well."""
 
 CLIMB = 4
-"""Factor of the grid steps above the bounds from one such trial to the next: 1, 4, 16, 64, 256."""
+"""Factor by which the grid steps above the bounds grow from one such trial to the next: 1, 4, 16, 64, 256."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,7 @@ class FirstQuestion:
 
     @property
     def expected(self) -> Bound:
-        """What the load is expected to be."""
+        """The kind of bound that the load is expected to be."""
         if self.load > self.bound:
             return Bound.UPPER
         return Bound.LOWER
@@ -94,9 +98,9 @@ class FirstQuestion:
 def first_question(
     promised: Mapping[SearchGoal, int], grid: LoadGrid, last: Sequence[TrialResult]
 ) -> FirstQuestion | None:
-    """What the first trial of a search asks: whether the SUT passes more after a rest, or less; they take turns.
+    """The question of the first trial of a search: whether the SUT passes more after a rest, or less.
 
-    None: earlier searches promise no bounds.
+    The two questions take turns. None: earlier searches promise no bounds.
 
     Args:
         promised: The lower bounds that earlier searches promise, as indices on the grid.
@@ -120,17 +124,18 @@ def first_question(
 
 
 class Rested:
-    """Short, whole trials after a rest: one before or after the search, and the trials that follow from its answer.
+    """Short, whole trials after a rest: one before or after the search, and the trials that its answer makes necessary.
 
     A trial at the end is above all upper bounds. Most SUTs lose frames in it, which ends the question. A load that
-    passes has a control: right after a loss in a trial at maximum load, it is measured again as in the search. A SUT
-    that remembers a loss for longer than trials rest fails this control, and so does a SUT that is only slow at the
-    beginning of a trial, if early verdicts end trials. Their loads are above the bounds, so these trials change no
-    bound, unless the maximum load is a bound and is tried itself.
+    passes has a control: right after a loss in a trial at maximum load, the load is measured again as in the search. A
+    SUT that remembers a loss for longer than the rest between trials fails this control. So does a SUT that is only
+    slow at the beginning of a trial, if early verdicts end trials. The loads of these trials are above the bounds, so
+    they change no bound, unless the maximum load is a bound and is tried itself.
 
-    The first trial of a search asks the same just above the bounds that earlier searches promise; or, at a lower bound,
-    whether the SUT passes less after a rest. The control is then the same load, at once. The trials that follow from
-    such an answer wait until the search is over, and are left out if the search is short compared with a rest.
+    The first trial of a search asks the same question just above the bounds that earlier searches promise. Or it is at
+    a lower bound, and asks whether the SUT passes less after a rest; the control is then the same load, at once.
+    Further trials that such an answer makes necessary wait until the search is over. They are left out if the search is
+    short compared with a rest.
 
     Args:
         grid: The loads of the search.
@@ -138,7 +143,7 @@ class Rested:
         rest: Seconds of the rest; 0: nothing is asked.
         certain_above: The loss ratio above which the search ends a trial early; None: it ends no trial early.
         share: The largest share of the time of the search that a rest at its end may take.
-        first: What the first trial asks; None: nothing.
+        first: The question of the first trial; None: there is no question.
     """
 
     def __init__(
@@ -161,10 +166,10 @@ class Rested:
         self._since_loss = SinceLoss(rest)
 
     def time_left(self, pace: Pace, search: float) -> float:
-        """Seconds of the one trial that most SUTs need at the end, if it is still to come.
+        """Seconds of the single trial that most SUTs need at the end, if it is still to come.
 
         Args:
-            pace: What trials take.
+            pace: The time that trials take.
             search: Seconds that the search takes in all.
         """
         if self._first is None and not self._trials and self._are_short_for(search):
@@ -180,10 +185,10 @@ class Rested:
             self._first = None
 
     def first_trial(self) -> tuple[TrialInput, Bound, str] | None:
-        """The next trial before the search, what its load is expected to be, and its rule; None: there is none.
+        """The next trial before the search, with the expected kind of bound and the rule; None: there is no such trial.
 
-        The last of these trials is at maximum load: the rate forwarded there shows where the bounds are, if they have
-        moved.
+        The last of these trials is at maximum load. If the bounds have moved, the rate forwarded there shows where they
+        are.
         """
         question = self._first
         if question is None:
@@ -207,7 +212,7 @@ class Rested:
     def _first_control(
         self, question: FirstQuestion, first: TrialResult, since: Sequence[TrialResult]
     ) -> TrialInput | None:
-        """The control of the first trial, or the overload before it; None if it needs no control, or has one."""
+        """The control of the first trial, or the overload before it; None if no control is needed, or it was made."""
         if question.expected is Bound.LOWER:
             has_passed = passes(first, question.bound, question.allowed)
             if has_passed is False and not since:
@@ -222,10 +227,10 @@ class Rested:
     def next_trial(
         self, bound: float, upper: float, loss_ratio: float, *, strictest: float, elapsed: float
     ) -> tuple[TrialInput, Bound, str] | None:
-        """The next trial once the search is over, what its load is expected to be, and its rule; None: all is answered.
+        """The next trial once the search is over, with the expected kind of bound and the rule; None: all is answered.
 
         Args:
-            bound: The smallest load that short trials showed to be too much for each goal, frames per second.
+            bound: The smallest load that was too high for each goal according to short trials, frames per second.
             upper: The relevant upper bound, frames per second.
             loss_ratio: The largest loss ratio of a trial that passes.
             strictest: The smallest loss ratio that a goal allows.
@@ -260,11 +265,11 @@ class Rested:
         return trial, Bound.UPPER, _rule_of(trial)
 
     def _are_short_for(self, search: float, rests: int = 1) -> bool:
-        """Whether this many rests take no more than their share of the search's time (seconds)."""
+        """Whether this many rests take at most their share of the search's time (seconds)."""
         return self._rest > 0.0 and rests * self._rest <= self._share * search
 
     def _fewer(self, strictest: float) -> TrialInput | None:
-        """Once a load has failed after a rest and passed right after that, both trials are repeated."""
+        """The repetition of both trials, once a load has failed after a rest and passed right after that."""
         found = {result.load for result in fewer_after_rest(self._trials, strictest)}
         for load in sorted(found):
             rested = [
@@ -289,7 +294,7 @@ class Rested:
     def _next_input(
         self, bound: float, found: Sequence[tuple[float, RestAnswer]], asked: Sequence[TrialResult]
     ) -> TrialInput | None:
-        """The trial that follows from the answers so far, whatever it takes; None: all is answered."""
+        """The next trial according to the answers so far, no matter how long it takes; None: all is answered."""
         answers = dict(found)
         if not asked:
             return self._after_rest(self._next_index(bound, answers))
@@ -313,7 +318,7 @@ class Rested:
     def _next_question(
         self, bound: float, found: Sequence[tuple[float, RestAnswer]]
     ) -> TrialInput | None:
-        """The next load to try after a rest: a new one, or one of the remembered loads again, once there are enough."""
+        """The next load to try after a rest: a new load, or, once there are enough, a remembered load again."""
         answers = dict(found)
         answered = [load for load, answer in found if answer is not RestAnswer.OPEN]
         again = {load for load in answers if answered.count(load) > 1}
@@ -328,7 +333,7 @@ class Rested:
         if len(again) >= CONFIRMATIONS:
             return None
 
-        # The lowest and the highest load may be near an end of the remembered range.
+        # The lowest and the highest of these loads may be near an end of the remembered range.
         load = next(load for load in remembered[1:-1] if load not in again)
         return TrialInput(self._duration, load, rest=self._rest)
 
@@ -338,7 +343,7 @@ class Rested:
         return TrialInput(self._duration, self._grid.load(index), rest=self._rest)
 
     def _control(self, load: float, since: Sequence[TrialResult]) -> TrialInput | None:
-        """The control of a load, or the overload before it, from the trials since the one after the rest."""
+        """The control of a load, or the overload before it, from the trials since the trial after the rest."""
         if len(since) >= TRIALS_OF_CONTROL * MOST_ATTEMPTS:
             return None
         if since and sut_loss_ratio(since[-1]) > 0.0:
@@ -394,7 +399,7 @@ class Rested:
         return None
 
     def _shown_index(self, base: int, after: int) -> int | None:
-        """The largest load that passes after a rest, which the forwarding rate of a trial that failed there shows.
+        """The largest load that passes after a rest, as far as the forwarding rate of a failed trial shows it.
 
         Example: after a rest 1,089 kfps lost 5.5 %, so 1,029 kfps were forwarded, and 1,057 kfps need not be asked.
         Some SUTs forward less than they could in overload, and some more. So the rate shows nothing unless the rate at
@@ -422,7 +427,7 @@ class Rested:
 
 
 def _by_chance(easy: Sequence[int], remembered: Sequence[int], hard: Sequence[int]) -> bool:
-    """Whether, by chance, more than one load answers differently from the remembered loads around it."""
+    """Whether more than one load, by chance, has another answer than the remembered loads around it."""
     if not remembered:
         return False
     too_high = [index for index in easy if index > remembered[0]]

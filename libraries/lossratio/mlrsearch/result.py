@@ -1,7 +1,7 @@
-"""Search results: what a set of trials says about each goal.
+"""Search results: the outcome for each goal, from a set of trials.
 
-`goal_result` needs nothing but trials, so a report or an independent reader can compute the result of a search again
-from its journal.
+`goal_result` needs only trials, so a report or an independent reader can compute the result of a search again from its
+journal.
 """
 
 from collections import defaultdict
@@ -103,11 +103,11 @@ def goal_result(
 
     Args:
         goal: The search goal.
-        results: All trials that count, at any loads, so without a warm-up. They may be in any order; for a sequential
-            goal, in the order measured, or by loads in the order in which these were first measured.
+        results: All trials that count (not a warm-up), at any loads. They may be in any order. For a sequential goal,
+            they are in the order measured, or by loads in the order in which these were first measured.
         min_load: Smallest load of the search, frames per second.
         max_load: Largest load of the search, frames per second.
-        unfinished: The reason to give if the bounds are not there yet.
+        unfinished: The reason to give if a bound is still missing.
     """
     evidence = evidence_of(goal)
     by_load = defaultdict[float, list[TrialResult]](list)
@@ -124,7 +124,7 @@ def result_of(
     limits: tuple[float, float],
     unfinished: IrregularReason,
 ) -> GoalResult:
-    """Puts a goal's result together from what all trials say, see `goal_result`.
+    """Makes a goal's result from the evidence of all trials; see `goal_result`.
 
     `by_load` has the trials of each load; `limits` are the smallest and the largest load of the search.
     """

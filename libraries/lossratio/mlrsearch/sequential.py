@@ -1,22 +1,24 @@
 """Sequential goals: loads are tested until the verdict is sure enough, with a promised probability of a wrong bound.
 
-This is not RFC 9971's load classification. There, a duration sum says how much is measured at a load, whatever the
-trials show. Here, the trials themselves say when to stop, and the probability of a wrong bound is chosen beforehand.
+This is not RFC 9971's load classification. In the RFC, a duration sum says how much is measured at a load, no matter
+what the trials show. Here, the trials themselves say when to stop, and the probability of a wrong bound is chosen
+beforehand.
 
-A trial is lossy if it loses more than the goal loss ratio. A load has an unknown probability of lossy trials. It is
-*good* if that is at most the exceed ratio less the indifference, and *bad* if it is at least the exceed ratio plus the
-indifference. Between them, either verdict is right.
+A trial is lossy if it loses more than the goal loss ratio. A load has an unknown probability of lossy trials. The load
+is *good* if this probability is at most the exceed ratio minus the indifference, and *bad* if it is at least the exceed
+ratio plus the indifference. In between, either verdict is right.
 
 The evidence for a verdict is a likelihood ratio (A. Wald, Sequential Analysis, 1947), or, where there is no zone of
 indifference, its mean over all probabilities on the verdict's side (a mixture; A. Ramdas et al., Game-theoretic
-statistics and safe anytime-valid inference, 2023). Either one is an e-process: on a load of the other side, it ever
-reaches 1 / x with a probability of x at most (Ville's inequality), no matter when the test is read.
+statistics and safe anytime-valid inference, 2023). Both are e-processes: on a load of the other side, the probability
+that they ever reach 1 / x is at most x (Ville's inequality), no matter when the test is read.
 
-The error is promised for the search as a whole, over all loads that it tests. They share it by their order, so that all
-shares add up to the error. A load is either good or bad, so it can be wrong in one way only, and both bounds are in the
-same sum. Two conditions: trials are independent, and larger loads are lossy at least as often. The first is examined by
-the order of the outcomes: where successive trials are alike, several of them count as one. If trials that are `n` apart
-are independent, the nth root of their likelihood ratio is still one whose mean is at most 1 (by Hoelder's inequality).
+The error is promised for the search as a whole, over all loads that it tests. The loads share the error by their order,
+so that all shares add up to the error. A load is either good or bad, so its verdict can be wrong in only one way, and
+both bounds are in the same sum. There are two conditions: trials are independent, and larger loads are lossy at least
+as often. The order of the outcomes is a check of the first condition: if successive trials are alike, several of them
+count as one. If trials that are `n` apart are independent, the mean of the nth root of their likelihood ratio is still
+at most 1 (by Hoelder's inequality).
 """
 
 import math
@@ -33,14 +35,13 @@ FIRST_SHARE = 0.3
 """Share of the error for each of the first two tested loads: in most searches, these are the bounds."""
 
 LIMIT = 50
-"""After this many times the trials that a lossless load needs, a load is decided by what its trials show so far.
+"""After this many times the number of trials that a load without loss needs, the trials so far decide about a load.
 
 Example: a load is lossy in exactly half of its trials. It needs no verdict, and a mixture would never reach one.
 """
 
 ALIKE = 2.5
-"""By how many standard deviations outcomes must change less often than independent ones for trials to count as
-alike."""
+"""Trials count as alike if outcomes change less often than independent ones would, by this many standard deviations."""
 
 _ROUNDING = 1e-9
 
@@ -61,12 +62,13 @@ class SequentialGoal(SearchGoal):
     Attributes:
         loss_ratio: A trial that loses more is a lossy trial. At least 0, below 1.
         exceed_ratio: The share of trials that may be lossy. At least 0, below 1.
-        indifference: How far from the exceed ratio a load's share of lossy trials must be for a verdict on that load to
-            be wrong. 0: nowhere; then tests take longer the closer a load is to the exceed ratio.
+        indifference: A verdict can only be wrong if the load's share of lossy trials is at least this far from the
+            exceed ratio. 0: any verdict on the wrong side is wrong, and the closer a load is to the exceed ratio, the
+            longer its test takes.
         error: Promised probability that a bound of the result is wrong, over both bounds. Above 0, at most 0.5.
         width: How far apart the bounds may be, relative to the upper one. Above 0, below 1.
-        final_trial_duration: Seconds of each trial that a load is tested with; longer and shorter ones do not count.
-        duration_sum: Seconds of trials that a load without lossy trials needs; it follows from the others.
+        final_trial_duration: Seconds of each trial of a test. Longer and shorter trials do not count.
+        duration_sum: Seconds of trials that a load without lossy trials needs. It follows from the other attributes.
         initial_trial_duration: Seconds of the first trials, as for other goals.
         name: What reports call the goal.
         stream: The stream whose loss counts, as for other goals.
@@ -99,7 +101,7 @@ class SequentialGoal(SearchGoal):
 
     @property
     def least_trials(self) -> int:
-        """Number of trials after which a load without lossy trials is a lower bound, if it is the first one tested."""
+        """Number of trials after which a load without lossy trials is a lower bound, if it is the first load tested."""
         needed = self.support_needed(1)
         trials = 1
         while self.support(trials, 0).lower < needed:
@@ -108,7 +110,7 @@ class SequentialGoal(SearchGoal):
 
     @property
     def most_trials(self) -> int:
-        """Number of trials after which a load is decided by what they show so far."""
+        """Number of trials after which the trials so far decide about a load."""
         return LIMIT * self.least_trials
 
     def support(self, low: int, high: int) -> Support:
@@ -135,7 +137,7 @@ class SequentialGoal(SearchGoal):
 
 @dataclass
 class Order:
-    """In what order the trials at a load were lossy or not."""
+    """The order in which the trials at a load were lossy or not."""
 
     low: int = 0
     """Number of trials that were not lossy."""
@@ -190,8 +192,8 @@ def _likelihood_ratio(exceed_ratio: float, indifference: float, low: int, high: 
 def _mixture(exceed_ratio: float, low: int, high: int) -> Support:
     """The support without such a zone: the mean likelihood ratio over all probabilities on the verdict's side.
 
-    The integral of q**high * (1 - q)**low from 0 to the exceed ratio is that from 0 to 1 times the probability that of
-    `low + high + 1` trials more than `high` are lossy.
+    The integral of q**high * (1 - q)**low from 0 to the exceed ratio equals the integral from 0 to 1, times the
+    probability that more than `high` out of `low + high + 1` trials are lossy.
     """
     trials = low + high + 1
     logs = [_log_chance(exceed_ratio, lossy, trials) for lossy in range(trials + 1)]

@@ -1,4 +1,4 @@
-"""Trials that came after a long time without loss, which show as well as a rest whether a SUT remembers a loss."""
+"""Trials after a long time without loss. They show as well as a rest whether a SUT remembers a loss."""
 
 import math
 from collections.abc import Iterable
@@ -9,12 +9,12 @@ from lossratio.trials import TrialResult, sut_loss_ratio
 def failed_since_loss(
     results: Iterable[TrialResult], upper: float, seconds: float
 ) -> TrialResult | None:
-    """The first trial at or above a load in which the SUT lost frames after so long without loss; None: there is none.
+    """The first lossy trial at or above a load after such a long time without loss; None: there is no such trial.
 
     Args:
         results: The trials of a search that count, in the order measured.
         upper: The load, in frames per second.
-        seconds: Least seconds without loss before the trial.
+        seconds: Minimum seconds without loss before the trial.
     """
     since = SinceLoss(seconds)
     for result in results:
@@ -42,7 +42,7 @@ class SinceLoss:
 
     @property
     def is_long(self) -> bool:
-        """Whether a trial now would be one of them."""
+        """Whether a trial now would be one of these trials."""
         return self._seconds >= self._long
 
     def add(self, result: TrialResult) -> None:
@@ -56,7 +56,7 @@ class SinceLoss:
         return any(result.load >= bound for result in self.trials)
 
     def failed(self, bound: float, most: float = math.inf) -> TrialResult | None:
-        """The first of these trials between a bound and this load in which the SUT lost frames; None: there is none."""
+        """The first of these trials that lost frames between a bound and this load; None: there is no such trial."""
         return next(
             (
                 result

@@ -1,9 +1,9 @@
 """A goal's targets, and what the trials say about each: running sums per load, bounds, and the interval between them.
 
-A goal is approached through coarser targets, which need less time per load. All have its loss ratio and exceed ratio;
-the coarser ones have shorter trials and smaller duration sums. All of them already have the final width: on a common
-grid of loads, the pair of neighbours that single short trials find is the pair that the final target has to prove, and
-no trial is wasted. Intervals narrow from the goal to its coarsest target.
+A goal is approached through coarser targets, which need less time per load. All targets have the goal's loss ratio and
+exceed ratio, but the coarser ones have shorter trials and smaller duration sums. All of them already have the final
+width. On a common grid of loads, single short trials find the pair of neighbours that the final target has to prove, so
+no trial is wasted. From the goal to its coarsest target, intervals become narrower.
 
 Nothing is ever scanned again, so a decision costs the same after a thousand trials as after ten.
 """
@@ -27,7 +27,7 @@ SMALLEST_GROWTH = 2.7
 """If shorter trials come first, coarser duration sums must grow by this factor to be worth the time."""
 
 PATIENCE = 16
-"""How many proofs must have begun without a result before coarser targets are skipped.
+"""Coarser targets are skipped after this many proofs have begun without a result.
 
 Example: a SUT gets slower with each trial. 100, 99.5 and 99 kfps failed, and so did thirteen lower loads. A search on a
 SUT that stays the same begins proofs at two or three loads, and hardly ever at ten.
@@ -54,9 +54,9 @@ class Target:
 def targets_of(goal: SearchGoal, *, early_verdict: bool = False) -> tuple[Target, ...]:
     """A goal's targets, coarsest first; the last is the goal itself.
 
-    Shorter trials come first, if the goal allows any: one of the initial duration, one of the geometric mean of
-    initial and final duration (1, 7.7 s before 60 s). With early verdicts, the final trial fails as soon as the middle
-    one would, so that is left out. After that, the duration sum grows by a constant factor.
+    Shorter trials come first, if the goal allows any: one of the initial duration, and one of the geometric mean of
+    initial and final duration (1 s and 7.7 s before 60 s). With early verdicts, the final trial fails as soon as the
+    middle trial would, so the middle trial is left out. After that, the duration sum grows by a constant factor.
 
     Args:
         goal: The goal.
@@ -64,7 +64,7 @@ def targets_of(goal: SearchGoal, *, early_verdict: bool = False) -> tuple[Target
     """
     first, final = goal.first_duration, goal.final_trial_duration
     if isinstance(goal, SequentialGoal):
-        # A test ends as soon as it can, so no target with less evidence comes before it.
+        # A sequential test ends as soon as possible, so no target with less evidence comes before it.
         durations = (first, math.sqrt(first * final)) if first < final else (final,)
         coarser = (
             Target(duration, duration, Criterion.make(goal, duration, duration))
@@ -108,12 +108,12 @@ class GoalBounds:
     proved: RelevantBounds
     """The relevant bounds (RFC 9971)."""
     leaning: RelevantBounds
-    """The relevant bounds of the easiest target on the way to the goal, usually a single trial of the initial duration:
-    what the trials so far point at."""
+    """The relevant bounds of the easiest target on the way to the goal, usually a single trial of the initial duration.
+    The trials so far suggest these bounds."""
 
     @property
     def shown(self) -> RelevantBounds:
-        """The proved bounds, or the bounds that the trials so far point at while one of them is not proved."""
+        """The proved bounds, or, as long as one of them is missing, the bounds that the trials so far suggest."""
         if None in self.proved:
             return self.leaning
         return self.proved
@@ -167,9 +167,9 @@ class Stages:
         stages: The stages.
         intervals: The interval of each stage; a coarser interval lies within the finer ones, because single short
             trials show more sooner, if less surely.
-        begun: Loads whose proof for the goal itself has begun, in this order: they have a full-length trial, where all
-            trials are full-length a second one, when they were within the bounds of the coarsest target; after
-            `PATIENCE` of them, within those of the goal.
+        begun: Loads whose proof for the goal itself has begun, in this order. They had a full-length trial (or a second
+            one, if all trials are full-length) while they were within the bounds of the coarsest target, or, after
+            `PATIENCE` such loads, within the bounds of the goal.
     """
 
     def __init__(
@@ -217,7 +217,7 @@ class Stages:
         return round(self.grid.position(max(stage.failed)) - self.grid.position(upper))
 
     def rise(self, number: int) -> int:
-        """How many grid steps a target has gone up, from one load that had failed too soon to the next."""
+        """How many grid steps a target has gone up, from one load that failed too soon to the next."""
         stage = self.stages[number]
         lower = self.intervals[number].lower
         if lower is None or lower not in stage.lifted:

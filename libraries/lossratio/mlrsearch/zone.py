@@ -20,10 +20,10 @@ COIN = (0.3, 0.7)
 """Shares of lossy trials between which a verdict is a coin toss."""
 
 SURE = 0.5
-"""Least probability, from all trials, that a load's share of lossy trials is between these shares."""
+"""Minimum probability, from all trials, that a load's share of lossy trials is between these shares."""
 
 LEAST_TRIALS, LEAST_SHARE = 2, 0.2
-"""Trials at the loads at the ends of a zone, and the least share of them that was lossy, or was not."""
+"""Minimum number of trials at each end of a zone, and the minimum share of them that was lossy, and that was not."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def zone_in(
     for result in map(goal.seen, results):
         is_low = result.loss_ratio <= goal.loss_ratio
         if not is_low and sut_loss_ratio(result) <= goal.loss_ratio:
-            # Frames that the SUT did not lose would decide, so it is not known whether the trial is lossy.
+            # Frames that the SUT did not lose decide here, so it is not known whether the trial is lossy.
             continue
         if result.duration >= goal.final_trial_duration and not (is_low and result.is_early):
             posterior.add(grid.position(result.load), is_low)
@@ -104,7 +104,7 @@ def zone_in(
 def is_left_to_a_coin(
     goal: SearchGoal, results: Sequence[TrialResult], min_load: float, max_load: float
 ) -> bool:
-    """Whether a search for a goal has nothing left to find but the loads of a zone of chance.
+    """Whether only the loads of a zone of chance are left to find in a search for a goal.
 
     The zone needs as many trials as the proof of a bound. In addition, loads above it must have been lossy, and loads
     below it must not.
@@ -132,7 +132,7 @@ def is_left_to_a_coin(
 
 
 def _ends(run: Sequence[LoadShare]) -> Iterator[tuple[int, int]]:
-    """The first and the last load of a run that enough trials show to be a coin toss; none if there is no such run."""
+    """The first and the last load of a run with enough trials to show a coin toss; none if there is no such run."""
     shown = [
         number
         for number, share in enumerate(run)

@@ -4,7 +4,7 @@
 `CriticalLoadEstimate`:
 
 - `verified`: the highest load that is verified without any model, or None; `guard` says which frames verify it, with a
-  `Verdict`, and `rarest_s` how rare the losses may be that these frames do not show;
+  `Verdict`, and `rarest_s` says how rare losses must be to remain unseen by these frames;
 - `median`, `mean`, `stdev`, `interval(0.95)`: the critical load by the model; `combined` also has `quantile(p)` and the
   probabilities of the limits, and `description.mixed` has the same for either `Weighting`;
 - `functions`: the critical load under each fitting function, ``stretch`` and ``erf``, or by the line near the target,

@@ -29,37 +29,37 @@ from lossratio.plrsearch.verifying import clamped
 from lossratio.trials import TrialInput, TrialResult
 
 _STEP = 1.02
-"""Growth of the number of trials after which the description is updated: choices do not change faster."""
+"""Growth of the number of trials after which the description is updated, because choices do not change faster."""
 _LONG, _LONG_SHARE = 20.0, 1.0 / 12.0
-"""The longest total time, in seconds and as a share of the search's time, of the trials at the end that show whether a
-longer trial makes a difference."""
+"""The maximum total time, in seconds and as a share of the search's time, of the long trials at the end. They show
+whether a longer trial makes a difference."""
 _TIMES_LONGER = 5.0
 """If these trials cannot be at least this many times as long as the others, they are left out."""
 _FOR_LONG = 4.6
-"""How long before the end they begin, as a number of these trials."""
+"""These trials begin this long before the end, as a multiple of their duration."""
 
 TIMEOUT = 1800.0
 """Seconds of a soak test, as in FD.io CSIT."""
 
 _MIN_TRIALS_TO_STOP = 12
 _STOPPING = (1.1, 2.0)
-"""By what factor intervals that may end the search by their width are wider: 1.1 plus 2 divided by the number of
-trials. A search that checks the interval after each trial ends when it is narrow by chance; with this factor, 93 % or
-more contain the truth."""
+"""Factor by which intervals whose width may end the search are widened: 1.1 plus 2 divided by the number of trials. A
+search that checks the interval after each trial may end when the interval is narrow by chance. With this factor, 93 %
+or more of the intervals contain the truth."""
 _TRIALS_AT_MIN = 8
 """Trials in a row at the minimum load, all with loss, after which the search asks whether it can end."""
 
 
 def stopping_factor(trials: float | Array) -> float | Array:
-    """The factor by which an interval that may end the search by its width is wider, after this many trials."""
+    """The factor by which an interval whose width may end the search is widened, after this many trials."""
     return _STOPPING[0] + _STOPPING[1] / trials
 
 
 class PLRsearch:
     """Searches for the critical load; a `lossratio.trials.trial.Controller`.
 
-    Trials recorded before the first `next_trial` count as evidence, but not towards the time; they must be of the same
-    SUT and traffic. A trial that `lossratio.plrsearch.why_set_aside` rejects is no evidence: it only takes time, and
+    Trials recorded before the first `next_trial` count as evidence, but not towards the time. They must be of the same
+    SUT and traffic. A trial that `lossratio.plrsearch.why_set_aside` rejects is no evidence. It only takes time, and
     another trial replaces it.
 
     Attributes:
@@ -89,12 +89,12 @@ class PLRsearch:
             target_loss_ratio: Loss ratio at the critical load, between 0 and 1, exclusive.
             min_load: Smallest load of a trial, in frames per second per interface; the critical load is not below it.
             max_load: Largest load of a trial, in frames per second per interface; the critical load is not above it.
-            timeout: Seconds of trials. A trial that would end later does not begin, and is not shortened: a SUT with
-                memory, such as a policer, has another capacity in a shorter trial. Only the first trial may be
-                shortened. With CSIT's selection, the last trial begins before this time and ends after it.
+            timeout: Seconds of trials. A trial that would end later does not begin. It is not shortened either, because
+                a SUT with memory, such as a policer, has another capacity in a shorter trial. Only the first trial may
+                be shortened. With CSIT's selection, the last trial begins before this time and ends after it.
             precision: Width of the 95 % interval, as a share of the mean, that ends the search if the model fits (under
-                ``varying``, a load must also be verified); all intervals are then wider. None: only time ends the
-                search.
+                ``varying``, a load must also be verified). With a precision, all intervals are wider. None: only time
+                ends the search.
             stop_on_misfit: Whether the search ends as soon as the model does not fit the trials.
             likelihood: How counts are distributed.
             weighting: How the fitting functions are combined.
@@ -179,7 +179,7 @@ class PLRsearch:
         if self._usable >= self._selection.needs_posterior_from - 1:
             self._follow()
         if (latest := self._latest(0.0)) is not None and self._may_end(latest):
-            # What the choice needs from it is computed here, and kept in it.
+            # The values that the choice needs are computed here, and kept in the estimate.
             judged = self._exact(self._usable)
             judged.interval(), judged.misfit
 
@@ -241,7 +241,8 @@ class PLRsearch:
                 wanted *= choice.share
 
         if self._stopped_by is None:
-            # A few unsent frames are in nearly all long trials on a busy machine, and there is no time to repeat them.
+            # On a busy machine, nearly all long trials have a few unsent frames, and there is no time to repeat such
+            # trials.
             self._next = TrialInput(min(wanted, left), choice.load, keeps_unsent=is_long), choice
 
     @property
@@ -283,7 +284,7 @@ class PLRsearch:
         return self._known
 
     def _latest(self, elapsed: float) -> IntervalPoint | None:
-        """The estimate that is shown; None before the first."""
+        """The estimate that is shown; None before the first estimate."""
         if self._known is None:
             return None
         shown = self._known.mixed(self._weighting)
@@ -326,7 +327,7 @@ class PLRsearch:
         return None
 
     def _stopping_factor(self, trials: int) -> float:
-        """The factor by which the interval is wider because it is checked after each trial."""
+        """The factor by which the interval is widened because it is checked after each trial."""
         if self._precision is None:
             return 1.0
         return float(stopping_factor(max(trials, _MIN_TRIALS_TO_STOP)))

@@ -1,9 +1,9 @@
-"""FD.io CSIT's own soak test, number by number: fitting functions, Monte Carlo, and choice of loads.
+"""FD.io CSIT's own soak test, with exactly its numbers: fitting functions, Monte Carlo, and choice of loads.
 
 CSIT's code differs from the Internet draft: its fitting functions are not those of section 5.3, counts are geometric,
-and averages are taken of the load's logarithm. This module computes what that code computes, so that results can be
-compared. While CSIT integrates as long as a trial lasts, each integration here has the same number of samples: with
-that number, CSIT's code has the same random numbers and the same loads.
+and averages are taken of the load's logarithm. This module computes the same as CSIT's code, so that results can be
+compared. CSIT integrates for as long as a trial lasts, but here each integration has the same number of samples. With
+this number, CSIT's code has the same random numbers and the same loads.
 
 Formulas, constants and order of operations: FD.io CSIT, `resources/libraries/python/PLRsearch`, early 2026.
 """
@@ -27,10 +27,10 @@ SAMPLES = 1000
 """Samples of each integration, for each fitting function."""
 
 _WIDENING = 5.0
-"""Factor of the covariance of samples to that of the posterior."""
+"""Ratio of the covariance of samples to the covariance of the posterior."""
 _SEED = 0
 _DOMINANT = 1.0
-"""How many nats above all samples so far a sample must be for its weight to be halved, in logarithm, to move the
+"""If a sample is this many nats above all samples so far, the logarithm of its weight is halved when it moves the
 focus."""
 
 _LIMIT = math.pow(0.5 * math.pi, -0.5)
@@ -116,7 +116,8 @@ class _Scalar:
 class _Focus:
     """Mean and covariance of the weighted parameters so far, from which the next samples are drawn.
 
-    The covariance is nearly singular because the posterior is a ridge: another order of operations draws other samples.
+    The covariance is nearly singular because the posterior is a ridge. So another order of operations draws other
+    samples.
     """
 
     mean: tuple[float, float] = (0.0, 0.0)
@@ -208,8 +209,8 @@ class CsitIntegration:
     def _integrated(self, function: _LogLossRate) -> tuple[float, float]:
         """Mean and variance of the critical load's logarithm.
 
-        The variance is halfway between that of all samples and that of all samples but the heaviest, with their
-        distance.
+        The variance is halfway between the variance of all samples and the variance of all samples but the heaviest,
+        plus the distance of the two.
         """
         random = np.random.RandomState(_SEED)
         focus = self._focus[function] = replace(self._focus[function], log_weight=-math.inf)
@@ -277,14 +278,15 @@ def _log_difference(first: float, second: float) -> float:
 def _log_stretch(load: float, mrr: float, spread: float) -> float:
     """Logarithm of CSIT's stretch function, in lost frames per second.
 
-    It is a (softplus((b - m)/a) - softplus(-m/a)): the draft's is larger by the factor 1 + exp(-m/a).
+    The function is a (softplus((b - m)/a) - softplus(-m/a)). The draft's function is larger by the factor 1 +
+    exp(-m/a).
     """
     x = (load - mrr) / spread
     origin = -mrr / spread
     if x > 0.0:
         return math.log(load - mrr + (_log_sum(0.0, -x) - _log_sum(0.0, origin)) * spread)
 
-    # A series, because the difference has no digits if both terms are small.
+    # A series is used here, because the difference has no digits if both terms are small.
     upper = _log_sum(x, 2 * origin - _LOG_2)
     lower = _log_sum(origin, 2 * x - _LOG_2)
     if upper <= lower:
@@ -307,7 +309,8 @@ def _log_erf(load: float, mrr: float, spread: float) -> float:
     origin = mrr / spread
     at_origin = math.log(_LIMIT - z * float(scipy.special.erfcx(origin))) - origin * origin
     if z > _FAR:
-        # Not a constant of the module, because importing scipy.special takes long, and most runs have no soak test.
+        # This is not a constant of the module, because importing scipy.special takes long, and most runs have no soak
+        # test.
         log_at_far = math.log(_LIMIT - _FAR * float(scipy.special.erfcx(_FAR)))
         log_integral = _log_difference(log_at_far + 2 * (math.log(z) - 10) - z * z, at_origin)
     elif z >= -1.0:
@@ -327,8 +330,8 @@ class CsitSelection:
     The load of a trial follows from the estimate before the last trial: CSIT integrates while it measures.
 
     Attributes:
-        estimate: What CSIT's code would report if the search ended now; None before the first trial. It ignores the
-            last trial.
+        estimate: What CSIT's code would report if the search ended now; None before the first trial. This estimate
+            ignores the last trial.
     """
 
     needs_posterior_from = 4
@@ -388,7 +391,10 @@ class CsitSelection:
         return self._next
 
     def _drawn(self, mean: float) -> float:
-        """The estimate, drawn towards the smallest lossy load after trials below the target; three are used up."""
+        """The estimate, moved towards the smallest lossy load after trials below the target.
+
+        Three such trials are used up.
+        """
         lossy = self._lossy_loads[0]
         if self._quiet and len(self._lossy_loads) > 3:
             del self._lossy_loads[:3]

@@ -1,6 +1,6 @@
-"""The load of the next trial: where it shows most about the critical load, or verifies a load.
+"""The load of the next trial: where the trial shows most about the critical load, or verifies a load.
 
-In overload, a count shows the capacity; how many of these trials are needed follows from trials at equal loads.
+In overload, a count shows the capacity. Trials at equal loads show how many such trials are needed.
 """
 
 from dataclasses import dataclass
@@ -14,50 +14,53 @@ from lossratio.plrsearch.verifying import Verifying, clamped
 from lossratio.trials import TrialResult
 
 _OVERLOAD = 5.0
-"""How far above the mrr overload begins, in widths of the knee and standard deviations of the capacity."""
+"""Overload begins this far above the mrr, in widths of the knee and standard deviations of the capacity."""
 _ABOVE = 0.01
 """The same as a share of the forwarding rate, if no curve is known."""
 _LOSSY = 1e-3
-"""Least loss ratio of trials that show the forwarding rate."""
+"""Minimum loss ratio of trials that show the forwarding rate."""
 _IN_OVERLOAD = 0.15
-"""Share of trials in overload: without any, no trial shows whether capacities vary normally."""
+"""Share of trials in overload. Without such trials, nothing shows whether capacities vary normally."""
 _IF_CONSTANT = 0.05
 """The same while trials at equal loads show that the capacity is constant."""
 _IF_VARYING = 0.7
-"""The same while they show that it varies."""
+"""The same while they show that the capacity varies."""
 _SHORTER = 0.5
-"""Share of the usual duration of the trial in overload that follows two others, to show a bucket."""
+"""Duration of the trial in overload that follows two others, as a share of the usual duration. It is shorter to show a
+bucket."""
 _OVERLOAD_STEP = 0.004
-"""Largest step between loads in overload, as a share: equal ones show whether the capacity varies."""
+"""Largest step between loads in overload, as a share. Equal loads show whether the capacity varies."""
 _CANDIDATES = 12
 _NEAR_TARGET = (2.0, 10.0, 50.0, 300.0)
-"""Loss ratios, in targets, at which a line is measured; they alternate because its slope is also unknown."""
+"""Loss ratios, in targets, at which a line is measured. They alternate because the slope of the line is also
+unknown."""
 _RETRIED, _MOST_RETRIED, _FOR_RETRIES = 0.1, 14, 20.0
-"""Share of the trials, and their number, that repeat what a higher load contradicts; and how many trials must be left
-so that there is time for this."""
+"""Maximum share and number of trials that repeat a load that a higher load contradicts, and how many trials must be
+left so that there is time for such repetitions."""
 _SPARE, _EARLY = 2.0, 0.5
-"""Number of trials, besides those that verify a load, that are left after distant loads were halved; or a share of all
-trials, if that is fewer."""
+"""Number of trials, besides those that verify a load, that are left after the gap between distant loads was halved; or
+a share of all trials, if that is fewer."""
 _FIRST_OF_LINES, _FIRST_OF_FUNCTIONS = 3, 5
 """Trials after which the first description is made."""
 _FIRST_DOWN, _FARTHER = 2.5e-4, 4.0
-"""If no load without loss is known: how far below the forwarding rate one is looked for, as a share, before it is
-multiplied; and by how much this share grows from trial to trial. The same applies if no load with loss is known just
-above."""
+"""If no load without loss is known, the search looks for such a load this far below the forwarding rate, as a share.
+The second number is the factor by which this share grows from trial to trial. The same applies if no load with loss is
+known just above."""
 _HALF = 0.5
 """The largest such share."""
 _WIDE, _FOR_WIDE = 0.05, 30
 """If loads with and without loss are farther apart than this share of the load, other trials show little, and the next
-one is halfway; and the number of trials after which the others are chosen nevertheless."""
+trial is halfway. After the second number of trials, other trials are chosen nevertheless."""
 _NO_OVERLOAD, _STEPS_ABOVE = 0.97, 4
-"""Share of the forwarding rate at which there is no overload; and the steps up to it at which pauses are examined."""
+"""Share of the forwarding rate at which there is no overload, and the number of steps up to it at which pauses are
+examined."""
 _SHARP = 1e-5
-"""If two loads differ by less than this share, there is nothing to look for in between: no generator's clock is
+"""If two loads differ by less than this share, there is nothing to look for in between, because no generator's clock is
 better."""
 
 _POINTS = 256
 _MODEL_ERROR = 0.03
-"""Relative error of the curve itself; no trial counts as more precise than this."""
+"""Relative error of the curve itself. No trial counts as more precise than this."""
 
 
 @dataclass(frozen=True)
@@ -75,13 +78,13 @@ class Choice:
 class PosteriorSelection:
     """Trials that verify a load, and trials that are expected to show most about the critical load.
 
-    Some of them are in overload, where a count shows the capacity in that trial to a part in ten thousand. All have the
-    duration that the user chose: the capacity of a SUT with memory, such as a policer, depends on it. Long trials at
-    the end show whether it does.
+    Some of them are in overload, where a count shows the capacity in that trial to a part in ten thousand. All trials
+    have the duration that the user chose, because the capacity of a SUT with memory, such as a policer, depends on the
+    duration. Long trials at the end show whether it does.
 
     Attributes:
         needs_posterior_from: After this many trials, choices are based on a description of all trials but the last,
-            which is made while that runs.
+            which is made while the last trial runs.
         duration: Seconds of the first trial.
         growth: Seconds by which each trial is longer than the previous one.
         estimate: What FD.io CSIT's code reports, if this is CSIT's selection.
@@ -111,7 +114,7 @@ class PosteriorSelection:
         self._last = (0.0, False)
 
     def record(self, result: TrialResult) -> None:
-        """Records a trial that is evidence. It must get each trial once, in order."""
+        """Records a trial that is evidence. Each trial must be recorded once, in order."""
         load, exposure, lost, *_ = count(result, 0.0)
         self._usual = self._usual or result.duration
         self._trials += 1
@@ -121,7 +124,7 @@ class PosteriorSelection:
         )
         is_short = result.duration < self._usual
         if is_short and not lost and load < self._question.max_load:
-            # All frames passed: a trial with more load shows how many can pass.
+            # All frames passed. A trial with more load shows how many can pass.
             self._wider = [1.0, _SHORTER]
         if (result.loss_ratio > _LOSSY and not is_short) or self._trials == 1:
             self._forwarding_rate = result.forwarding_rate
@@ -131,13 +134,13 @@ class PosteriorSelection:
             self._before = self._overload
             self._reach = 1.0
         elif self._overload is not None and self._overload < self._question.max_load:
-            # It was not in overload, e.g. because the first trials were slow ones: the next one goes twice as far.
+            # This trial was not in overload, e.g. because the first trials were slow. The next trial goes twice as far.
             self._overloads -= 1
             self._reach *= 2.0
         self._overload = None
 
     def choose(self, known: Description | None, duration: float, left: float) -> Choice:
-        """The next trial of the given duration in seconds; its load is within the limits.
+        """The next trial of the given duration in seconds. Its load is within the limits.
 
         `known` is the description of the trials that the choice may be based on; None if there is none yet. There is
         time for about `left` more trials.
@@ -197,14 +200,14 @@ class PosteriorSelection:
         return Choice(load, f"most informative about {known.reported[0].mean:,.0f} frames/s")
 
     def sustained(self, known: Description | None, left: float) -> Choice | None:
-        """A much longer trial at the end; None if none is wanted."""
+        """A much longer trial at the end; None if no such trial is wanted."""
         load = None if known is None else self._verifying.sustained(known, left)
         if load is None:
             return None
         return Choice(load, f"a long trial at {load:,.0f} frames/s")
 
     def _contested(self, known: Description, left: float) -> float | None:
-        """A load that lost more than the target although a higher one did not; None: none, or the reason is known.
+        """A load that lost more than the target although a higher one did not; None: no such load, or a known reason.
 
         Either it lost frames by chance, or the SUT has since changed.
         """
@@ -237,7 +240,7 @@ class PosteriorSelection:
             return self._above(self._verifying.load)
         if known.local is not None:
             return self._of_line(known.local)
-        # On a grid between the critical load and the knee: equal loads are frequent.
+        # The load is on a grid between the critical load and the knee, so that equal loads are frequent.
         mode = known.best.mode
         mean = min(known.best.mean, float(mode.mrr))
         high = max(float(mode.mrr + 2.0 * mode.spread), mean)
@@ -248,13 +251,16 @@ class PosteriorSelection:
         return float(loads[np.argmax(_gains(known, loads, duration, self._own_noise))])
 
     def _above(self, low: float) -> float:
-        """A load between a verified load and overload, where the loss shows how losses grow with the load."""
+        """A load between a verified load and overload. Its loss shows how losses grow with the load."""
         high = max(_NO_OVERLOAD * self._forwarding_rate, low)
         share = (self._trials % _STEPS_ABOVE + 1.0) / _STEPS_ABOVE
         return clamped(low * (high / low) ** share, self._question)
 
     def _of_line(self, local: LocalFit) -> float | None:
-        """Alternates between loss ratios near the target; without a line, a load between ones without and with loss."""
+        """Alternates between loss ratios near the target.
+
+        Without a line, a load between loads without and with loss.
+        """
         low, high = (float(load) for load in local.rough_quantiles([0.025, 0.975]))
         if high - low <= _SHARP * high:
             return local.above or None
@@ -272,7 +278,7 @@ class PosteriorSelection:
         return float(step * np.round(load / step))
 
     def _between(self, low: float, high: float) -> float:
-        """A load between one without and one with loss, near the former, as the last trial is not described yet."""
+        """A load between loads without and with loss, near the former, because the last trial is not described yet."""
         last, is_lossy = self._last
         if low < last < high:
             low, high = (low, last) if is_lossy else (last, high)
@@ -283,7 +289,7 @@ class PosteriorSelection:
 
 
 def _in_whole_frames(load: float, duration: float, question: CriticalLoadQuestion) -> float:
-    """The nearest load at which a trial sends a whole number of frames: one more frame may be the first lost one."""
+    """The nearest load at which a trial sends a whole number of frames. One more frame may be the first lost frame."""
     return clamped(round(load * duration) / duration, question)
 
 

@@ -1,4 +1,4 @@
-"""Trials that verify a load without a model: at a load just below the estimate, then lower until one is verified."""
+"""Trials that verify a load without a model: at a load just below the estimate, then lower until a load is verified."""
 
 from __future__ import annotations
 
@@ -13,50 +13,52 @@ from lossratio.plrsearch.variation import Description
 _KNOWN = 0.002
 """Largest standard deviation of the critical load, as a share of its mean, for verifying it early."""
 _EARLY, _LATEST = 9, 0.35
-"""Number of trials before the first one that verifies, and the share of the time after which one does at the latest."""
+"""Number of trials before the first one that verifies a load, and the share of the time after which this trial comes at
+the latest."""
 _JUST_BELOW, _BATCHES_BELOW = 0.2, 0.04
-"""Share of the target that the curve loses at the load to verify; and the same if frames are lost in batches, which
-takes more trials to show that there are few batches."""
+"""Share of the target that the curve loses at the load to verify, in general and if frames are lost in batches. With
+batches, more trials are necessary to show that there are few of them."""
 _STEP = 0.95
-"""The next load that is tried, as a share of one that cannot be verified."""
+"""The next load to try, as a share of a load that cannot be verified."""
 _OF_PAUSES, _FARTHEST = 0.97, 0.75
-"""Share of the load at which pauses lose the target that is tried, and the least share of the previous load."""
+"""The load to try, as a share of the load at which pauses lose the target; and its minimum, as a share of the previous
+load."""
 _ENOUGH = 120
-"""Number of trials at a load after which no more are added while other trials show more."""
+"""After this many trials at a load, no more are added while other trials show more."""
 _SHARE, _AFTERWARDS = 0.5, 0.2
-"""Share of the trials that verify: before there are enough at the load, and afterwards."""
+"""Share of the trials that verify a load: before there are enough trials at this load, and afterwards."""
 _ALLOWED = 0.7
-"""The largest share of the target that all future trials at a load may lose for it to be worthwhile."""
+"""A load is worthwhile if all future trials there may lose at most this share of the target."""
 _CHANCE = 3.0
-"""Number of lost frames that says nothing about a load."""
+"""So few lost frames say nothing about a load."""
 _MUCH, _VERY_MUCH = 2.0, 100.0
-"""How many targets two trials must not both lose; and after how many the next load is two steps below, which is still
-more than .9 of the critical load."""
+"""Two trials must not both lose this many targets. After the second number of targets, the next load is two steps
+below, which is still more than .9 of the critical load."""
 _RARE = 20.0
-"""If some trials lose this many frames on average and others lose none, the losses are rare ones."""
+"""If some trials lose this many frames on average and other trials lose none, the losses are rare."""
 _FEW = 3
-"""Least number of trials that together show that more than the target is lost."""
+"""Minimum number of trials that together show that more than the target is lost."""
 _BEGUN = 2
-"""The most trials at a load after which a higher one may replace it."""
+"""A higher load may replace a load that has at most this many trials."""
 _RAISES = 6
-"""How often a higher load is tried after one is verified."""
+"""How many times a higher load is tried after a load is verified."""
 _HIGHER = 5e-4
-"""Least share of the load by which another one must differ to be worth trying."""
+"""Minimum difference of another load that is worth trying, as a share of the load."""
 _LOWER = 1e-3
 """The same for a lower load, before there are enough trials at this load."""
 _GRID = 2e-5
-"""Least distance between loads that are tried, as a share, so that equal loads are frequent."""
+"""Minimum distance between loads that are tried, as a share, so that equal loads are frequent."""
 
 
 class Verifying:
-    """Chooses trials that verify a load. It must get each trial once, in order.
+    """Chooses trials that verify a load. Each trial must be recorded once, in order.
 
     Attributes:
         load: The load that is being verified, in frames per second; None: the critical load is not known well enough.
     """
 
     def __init__(self, question: CriticalLoadQuestion) -> None:
-        """Begins without trials; the question has the target and the limits."""
+        """Begins without trials. The question has the target and the limits."""
         self._question = question
         self._rows: list[tuple[float, float, float]] = []
         self._long: list[tuple[float, float, float]] = []
@@ -75,11 +77,11 @@ class Verifying:
             self._rows.append((0.0, frames, 0.0))
 
     def wanted(self, known: Description, left: float) -> float | None:
-        """The load of the next trial, if it should verify one; None if another trial is needed more.
+        """The load of the next trial, if this trial should verify a load; None if another trial is needed more.
 
         Args:
             known: The description of the trials.
-            left: About how many trials there is time for.
+            left: The approximate number of trials that there is time for.
         """
         self._begin = 0 if known.change is None else known.change.trials
         if not self._is_ready(known, left):
@@ -102,7 +104,7 @@ class Verifying:
         return self.load
 
     def sustained(self, known: Description, left: float) -> float | None:
-        """The load of a long trial at the end; None if enough of them agree, or no load is being verified."""
+        """The load of a long trial at the end; None if enough long trials agree, or no load is being verified."""
         self._begin = 0 if known.change is None else known.change.trials
         if self.load is None:
             return None
@@ -147,7 +149,7 @@ class Verifying:
             much = bounds.lost > _VERY_MUCH * target * bounds.frames
             is_rare = bounds.lossy < bounds.trials and bounds.lost > _RARE * batch * bounds.lossy
             if is_rare and self._verified is not None and self._verified > _STEP * self.load:
-                # Nearby loads also lose this much at once, so it was luck that this load did not.
+                # Nearby loads also lose this much at once, so this load was just lucky.
                 self._verified = None
             self._lower(known, 2 if much else 1)
         elif bounds.trials >= LEAST_TRIALS and bounds.most <= target:
@@ -187,13 +189,13 @@ class Verifying:
         self.load = max(_on_grid(lower, self._question), self._question.min_load)
 
     def _raise_to(self, known: Description, place: float, left: float) -> None:
-        """Moves up to the estimate's load, if that became higher and is not known to fail."""
+        """Moves up to the estimate's load, if the estimate has become higher and this load is not known to fail."""
         if self.load is None or self._raises >= _RAISES or left <= 1.5 * LEAST_TRIALS:
             return
         lossy = self._lowest_lossy()
         is_free = lossy is not None and lossy * _STEP > self.load / _STEP
         if is_free and self.load / _STEP < known.most:
-            # The estimate was too low: there is no loss for more than a step.
+            # The estimate was too low: there is no loss over more than a step.
             self._raises += 1
             self.load = _on_grid(self.load / _STEP, self._question)
             return
@@ -205,7 +207,7 @@ class Verifying:
             self.load = place
 
     def _lowest_lossy(self) -> float | None:
-        """The lowest load above the one to verify at which a trial lost more than the target; None: there is none."""
+        """The lowest load above the load to verify at which a trial lost more than the target; None: there is none."""
         most = _MUCH * self._question.target_loss_ratio
         lossy = [
             load
@@ -222,7 +224,7 @@ class Verifying:
         return sent, lost
 
     def _place(self, known: Description) -> float:
-        """A load that is surely below the critical one, and loses little of the target by the curve."""
+        """A load that is surely below the critical load, and loses little of the target according to the curve."""
         low = float(min(part.rough_quantiles([0.025])[0] for part in known.reported))
         if known.local is not None:
             below = _JUST_BELOW if known.batch == 1.0 else _BATCHES_BELOW

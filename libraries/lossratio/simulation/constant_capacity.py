@@ -2,8 +2,9 @@
 
 Knees are sharp or smooth: the forwarding rate follows the load up to a capacity, then bends. Buckets are a policer's
 tokens, and a queue in front of a capacity. Both pass ``rate * T + burst`` frames in a trial of T seconds, if the bucket
-is full or the queue is empty when the trial begins; if too little time has passed since the previous trial, they pass
-fewer. A constant loss takes each frame with the same small or large probability, at all loads or in a band of them.
+is full or the queue is empty when the trial begins. If too little time has passed since the previous trial, they pass
+fewer frames. A constant loss takes each frame with the same small or large probability, at all loads or in a band of
+them.
 """
 
 import math
@@ -53,7 +54,7 @@ class SmoothKnee(SutWithoutMemory):
     """
 
     mrr: sut.FrameRate
-    """Forwarding rate that it approaches in overload, in frames per second."""
+    """Forwarding rate that the SUT approaches in overload, in frames per second."""
     spread: sut.FrameRate
     """Width of the knee, in frames per second."""
     function: Literal["stretch", "erf"] = "stretch"
@@ -114,11 +115,11 @@ class Bucket:
         self._time = 0.0
 
     def level_at(self, time: float) -> float:
-        """Frames in it at a time in seconds, after the traffic so far."""
+        """Frames in the bucket at a time in seconds, after the traffic so far."""
         return min(self._size, self._level + self._rate * (time - self._time))
 
     def take(self, traffic: Traffic) -> None:
-        """Removes what traffic takes."""
+        """Removes the frames that traffic takes."""
         gain = self._rate * traffic.duration - traffic.frames
         self._level = min(self._size, max(0.0, self.level_at(traffic.start) + gain))
         self._time = traffic.start + traffic.duration
@@ -185,7 +186,7 @@ class _RunningPolicer(LocatingSut):
         self._bucket = Bucket(model.rate, model.burst)
 
     def __call__(self, traffic: Traffic) -> int:
-        """Frames lost of a long trial, in which a single frame does not matter."""
+        """Lost frames of a long trial, in which a single frame does not matter."""
         tokens = self._bucket.level_at(traffic.start) + self._rate * traffic.duration
         self._bucket.take(traffic)
         # The sum's rounding error must not cost a token.
@@ -199,7 +200,7 @@ class _RunningPolicer(LocatingSut):
 class Buffer:
     """A queue in front of a capacity: it hides the loss of short trials.
 
-    No frame is lost while the queue fills. Queued frames come out at the rate of the capacity, also after the end of
+    No frame is lost while the queue fills. Queued frames come out at the rate of the capacity, even after the end of
     the trial (the measurer waits for them).
     """
 
@@ -236,7 +237,7 @@ class _RunningBuffer(LocatingSut):
         self._room = Bucket(model.capacity, model.size)
 
     def __call__(self, traffic: Traffic) -> int:
-        """Frames lost of a long trial, in which a single frame does not matter."""
+        """Lost frames of a long trial, in which a single frame does not matter."""
         room = self._room.level_at(traffic.start)
         lost = traffic.frames * self._model.loss_ratio(traffic.load, traffic.duration, room)
         self._room.take(traffic)
@@ -260,7 +261,10 @@ class ConstantLoss:
         return lambda traffic: int(rng.binomial(traffic.frames, self.loss_ratio))
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
-        """Infinite or 0. For a goal without loss, the load with so few frames that enough trials lose nothing."""
+        """Infinite or 0.
+
+        For a goal without loss, the load at which trials have so few frames that enough trials lose nothing.
+        """
         if self.loss_ratio in (0.0, 1.0):
             if self.loss_ratio <= loss_ratio:
                 return math.inf
@@ -294,7 +298,7 @@ class BackgroundLoss(SutWithoutMemory):
 
 @dataclass(frozen=True, config=STRICT)
 class LossInversion(SutWithoutMemory):
-    """A sharp knee with a band of loads below it that loses frames: a higher load may lose less than a lower one."""
+    """A sharp knee with a band of lossy loads below it: a higher load may lose less than a lower one."""
 
     capacity: sut.FrameRate
     """Greatest forwarding rate, in frames per second."""
@@ -303,7 +307,7 @@ class LossInversion(SutWithoutMemory):
     band_end: sut.FrameRate
     """Smallest load above the band, in frames per second; at most the capacity."""
     loss_ratio: sut.Ratio
-    """Probability to lose a frame in the band."""
+    """Probability of losing a frame in the band."""
     overload: Overload = GRACEFUL
     """The behaviour at loads above the capacity."""
 
@@ -373,7 +377,7 @@ class ConnectionTable:
     room: sut.Frames = 1e9
     """Entries of the table."""
     scan: sut.Delay = 0.0
-    """Additional seconds for a new connection per existing entry, as in a table that is searched."""
+    """Additional seconds that a new connection takes per existing entry, as in a table that is searched."""
     timeout: sut.Seconds = 1e9
     """Time after which an unanswered entry is forgotten. Answers come as fast as connections did."""
     kept: sut.Frames = 0.0

@@ -1,7 +1,7 @@
 """Losses of a simulated SUT located in time, and timelines made of them.
 
-Most models say how many frames of a trial are lost; these are assumed to be spread evenly. A `LocatingSut` says which
-frames are lost.
+Most models only say how many frames of a trial are lost, and the losses are assumed to be spread evenly. A
+`LocatingSut` says which frames are lost.
 """
 
 from abc import ABC, abstractmethod
@@ -44,7 +44,7 @@ class LocatingSut(ABC):
 
 
 def losses_of(sut: RunningSut, traffic: Traffic) -> list[Loss]:
-    """The losses of any SUT; losses of a SUT that only counts them are spread evenly over the traffic."""
+    """The losses of any SUT. If a SUT only counts its losses, they are spread evenly over the traffic."""
     if isinstance(sut, LocatingSut):
         return [loss for loss in sut.losses(traffic) if loss.frames]
     return spread(sut(traffic), 0, traffic.frames - 1)
@@ -61,7 +61,7 @@ def spread(lost: int, first: int, last: int) -> list[Loss]:
 class Course:
     """The traffic of one direction through a simulated SUT: steps with their losses, which become a timeline.
 
-    It has the direction's name, and the time at which it began, in seconds on the virtual clock.
+    The arguments are the direction's name, and the time at which the course began, in seconds on the virtual clock.
     """
 
     def __init__(self, name: str, began: float) -> None:
@@ -75,7 +75,7 @@ class Course:
         self._rates: list[tuple[int, float, float]] = []
 
     def add(self, traffic: Traffic, intended: int, losses: Sequence[Loss]) -> None:
-        """Adds a step of this many `intended` frames after the earlier ones; in its losses, numbers begin at 0."""
+        """Adds a step of this many `intended` frames after the earlier steps. In its losses, numbers begin at 0."""
         start = traffic.start - self._began
         self._rates.append((self.sent, start, traffic.load))
         for loss in losses:
@@ -102,7 +102,7 @@ class Course:
         self._steps.append(step)
 
     def timeline(self) -> Timeline:
-        """The timeline so far. Only outages without any received frame are listed; the others are counted."""
+        """The timeline so far. Only outages without any received frame are listed. Other outages are counted."""
         longest = sorted(self._totals, key=lambda ends: ends[0] - ends[1])[:MOST_OUTAGES]
         last = self._time(self.sent - 1) if self.sent > 1 else None
         outages = tuple(self._outage(first, last) for first, last in sorted(longest))
@@ -125,7 +125,7 @@ class Course:
         )
 
     def as_one_step(self) -> Timeline:
-        """The timeline of traffic with one load, whose steps only show when it was read."""
+        """The timeline of traffic with one load. Its steps only show when the counters were read."""
         timeline = self.timeline()
         step = StepCounters(
             start=0.0,

@@ -21,13 +21,13 @@ from lossratio.trials import DirectionCounters, LatencyCounters, TrialInput, Tri
 from lossratio.wrong_values import in_words
 
 QUEUE_FRAMES = 1024
-"""The most frames that wait in a simulated SUT."""
+"""Maximum number of frames that wait in a simulated SUT."""
 RESOLUTION = 0.1
 """Width of the histogram's intervals, in microseconds."""
 WATCH_SECONDS = 0.05
 """Seconds of traffic between two checks of the counters of a trial that may end early."""
 WATCH_SHARE = 0.05
-"""The same as a share of the traffic so far, if that is longer."""
+"""The same as a share of the time of the traffic so far, if that is longer."""
 _MICROSECOND = 1e-6
 
 
@@ -146,7 +146,7 @@ class SimulatedMeasurer:
             sent = intended
 
         if trial.certain_above is None or sent < intended:
-            # What is lost at a load that the generator cannot send may be the generator's fault.
+            # Losses at a load that the generator cannot send may be the generator's fault.
             counters = [
                 self._counters(number, intended, sent, lost, trial.duration)
                 for number, lost in enumerate(self._lost(Traffic(self.now, trial.duration, sent)))
@@ -159,7 +159,7 @@ class SimulatedMeasurer:
     def _watched(self, trial: TrialInput, certain_above: float, frames: int) -> TrialOutput:
         """Sends the frames of a trial in parts, until its loss ratio is certain to be above a limit.
 
-        As many frames as a generator allows to be in flight do not count, although none are.
+        As many frames as a generator allows to be in flight do not count, although no frames are in flight here.
         """
         sent = 0
         lost = [0] * self._directions
@@ -257,7 +257,7 @@ class SimulatedMeasurer:
         counters: Sequence[DirectionCounters],
         duration: float | None = None,
     ) -> TrialOutput:
-        """The output of a trial; the duration is that of its traffic, None: the whole duration."""
+        """The output of a trial. The duration is the duration of its traffic; None: the whole duration."""
         self.rest()
         duration = trial.duration if duration is None else duration
         return trials.output_from_counters(
@@ -348,8 +348,9 @@ def simulated_latency(
     Frames arrive at random (as a Poisson process) and are served one after the other, all in the same time: the queue
     M/D/1, empty at first. The model is for trying out reports, and represents no device.
 
-    The load, in frames per second, is what reaches the SUT, and the capacity what it can forward; None: it has no
-    queue. `sent` is the number of latency frames that were sent, and `received` that of those received.
+    The load is the rate that reaches the SUT, and the capacity is the rate that the SUT can forward, both in frames per
+    second. Capacity None: the SUT has no queue. `sent` and `received` are the numbers of latency frames that were sent
+    and received.
     """
     delays = (BASE_DELAY + _waits(load, capacity, received, rng)) / _MICROSECOND
     if not received:

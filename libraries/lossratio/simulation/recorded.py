@@ -1,11 +1,11 @@
-"""A SUT that is the record of another one: trials that were once measured at some loads are measured again.
+"""A SUT that replays the record of another SUT: trials that were once measured at some loads are measured again.
 
 A record is a journal, or a file of JSON lines with a line for each trial in the order measured:
 
 {"load": 450000, "frames": 4499999, "lost": 22153}
 
 `load` is per interface in frames per second, `frames` were sent, and `lost` of them were lost. The duration of a
-recorded trial does not matter: a trial of a search loses the same share, whatever its own duration.
+recorded trial does not matter: a trial of a search loses the same share, no matter how long it is.
 """
 
 import json
@@ -25,7 +25,7 @@ from lossratio.simulation.sut import STRICT, RunningSut, Traffic, WithoutTruth
 from lossratio.trials import TrialResult, read_journal
 
 NOTHING = 0.5
-"""Lost frames that a trial without loss counts as between two loads, where a logarithm is needed."""
+"""A trial without loss counts as this many lost frames between two loads, where a logarithm is needed."""
 _ROUNDING = 1e-6
 Between = Literal["interpolated", "either"]
 Sequence = NDArray[np.float64]
@@ -34,18 +34,18 @@ Sequence = NDArray[np.float64]
 
 @pydantic_dataclass(frozen=True, config=STRICT)
 class Recorded(WithoutTruth):
-    """A SUT that loses what another one lost in recorded trials.
+    """A SUT that loses as many frames as another SUT lost in recorded trials.
 
-    Each trial of a search takes the next trial of the record, from a random one on, so the record's order in time is
-    kept. Below the recorded loads, trials lose the same share as at the lowest one; above them, they forward the same
-    rate as at the highest one.
+    Each trial of a search takes the next trial of the record, beginning with a random one, so the record's order in
+    time is kept. Below the recorded loads, trials lose the same share as at the lowest load. Above them, trials forward
+    the same rate as at the highest load.
     """
 
     file: Path
     """The record."""
     between: Between = "interpolated"
-    """The loss between two recorded loads: interpolated between the same trial at both, in logarithms of the loss
-    ratio; or that of either load at random, the nearer one more often."""
+    """The loss between two recorded loads: interpolated between the same trial at both loads, in logarithms of the loss
+    ratio, or the loss at either load at random (more often at the nearer one)."""
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -57,7 +57,7 @@ class Recorded(WithoutTruth):
         return tuple(_record(self.files))
 
     def fewest_trials(self, low: float, high: float) -> int:
-        """The least number of trials at a load within a range, including the next loads around it."""
+        """The minimum number of trials at a load within a range, including the next loads around the range."""
         record = _record(self.files)
         loads = list(record)
         first = max(0, bisect_right(loads, low) - 1)
@@ -95,7 +95,7 @@ class Recorded(WithoutTruth):
 
 
 class Replay:
-    """The trials of a record, from a random one on."""
+    """The trials of a record, beginning with a random one."""
 
     def __init__(
         self, record: Mapping[float, Sequence], rng: np.random.Generator, between: Between
@@ -141,7 +141,7 @@ def record_of(trials: Iterable[tuple[float, float, float]]) -> dict[float, Seque
 
 
 def _loss_ratio(below: Sequence, above: Sequence, share: float, number: int) -> float:
-    """The loss ratio of a trial between two loads, this far from the lower to the upper one; 0: less than a frame."""
+    """The loss ratio of a trial between two loads, this far from the lower to the upper load; 0: less than a frame."""
     first, second = (np.log(sequence[:, number % sequence.shape[1]]) for sequence in (below, above))
     lost, sent = np.exp(first + share * (second - first))
     if lost >= 1.0 - _ROUNDING:
@@ -150,7 +150,7 @@ def _loss_ratio(below: Sequence, above: Sequence, share: float, number: int) -> 
 
 
 def _record(files: tuple[Path, ...]) -> dict[float, Sequence]:
-    """The record of some files, read again only if one of them was written since."""
+    """The record of some files, which is read again only if a file has been written since."""
     return _record_as_of(files, tuple(map(_written, files)))
 
 
@@ -187,7 +187,7 @@ def counted(trial: TrialResult) -> tuple[float, float, float]:
     frames = trial.load * trial.duration
     if not trial.loss_ratio:
         return trial.load, frames, 0.0
-    # One lost frame counts as less than one if the load is not a whole number of frames.
+    # One lost frame counts as less than a frame if the load is not a whole number of frames.
     return trial.load, frames, max(1.0, trial.loss_ratio * frames)
 
 

@@ -76,8 +76,8 @@ class Traffic:
     frames: int
     """Number of frames, evenly spread over the duration."""
     continues: bool = False
-    """Whether it is a further part of the previous traffic's trial. A SUT that does something once per trial only does
-    it if this is False."""
+    """Whether this traffic is a further part of the previous traffic's trial. A SUT that does something once per trial
+    only does it if this is False."""
 
     @property
     def load(self) -> float:
@@ -86,7 +86,7 @@ class Traffic:
 
 
 RunningSut = Callable[[Traffic], int]
-"""A started SUT: it takes the traffic of one trial after the other, and returns the number of lost frames. A watched
+"""A started SUT. It takes the traffic of one trial after the other, and returns the number of lost frames. A watched
 trial comes in parts, see `Traffic.continues`."""
 
 
@@ -106,8 +106,8 @@ class Sut(Protocol):
 
         Returns:
             The largest load, in frames per second, below which at most a share `exceed_ratio` of all trials has more
-            than that loss ratio; infinite if this holds for all loads, 0 if for none. None where the model has no such
-            load: because the SUT changes with time, or because the exceed ratio is 0 and trials may lose at any load.
+            than that loss ratio; infinite if this holds for all loads, 0 if for no load. None if the model has no such
+            load, because the SUT changes with time, or because the exceed ratio is 0 and trials may lose at any load.
         """
 
 
@@ -133,9 +133,9 @@ class WithoutTruth:
 def smallest_exceeding_load(
     exceed_probability: Callable[[float], float], exceed_ratio: float
 ) -> float:
-    """The load (frames/s, to 12 digits) above which a non-decreasing probability to exceed is larger than a ratio.
+    """The load (frames/s, to 12 digits) above which a non-decreasing probability of exceeding is larger than a ratio.
 
-    It is found by bisection; infinite if the probability is never larger, 0 if it always is.
+    It is found by bisection. It is infinite if the probability is never larger, and 0 if it always is.
     """
     low, high = math.log(LEAST_LOAD), math.log(GREATEST_LOAD)
     if exceed_probability(LEAST_LOAD) > exceed_ratio:

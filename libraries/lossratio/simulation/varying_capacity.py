@@ -1,6 +1,6 @@
 """SUTs whose capacity varies: from trial to trial, for moments, once, steadily, or between a fast and a slow state.
 
-Others have no capacity for a known time: after a reset, or after an overload.
+Other SUTs have no capacity for a known time: after a reset, or after an overload.
 """
 
 import math
@@ -74,7 +74,7 @@ class PerformanceSpectrum:
 
 @dataclass(frozen=True, config=STRICT)
 class RareStalls(SutWithoutMemory):
-    """A sharp knee that stalls at times: the longer a trial is, the likelier it sees a stall.
+    """A sharp knee that stalls at times. The longer a trial is, the likelier is a stall in it.
 
     Stalls come independently of each other, and their lengths have an exponential distribution. A stalled SUT loses the
     frames for which its queue has no room.
@@ -155,7 +155,7 @@ class CapacityDrift(SutWithoutMemory, WithoutTruth):
     capacity: sut.FrameRate
     """Capacity at the beginning, in frames per second."""
     per_second: sut.RelativeChange
-    """Relative change in a second; -0.0001 loses about 0.6 % a minute."""
+    """Relative change per second; -0.0001 loses about 0.6 % a minute."""
     overload: Overload = GRACEFUL
     """The behaviour at loads above the capacity."""
 
@@ -337,7 +337,7 @@ class Device:
         return _RunningDevice(self)
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
-        """The same as for a buffer; None if it resets by itself."""
+        """The same as for a buffer; None if the SUT resets by itself."""
         if self.resets:
             return None
         buffer = Buffer(self.capacity, self.size, self.overload)
@@ -369,7 +369,7 @@ class _RunningDevice(LocatingSut):
         return losses + self._losses_in_operation(traffic, place, traffic.frames)
 
     def _losses_in_operation(self, whole: Traffic, first: int, end: int) -> list[Loss]:
-        """Losses of the frames from one number up to, but without, another."""
+        """Losses of the frames from one number up to, but excluding, another."""
         if first == end:
             return []
         load = whole.load

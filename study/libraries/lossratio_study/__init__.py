@@ -22,7 +22,7 @@ _MODULE_OF = {
 __all__ = list(_MODULE_OF)
 
 
-# Imported when a name is asked for: the help of `lossratio` names the command of this package, and must be fast.
+# Modules are imported when a name is used: the help of `lossratio` names this package's command, and must be fast.
 def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'lossratio_study' has no attribute {name!r}")

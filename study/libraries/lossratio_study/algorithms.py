@@ -1,4 +1,4 @@
-"""The algorithms of a study: how each is run, and on which goals."""
+"""The algorithms of a study: how each algorithm is run, and for which goals."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ Goals = Sequence[SearchGoal]
 USUAL: Mapping[str, Any] = MappingProxyType(
     {"memory_rest": LONG_REST, "memory_share": LARGEST_SHARE, "has_rested": True}
 )
-"""The settings of `MLRsearch` in a measurement without others: those of the first search of a device in a run."""
+"""The settings of `MLRsearch` in a measurement without other settings, as in the first search of a device in a run."""
 
 
 def _any_goals(goals: Goals) -> bool:
@@ -44,7 +44,7 @@ class Algorithm:
     applies: Callable[[Goals], bool] = _any_goals
     """Whether it can search for these goals."""
     follows_rfc9971: bool = True
-    """Whether its results must be as RFC 9971 defines them; then the independent checker checks them."""
+    """Whether its results must be as RFC 9971 defines them. If so, the independent checker checks them."""
     tonight: Callable[[Subject], Subject] = _as_it_is
     """Makes the SUT as it is during the search."""
     early_verdict: bool = False
@@ -56,7 +56,7 @@ class Algorithm:
 
 
 def search_with_ours(goals: Goals, subject: Subject, measurer: Measurer, **settings: Any) -> Outcome:
-    """Runs one search of our controller as users run it, but for these settings of `MLRsearch`."""
+    """Runs one search of our controller as users run it, except for these settings of `MLRsearch`."""
     settings = {**USUAL, "fail_fast": False, **settings}
     return searched(MLRsearch(goals, subject.min_load, subject.max_load, **settings), measurer)
 
@@ -95,4 +95,4 @@ ALGORITHMS: Mapping[str, Algorithm] = named(
 """All algorithms by name."""
 
 ALONE = Algorithm(WITHOUT_REST, partial(search_with_ours, memory_rest=0.0))
-"""The search for the bounds alone: what the default asks besides is the difference."""
+"""The search for the bounds alone. The difference from the default is the cost of its additional questions."""

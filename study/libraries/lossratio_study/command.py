@@ -41,7 +41,7 @@ FULL_REPEATS = 3
 
 
 def _seed_range(ctx: click.Context, param: click.Parameter, value: str | None) -> range | None:
-    """The seeds of ``0..19``, or the single one of ``7``; a usage error if there are none."""
+    """The seeds of ``0..19``, or the single seed of ``7``; a usage error if there are none."""
     if value is None:
         return None
     first, _, last = value.partition("..")
@@ -162,7 +162,7 @@ def study(
     usual_seeds = FULL_SEEDS if full else QUICK_SEEDS
     usual_repeats = FULL_REPEATS if full else QUICK_REPEATS
 
-    # Record: what was asked for, or else what is usual.
+    # Record: the requested values, or else the usual ones.
     plan = Study(
         family_set=family_set,
         families=families or tuple(known),
@@ -202,7 +202,7 @@ def _refuse_unknown(families: Iterable[str], known: Iterable[str], family_set: s
 
 
 def _run(cells: Sequence[Cell], store: Store, jobs: int, scheduler: str | None) -> None:
-    """Runs the cells with a progress bar, and says how many are kept, also after an interrupt."""
+    """Runs the cells with a progress bar, and says how many are kept, even after an interrupt."""
     if not cells:
         raise click.UsageError("None of these algorithms can search for these goals.")
     progress = click.progressbar(length=len(cells), label="Searching", file=sys.stderr)
@@ -220,7 +220,7 @@ def _run(cells: Sequence[Cell], store: Store, jobs: int, scheduler: str | None) 
 def _study_testbed(
     place: Place, goal_sets: tuple[str, ...], algorithms: tuple[str, ...], repeats: int, results: Path
 ) -> None:
-    """Searches on a testbed, into a directory of its own; what was found until an error is shown, too."""
+    """Searches on a testbed, into a directory of its own. After an error, the findings so far are shown, too."""
     directory = results / f"testbed-{datetime.now(timezone.utc):%Y%m%d-%H%M%S-%f}"
     chosen = [algorithm_named(name) for name in algorithms]
     sets = [GOAL_SETS[name] for name in goal_sets]
@@ -283,5 +283,5 @@ def _tables(rows: Any, family_set: str) -> Iterator[tuple[str, str]]:
 
 
 def main() -> None:
-    """Runs the command; an error is one message and the exit status that it means."""
+    """Runs the command. An error becomes one message and the matching exit status."""
     run_command(study)

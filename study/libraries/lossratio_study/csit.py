@@ -6,16 +6,16 @@ CSIT's settings, and their names here:
 - minimum load 9001 frames/s per interface, which leaves room for 9000 frames/s of latency traffic: `MIN_LOAD`;
 - a warm-up trial of 1 s at max load, whose result is ignored; the search ends when the minimum load is an upper bound
   for any goal ("fail fast"), and after 1200 s: `controller`;
-- every trial takes 0.5 s besides its traffic, which count towards its effective duration, so that 7 trials prove a
+- every trial takes 0.5 s besides its traffic, which counts towards its effective duration, so that 7 trials prove a
   lower bound, not 11: `TRIAL_OVERHEAD` and `MEASURER_ARGUMENTS`;
 - a surplus of received frames counts as loss: `NEGATIVE_LOSS`, for `lossratio.trials.counters`;
 - the forwarding rate at max load (MRR) as the first candidate load, the forwarding rate at that load as the second one,
-  smaller candidates first: the controller does so with any parameters, and has no targets of 1 s and 4.58 s at four
-  and two goal widths, as CSIT has. Where both loads are overloaded, it draws a line
-  through both forwarding rates. On a SUT with the same forwarding rate at both loads, that gives the second candidate.
+  smaller candidates first: the controller does so with any parameters, and lacks CSIT's targets of 1 s and 4.58 s at
+  four and two goal widths. If both loads are overloaded, it draws a line through both forwarding rates. On a SUT with
+  the same forwarding rate at both loads, that gives the second candidate.
 
-Two algorithms of a study search so. `CSIT` searches for NDR and PDR, and its trials have CSIT's overhead. `AS_CSIT`
-searches for any goals, with the overhead of the study. In both, the loads are those of the study.
+Two algorithms of a study search like this. `CSIT` searches for NDR and PDR, and its trials have CSIT's overhead.
+`AS_CSIT` searches for any goals, with the overhead of the study. In both, the loads are those of the study.
 """
 
 from collections.abc import Sequence

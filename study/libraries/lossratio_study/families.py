@@ -1,9 +1,9 @@
-"""The families of SUTs that searches are compared on, and the shapes that families are made of.
+"""The families of SUTs on which searches are compared, and the shapes of which families are made.
 
 `FAMILIES` are for the development of controllers. `HELD_OUT_FAMILIES` are for judging controllers, and must not be used
-to improve them: they have other parameters, other combinations and other loads. `HARD_FAMILIES` break the suppositions
-of a search: that a SUT forwards something, and does not change. On them a search must end soon, with a result that its
-trials bear out; few of them have a truth.
+to improve them: they have other parameters, other combinations and other loads. `HARD_FAMILIES` break the assumptions
+of a search: that a SUT forwards something, and does not change. On these SUTs, a search must end soon, with a result
+that its trials bear out. Few of them have a truth.
 
 A shape draws the parameters of a model from ranges. A parameter whose range covers orders of magnitude is drawn with a
 uniform logarithm. Capacities are shares of the largest load. Sizes and bursts are seconds of traffic at the capacity.
@@ -75,7 +75,7 @@ def buffer(capacity: Range, size: Range) -> Make:
 def spectrum(
     capacity: Range, jitter: Range, tail_share: Range | None = None, tail_size: Range = (1.0, 1.0)
 ) -> Callable[[Draw, float, Overload], PerformanceSpectrum]:
-    """Has another capacity in each trial, and a much smaller one in a share of the trials."""
+    """Has another capacity in each trial, and a much smaller capacity in a share of the trials."""
 
     def made(draw: Draw, drawn: float, overload: Overload) -> PerformanceSpectrum:
         spread = log_uniform(draw, *jitter)
@@ -243,7 +243,7 @@ HARD_CAPACITY = (0.03, 0.9)
 
 @dataclass(frozen=True)
 class Inconstant(WithoutTruth):
-    """A SUT whose capacity depends on time and on the trials before, and that loses frames below it, too."""
+    """A SUT whose capacity depends on time and on earlier trials, and that also loses frames below its capacity."""
 
     capacity: float
     """Frames per second, of a SUT that is warm, rested and new."""
@@ -322,7 +322,7 @@ class Discards(WithoutTruth):
     levels: tuple[tuple[float, float], ...]
     """Loads, in frames per second, and the share of frames that is lost above each of them."""
     ramps: bool = False
-    """Whether a share is that at the capacity, and grows in proportion from 0 at the level's load."""
+    """Whether a share applies at the capacity, and grows in proportion from 0 at the level's load."""
 
     def start(self, rng: np.random.Generator) -> RunningSut:
         """A SUT that is always the same."""
@@ -340,7 +340,7 @@ class Discards(WithoutTruth):
 
 
 def _discards(levels: int, start: tuple[float, float], share: tuple[float, float], *, ramps: bool = False) -> Make:
-    """A SUT that discards from some loads on, which are shares of its capacity."""
+    """A SUT that discards frames from some loads on. The loads are shares of its capacity."""
 
     def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
         capacity = max_load * log_uniform(draw, *HARD_CAPACITY)
@@ -352,7 +352,7 @@ def _discards(levels: int, start: tuple[float, float], share: tuple[float, float
 
 
 def _inconstant(frames: int = 0, **ranges: tuple[float, float]) -> Make:
-    """A SUT whose parameters are drawn from ranges; a parameter that may be negative has any sign."""
+    """A SUT whose parameters are drawn from ranges. A parameter that may be negative has a random sign."""
 
     def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
         drawn: dict[str, Any] = {name: log_uniform(draw, *limits) for name, limits in ranges.items()}

@@ -1,7 +1,7 @@
 """Figures of a study: numbers computed from its rows, and the demands on our controller.
 
-The demands are on figures compared with the peer's, with hints, and of long searches. Data frames have the columns of
-`lossratio_study.search.Row`; series have a value for each family, by its name.
+There are demands on figures in comparison with the peer, on figures with hints, and on figures of long searches. Data
+frames have the columns of `lossratio_study.search.Row`; series have a value for each family, by its name.
 """
 
 import math
@@ -21,17 +21,18 @@ from lossratio_study.outcome import Outcome, searched
 from lossratio_study.suts import Overhead, Subject
 
 TIME = {"G1": (1.0, 0.95), "G2": (0.75, 0.7), "G3": (0.8, 0.75), "G4": (0.83, 0.8), "G5": (1.0, 0.95)}
-"""Must and aim of search time divided by the peer's, by goal set: as users search, with the question after a rest."""
+"""Must and aim for search time divided by the peer's, by goal set. The searches are as users run them, with the
+question after a rest."""
 EARLY_TIME = {"G1": (0.86, 0.8), "G2": (0.56, 0.45), "G3": (0.46, 0.38), "G4": (0.6, 0.5), "G5": (0.88, 0.82)}
-"""The same with early verdicts; the peer's trials take their whole duration."""
+"""The same with early verdicts. The peer's trials take their whole duration."""
 SEQUENTIAL_TIME = {"G1": (1.0, 0.6), "G5": (1.0, 0.65)}
-"""The same for sequential goals, beside the peer's search for goals of RFC 9971."""
+"""The same for sequential goals, compared with the peer's search for goals of RFC 9971."""
 BIAS = {"G1": 0.1, "G2": 0.5, "G3": 0.5, "G4": 0.1, "G5": 0.1}
 """Percent of the load."""
 
 
 def searches(rows: Any) -> Any:
-    """One row for each search, also for a search with several goals."""
+    """One row for each search, even for a search with several goals."""
     return rows[rows.goal_number == 0]
 
 
@@ -52,7 +53,7 @@ def time(rows: Any, algorithm: str, column: str = "elapsed") -> Any:
 
 
 def bias(rows: Any, algorithm: str) -> Any:
-    """Difference of lower bounds from the truth, if any, in percent: mean over searches and goals, for each family."""
+    """Difference of lower bounds from the truth (if any) in percent: mean over searches and goals, for each family."""
     known = rows[(rows.algorithm == algorithm) & rows.truth.notna() & rows.lower.notna()]
     return 100.0 * (known.lower / known.truth - 1.0).groupby(known.family, sort=False).mean()
 
@@ -86,7 +87,7 @@ class Figure:
     name: str
     """Its name."""
     goals: str
-    """The goal set; ``all`` for all together."""
+    """The goal set; ``all`` for all goal sets together."""
     value: float
     """The number; NaN where nothing was measured."""
     error: float
@@ -195,14 +196,14 @@ def _by_goal_set(
 HINTED_TIME_UNCHANGED: Mapping[str, tuple[float, float]] = MappingProxyType(
     {"G1": (0.92, 0.89), "G2": (0.78, 0.74), "G3": (0.84, 0.80), "G4": (0.77, 0.73), "G5": (0.94, 0.91)}
 )
-"""Must and aim of search time divided by that without hints, on an unchanged SUT."""
+"""Must and aim for search time divided by the time without hints, on an unchanged SUT."""
 
 HINTED_TIME = {"up to 5 %": (1.02, 1.0), "20 %": (1.05, 1.0), "nonsense": (1.15, 1.1)}
 """The same after a change, for all goal sets alike."""
 HINTED_BIAS = {"G1": 0.1, "G2": 0.25, "G3": 0.1, "G4": 0.1, "G5": 0.1}
 """Percent of the load."""
 SEEN = 5.0
-"""Percentage points by which a change may be seen less often."""
+"""A change may be seen less often by this many percentage points."""
 HALF_A_CHANGE = 0.005
 """A change of 1 % is seen if the lower bound moves by at least this share in the same direction."""
 
@@ -275,14 +276,15 @@ def seen(rows: Any, *, with_hints: bool) -> float:
 
 
 SHORT_SUM = 61.0
-"""A duration sum in seconds: NDR and PDR then take some 100 trials."""
+"""A duration sum in seconds with which NDR and PDR take some 100 trials."""
 LONG_SUM = 661.0
-"""Likewise, with some 1,000 trials."""
+"""A duration sum in seconds with which they take some 1,000 trials."""
 
 
 def decision_time_growth() -> float:
     """Measures the processor time per decision in a long search, as a multiple of that in a short one."""
-    # The first search also loads code. A short one before and one after, so that a busy machine slows both down alike.
+    # The first search also loads code. There is a short search before and after the long one, so that a busy machine
+    # slows both down alike.
     _search(SHORT_SUM)
     before, long, after = map(_search, (SHORT_SUM, LONG_SUM, SHORT_SUM))
     short = (_decision_time(before) + _decision_time(after)) / 2.0

@@ -1,7 +1,7 @@
 """Searches with hints: some nights on a SUT, each with hints from the nights before, and then the examined search.
 
-A `Change` is what happens to the SUT before the examined search. For each change there are two algorithms, which search
-on the same changed SUTs: one with hints from the nights before, and one without.
+A `Change` happens to the SUT before the examined search. For each change there are two algorithms, which search on the
+same changed SUTs: one with hints from the nights before, and one without.
 """
 
 import math
@@ -61,7 +61,7 @@ class Change:
 
     @property
     def without_hints(self) -> str:
-        """Name of the algorithm without."""
+        """Name of the algorithm without hints."""
         return f"no hints, {self.name}"
 
     def drawn(self, subject: Subject) -> float:
@@ -75,7 +75,7 @@ class Change:
         return scaled(subject, self.drawn(subject) * (1.0 + self.drift) ** self.nights)
 
     def earlier(self, subject: Subject, night: int) -> Subject:
-        """The SUT in an earlier night."""
+        """The SUT on an earlier night."""
         if self.is_nonsense:
             return scaled(subject, self.drawn(subject))
         return scaled(subject, (1.0 + self.drift) ** night)

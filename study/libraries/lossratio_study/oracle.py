@@ -1,15 +1,15 @@
 """An oracle: a search for one goal by somebody who knows how probable loss is at each load and duration.
 
-Dynamic programming finds the trials that take the least time in the mean, and the oracle performs them. So its time is
-the limit for searches, which have to find out about the SUT: a tighter limit than the certificate, the proof of
-a result that a search has found, whether or not this result is the cheapest one to prove.
+Dynamic programming finds the trials that take the shortest mean time, and the oracle performs them. So its time is the
+limit for searches, which have to find out about the SUT. It is a tighter limit than the certificate, which is the proof
+of a result that a search has found, whether or not this result is the cheapest to prove.
 
-What is supposed:
+The assumptions:
 
 - Loads are those of the grid, whose neighbours are a goal's width apart.
 - Trials are independent of each other; their probabilities of loss are those in rehearsals on the same SUT, right after
   overload, and do not fall with load.
-- A trial has the goal's initial or its final duration. A load that was begun is decided before another one is begun,
+- A trial has the goal's initial or its final duration. A load that was begun is decided before another load is begun,
   and short trials at a load go on until it is an upper bound.
 - Only loads between the relevant bounds are measured.
 
@@ -38,17 +38,17 @@ REHEARSAL_STREAM = 2
 """Stream of random numbers of rehearsals, other than those of searches and certificates."""
 
 CLEAR = 3
-"""Loads one after the other that are always low-loss (or high-loss) beyond the ones that matter."""
+"""Number of successive loads, beyond the loads that matter, that are always low-loss (or high-loss)."""
 
 MOST_LOADS = 32
-"""Loads on either side of a found bound that are rehearsed at most; what is beyond is taken for clear."""
+"""Maximum number of loads that are rehearsed on either side of a found bound. Loads beyond them count as clear."""
 
 
 class Kind(NamedTuple):
-    """What trials of one load and duration are like."""
+    """The nature of trials of one load and duration."""
 
     loss: float
-    """How probable a high-loss trial is."""
+    """The probability of a high-loss trial."""
     low: float
     """Mean seconds that a low-loss trial takes."""
     high: float
@@ -69,7 +69,7 @@ class Plan:
     seconds: float
     """Mean time until the search is over."""
     is_short: bool
-    """Whether trials are to be short."""
+    """Whether trials should be short."""
 
 
 class Optimum:
@@ -83,7 +83,7 @@ class Optimum:
         counted: Seconds of each trial's overhead that count towards the goal's duration sum.
 
     Attributes:
-        loads: How many loads there are.
+        loads: Number of loads.
     """
 
     def __init__(self, goal: SearchGoal, full: Sequence[Kind], short: Sequence[Kind], counted: float = 0.0) -> None:
@@ -98,7 +98,7 @@ class Optimum:
         self._plans: dict[tuple[int, int, int, Counts], Plan] = {}
         self._left: dict[tuple[int, int], tuple[float, int | None]] = {}
         for size in range(1, self.loads + 2):
-            # Short intervals first, as long ones go back to them.
+            # Short intervals come first, because long ones depend on them.
             for lower in range(-1, self.loads + 1 - size):
                 self._left[lower, lower + size] = self._least(lower, lower + size)
 
@@ -179,7 +179,7 @@ class Rehearsals:
 
     Attributes:
         loads: The loads that matter, ascending. Empty where the bounds are not between the loads of the search.
-        full: What trials of the final duration are like there.
+        full: The nature of trials of the final duration at these loads.
         short: The same of the initial duration.
     """
 
@@ -224,7 +224,7 @@ class Rehearsals:
         seconds: tuple[list[float], list[float]] = ([], [])
         for number in range(1, REHEARSALS + 1):
             measurer = self._measurer(number)
-            # The SUT is as it is in a search: not rested.
+            # The SUT is in the same state as in a search: not rested.
             measurer.measure(TrialInput(self._goal.first_duration, self._max_load, certain_above=self._certain_above))
             trial = TrialInput(duration, load, certain_above=self._certain_above)
             result = TrialResult(trial, measurer.measure(trial))
@@ -234,7 +234,10 @@ class Rehearsals:
 
 
 def growing(kinds: Sequence[Kind]) -> list[Kind]:
-    """The same with probabilities that do not fall: where they do, neighbours get their mean (isotonic regression)."""
+    """The same with probabilities that do not fall.
+
+    Where they fall, neighbours get their mean (isotonic regression).
+    """
     blocks: list[tuple[float, int]] = []
     for kind in kinds:
         blocks.append((kind.loss, 1))
@@ -251,8 +254,8 @@ def search_with_oracle(
 ) -> Outcome:
     """Performs the best search for one goal.
 
-    Where a trial comes out as in no rehearsal, or the bounds are not between the loads of the search, an ordinary
-    search goes on from the trials that are there.
+    If a trial has an outcome that no rehearsal had, or the bounds are not between the loads of the search, an ordinary
+    search goes on from the trials so far.
 
     Args:
         goal: The goal.

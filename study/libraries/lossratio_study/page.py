@@ -23,8 +23,8 @@ from lossratio.units import FRAMES_PER_SECOND
 _FEW = 4
 _MANY = 200
 LEAST_TRIALS = 10
-"""Trials at each load around the bounds from which on a record says how well a goal repeats: with fewer, each search
-meets the same trials."""
+"""Minimum number of trials at each load around the bounds for a record to say how well a goal repeats. With fewer
+trials, each search meets the same ones."""
 _WIDTH = 900.0
 _LEFT = 20.0
 _RIGHT = 880.0
@@ -37,7 +37,7 @@ _MARK = Mark("lower", "lower bound", "circle", series_colour(2))
 class _Row:
     """All searches for a goal on one record; `searches` is a data frame with `lossratio_study.Row`'s columns.
 
-    There are `fewest` trials at each load around the bounds, or more.
+    There are at least `fewest` trials at each load around the bounds.
     """
 
     test: str
@@ -106,7 +106,7 @@ _COLUMNS: tuple[Column[_Row], ...] = (
 def replay_page(searches: Any, titles: Mapping[str, str], title: str, suts: Mapping[str, Recorded]) -> str:
     """Makes the page of searches, a data frame with `lossratio_study.Row`'s columns.
 
-    The titles of the sets of goals are by their short names, and the recorded SUTs by their names.
+    The titles of the sets of goals are given by their short names, and the recorded SUTs by their names.
     """
     records = list(dict.fromkeys(searches.family))
     several = searches.algorithm.nunique() > 1
@@ -152,7 +152,7 @@ def _has_no_card(row: _Row) -> bool:
 
 
 def _fewest_trials(sut: Recorded, searches: Any) -> int:
-    """The least number of trials at a load of a record, from the lowest bound that was found to the highest."""
+    """The minimum number of trials at a load of a record, from the lowest bound found to the highest."""
     ends = [end for column in ("lower", "upper") for end in searches[column].dropna()]
     return sut.fewest_trials(min(ends), max(ends)) if ends else 0
 

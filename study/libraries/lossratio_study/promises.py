@@ -1,8 +1,8 @@
 """How often a sequential goal's result has a wrong bound, on simulated SUTs, beside the promised probability.
 
 A SUT here is a curve: the probability that a trial is lossy, by load. It is larger at larger loads, and trials are
-independent, as the promise supposes. Half of the curves are the hardest ones: loads up to the capacity are lossy just
-as often as a good load may be, those above it just as often as a bad one must be.
+independent, as the promise supposes. Half of the curves are the hardest possible: loads up to the capacity are lossy
+just as often as a good load may be, and loads above it just as often as a bad load must be.
 """
 
 import math
@@ -19,11 +19,11 @@ Curve = Callable[[float], float]
 MIN_LOAD = 10_000.0
 MAX_LOAD = 1_000_000.0
 CAPACITIES = (20_000.0, 900_000.0)
-"""Frames per second: between them are the capacities of the curves."""
+"""The range of the curves' capacities, in frames per second."""
 SPREADS = (0.0005, 0.02)
-"""Shares of the capacity over which a curve rises that is no step."""
+"""A curve that is not a step rises over a share of the capacity in this range."""
 NEARLY = 0.15
-"""How far from the exceed ratio the hardest curves of a goal without a zone of indifference are."""
+"""The distance of the hardest curves from the exceed ratio, for a goal without a zone of indifference."""
 LOST = 0.02
 """The share of frames that a lossy trial loses beyond the goal's loss ratio."""
 
@@ -39,7 +39,7 @@ PROMISES: tuple[SequentialGoal, ...] = (
 
 @dataclass(frozen=True)
 class Kept:
-    """What became of a goal's promise."""
+    """How a goal's promise was kept."""
 
     goal: SequentialGoal
     """The goal."""
@@ -61,7 +61,7 @@ class Kept:
 
 
 def promises_kept(goals: tuple[SequentialGoal, ...], searches: int, first_seed: int = 0) -> Iterator[Kept]:
-    """Measures how often the results of goals are wrong: so many searches for each, each on the SUT of another seed."""
+    """Measures how often goals have wrong results: this many searches for each, on the SUTs of different seeds."""
     for goal in goals:
         outcomes = [search_on_curve(goal, seed) for seed in range(first_seed, first_seed + searches)]
         wrong = [is_wrong(goal, result, curve) for result, curve, _ in outcomes]
@@ -75,7 +75,7 @@ def promises_kept(goals: tuple[SequentialGoal, ...], searches: int, first_seed: 
 def search_on_curve(goal: SequentialGoal, seed: int, stuck: int = 1) -> tuple[GoalResult, Curve, int]:
     """One search on the SUT of a seed: its result, the SUT, and the number of trials.
 
-    So many successive trials are stuck with the same luck; with more than 1 they are not independent.
+    This many successive trials have the same luck. With more than 1, they are not independent.
     """
     draw = random.Random(seed)
     curve = _curve(goal, draw, hardest=seed % 2 == 0)

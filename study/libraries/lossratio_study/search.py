@@ -1,9 +1,9 @@
 """One search of a study: its goals, an algorithm on a SUT, the rows that report it, and its certificate.
 
-The certificate is the time that an oracle which knows the search's result takes to prove it. No search can be much
-faster than this, as its last trials are such a proof. The oracle measures only the relevant bounds, with the trial
-durations that prove them soonest, until RFC 9971 classifies each load for each goal. On a noisy SUT the proof may
-contradict the result of a lucky search. Its time counts nevertheless, and the certificate is marked.
+The certificate is the time that an oracle that knows the search's result takes to prove this result. No search can be
+much faster than the certificate, because its last trials are such a proof. The oracle measures only the relevant
+bounds, with the trial durations that prove them soonest, until RFC 9971 classifies each load for each goal. On a noisy
+SUT the proof may contradict the result of a lucky search. Its time counts nevertheless, and the certificate is marked.
 """
 
 import math
@@ -40,8 +40,8 @@ class GoalSet:
     goals: tuple[SearchGoal, ...]
     """The search goals."""
     countable_overhead: bool = True
-    """Whether the overhead of a trial may count towards the goals' duration sums. False where a trial of 60 s would
-    count 60.5 s of a sum of 120 s: one trial would decide, and verify no loss."""
+    """Whether the overhead of a trial may count towards the goals' duration sums. False if a trial of 60 s would count
+    60.5 s of a sum of 120 s: a single trial would decide, and verify no loss."""
 
 
 def _one_trial(loss_ratio: float) -> SearchGoal:
@@ -82,7 +82,7 @@ class Row:
     overhead: float
     """The overhead of each trial."""
     counted: bool
-    """Whether that counted towards the duration sums."""
+    """Whether the overhead counted towards the duration sums."""
     algorithm: str
     """Name of the algorithm."""
     goal: str
@@ -242,9 +242,10 @@ class Certificate:
 def certificate(
     result: SearchResult, measurer: Callable[[int], Measurer], certain_above: float | None = None
 ) -> Certificate:
-    """Proves a result again; of an irregular one with one bound, that bound. Each load gets measurers of other seeds.
+    """Proves a result again; for an irregular result with one bound, this bound.
 
-    Trials may end early above a loss ratio; None: they take their whole duration.
+    Each load gets measurers of other seeds. Trials may end early above a loss ratio; None: they take their whole
+    duration.
     """
     claims: dict[float, list[tuple[SearchGoal, Bound]]] = {}
     for goal, goal_result in result.items():

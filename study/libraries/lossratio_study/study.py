@@ -1,8 +1,8 @@
 """A study: its cells, the store of their results, and their run on this machine or on a Dask cluster.
 
 A cell is a set of searches that are run together. Each finished cell has a Parquet file of its own, so that a killed
-study continues with the unfinished cells. The file's name has a digest of all code that the cell's numbers depend on:
-after a change of one algorithm only the cells of that algorithm are run again.
+study continues with the unfinished cells. The file's name has a digest of all code that the cell's numbers depend on,
+so that after a change of one algorithm, only the cells of this algorithm are run again.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from lossratio_study.suts import NO_OVERHEAD, Family, Overhead, recorded_familie
 from lossratio_study.systems import EVERYBODYS_CODE, algorithm_named, code_of
 
 FAMILY_SETS = {"development": FAMILIES, "held-out": HELD_OUT_FAMILIES, "hard": HARD_FAMILIES}
-"""Families to improve controllers on, families to judge controllers by, and families that no search is made for."""
+"""Families for improving controllers, families for judging controllers, and families for which no search is made."""
 
 
 def families_of(family_set: str) -> Mapping[str, Family]:
@@ -85,7 +85,7 @@ class Study:
     goal_sets: tuple[str, ...]
     """Names of goal sets."""
     algorithms: tuple[str, ...]
-    """Names of algorithms; each takes part where it applies."""
+    """Names of algorithms. Each takes part in searches to which it applies."""
     overheads: tuple[Overhead, ...]
     """The overheads of trials."""
     seeds: tuple[int, ...]
@@ -184,7 +184,7 @@ def frame_of(rows: Iterable[Row]) -> Any:
 
 
 def _say_nothing(done: int) -> None:
-    """The progress that nobody asked for."""
+    """Ignores the progress, if nobody asked for it."""
 
 
 def run_study(
@@ -197,9 +197,9 @@ def run_study(
 ) -> None:
     """Runs the unfinished cells, and stores each one as soon as it is finished.
 
-    So many `jobs` are processes, and -1 is one for each core; with the address of a Dask scheduler, its workers run the
-    cells, and need lossratio (without Dask, SearchError is raised). `on_progress` gets the number of finished cells, at
-    first and after each one.
+    `jobs` is the number of processes; -1 is one for each core. With the address of a Dask scheduler, its workers run
+    the cells, and need lossratio (without Dask, SearchError is raised). `on_progress` gets the number of finished
+    cells, at the beginning and after each cell.
     """
     from joblib import Parallel, delayed
 

@@ -19,7 +19,7 @@ from lossratio.simulation import GRACEFUL, Overload, Recorded, RunningSut, Simul
 
 
 class Named(Protocol):
-    """What is known by its name."""
+    """Anything that has a name."""
 
     @property
     def name(self) -> str:
@@ -75,7 +75,7 @@ class Subject:
     lost."""
 
     def measurer(self, overhead: Overhead, *stream: int) -> SimulatedMeasurer:
-        """A measurer on the SUT, freshly started; the same stream of random numbers makes the same one.
+        """A measurer on the SUT, freshly started. The same stream of random numbers makes the same measurer.
 
         Raises:
             SearchError: If there is no model of the SUT.
@@ -110,7 +110,7 @@ class Family:
     generator: float | None = None
     """The share of the largest load that the generator can send; None: all of it."""
     record: Recorded | None = None
-    """The record of trials that the SUTs are; None: they are drawn."""
+    """The record of trials that the SUTs replay; None: the SUTs are drawn."""
 
     def subject(self, seed: int) -> Subject:
         """The SUT of a seed. With an odd seed it forwards less than its capacity in overload."""
@@ -159,7 +159,7 @@ def recorded_families(directory: Path) -> Mapping[str, Family]:
 
 
 def _test_of(file: Path) -> str:
-    """What the trials of a file are of: the test, its traffic and its device, for a journal; else the file itself."""
+    """The origin of a file's trials: for a journal, the test with its traffic and device; else the file itself."""
     header = _header(file)
     test = (header.get("about") or {}).get("test")
     if test is None:
@@ -216,12 +216,12 @@ class Series(WithoutTruth):
 
 @dataclass(frozen=True)
 class Scaled:
-    """A SUT that is another one, made faster by a factor, as a new version of its software may be."""
+    """Another SUT that is made faster by a factor, as by a new version of its software."""
 
     part: Sut
     """The other SUT."""
     factor: float
-    """How much faster this one is; above 0."""
+    """How much faster this SUT is; above 0."""
 
     def start(self, rng: np.random.Generator) -> RunningSut:
         """Starts the other SUT, and gives it fewer or more frames."""
@@ -234,6 +234,6 @@ class Scaled:
         return lost_frames
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
-        """The other SUT's, times the factor."""
+        """The truth of the other SUT, times the factor."""
         truth = self.part.truth(loss_ratio=loss_ratio, duration=duration, exceed_ratio=exceed_ratio)
         return None if truth is None else truth * self.factor

@@ -1,4 +1,4 @@
-"""The systems of a study by name: what each is, in which document it is described, and the code that it is made of."""
+"""The systems of a study by name: the algorithm, the document that describes it, and its code."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -76,10 +76,10 @@ SYSTEMS: Mapping[str, System] = named(
 
 
 def algorithm_named(name: str) -> Algorithm:
-    """An algorithm by its name, or an object of a module of anybody, ``module:NAME``.
+    """An algorithm by its name, or an object of any module, ``module:NAME``.
 
     Raises:
-        SearchError: If there is none; it names those that there are.
+        SearchError: If there is no such algorithm. The message names the algorithms that exist.
     """
     try:
         found = _found(name)
@@ -103,7 +103,7 @@ def _found(name: str) -> object:
 
 
 def code_of(name: str) -> tuple[Path, ...]:
-    """The code that the numbers of an algorithm depend on, besides everybody's: files and folders."""
+    """The code that the numbers of an algorithm depend on, besides the common code: files and folders."""
     if name in SYSTEMS:
         return SYSTEMS[name].code
     if name in HINT_ALGORITHMS:

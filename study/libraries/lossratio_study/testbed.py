@@ -1,6 +1,7 @@
 """Searches on a testbed: the same algorithms, whose trials send frames. Each search has a journal that can be replayed.
 
-Nobody knows the truth of a testbed, so that there is no bias, and no certificate: its proof would take trials, too.
+Nobody knows the truth of a testbed, so there is no bias. There is no certificate either, because its proof would take
+trials, too.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,10 +44,10 @@ class Place:
 def searches_on_testbed(
     place: Place, goal_sets: Sequence[GoalSet], algorithms: Sequence[Algorithm], repeats: int, journals: Path
 ) -> Iterator[Row]:
-    """Searches with each algorithm for each set of goals, and begins anew so many times; yields the rows.
+    """Searches with each algorithm for each set of goals, all of this `repeats` times, and yields the rows.
 
     Algorithms take turns, so that a testbed that changes slowly is the same for all of them. An algorithm does not take
-    part where it cannot search for the goals.
+    part if it cannot search for the goals.
 
     Args:
         place: The testbed.
@@ -56,7 +57,8 @@ def searches_on_testbed(
         journals: Directory of the journals, one for each search.
 
     Raises:
-        SearchError: If an algorithm must know the SUT, or none can search for these goals; before anything is touched.
+        SearchError: If an algorithm must know the SUT, or none can search for these goals. Nothing has been touched
+            yet.
         LossRatioError: If the testbed cannot be set up, or a trial cannot be trusted. The journals have all trials.
     """
     searches = [
@@ -126,7 +128,7 @@ class _Bench:
 
 @dataclass(frozen=True)
 class Journaled:
-    """A measurer whose trials are on the disk before the next one begins."""
+    """A measurer that writes each trial to the disk before the next trial begins."""
 
     measurer: Measurer
     """Performs the trials."""
@@ -134,7 +136,7 @@ class Journaled:
     """Keeps them."""
 
     def measure(self, trial: TrialInput) -> TrialOutput:
-        """Performs one trial, and keeps it; errors are those of the measurer and of the journal."""
+        """Performs one trial, and keeps it. Errors are those of the measurer and of the journal."""
         self.journal.prove_before(trial)
         output = self.measurer.measure(trial)
         self.journal.append(TrialResult(trial, output))
@@ -148,7 +150,8 @@ class WithOverhead:
     measurer: Measurer
     """Performs the trials."""
     overhead: Overhead
-    """Trials have this rest, besides what the testbed needs. If it counts, the whole time of a trial does."""
+    """Trials have this rest, in addition to the rest that the testbed needs. If it counts, the whole time of a trial
+    counts."""
     step: float = 0.0
     """The generator sends multiples of this load, in frames per second; 0: any load."""
 

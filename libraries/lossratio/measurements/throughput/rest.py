@@ -94,7 +94,7 @@ def _answer_in_words(first: TrialResult, loads: Mapping[RestAnswer, Sequence[flo
 
 
 def _remark_without_rest(evidence: Sequence[TrialResult], upper: float) -> Iterator[str]:
-    """What is known of a memory of loss without a trial after a rest above the bounds; nothing for a quick search."""
+    """What is known about a memory of loss without a trial after a rest above the bounds; empty for a quick search."""
     failed = failed_since_loss(evidence, upper, LONG_REST)
     if failed is None:
         if LARGEST_SHARE * sum(trial.elapsed for trial in evidence) >= LONG_REST:

@@ -1,9 +1,9 @@
 """Rule `fading`: go where a long trial should lose one frame, if loss fades from load to load.
 
-If frames are lost one by one, by chance, a trial that is sixty times as long loses sixty times as many, so short trials
-promise too much. If the rate of their loss falls by the same factor from load to load, a few lossy trials of any length
-show where a long trial loses one frame on average; if none shows the factor, a short trial is added. The search then
-goes there at once: shorter trials would lose nothing on the way, and so would show nothing.
+If frames are lost one by one, by chance, a trial that is sixty times as long loses sixty times as many frames. So short
+trials promise too much. If the rate of their loss falls by the same factor from load to load, a few lossy trials of any
+length show where a long trial loses one frame on average. If no trials show the factor, a short trial is added. The
+search then goes there at once, because shorter trials on the way would lose nothing, and so show nothing.
 """
 
 import math
@@ -12,29 +12,28 @@ from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.rules.view import Choice, GoalView
 
 APART = 30.0
-"""Ratio of the losses at the two loads that show how fast loss fades.
+"""Minimum ratio of the losses at the two loads that show how fast loss fades.
 
-Example: 3 frames lost at one load and 90 at another one give a slope. 3 and 6 would be chance.
+Example: 3 lost frames at one load and 90 at another load give a slope. 3 and 6 may be chance.
 """
 
 FAINT = 0.01
-"""The largest loss ratio that shows it.
+"""The largest loss ratio that shows how fast loss fades.
 
-Example: 10 % above its capacity a SUT loses one frame of ten because a queue is full. The single frames that it loses
+Example: 10 % above its capacity, a SUT loses one frame in ten because a queue is full. The single frames that it loses
 below its capacity have another cause, and another slope.
 """
 
 LOSSLESS = 5.0
-"""The largest mean number of lost frames at which a trial may still lose none by chance; beyond it, loss does not fade
-in this way.
+"""Up to this mean number of lost frames, a trial may lose none by chance. Beyond this number, a trial without loss
+shows that loss does not fade in this way.
 
-For example, if the slope predicts 5 lost frames in a trial, one trial of 150 loses none. If it predicts 10, a trial
+For example, if the slope predicts 5 lost frames in a trial, one trial in 150 loses none. If it predicts 10, a trial
 without loss shows that the slope is wrong.
 """
 
 ONE_BY_ONE = 2.0
-"""The most frames per interface that a trial may have lost when an early verdict ends it, if frames are lost one by
-one.
+"""If frames are lost one by one, a trial has lost at most this many frames per interface when an early verdict ends it.
 
 For example, a bucket is empty after 1.1 s, and 5 frames are missing when the trial is checked next. If a frame were
 lost by chance every second, the trial would have ended with the first one.
@@ -45,11 +44,13 @@ MOST_RISE = 2
 
 For example, random early discard loses 0.03 % at 317 kfps, 13 in a million frames at 226 kfps, and none below 222 kfps.
 The slope predicts one lost frame at 154 kfps. Long trials pass there, at 155 and at 156 kfps, so the search goes on
-without the slope: trials of 1 s and 8 s bring it back to 222 kfps. Climbing there by 60 s trials would take ten more.
+without the slope, and trials of 1 s and 8 s bring it back to 222 kfps. Climbing there by trials of 60 s would take ten
+more of them.
 """
 
 CLOSE = 8
-"""If one lossy trial decides, long trials still search a gap of fewer goal widths than this: three trials close it."""
+"""If one lossy trial decides, long trials still search a gap of fewer goal widths than this, because three trials close
+it."""
 
 
 def fading(view: GoalView) -> Choice | None:
@@ -102,7 +103,7 @@ def fading(view: GoalView) -> Choice | None:
 
 
 def _pair_to_compare(view: GoalView, upper: float) -> tuple[float, float | None]:
-    """The smallest load that loses so much more than an upper bound (None: there is none), and the load just below."""
+    """The smallest load that loses so much more than an upper bound (None: no such load), and the load just below."""
     evidence = view.stages[0].evidence
     curve = view.curve
     near = upper
@@ -114,7 +115,7 @@ def _pair_to_compare(view: GoalView, upper: float) -> tuple[float, float | None]
 
 
 def _long_trial(view: GoalView, expected: int) -> Choice:
-    """A trial for the goal itself, where it is expected to lose one frame, or just above the bound proved so far."""
+    """A trial for the goal itself, at the load where it should lose one frame, or just above the proved bound."""
     grid = view.grid
     interval = view.intervals[-1]
     if interval.lower is None:
@@ -125,7 +126,7 @@ def _long_trial(view: GoalView, expected: int) -> Choice:
             Bound.LOWER,
         )
 
-    # Loss may fade faster than it did above: steps up double, but go no farther than the middle.
+    # Loss may fade faster here than at higher loads: steps up double, but go no farther than the middle.
     step = max(view.width, min(_has_risen(view), interval.steps // 2))
     index = min(interval.last, max(interval.first - 1 + step, expected))
 
@@ -133,7 +134,7 @@ def _long_trial(view: GoalView, expected: int) -> Choice:
 
 
 def _is_refuted(view: GoalView, upper: float) -> bool:
-    """Whether long trials have passed where the slope predicts loss, and still far below the upper bound.
+    """Whether long trials have passed where the slope predicts loss, still far below the upper bound.
 
     Args:
         view: What is known for the goal.

@@ -8,24 +8,25 @@ from lossratio.mlrsearch.rules.view import Choice, GoalView
 from lossratio.mlrsearch.stages import Interval
 
 COLLAPSE = 10.0
-"""If a SUT forwards nothing in overload but passes the minimum load, the overload divided by this comes next, or the
-middle between the bounds if that is higher.
+"""If a SUT forwards nothing in overload but passes the minimum load, the next load is the overload divided by this
+factor, or the middle between the bounds if that is higher.
 
-Example: at 14.88 Mfps a DUT is busy with dropping and forwards nothing. 1.488 Mfps comes next, then 0.149 Mfps.
+Example: at 14.88 Mfps a DUT is so busy with dropping frames that it forwards nothing. 1.488 Mfps comes next, then 0.149
+Mfps.
 """
 
 FADING_STEPS = 8
-"""How much farther than the last time the search may follow loss that fades from load to load.
+"""Each time, the search may follow loss that fades from load to load this many times as far as before.
 
-Example: the losses of two loads promise their end 500 widths below. The first look goes 8 widths down, the second one
-64, so that one unlucky trial does not take the search to the other end.
+Example: according to the losses at two loads, loss ends 500 widths below. The first look goes 8 widths down, the second
+one 64, so that one unlucky trial does not take the search to the other end.
 """
 
 FADING_RECESSIONS = 2
 """How many recessions in a row show a gradual end of loss.
 
-Example: each lossy load moves the expected bound below it a little farther down. After one such step, a burst may be
-missing that a token bucket took before; after two, the loss has no sharp edge.
+Example: each lossy load moves the expected bound, which is below it, a little farther down. One such step may come from
+a token bucket that took a burst before. After two steps, the loss has no sharp edge.
 """
 
 FIRST_FADING_STEPS = 4
@@ -35,56 +36,57 @@ Example: two recessions are weak evidence, so the first step is half of the usua
 """
 
 LEAP = 0.7
-"""Factor and exponent of the steps leapt over when the bound proved higher than expected.
+"""Factor and exponent of the number of steps to leap when the bound proves higher than expected.
 
-Example: with 10 steps left, the next look is 3 steps up; with 1000 steps left it is 88 steps up.
+Example: with 10 steps left, the next look is 3 steps up. With 1000 steps left, it is 88 steps up.
 """
 
 NOISE_STEPS = 4
-"""How far from a wrong hint the bound is looked for first, in target widths; above the hint, at least this far.
+"""Distance from a wrong hint at which the search first looks for the bound, in target widths. Above the hint, this is
+the minimum.
 
 Example: yesterday the bound was at 100 kfps, today a trial there loses a frame. Noise seldom moves a bound by more
 than 2 %, so 98 kfps comes next, and not a load far below.
 """
 
 PROOF_OF_JUMP = 8.0
-"""As a multiple of the first trials' duration: the most that a target may require that proves the smallest lossy load
-before the search jumps far below it.
+"""Before the search jumps far below the smallest lossy load, a target proves this load. The target may require at most
+this multiple of the first trials' duration.
 
-Example: a SUT loses 0.01 % in 30 % of its trials, at any load, so it has a throughput where half of the trials may
-lose frames. Unlucky trials at 100, 99.5 and 99 kfps promise that as much is lost at 10 kfps. A few more at 99 kfps show
-that they were unlucky.
+Example: a SUT loses 0.01 % in 30 % of its trials, at any load, so it has a throughput where half of the trials may lose
+frames. Unlucky trials at 100, 99.5 and 99 kfps suggest that as much is lost at 10 kfps. A few more trials at 99 kfps
+show that they were unlucky.
 """
 
 MOST_PROOFS = 2
-"""How many loads are proved in this way by longer trials; after that, it is not bad luck.
+"""Maximum number of loads that longer trials prove in this way. After that, the losses are not bad luck.
 
-Example: a SUT loses one frame in each trial. 99 kfps and 96 kfps are lossy for 8 s, too, so six more loads down to
-the minimum load have no such trials.
+Example: a SUT loses one frame in each trial. 99 kfps and 96 kfps are also lossy in trials of 8 s, so six more loads
+down to the minimum load have no such trials.
 """
 
 FAR_STEPS = 16
-"""How many target widths below that load a look counts as such a jump."""
+"""From this many target widths below that load on, a look counts as such a jump."""
 
 UNLUCKY = 0.01
-"""The largest loss ratio that may be bad luck; a SUT that loses more is overloaded."""
+"""The largest loss ratio that may be bad luck. A SUT that loses more is overloaded."""
 
 SLOWING_RECESSIONS = 4
-"""Recessions in a row, without a gradual end of loss in sight, that show a SUT that becomes slower all the time.
+"""This many recessions in a row, without a gradual end of loss in sight, show that the SUT becomes slower all the time.
 
-Example: a flow table fills during the search. Each load fails just above the bound expected there, four times: then the
-steps down double.
+Example: a flow table fills during the search. Four times, a load just above the expected bound fails. Then the steps
+down double.
 """
 
 
 def look(view: GoalView) -> Choice:
-    """The single short trial that comes next, or a trial that proves what it assumes."""
+    """The next single short trial, or a trial that proves its assumption."""
     index, expected = _next_look(view.intervals[0], view.expectation, view.width)
     return _proof_of_jump(view, index) or Choice("look", 0, view.grid.load(index), expected)
 
 
 def _proof_of_jump(view: GoalView, index: int) -> Choice | None:
-    """A trial at the smallest lossy load, if a look goes far below it although it lost little; None: none is needed."""
+    """A trial at the smallest lossy load, if a look goes far below although this load lost little; None: not needed."""
     upper = view.intervals[0].upper
     most = PROOF_OF_JUMP * view.goal.first_duration
     is_far = view.intervals[0].last - index > FAR_STEPS * view.width
@@ -103,16 +105,17 @@ def _proof_of_jump(view: GoalView, index: int) -> Choice | None:
 
 
 def _next_look(interval: Interval, expectation: Expectation, width: int) -> tuple[int, Bound]:
-    """The index that a single short trial is to look at, and what it is expected to be.
+    """The index of the load for the next single short trial, and the expected kind of bound.
 
-    As long as the expected bound holds, both sides of it are measured, the upper one first: if that is not an upper
-    bound, the expected bound was too low and its lower side need not be measured. The width is in grid steps.
+    As long as the expected bound holds, both sides of it are measured, beginning with the upper side. If this is not an
+    upper bound, the expected bound was too low, and its lower side need not be measured. The width is in grid steps.
     """
     first = interval.first
     last = interval.last
     position = expectation.position
     if interval.upper is None:
-        # Also with a hint: the first trial at a SUT that has rested may pass what no later one does.
+        # This also holds with a hint: the first trial on a SUT that has rested may pass a load that no later trial
+        # passes.
         return last, Bound.UPPER
 
     middle = min(last, first - 1 + width * max(1, math.ceil(interval.steps / width) // 2))
@@ -123,7 +126,7 @@ def _next_look(interval: Interval, expectation: Expectation, width: int) -> tupl
     if position is None:
         return (last if interval.lower is None else middle), Bound.UNDECIDED
     if position <= 0.0 and interval.lower is None:
-        # Less than the minimum load is forwarded, so the minimum load decides at once.
+        # The SUT forwards less than the minimum load, so the minimum load decides at once.
         return first, Bound.LOWER if expectation.is_hinted else Bound.UPPER
     if position <= 0.0 and not expectation.is_hinted:
         # If a SUT collapses, overload does not show where its bound is.
@@ -166,7 +169,7 @@ def _below_collapse(interval: Interval) -> int:
 def _steps_down(expectation: Expectation, upper: int, width: int) -> int:
     """How many widths to go down from the index of an upper bound after the bound was lower than expected.
 
-    Steps double, or follow the loss to where it should have faded.
+    Steps double, or follow the loss to the place where it should have faded.
     """
     times = -expectation.surprises
     doubled: int = 2 ** (times - 1)
@@ -177,9 +180,9 @@ def _steps_down(expectation: Expectation, upper: int, width: int) -> int:
 
 
 def _where_recession_ends(expectation: Expectation, below: int, width: int) -> int | None:
-    """The index below a bound that keeps receding before the search; None if it does not.
+    """The index to try if a bound keeps receding before the search; None if it does not.
 
-    It is where loss should have faded. If loss does not fade, the SUT becomes slower all the time: steps double.
+    Loss should have faded at this index. If loss does not fade, the SUT becomes slower all the time, and steps double.
     """
     times = expectation.recessions - FADING_RECESSIONS
     if times >= 0 and expectation.faded is not None and expectation.faded < below:

@@ -1,11 +1,11 @@
-"""Rule `plan`: the trial that leads to a pair of bounds soonest, by all that the trials have shown so far.
+"""Rule `plan`: the trial that leads to a pair of bounds soonest, judging by all trials so far.
 
 It plans for goals whose trials have one length. It begins when single trials have found two neighbouring loads, or when
-a load lost frames below the bound that the overload had predicted. For each pair of neighbouring loads it computes two
-numbers: the probability that the pair is the bounds, and the expected time that the proof still needs.
-The best pair has the least time per success. It begins with the load that saves more time by failing. If failures
-of that proof would take longer than the search for a better pair, the next load is the one whose trial says most about
-where the bounds are.
+a load below the bound that the overload had predicted lost frames. For each pair of neighbouring loads it computes two
+numbers: the probability that the pair is the bounds, and the expected time that the proof still needs. The best pair
+has the smallest time per success. Its proof begins with the load that saves more time by failing. If failures of this
+proof would take longer than the search for a better pair, the next load is the load whose trial says most about the
+place of the bounds.
 """
 
 import math
@@ -26,79 +26,81 @@ Needed = NDArray[np.intp]
 """How many low-loss and high-loss trials each load still needs, in a row for each load."""
 
 PATIENCE = 0.35
-"""How much longer than failures a search may take, per trial that a lower bound needs.
+"""A search goes on only if failures would take more than this many times as long, per trial that a lower bound needs.
 
 Example: a pair fails in two of three cases, after 20 trials. Its failures take 40 trials on average. 5 bits are
-missing, and a trial gives half a bit, so a search takes 10 trials. 11 low-loss trials prove a lower bound, so a search
-may take 3.9 times as long as it seems. That is 39 trials: the search goes on.
+missing, and a trial gives half a bit, so a search takes 10 trials. 11 low-loss trials prove a lower bound, so failures
+must take more than 3.9 times as long, which is 39 trials. They do, and the search goes on.
 """
 
 AROUND, AROUND_EXPECTED = 12, 3
-"""Steps around the middle of all curves, and around the expected bound, within which pairs are compared."""
+"""Pairs are compared within this many steps around the middle of all curves, and around the expected bound."""
 
 COARSE = 24
-"""How many further loads of the whole range are considered."""
+"""Number of further loads of the whole range that are considered."""
 
 FEW = 0.01
-"""The largest share of the frames that a trial may lose by bad luck. The checks below are for goals that allow no loss,
+"""The largest share of the frames that a trial may lose by bad luck. The checks below are for goals that allow no loss
 and prove a load by more than `FEW_TRIALS` trials.
 
 Example: a SUT loses 0.01 % in 30 % of its trials, at any load, so it has a throughput where half of the trials may
-lose frames. Two unlucky trials at 99 kfps promise that as much is lost at 10 kfps.
+lose frames. Two unlucky trials at 99 kfps suggest that as much is lost at 10 kfps.
 """
 
 FEW_TRIALS = 4
 
 FAR, CHECKS = 8, 4
-"""Before a search goes so many goal widths below the smallest lossy load, and that load lost few frames, it and higher
-such loads must be lossy in this many trials more than twice those that they pass, unless it was asked three times as
-often."""
+"""If the smallest lossy load lost few frames, there is a check before the search goes this many goal widths below it.
+This load and higher loads like it must together have this many more lossy trials than twice the number of trials that
+they passed, unless the load was asked three times as often."""
 
 NARROW, ABOVE = 8, 8
-"""Before a load becomes an upper bound by no more than so many lossy trials more than it passed, higher loads that lost
-few frames must be lossy in this many trials more than twice those that they pass. Otherwise the next trial is at the
-highest one of them that is undecided."""
+"""If a load becomes an upper bound with at most this many more lossy trials than passed ones, there is a check. Higher
+loads that lost few frames must together have this many more lossy trials than twice the number of trials that they
+passed. Otherwise, the next trial is at the highest of them that is undecided."""
 
 BELOW = 0.8, 0.875, 0.9
-"""Where trials pass and fail by chance, a goal that allows loss has one trial at the second share of the bound's load,
-if there was none between the first share and the third. Some routers lose more there than at the bound."""
+"""If trials pass and fail by chance, a goal that allows loss has a trial at the second share of the bound's load,
+unless there was a trial between the first share and the third. Some routers lose more there than at the bound."""
 
 MOST_LOADS = 24
-"""Loads with a trial, from the smallest lossy one to the largest one that passed, after which other rules take over:
-the SUT may change while it is searched."""
+"""If more loads than this have a trial, from the smallest lossy load to the largest load that passed, other rules take
+over: the SUT may change during the search."""
 
 HARD = 7
-"""How many trials must have contradicted a bound before its proof for the bound to count as hard.
+"""A bound counts as hard if at least this many trials contradicted it before its proof.
 
 Example: 11 trials passed at 100 kfps, and 8 were lossy. So half of the trials at 100.5 kfps may pass, too.
 """
 
 MOST_HARD = 3
-"""After this many hard bounds on one side, the next one there is at least two goal widths away, then four, then
-eight."""
+"""After this many hard bounds on one side, the next bound on that side is at least two goal widths away, then four,
+then eight."""
 
 UNLIKELY = 0.1
-"""A load counts as an upper bound if it becomes a lower bound with less probability than this, and vice versa. Such
-loads end the range whose middle these distances do not pass."""
+"""A load counts as an upper bound if the probability that it becomes a lower bound is less than this, and vice versa.
+Such loads are the ends of a range. The distances above do not go beyond its middle."""
 
 LEAST_SUCCESS = 1e-9
-"""A smaller probability that a pair is the bounds counts as this one."""
+"""Smaller probabilities that a pair is the bounds count as this probability."""
 
 ROUNDING = 1e-6
 """Relative difference below which the times of two pairs differ only by chance."""
 
 MOST_KNOWN = 64
-"""The most loads whose trials a plan uses, so that decisions do not slow down; the same number from earlier searches.
+"""Maximum number of loads whose trials a plan uses, so that decisions do not slow down. The same number applies to
+earlier searches.
 
-Example: a script had trials at 300 loads. 280 of them passed, all far below the smallest lossy one.
+Example: a script had trials at 300 loads. 280 of the loads passed, all of them far below the smallest lossy load.
 """
 
 MOST_TRIALS = 64
-"""The most trials of a proof that are distinguished; a load that needs more counts as needing this many."""
+"""Maximum number of trials of a proof that are distinguished. A load that needs more trials counts as needing this
+many."""
 
 
 def plan(view: GoalView) -> Choice | None:
-    """The next trial; None for goals with shorter trials, while short looks make progress, and if plans do not end."""
+    """The next trial. None: for goals with shorter trials, while short looks make progress, and if plans do not end."""
     facts = view.plan
     interval = view.intervals[0]
     if (
@@ -115,7 +117,7 @@ def plan(view: GoalView) -> Choice | None:
 
     index, bound = _checked(view, facts, *_best(view, facts))
     load = view.grid.load(index)
-    # If loads only change from passing to failing, the SUT may be getting slower: no trial below shows more.
+    # If loads only change from passing to failing, the SUT may be getting slower. A trial below does not show more.
     is_both = bound is not Bound.UNDECIDED and min(facts.slower, facts.faster) > 0
     if is_both and (below := _trial_below(view, load, BELOW[-1] * load)) is not None:
         return below
@@ -132,13 +134,12 @@ def ask_again(view: GoalView) -> Choice | None:
 
 
 def _trial_below(view: GoalView, load: float, most: float) -> Choice | None:
-    """A trial below a load that may be a bound; None: there is none, as for all goals that allow no loss.
+    """A trial below a load that may be a bound; None: there is no such trial, as for all goals that allow no loss.
 
-    Loads up to the largest one of these that mostly failed are tried again. If trials pass and fail by chance, one
-    trial shows whether more is lost below.
-
-    Example: half of the trials at 1,377 kfps pass, so it may be PDR. A trial at 1,205 kfps loses 2 %. Either a second
-    one passes, or PDR is lower. For NDR such a trial says little: it may lose a few frames by chance.
+    Loads up to the largest of those that mostly failed are tried again. If trials pass and fail by chance, one trial
+    shows whether more is lost below. Example: half of the trials at 1,377 kfps pass, so it may be PDR. A trial at 1,205
+    kfps loses 2 %. Either a second trial passes, or PDR is lower. For NDR, such a trial says little, because it may
+    lose a few frames by chance.
     """
     facts = view.plan
     if (
@@ -179,7 +180,7 @@ def _trial_below(view: GoalView, load: float, most: float) -> Choice | None:
 
 
 def _checked(view: GoalView, facts: Plan, index: int, bound: Bound) -> tuple[int, Bound]:
-    """A higher load, if bad luck may have led to this one; otherwise this load."""
+    """A higher load, if bad luck may have led to this load; otherwise, this load."""
     fresh = _trials(view, 0.0)[0]
     upper = view.intervals[0].upper
     interval = view.intervals[-1]
@@ -216,12 +217,12 @@ def _checked(view: GoalView, facts: Plan, index: int, bound: Bound) -> tuple[int
 
 
 def _margin(counts: Mapping[float, tuple[int, int]], least: float) -> int:
-    """The number of lossy trials minus twice the number of passed ones, at this load and all larger ones."""
+    """The number of lossy trials minus twice the number of passed trials, at this load and all larger loads."""
     return sum(high - 2 * low for position, (low, high) in counts.items() if position >= least)
 
 
 def _best(view: GoalView, facts: Plan) -> tuple[int, Bound]:
-    """The grid index of the next load, and what it is expected to be."""
+    """The grid index of the next load, and the expected kind of bound."""
     interval = view.intervals[-1]
     fresh = _trials(view, 0.0)
     first, last = interval.first, interval.last
@@ -276,14 +277,14 @@ def _where_bounds_may_be(
     """The grid indices between which the next relevant lower bound is looked for.
 
     If half of the trials pass over a range of loads, each bound is hard to prove, and the next load looks as good as
-    the last one. So after some of these bounds, the next one is farther away, twice as far each time, but no farther
-    than the middle of the remaining range.
+    the last one. So after some hard bounds, the next bound is farther away, twice as far each time, but no farther than
+    the middle of the remaining range.
 
     Args:
         view: The goal.
-        facts: What plans are made of.
+        facts: The knowledge on which plans are based.
         positions: Some loads, ascending.
-        passing: How probable it is that each of them becomes a lower bound.
+        passing: The probability that each of these loads becomes a lower bound.
     """
     interval = view.intervals[-1]
     lowest, highest = interval.first - 1, interval.last
@@ -307,7 +308,7 @@ def _where_bounds_may_be(
 
 
 def _least_distance(view: GoalView, facts: Plan, bound: Bound) -> int:
-    """The least distance of the next bound on one side from the relevant bound, in grid steps; 0: any distance."""
+    """The minimum distance of the next bound on one side from the relevant bound, in grid steps; 0: any distance."""
     evidence = view.stages[-1].evidence
     against = 1 if bound is Bound.LOWER else 0
     hard = sum(
@@ -355,7 +356,7 @@ class Pair(NamedTuple):
 def best_pair(
     curves: Curves, needed: Needed, lowers: NDArray[np.intp], uppers: NDArray[np.intp]
 ) -> Pair:
-    """The pair with the least time per success; the first one if there are several.
+    """The pair with the smallest time per success; the first one if there are several.
 
     Args:
         curves: What is known about the loads.
@@ -370,7 +371,8 @@ def best_pair(
     low_rows = np.searchsorted(curves.positions, lowers)
     high_rows = np.searchsorted(curves.positions, uppers)
 
-    # Both loads together are no more certain than either of them, and no proof is shorter than that of its first load.
+    # Both loads together are at most as certain as either of them, and a proof takes at least as long as its first
+    # load.
     passes = (curves.chances * lower).sum(axis=1)[low_rows]
     fails = (curves.chances * (1.0 - lower)).sum(axis=1)[high_rows]
     shortest = np.minimum(alone[low_rows], alone[high_rows])
@@ -395,7 +397,7 @@ def best_pair(
 
 
 def information(curves: Curves, needed: Needed) -> Floats:
-    """How many bits a trial at each load gives about whether that load, with this trial, becomes a lower bound."""
+    """How many bits a trial at each load gives about whether the load becomes a lower bound (the trial counts)."""
     lower = race(*map(int, needed.max(axis=0))).lower
     (lows, highs) = needed.T
     is_lossy = curves.chances @ LOSSY
@@ -410,7 +412,7 @@ def information(curves: Curves, needed: Needed) -> Floats:
 
 
 def _bits(curves: Curves, lower: Floats, width: int) -> float:
-    """How many bits are missing to know which pair is the bounds."""
+    """How many bits of information about which pair is the bounds are missing."""
     falling = np.minimum.accumulate(curves.chances @ lower)
     chances = np.maximum(-np.diff(falling, prepend=1.0, append=0.0), 1e-12)
     pairs = np.concatenate([[1.0], np.maximum(1.0, np.diff(curves.positions) / width), [1.0]])
@@ -436,7 +438,7 @@ def _needed(view: GoalView, positions: Floats) -> Needed:
 
 
 def _trials(view: GoalView, load: float) -> tuple[int, int]:
-    """Low-loss and high-loss trials that a load still needs; it may never have been measured."""
+    """Low-loss and high-loss trials that a load still needs. The load may never have been measured."""
     evidence = view.stages[-1].evidence
     duration = view.goal.final_trial_duration
     lows, highs = (evidence.missing(load, bound) / duration for bound in (Bound.LOWER, Bound.UPPER))

@@ -7,20 +7,19 @@ from lossratio.mlrsearch.rules.view import Choice, GoalView
 from lossratio.mlrsearch.stages import Interval
 
 NEAR = 1
-"""Up to how many goal widths above a hinted pair short trials may have stopped for the pair to be given up if it
-passes.
+"""A hinted pair that passes is given up if short trials stopped at most this many goal widths above it.
 
-Example: earlier searches ended between 100 and 100.5 kfps, and tonight short trials stop at 101 kfps. If a longer
-trial passes 100.5 kfps, too, the search goes on at 101 kfps. If short trials stop at 120 kfps, as they did in earlier
-searches, they say little about long ones, and the pair stays.
+Example: earlier searches ended between 100 and 100.5 kfps, and tonight short trials stop at 101 kfps. If a longer trial
+passes at 100.5 kfps, too, the search goes on at 101 kfps. If short trials stop at 120 kfps, as they did in earlier
+searches, they say little about long trials, and the pair stays.
 """
 
 
 def hint(view: GoalView) -> Choice | None:
-    """The next trial of the pair of loads that earlier searches proved; None as soon as a trial speaks against it.
+    """The next trial for the pair of loads that earlier searches proved; None once a trial speaks against the pair.
 
-    The trials are for the goal itself: the earlier searches have already shown what trials of middle length would. If
-    all trials have one length, the search starts at the hint, and needs no rule.
+    The trials are for the goal itself, because the earlier searches have already shown what trials of middle length
+    would show. If all trials have one length, the search starts at the hint, and needs no rule.
     """
     if (
         view.hinted is None
@@ -41,12 +40,12 @@ def hint(view: GoalView) -> Choice | None:
         (number for number in range(1, view.final) if seen[number] is Bound.UNDECIDED), None
     )
     if is_upper_inside and seen[0] is Bound.UNDECIDED:
-        # A short trial costs little, and right after lossy ones it sees the SUT in the state that loses.
+        # A short trial costs little, and right after lossy trials it sees the SUT in the state that loses.
         return Choice("hint", 0, upper, Bound.UPPER)
 
     is_near = view.intervals[0].first - 1 <= upper_index + NEAR * view.width
     if is_upper_inside and is_near and Bound.UPPER not in seen:
-        # The load where short trials stopped may also pass long ones, and would be a better result.
+        # The load where short trials stopped may also pass long trials, and would be a better result.
         if longer is None:
             return None
         return Choice("hint", longer, upper, Bound.UPPER)
@@ -65,7 +64,7 @@ def hint(view: GoalView) -> Choice | None:
         return None
 
     if interval.lower == lower and is_upper_inside:
-        # As long as no shorter trial was lossy, the next longer trial may be; a longer trial without loss proves
+        # As long as no shorter trial was lossy, the next longer trial may be lossy. A longer trial without loss proves
         # nothing.
         stage = view.final if longer is None or Bound.UPPER in seen else longer
         return Choice("hint", stage, upper, Bound.UPPER)
@@ -73,10 +72,10 @@ def hint(view: GoalView) -> Choice | None:
 
 
 def descent(view: GoalView) -> Choice | None:
-    """The next load down for the finest target that a load failed although it had passed the coarser one; None: none.
+    """The next load down for the finest target that a load failed after passing the coarser one; None: no such target.
 
-    Example: a trial of 1 s passes at 100 kfps, and one of 60 s there loses a frame. The next loads are one width
-    below, then two, then four, because the short trial shows little of what the long one sees.
+    Example: a trial of 1 s passes at 100 kfps, and a trial of 60 s loses a frame there. The next loads are one width
+    below, then two, then four, because the short trial shows little of what the long trial sees.
     """
     numbers = range(view.final, 0, -1)
     return next(
@@ -85,7 +84,7 @@ def descent(view: GoalView) -> Choice | None:
 
 
 def _descend(view: GoalView, number: int) -> Choice | None:
-    """The next lower load for one target. Below a load that passed shorter trials, these are not repeated."""
+    """The next lower load for one target. Below a load that passed shorter trials, shorter trials are not repeated."""
     stage, interval = view.stages[number], view.intervals[number]
     if not interval.open or interval.upper not in stage.failed:
         return None
@@ -109,7 +108,7 @@ def _descend(view: GoalView, number: int) -> Choice | None:
 
 
 def _steps_to_rate(view: GoalView, duration: float, interval: Interval) -> int:
-    """Grid steps down to the rate that two early verdicts show behind a burst; 0: they show none."""
+    """Grid steps down to the rate that two early verdicts show behind a burst; 0: they show no such rate."""
     rate = None if interval.upper is None else view.curve.behind_bucket(interval.upper, duration)
     if rate is None:
         return 0
@@ -118,17 +117,17 @@ def _steps_to_rate(view: GoalView, duration: float, interval: Interval) -> int:
 
 
 def proof(view: GoalView) -> Choice | None:
-    """The load that the coarsest open target still has to prove; None while the coarsest target of all is open.
+    """The load that the coarsest open target still has to prove; None as long as the coarsest target of all is open.
 
     Example: short trials passed at 100 kfps and failed at 100.5 kfps. The next target needs more seconds at 100 kfps,
-    and when that is a lower bound, more at 100.5 kfps. Where trials that fail end early, the upper load comes first:
-    its proof costs less.
+    and once this is a lower bound, more seconds at 100.5 kfps. If failing trials end early, the upper load comes first,
+    because its proof costs less.
     """
     number = view.first_open
     if not number:
         return None
     if view.intervals[0].lower == view.grid.max_load:
-        # There is no upper bound to look for, so the targets between serve nothing.
+        # There is no upper bound to look for, so the targets in between are useless.
         return Choice("proof", view.final, view.grid.max_load, Bound.LOWER)
 
     interval = view.intervals[number]

@@ -1,39 +1,39 @@
-"""Rules for SUTs that change, stall or are chance: the other rules might follow them without end."""
+"""Rules for SUTs that change, stall, or lose by chance: other rules might follow them without end."""
 
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.rules.view import Choice, GoalView
 from lossratio.mlrsearch.stages import PATIENCE, Interval
 
 FAILURES = 4
-"""Loads that long trials must have failed although shorter ones had passed there, before `level` asks the minimum load.
+"""Number of loads that must have failed long trials after passing shorter ones before `level` asks the minimum load.
 
-Example: trials of 1 s pass at 100, 97, 90 and 80 kfps, and those of 8 s fail at each of them, with one frame of 400
-lost. So may one at 9 kfps, the minimum load, which comes next.
+Example: trials of 1 s pass at 100, 97, 90 and 80 kfps, but trials of 8 s fail at each of these loads, with one frame in
+400 lost. A trial at 9 kfps, the minimum load, may fail, too. It comes next.
 """
 
 FALL = 32
-"""Goal widths that these loads must be apart; closer ones may lose alike by chance."""
+"""These loads must span this many goal widths. Closer loads may lose alike by chance."""
 
 ALIKE = 0.5
 """The lowest of these loads loses at least this share of the loss ratio of the highest one."""
 
 LANDSLIDE = 4
-"""Goal widths that full-length trials have gone in vain before a load is secured at once.
+"""After full-length trials have gone this many goal widths in vain, a load is secured at once.
 
 Example: a SUT gets hot, and slower with each trial. 100 kfps failed, and so did the loads below it, down to 98 kfps.
-The next load that passes a trial is proved to the end, before the SUT is too slow for that load as well.
+The next load that passes a trial is proved completely, before the SUT is too slow for this load as well.
 """
 
 LANDSLIDE_OF_SHORT_TRIALS = 16
-"""The same for shorter trials: these may go down far without any landslide.
+"""The same for shorter trials, which may go far down without any landslide.
 
-Example: a SUT buffers a burst of 50,000 frames, so trials of 1 s pass 50 kfps above what it forwards. Longer ones go
-down all that way, although the SUT never changed.
+Example: a SUT buffers a burst of 50,000 frames, so trials of 1 s pass 50 kfps above its forwarding rate. Longer trials
+go down all that way, although the SUT never changed.
 """
 
 
 def level(view: GoalView) -> Choice | None:
-    """The minimum load, where long trials lose as much at a low load as at a high one; None: loss falls with load.
+    """The minimum load, if long trials lose as much at a low load as at a high one; None: loss falls with load.
 
     A SUT that stalls in each long trial, or loses a share of its frames at any load, has no bound to search for: the
     minimum load is an upper bound. Short trials between two stalls pass, and would lead the search down load by load.
@@ -68,7 +68,7 @@ def landslide(view: GoalView) -> Choice | None:
 
 
 def _secure_lower(view: GoalView) -> Choice | None:
-    """The best load that passed anything, before it is improved on."""
+    """The best load that has passed any trial. It comes before any better load."""
     intervals = view.intervals
     full_length = view.goal.final_trial_duration
     has_gone_down = any(
@@ -89,9 +89,10 @@ def _secure_lower(view: GoalView) -> Choice | None:
 
 
 def _secure_upper(view: GoalView) -> Choice | None:
-    """A load as far above the bounds as these have gone up already: the next one above would be overtaken, too.
+    """A load as far above the bounds as these have already gone up.
 
-    A load there that has passed something is overtaken already: then the distance doubles.
+    The next load above would be overtaken, too. If a load there has already passed a trial, it is overtaken, and the
+    distance doubles.
     """
     intervals = view.intervals
     rise, number = max((view.rise(number), number) for number in range(len(intervals)))
@@ -119,10 +120,10 @@ def _secure_upper(view: GoalView) -> Choice | None:
 
 
 def halving(view: GoalView) -> Choice | None:
-    """The middle of the interval that is left, once too many loads were proved in vain; None: not yet.
+    """The middle of the remaining interval, once too many loads were proved in vain; None: not yet.
 
-    Where a SUT changes, or is chance, other rules may follow it without end. This rule follows nothing: each load that
-    it picks is decided by trials for the goal itself, before the next one, and leaves half of the interval.
+    If a SUT changes, or loses by chance, other rules may follow it without end. This rule follows nothing. Trials for
+    the goal itself decide each load that it picks before the next load, and each load leaves half of the interval.
     """
     picked = view.begun[PATIENCE:]
     interval = view.intervals[-1]
@@ -140,7 +141,7 @@ def halving(view: GoalView) -> Choice | None:
 
 
 def _next(interval: Interval, step: int) -> int:
-    """The index of the next load: a step from the only bound, or from the upper one if the middle is farther down."""
+    """The index of the next load: a step from the only bound, or from the upper bound if the middle is farther down."""
     if interval.upper is None and interval.lower is not None:
         return min(interval.last, interval.first - 1 + step)
     middle = interval.first if interval.lower is None else interval.first - 1 + interval.steps // 2

@@ -20,9 +20,9 @@ class GoalView(Stages):
         width: The goal's width in grid steps.
         curve: The loss at all loads.
         expectation: Where single short trials are expected to find the bound.
-        plan: What plans are made of, for goals whose trials have one length; None for others.
-        hinted: Grid index of the load that earlier searches promise as the relevant lower bound, where long trials are
-            to begin; None: there is no such load.
+        plan: The knowledge on which plans are based, for goals whose trials have one length; None for other goals.
+        hinted: Grid index of the load that earlier searches promise as the relevant lower bound. Long trials begin
+            there. None: there is no such load.
         fails_soon: Whether a trial ends as soon as it is certain to be a high-loss trial, so that a failing trial costs
             little.
     """
@@ -55,7 +55,7 @@ class GoalView(Stages):
         )
 
     def add(self, result: TrialResult) -> None:
-        """Counts a trial; to be called after the loss curve has counted it."""
+        """Counts a trial. It must be called after the loss curve has counted the trial."""
         before = self.intervals[0]
         is_first = self.stages[0].evidence.tally(self.grid.max_load).full_trials == 0
         if (
@@ -89,7 +89,7 @@ class GoalView(Stages):
             self._hint = None
 
     def too_much(self) -> float:
-        """The smallest load that the trials, including short ones, showed to be too high, in frames per second."""
+        """The smallest load that was too high according to the trials, including short ones, in frames per second."""
         lower, upper = self.relevant_bounds()
         return max(upper or 0.0, self.stages[0].evidence.upper_above(lower or 0.0) or 0.0)
 
@@ -105,7 +105,7 @@ class GoalView(Stages):
 
     @property
     def first_open(self) -> int | None:
-        """Number of the coarsest stage with something left to measure in its interval; None: the search is over."""
+        """Number of the coarsest stage with something still to measure in its interval; None: the search is over."""
         return next(
             (number for number, interval in enumerate(self.intervals) if interval.open), None
         )
@@ -131,4 +131,4 @@ class Choice:
     load: float
     """Frames per second."""
     expected: Bound
-    """What the load is expected to be."""
+    """The kind of bound that the load is expected to be."""

@@ -1,8 +1,9 @@
-"""The model-free statement beside the model's: what frames at and just below the reported load say by themselves.
+"""The model-free statement beside the model: what frames at and just below the reported load say by themselves.
 
-The critical load is mostly inferred from trials that lose far more than the target. Only frames at that load show
-whether its loss ratio is what the fitting functions predict. The mean loss ratio does not decrease with the load: so
-trials at and above a load bound the ratio at that load from above, and trials below it bound the ratio from below.
+The critical load is mostly inferred from trials that lose far more than the target. Only frames at this load show
+whether its loss ratio is the ratio that the fitting functions predict. The mean loss ratio does not decrease as the
+load increases. So trials at and above a load bound the ratio at this load from above, and trials below the load bound
+the ratio from below.
 """
 
 from __future__ import annotations
@@ -30,35 +31,36 @@ NEAR = 0.05
 _TAIL = 0.025
 """Probability beyond each bound; together, the bounds are a 95 % interval."""
 LEAST_TRIALS = 10
-"""Least number of trials that verify or contradict a load. Bursts that are in one of three trials may be missing in
-fewer trials, however many frames these sent, and two trials may have bursts of the same size."""
+"""Minimum number of trials that verify or contradict a load. Bursts that occur in one trial out of three may be missing
+in fewer trials, no matter how many frames these sent, and two trials may have bursts of the same size."""
 LONG_TRIALS, _LONG_MOST = 2, 3.0
-"""Number of long trials that have to agree, and how many targets they may lose together: one may have a rare loss."""
+"""Number of long trials that have to agree, and how many targets they may lose together, because one may have a rare
+loss."""
 _FEW_TRIALS = 3
-"""Least number of trials by which a load that is not verified is stated."""
+"""Minimum number of trials at a load that is stated without being verified."""
 _CHANCE = 3.0
-"""Number of lost frames in a trial that means nothing."""
+"""So few lost frames in a trial mean nothing."""
 _RESULTS = 25
-"""In this share of results, all lower bounds that contradict hold at once: contradictions are rare, so most would
+"""All lower bounds that contradict hold at once in this many results. Contradictions are rare, so most of them would
 otherwise be false."""
 _ROUNDING = 1e-9
 """Relative distance of equal loads."""
 _MOST_FRAMES = 1e18
-"""If more frames than this are needed, no number is stated: the loss ratio so far is (nearly) the target, or above
-it."""
+"""If more frames than this are needed, no number is stated, because the loss ratio so far is (nearly) the target, or
+above it."""
 
 
 class Verdict(str, Enum):
     """What frames at and just below the reported load say about the target loss ratio."""
 
     VERIFIED = "verified"
-    """At a load at or just below the reported one, at most the target is lost (probability 97.5 %).
+    """At a load at or just below the reported load, at most the target is lost (probability 97.5 %).
 
-    The frames were sent in at least 10 independent trials. No number of frames shows losses that are rarer than the
-    trials: see `GuardStatement.largest_burst_frames`.
+    The frames were sent in at least 10 independent trials. Losses that are rarer than the trials remain unseen, no
+    matter how many frames are sent: see `GuardStatement.largest_burst_frames`.
     """
     EXTRAPOLATED = "extrapolated"
-    """The frames and trials there do not decide: the reported load depends on the fitting functions."""
+    """The frames and trials at these loads do not decide: the reported load depends on the fitting functions."""
     CONTRADICTED = "contradicted"
     """Below the 95 % interval, more than the target is lost (probability 99.9 %)."""
 
@@ -69,15 +71,15 @@ class LossBounds:
 
     Losses come in bursts. As in a quasi-binomial model, counts are divided by their burst size before Clopper and
     Pearson's bounds are taken. If few trials have bursts, the upper bound depends on the trials rather than on the
-    frames: it is at least the product of two bounds, one for the share of trials with loss (Clopper and Pearson) and
-    one for what they lose (exponentially distributed, so that the sum is gamma distributed). The bounds do not cover
-    bursts that are rarer than the trials.
+    frames. It is at least the product of two bounds: one for the share of trials with loss (Clopper and Pearson), and
+    one for the loss of such trials (exponentially distributed, so that the sum is gamma distributed). The bounds do not
+    cover bursts that are rarer than the trials.
     """
 
     trials: int
     """How many trials."""
     lossy: int
-    """In how many of them frames were lost."""
+    """Number of trials in which frames were lost."""
     frames: float
     """Frames that they sent."""
     lost: float
@@ -89,20 +91,20 @@ class LossBounds:
     most: float
     """Its upper end."""
     known: float = 1.0
-    """Number of frames that are known to be lost together: these are not rare bursts."""
+    """Number of frames that are known to be lost together. Such losses are not rare bursts."""
 
     @classmethod
     def of(
         cls, frames: Array, lost: Array, looks: int = 1, batch: float = 1.0, *, known: bool = False
     ) -> LossBounds:
-        """The bounds of trials with these numbers of sent and lost frames; 0 to 1 if there are none.
+        """The bounds of trials with these numbers of sent and lost frames; 0 to 1 if there are no trials.
 
         Args:
             frames: Sent frames of each trial.
             lost: Lost frames of each trial.
-            looks: How many lower bounds are checked: all of them hold at once (Bonferroni).
-            batch: Least number of frames that are lost together.
-            known: Whether that is known beforehand: the scatter of the counts then only increases it beyond chance.
+            looks: How many lower bounds are checked. All of them hold at once (Bonferroni).
+            batch: Minimum number of frames that are lost together.
+            known: Whether the batch is known beforehand. If so, only scatter beyond chance increases it.
         """
         total = float(frames.sum())
         all_lost = float(lost.sum())
@@ -118,7 +120,7 @@ class LossBounds:
 
         least, _ = _clopper_pearson(all_lost / burst, total / burst, _TAIL / looks)
         if least < 1.0 / _MOST_FRAMES:
-            # A small part of a batch bounds nothing.
+            # A small part of a batch gives no bound.
             least = 0.0
         return cls(
             len(frames),
@@ -132,7 +134,7 @@ class LossBounds:
         )
 
     def largest_burst(self, target: float) -> float | None:
-        """How many frames may be lost at once with an upper bound within the target; None: it is above."""
+        """How many frames may be lost at once if the upper bound is within the target; None: the bound is above."""
         if self.most > target:
             return None
         counts = self.trials, self.lossy, self.frames, self.lost
@@ -145,7 +147,7 @@ class LossBounds:
     def missing_frames(self, target: float) -> float | None:
         """How many more frames, with the loss so far, would show that the loss ratio is below the target.
 
-        None: no number would, because the loss ratio so far is not below the target.
+        None: no number of frames would, because the loss ratio so far is not below the target.
         """
         sent = max(self.frames, 1.0)
 
@@ -162,7 +164,7 @@ class LossBounds:
 
 
 def _turning_point(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
-    """Two numbers that differ by a thousandth: the condition fails for the first one, and holds for the second."""
+    """Two numbers that differ by a thousandth. The condition fails for the first number, and holds for the second."""
     while high > low * 1.001:
         middle = float(np.sqrt(low * high))
         low, high = (low, middle) if holds(middle) else (middle, high)
@@ -199,7 +201,7 @@ class GuardStatement(Observed):
     ``contradicted``: below the interval, the loss ratio is above the target.
     """
     load_per_interface_fps: float
-    """The load that the verdict and the loss ratio are about: the lowest load of these trials."""
+    """The load of the verdict and the loss ratio: the lowest load of these trials."""
     highest_load_per_interface_fps: float
     """The highest load of these trials."""
     trials: Frames
@@ -209,7 +211,7 @@ class GuardStatement(Observed):
     lost_frames: Frames
     """Frames that they lost."""
     burst_frames: float
-    """Frames that are lost together, estimated from the scatter of the counts; this widens the bounds."""
+    """Frames that are lost together, estimated from the scatter of the counts. Such bursts widen the bounds."""
     least_loss_ratio: float
     """Lower end of the loss ratio's 95 % interval (Clopper-Pearson, for bursts)."""
     most_loss_ratio: float
@@ -219,15 +221,17 @@ class GuardStatement(Observed):
     lossy_trials: int | None = None
     """Number of trials in which frames were lost; null: in results of earlier versions."""
     largest_burst_frames: float | None = None
-    """The load is verified unless more than this many frames are lost at once, in fewer trials than one of
-    ``unseen_burst_trials``; null: it is not verified, loss verifies it, or in results of earlier versions."""
+    """The load is verified unless more than this many frames are lost at once in fewer than one out of
+    ``unseen_burst_trials`` trials. Null: the load is not verified, loss verifies it, or the result is of an earlier
+    version."""
     unseen_burst_trials: float | None = None
-    """Losses that come in fewer than one of this many trials may be missing in these trials, with a probability of 2.5
-    % or more (Clopper and Pearson); null: there are no trials, or in results of earlier versions."""
+    """Losses that occur in fewer than one out of this many trials may be missing in these trials, with a probability of
+    2.5 % or more (Clopper and Pearson); null: there are no trials, or in results of earlier versions."""
     missing_frames: Frames | None = None
-    """How many more frames, with the same loss, would verify the load; null: no number would, or none is needed."""
+    """How many more frames, with the same loss, would verify the load; null: no number of frames would, or none are
+    needed."""
     missing_trials: int | None = None
-    """Least number of further trials that would verify the load; null: in results of earlier versions."""
+    """Minimum number of further trials that would verify the load; null: in results of earlier versions."""
     missing_s: Seconds | None = None
     """Seconds of traffic at the load for these frames; null likewise."""
     protocol_s: Seconds | None = None
@@ -241,7 +245,7 @@ class GuardStatement(Observed):
         """The statement that trials with these bounds make.
 
         Args:
-            verdict: What follows for the target.
+            verdict: The verdict about the target.
             target: The target loss ratio.
             loads: Lowest and highest load of the trials, in frames per second.
             bounds: Their loss ratio.
@@ -253,8 +257,8 @@ class GuardStatement(Observed):
             missing = bounds.missing_frames(target)
             if missing is not None and bounds.trials:
                 missing = max(missing, missing_trials * bounds.frames / bounds.trials)
-            # Frames and trials are enough and still do not verify the load: they are at many loads, or other trials
-            # speak against it.
+            # There are enough frames and trials, but they do not verify the load: they are at many loads, or other
+            # trials speak against this load.
             missing = missing or None
 
         largest_burst = None
@@ -281,7 +285,7 @@ class GuardStatement(Observed):
         )
 
     def __str__(self) -> str:
-        """What the frames say, in one line, including the losses that they leave open."""
+        """The statement of the frames in one line, including the losses that they leave open."""
         if not self.trials:
             return f"{self.verdict.value}: no frames were sent there"
 
@@ -324,7 +328,7 @@ def target_in_words(
 
     Args:
         target_loss_ratio: The target loss ratio.
-        guard: What is known without a model; None: nothing, as in a result of an earlier version.
+        guard: What is known without a model; None: nothing is known, as in a result of an earlier version.
         usual: Seconds of most trials; None: not known.
     """
     target = f"loss ratio {format_target(target_loss_ratio)}"
@@ -344,16 +348,16 @@ def guard(
     batch: float = 1.0,
     most: float = np.inf,
 ) -> GuardStatement:
-    """The highest load that is verified without a model; if there is none, what is known about a reported load.
+    """The highest load that is verified without a model. If there is none, what is known about a reported load.
 
-    A load is verified by the trials at it, unless the trials from 5 % below up to it disagree: quiet trials at a load
-    are luck if lower ones are not quiet. Loads are checked from the highest down. Because the loss ratio does not fall
-    as the load increases, at most the first load verified above the critical load would be a wrong answer. If long
-    trials at it lose more than the target, a lower load at which they do not is verified instead.
+    The trials at a load verify it, unless the trials from 5 % below up to this load disagree: quiet trials at a load
+    are luck if trials at lower loads are not quiet. Loads are checked from the highest down. Because the loss ratio
+    does not fall as the load increases, at most the first load verified above the critical load would be a wrong
+    answer. If long trials at this load lose more than the target, a lower load at which they do not is verified
+    instead.
 
-    If no load is verified, quiet trials far below may hide what is lost just below the reported load. So the trials
-    below the interval are grouped from several loads upwards, see `_starts`: each of these groups can refute the
-    reported load.
+    If no load is verified, quiet trials far below may hide losses just below the reported load. So the trials below the
+    interval are grouped from several loads upwards (see `_starts`). Each of these groups can refute the reported load.
 
     Args:
         counts: The trials of usual length.
@@ -362,7 +366,7 @@ def guard(
         lowest: Lower end of its 95 % interval, in frames per second.
         long: Trials that are much longer.
         batch: Number of frames that are lost at once.
-        most: No load above this one is verified, because pauses lose more there.
+        most: No load above this load is verified, because pauses lose more there.
     """
     target = question.target_loss_ratio
     verified = _highest_verified(counts.at(counts.load <= most), target, batch)
@@ -403,7 +407,7 @@ def _near(counts: TrialCounts, reported: float) -> Array:
 
 
 def _highest_verified(counts: TrialCounts, target: float, batch: float) -> float | None:
-    """The highest load with enough trials that lose at most the target, as do those just below it."""
+    """The highest load with enough trials that lose at most the target, if the trials just below it do so, too."""
     loads, trials = np.unique(counts.load, return_counts=True)
     for load in loads[trials >= LEAST_TRIALS][::-1].tolist():
         starts = (load, (1.0 - NEAR) * load)
@@ -417,9 +421,9 @@ def supported(
 ) -> float:
     """The load to state if none is verified: the highest load that no trials speak against, in frames per second.
 
-    It is not above the lowest plausible critical load. Two groups of trials lose no more than the target: those from
-    this load up to the critical load (or to 5 % more), and those from 5 % below this load up to it. A single lost batch
-    does not count.
+    This load is not above the lowest plausible critical load. Two groups of trials lose no more than the target: the
+    trials from this load up to the critical load (or to 5 % more), and the trials from 5 % below this load up to it. A
+    single lost batch does not count.
     """
     target = question.target_loss_ratio
     chance = batch if batch > 1.0 else 0.0
@@ -459,12 +463,12 @@ def _sustained(
 
 
 def is_refuted(long: LossBounds, target: float, batch: float) -> bool:
-    """Whether long trials at a load lose so much that shorter ones do not verify it."""
+    """Whether long trials at a load lose so much that shorter trials do not verify the load."""
     return long.least > target or long.lost > _LONG_MOST * target * long.frames + _CHANCE * batch
 
 
 def _starts(loads: Array) -> list[float]:
-    """Loads from which trials are grouped: all trials, half of them, a quarter ..., but at least about 10."""
+    """Loads from which trials are grouped: all trials, half of them, a quarter, and so on, but at least about 10."""
     starts: list[float] = []
     ordered = np.sort(loads)
     number = len(loads)

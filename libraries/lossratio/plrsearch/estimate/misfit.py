@@ -1,6 +1,7 @@
-"""Whether the model fits the trials: if it does not, its estimate is not a measurement, however narrow its interval.
+"""Whether the model fits the trials.
 
-A load that is verified without a model does not depend on this.
+If it does not, its estimate is not a measurement, no matter how narrow its interval. A load that is verified without a
+model does not depend on the fit.
 """
 
 from collections.abc import Iterator
@@ -28,14 +29,15 @@ _MATTERS = 6.0
 
 @dataclass(frozen=True)
 class FitCheck(Observed):
-    """How well the model fits the trials; each value beyond its limit is a reason for a misfit."""
+    """How well the model fits the trials. Each value beyond its limit is a reason for a misfit."""
 
     chi_squared_per_trial: float | None
     """Chi-squared per trial around the likeliest Poisson curve; null: the likelihood is neither ``poisson`` nor
     ``geometric``, or too few trials lost frames."""
     function_distance_stdevs: float
     """Distance between the functions' mean critical loads, in their standard deviations; 0 if there is only one
-    function. It is large in nearly all healthy runs under the Poisson likelihood, so it is no reason by itself."""
+    function. The distance is large in nearly all healthy runs under the Poisson likelihood, so it is no reason by
+    itself."""
     drift_ratio: float | None
     """Change of the capacity from the first to the last trial, as a share, in results of earlier versions; otherwise
     null."""
@@ -66,7 +68,7 @@ class Misfit:
     reasons: tuple[str, ...]
     """Why the model does not fit, in words; empty if it fits."""
     fit: FitCheck
-    """The numbers behind them."""
+    """The numbers behind the reasons."""
 
     @property
     def fits(self) -> bool:

@@ -25,30 +25,30 @@ from lossratio.trials import Frames, Observed, Seconds, TrialResult
 from lossratio.units import format_frame_rate, format_target
 
 _LIMIT_SHARE = 0.025
-"""If the probability beyond a limit is larger than this, the limit is part of the answer: the 95 % interval ends
-there."""
+"""If the probability beyond a limit is larger than this, the limit is part of the answer, because the 95 % interval
+ends there."""
 
 _CLOCK = 10e-6
-"""Least half-width of an interval, as a share of the load."""
+"""Minimum half-width of an interval, as a share of the load."""
 _ALMOST_SURE = 0.95
 """Probability with which a rare loss is among the trials that would show it."""
 _MAY_MISS = 60
-"""If the capacity varies, and trials are fewer than this, no load above the median is verified."""
+"""If the capacity varies, and there are fewer trials than this, no load above the median is verified."""
 _MOSTLY = 0.5
-"""If more than this share of the trials at a load have no loss, a loss there is a rare one."""
+"""If more than this share of the trials at a load have no loss, a loss there is a rare loss."""
 TIME_FOR_RARE = 6.0
 """Seconds of a search per second between the losses that it has to see: half of its time shows rare losses, and three
 of them have to be expected (see `CriticalLoadEstimate.rarest_s`)."""
 _QUIET, _CLEAN = 1000.0, 3.0
-"""Largest loss ratio of trials that show a rare loss, in targets; and the same for trials that may contain rare
-losses."""
+"""Largest loss ratio, in targets, of trials that show a rare loss, and of trials that may contain rare losses."""
 
 
 @dataclass(frozen=True)
 class IntervalPoint(Observed):
     """The interval of the critical load after some of the trials.
 
-    Estimates during a search are approximate, to choose loads and to show progress; the final one is exact.
+    Estimates during a search are approximate. They only serve to choose loads and to show progress. The final estimate
+    is exact.
     """
 
     trials: Frames
@@ -76,9 +76,9 @@ class CsitEstimate(Observed):
     """What FD.io CSIT's code reports for the same trials: its own fitting functions, Monte Carlo and averages."""
 
     trials: Frames
-    """Number of trials that it is based on: all but the last one."""
+    """Number of trials on which the estimate is based: all but the last trial."""
     mean_per_interface_fps: float
-    """Middle of exp(mean of the load's logarithm -/+ its standard deviation); both functions have half the weight."""
+    """Middle of exp(mean of the load's logarithm -/+ its standard deviation). Both functions have half the weight."""
     stdev_per_interface_fps: float
     """Half the distance between these two loads."""
     stretch_mean_per_interface_fps: float
@@ -108,11 +108,11 @@ class CriticalLoadEstimate:
     weighting: Weighting
     """How `median`, `mean`, `stdev` and `interval` combine the functions."""
     counts: TrialCounts = field(repr=False)
-    """The trials that it is based on, in the order in which they were measured."""
+    """The trials on which the estimate is based, in the order in which they were measured."""
     description: Description = field(repr=False)
     """How the trials are described: which of them are used, and how they differ at equal loads."""
     stopped_by: StopReason | None = None
-    """Why the search ended; None if it goes on, or if there was no search."""
+    """Why the search ended; None if it still goes on, or if there was no search."""
     history: tuple[IntervalPoint, ...] = field(default=(), repr=False)
     """The estimates during the search, if there was one."""
     csit: CsitEstimate | None = None
@@ -127,7 +127,10 @@ class CriticalLoadEstimate:
 
     @cached_property
     def guard(self) -> GuardStatement:
-        """The highest load that is verified without a model; else what frames at and just below the median say."""
+        """The highest load that is verified without a model.
+
+        Without one, what frames at and just below the median say.
+        """
         described = self.description
         lowest = self._interval(0.95)[0]
         most = described.most
@@ -155,9 +158,9 @@ class CriticalLoadEstimate:
 
     @cached_property
     def stated(self) -> float:
-        """The load that is stated, in frames per second: the verified one, or else one that nothing speaks against.
+        """The load that is stated, in frames per second: the verified load, or else a load that nothing speaks against.
 
-        With a likelihood other than ``varying``, it is the median instead of the latter.
+        With a likelihood other than ``varying``, the median is stated instead of the latter.
         """
         if self.verified is not None:
             return self.verified
@@ -189,8 +192,9 @@ class CriticalLoadEstimate:
     def rarest_s(self) -> float:
         """Seconds between random losses at the stated load that would almost certainly be in the trials.
 
-        It is a third of the seconds of traffic near that load in which they would be seen: if three are expected, none
-        is seen with a probability of 5 % (Hanley and Lippman-Hand 1983). If some were seen, more of them were expected.
+        The result is a third of the seconds of traffic near this load in which such losses would be seen. If three
+        losses are expected, none is seen with a probability of 5 % (Hanley and Lippman-Hand 1983). If some were seen,
+        more of them were expected.
         """
         parts = (self.description.counts, self.description.long)
         watched = [self._watched(part) for part in parts if part is not None]
@@ -199,7 +203,7 @@ class CriticalLoadEstimate:
         return sum(seconds for seconds, _ in watched) / expected
 
     def _watched(self, counts: TrialCounts) -> tuple[float, int]:
-        """Seconds of the trials in which a rare loss would be seen, and the number of trials in which one was."""
+        """Seconds of the trials in which a rare loss would be seen, and the number of trials in which it was seen."""
         sent = counts.load * counts.exposure
         scatter = self.description.replicates.scatter
         most = _CLEAN if scatter in (Scatter.UNKNOWN, Scatter.EVENTS) else _QUIET
@@ -222,7 +226,7 @@ class CriticalLoadEstimate:
         """Whether the model fits the trials, and if not, why.
 
         If the critical load is below the minimum load, no model is needed, because the trials there show the loss.
-        Nothing then speaks against it.
+        There are no reasons for a misfit then.
         """
         misfit = check(self.description)
         if self.is_surely_at_most_min_load:
@@ -236,7 +240,7 @@ class CriticalLoadEstimate:
 
     @property
     def doubt(self) -> str | None:
-        """Why the stated load may be wrong, if the reason is not too few frames without loss; None: no doubt."""
+        """Why the stated load may be wrong, other than too few frames without loss; None: there is no doubt."""
         said = self.guard
         if said.verdict is Verdict.VERIFIED:
             return self._rare
@@ -249,7 +253,7 @@ class CriticalLoadEstimate:
 
     @property
     def _rare(self) -> str | None:
-        """Why the verified load may lose more than the target, although its trials did not; None: nothing shows it."""
+        """Why the verified load may lose more than the target, although its trials did not; None: no such sign."""
         rare, said = self.description.rare, self.guard
         largest = said.largest_burst_frames
         if rare is None or largest is None or rare.frames <= largest:
@@ -301,9 +305,10 @@ class CriticalLoadEstimate:
     def interval(self, probability: float = 0.95) -> tuple[float, float]:
         """Loads that enclose the critical load with this probability, with equal tails.
 
-        Each end is farther out than in the model by one frame in the longest trial, but within the limits: a trial
-        cannot distinguish two loads at which it sends the same number of frames. `stopping_factor` also widens it. With
-        the likelihood ``varying``, each end is at least 10 millionths from the median, because no clock is better.
+        Each end is farther out than in the model by one frame in the longest trial, but within the limits, because a
+        trial cannot distinguish two loads at which it sends the same number of frames. `stopping_factor` also widens
+        it. With the likelihood ``varying``, each end is at least 10 millionths from the median, because no clock is
+        better.
         """
         low, high = self._interval(probability)
         if self.likelihood is LikelihoodName.VARYING:
@@ -329,10 +334,10 @@ class CriticalLoadEstimate:
 
     @property
     def is_beyond_trials(self) -> bool:
-        """Whether the trials do not show the target, so that the prior decides about the limits, not the SUT.
+        """Whether the trials fail to show the target, so that the prior decides about the limits, not the SUT.
 
-        This is so if no frame was lost, or if the critical load may be above the maximum load, unless frames near the
-        maximum load verify that the loss ratio there is below the target.
+        This is so if no frame was lost, or if the critical load may be above the maximum load. Frames near the maximum
+        load can exclude both, if they verify that the loss ratio there is below the target.
         """
         unseen = self.combined.p_at_max > _LIMIT_SHARE or not self.counts.lost.any()
         return (
@@ -393,7 +398,7 @@ def estimate(
 ) -> CriticalLoadEstimate:
     """Estimates the critical load from trial results; the same results always give the same estimate.
 
-    The order of the trials matters only where the SUT changes.
+    The order of the trials matters only if the SUT changes.
 
     Args:
         results: Trials with counts of sent and lost frames, at any loads.

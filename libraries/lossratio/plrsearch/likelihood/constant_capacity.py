@@ -1,11 +1,11 @@
-"""The two likelihoods of a constant capacity: a trial's mean loss depends on its load only.
+"""The two likelihoods of a constant capacity: a trial's mean loss depends only on its load.
 
 Trials with the same sufficient statistics are one group, and a likelihood is a sum over groups. With lambda, the mean
 count of losses of a group by the fitting function, the logarithms are
 
-- Poisson (draft 4.3.1): k log lambda - lambda - log k!, written as a deviance: the terms of a trial with 1e10 losses
-  are 1e11, their sum is about 1.
-- geometric with mean lambda (FD.io CSIT's code; in no draft): -k log(1 + 1/lambda) - log(1 + lambda). However
+- Poisson (draft 4.3.1): k log lambda - lambda - log k!, written as a deviance, because the terms of a trial with 1e10
+  losses are 1e11, while their sum is about 1.
+- geometric with mean lambda (FD.io CSIT's code; in no draft): -k log(1 + 1/lambda) - log(1 + lambda). No matter how
   many losses a trial has, lambda is uncertain by about 100 %.
 """
 
@@ -20,7 +20,7 @@ from lossratio.plrsearch.model import Array, FittingFunction, TrialCounts, merge
 
 @dataclass(frozen=True)
 class Score:
-    """A log likelihood with its derivatives, for Newton's method; arrays of one shape."""
+    """A log likelihood with its derivatives, for Newton's method. All arrays have the same shape."""
 
     value: Array
     """The logarithm."""
@@ -34,11 +34,11 @@ class Likelihood(ABC):
     """The probability of the counts, given a fitting function and its parameters."""
 
     groups: TrialCounts
-    """The trials, sorted, with trials added up that share the likelihood's sufficient statistics."""
+    """The trials, sorted. Trials that share the likelihood's sufficient statistics are added up."""
     trials: Array
     """How many trials each group has."""
     constant: float
-    """To be added to `value` for the logarithm of the counts' probability."""
+    """The constant to add to `value` for the logarithm of the counts' probability."""
 
     def value(self, function: FittingFunction, mrr: Array, spread: Array) -> Array:
         """Log likelihood without the constant, shape (rows, points).
@@ -83,8 +83,8 @@ class PoissonLikelihood(Likelihood):
     def score(self, function: FittingFunction, mrr: Array, spread: Array) -> Score:
         """See `Likelihood.score`.
 
-        With this information, a Newton step is a step in the logarithm of all means together. Newton's own step would
-        be far too short or too long far from the maximum, where means differ from counts by orders of magnitude.
+        With this information, a Newton step is a step in the logarithm of all means together. Far from the maximum,
+        where means differ from counts by orders of magnitude, Newton's own step would be far too short or too long.
         """
         loss = function.log_loss(self.groups.load, mrr, spread)
         expected = np.exp(loss.log_rate + self._log_exposure)
@@ -130,7 +130,10 @@ class GeometricLikelihood(Likelihood):
 
 
 def poisson_deviance(difference: Array) -> Array:
-    """Computes exp(s) - 1 - s. Times a count k, its error is about 1e-16 k s: negligible, as k s^2 is not large."""
+    """Computes exp(s) - 1 - s.
+
+    Times a count k, its error is about 1e-16 k s, which is negligible, as k s^2 is not large.
+    """
     return np.asarray(np.expm1(difference) - difference)
 
 

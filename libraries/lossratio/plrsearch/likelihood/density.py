@@ -1,7 +1,7 @@
 """The logarithm of the posterior density over (log a, log m), up to its normalization, for many points at once.
 
-It is prior times likelihood. The prior is the draft's (section 5.4): the mrr is Lomax distributed, the spread a random
-power of it.
+The density is prior times likelihood. The prior is the draft's (section 5.4): the mrr is Lomax distributed, and the
+spread is a random power of the mrr.
 """
 
 from collections.abc import Callable
@@ -21,10 +21,10 @@ from lossratio.plrsearch.model import (
 )
 
 _FLOOR = 0.01
-"""Below this log m, the density's factor 1 / log m is constant, to avoid a pole: mrrs under 1.01 frames per second."""
+"""Below this log m (mrrs under 1.01 frames per second), the density's factor 1 / log m is constant, to avoid a pole."""
 
 _POINTS_AT_ONCE = 1 << 13
-"""How many points times terms are evaluated at once, so that the arrays stay in the processor's cache."""
+"""Number of points times terms that are evaluated at once, so that the arrays stay in the processor's cache."""
 
 T = TypeVar("T")
 LikelihoodT = TypeVar("LikelihoodT", covariant=True)
@@ -34,8 +34,8 @@ LikelihoodT = TypeVar("LikelihoodT", covariant=True)
 class Prior:
     """Density over (log a, log m), where 0 < log a < log m.
 
-    m - 1 is Lomax distributed with alpha 1, and a = m^u with u uniform on (0, 1). The draft leaves the scale of m
-    open; it is half the maximum load, as in FD.io CSIT's code.
+    m - 1 is Lomax distributed with alpha 1, and a = m^u with u uniform on (0, 1). The draft leaves the scale of m open.
+    Here it is half the maximum load, as in FD.io CSIT's code.
     """
 
     scale: float

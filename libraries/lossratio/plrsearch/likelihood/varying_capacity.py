@@ -1,16 +1,15 @@
 """The likelihood of a SUT whose capacity varies from trial to trial (in no draft).
 
-Trial i has its own capacity M = m + s z, z standard normal; its losses are Poisson around the fitting function with
-that capacity. A trial's probability is then an integral over M of two factors: the Poisson probability of its count,
-a bump around the capacity that explains the count, and the normal density around m. If the bump is the wider factor, or
-its count is large, the integrand is nearly Gaussian around its maximum (Laplace's method). If the bump is narrower and
-its count is small, the integrand is a skewed bump: Gauss quadrature with the bump as weight function. Both have an
-error of about 1 % of a trial's probability. If the count is very large, the bump itself is a Gaussian: all such trials
-together are three sums for each row.
-
-The Gauss rules: the probability of k losses, as a function of the mean, is the density of a gamma distribution; for k =
-0, the same holds for the density of the mean at which a SUT begins to lose frames. In the logarithm of the mean, it is
-a bump, skewed to the left.
+Trial i has its own capacity M = m + s z, with z standard normal. Its losses are Poisson around the fitting function
+with this capacity. So a trial's probability is an integral over M of two factors. The first is the Poisson probability
+of its count, which is a bump around the capacity that explains the count. The second is the normal density around m. If
+the bump is the wider factor, or its count is large, the integrand is nearly Gaussian around its maximum (Laplace's
+method). If the bump is narrower and its count is small, the integrand is a skewed bump, which takes Gauss quadrature
+with the bump as weight function. Both methods have an error of about 1 % of a trial's probability. If the count is very
+large, the bump itself is a Gaussian, and all such trials together are three sums for each row. The Gauss rules follow
+from a gamma distribution: its density is the probability of k losses as a function of the mean. For k = 0, the same
+holds for the density of the mean at which a SUT begins to lose frames. In the logarithm of the mean, this density is a
+bump that is skewed to the left.
 """
 
 from __future__ import annotations
@@ -36,41 +35,47 @@ _ORDER = 8
 _NEAR = 0.3
 """Largest distance, in standard deviations, at which the likeliest capacity is close enough for the expansion."""
 _ITERATIONS = 12
-"""The most steps towards the likeliest capacity; a cell that is still far from it after these is improbable anyway."""
+"""Maximum number of steps towards the likeliest capacity. A cell that is still far from it is improbable anyway."""
 _NEAR_SPREAD = 0.05
-"""Width of the knee, as a share of the capacity, above which the first guess of a bump's place is not good enough."""
+"""If the knee is wider than this share of the capacity, the first guess of a bump's place is not good enough."""
 _NEAR_STEPS = 4
 _TINY = 1e-300
 _LOG_ROOT_TAU = 0.5 * float(np.log(2.0 * np.pi))
 GRID = 0.15
 """Step of the grid of log a on which bumps are computed; between grid points, they are interpolated."""
 _CELLS_AT_ONCE = 1 << 13
-"""How many bumps are computed at once, so that the arrays stay in the processor's cache."""
+"""Number of bumps that are computed at once, so that the arrays stay in the processor's cache."""
 
 
 @dataclass(frozen=True)
 class Bumps:
-    """The probability of each trial over its own capacity, a bump; shape (points, trials), in frames per second."""
+    """The probability of each trial over its own capacity: a bump.
+
+    Arrays have the shape (points, trials), in frames per second.
+    """
 
     place: Array
-    """The capacity that explains the count; for a count of 0, the one with a mean of 0.7."""
+    """The capacity that explains the count; for a count of 0, the capacity with a mean of 0.7."""
     width: Array
     """Approximate standard deviation of the bump; for a count of 0, the width of its step."""
 
 
 class VaryingCapacityLikelihood:
-    """Poisson losses around a capacity that varies normally; each trial has its own z, so no trials are added up.
+    """Poisson losses around a capacity that varies normally. Each trial has its own z, so no trials are added up.
 
     Trials with the same load, exposure and count are one group. With a deviation of 0 it is the Poisson likelihood.
 
     Attributes:
         groups: The groups, by their counts.
         trials: How many trials each group counts as.
-        constant: To be added to `log_probability` for the logarithm of the counts' probability.
+        constant: The constant to add to `log_probability` for the logarithm of the counts' probability.
     """
 
     def __init__(self, counts: TrialCounts, share: float = 1.0) -> None:
-        """Groups the trials; each counts as this share of a trial, less than 1 if successive trials are alike."""
+        """Groups the trials.
+
+        Each counts as this share of a trial, which is less than 1 if successive trials are alike.
+        """
         columns = np.stack([counts.lost, counts.load, counts.exposure])
         _, first, multiplicity = np.unique(columns, axis=1, return_index=True, return_counts=True)
         self.groups = counts.at(first)
@@ -144,7 +149,7 @@ class VaryingCapacityLikelihood:
         return place, -1.0 / (slope * np.sqrt(np.maximum(self.groups.lost, 1.0)))
 
     def log_probability(self, at: Curves, bumps: Bumps) -> Array:
-        """Log probability of the counts without the constant, shape (points,); the curves' arrays are columns."""
+        """Log probability of the counts without the constant, shape (points,). The curves' arrays are columns."""
         narrow = bumps.width[:, : self._many] < _NARROW * at.deviation
         narrow[:, self._few :] = False
         parts = np.empty(narrow.shape)
@@ -243,7 +248,7 @@ def wright_omega(z: Array) -> Array:
 class _Cells(Columns):
     """Pairs of points and trials: arrays of shape (cells,), loads and capacities in frames per second.
 
-    `capacity` is approximately the likeliest one, given count and mean; it is between `low` and `high`.
+    `capacity` is approximately the likeliest capacity, given count and mean. It is between `low` and `high`.
     """
 
     load: Array
@@ -272,9 +277,9 @@ def _integrals(cells: _Cells, function: FittingFunction) -> Array:
 
 
 def _expanded(cells: _Cells, function: FittingFunction) -> tuple[Array, NDArray[np.bool_], Array]:
-    """Logarithms of integrals by expansion around the cells' capacities, relative to a count which is the mean.
+    """Logarithms of integrals by expansion around the cells' capacities, relative to a count that equals the mean.
 
-    Also which capacities are too far from the likeliest ones for this, and the steps towards the likeliest ones.
+    Also returns which capacities are too far from the likeliest ones for this, and the steps towards those.
     """
     loss = function.log_loss(cells.load, cells.capacity, cells.spread)
     log_mean = loss.log_rate + cells.log_exposure
@@ -309,7 +314,7 @@ def _rule(shape: int) -> tuple[Array, Array]:
         np.log(shape) - 45.0 / shape - 3.0, np.log(shape + 12.0 * np.sqrt(shape) + 30.0), 4001
     )
     root = np.exp(0.5 * (shape * x - np.exp(x) - shape * np.log(shape) + shape))
-    # Orthonormal polynomials, the first of which is constant; in terms of them, multiplication by x is a matrix.
+    # Orthonormal polynomials, the first of which is constant. In their basis, multiplication by x is a matrix.
     polynomials, _ = np.linalg.qr(
         root[:, None] * legvander(np.linspace(-1.0, 1.0, len(x)), _ORDER - 1)
     )
@@ -321,7 +326,7 @@ def _rule(shape: int) -> tuple[Array, Array]:
 def _rules() -> tuple[Array, Array]:
     """For each count, logarithms of the mean at the nodes, and their weights, whose sum is 1; shapes (counts, nodes).
 
-    They are computed on first use: with OpenBLAS's threads, that takes a third of the time of all imports of lossratio.
+    They are computed on first use. With OpenBLAS's threads, this takes a third of the time of all imports of lossratio.
     """
     nodes, weights = zip(*(_rule(max(count, 1)) for count in range(_MAX_COUNT + 1)), strict=True)
     return np.stack(nodes), np.stack(weights)

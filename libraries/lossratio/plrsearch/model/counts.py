@@ -14,17 +14,18 @@ from lossratio.plrsearch.model.functions import Array
 from lossratio.trials import TrialResult, missing_frames
 
 MAX_UNSENT = 0.01
-"""The largest share of the intended frames that may be unsent; beyond it, a trial is set aside."""
+"""The largest share of the intended frames that may be unsent. Beyond this share, a trial is set aside."""
 
 MAX_STALL = 1e-3
-"""The largest share of a trial's duration for which its generator may be stalled; beyond it, the trial is set aside."""
+"""The largest share of a trial's duration for which its generator may stall. Beyond this share, the trial is set
+aside."""
 
 USUAL_STALL = 2e-3
 """Seconds: no trial is set aside for a shorter stall. A machine with other work is late by 1.4 ms in most trials."""
 
 USUAL_BURST = 1
-"""Frames: nor for a stall in which no more frames than this are due, which makes no burst. A policer may lose any
-burst."""
+"""Frames: no trial is set aside for a stall in which no more frames than this are due, because it makes no burst. A
+policer may lose any burst."""
 
 Row: TypeAlias = tuple[float, float, float, float, float]
 """A trial's entries of `TrialCounts`, in the order of its fields."""
@@ -49,14 +50,14 @@ class TrialCounts(Columns):
     load: Array
     """Offered load, in frames per second."""
     exposure: Array
-    """Sent frames divided by the load, in seconds: multiplied by a mean loss rate, it is the mean count of losses. With
-    several sending interfaces, it is that many times the duration, because loads are per interface."""
+    """Sent frames divided by the load, in seconds. The exposure times a mean loss rate is the mean count of losses.
+    With several sending interfaces, the exposure is that many times the duration, because loads are per interface."""
     lost: Array
     """Lost frames."""
     time: Array
     """Seconds from the first trial's beginning to the middle of the trial, including trials that are set aside."""
     duration: Array
-    """Seconds of the trial, however many interfaces sent."""
+    """Seconds of the trial, no matter how many interfaces sent."""
 
     def __len__(self) -> int:
         return len(self.load)
@@ -79,11 +80,11 @@ def sent_too_few(result: TrialResult) -> bool:
 
 
 def why_set_aside(result: TrialResult) -> str | None:
-    """Why a trial is no evidence about the SUT, because its generator did not offer the load. None if it did.
+    """Why a trial is no evidence about the SUT, because its generator did not offer the load; None if it did.
 
-    The SUT's loss makes no difference to that. If the generator makes up for a stall with a burst, a SUT with memory,
-    such as a policer, passes less of it; if it does not, the SUT passes more after the stall. Both change the loss by
-    up to the stall's share of the duration.
+    The SUT's loss makes no difference to the answer. If the generator makes up for a stall with a burst, a SUT with
+    memory, such as a policer, passes less of the burst. If the generator does not, the SUT passes more after the stall.
+    Both change the loss by up to the stall's share of the duration.
     """
     output = result.output
     if sent_too_few(result):
@@ -103,7 +104,7 @@ def count(result: TrialResult, begun: float) -> Row:
     """The entries of one trial that began at a time (seconds).
 
     Frames that the generator could not send are no evidence about the SUT: they only shrink the exposure. Frames that
-    came back but that the generator dropped are forwarded frames.
+    came back but were dropped by the generator count as forwarded.
 
     Raises:
         SearchError: If the trial has no counts of sent and lost frames (a loss ratio alone has no weight), or if they
@@ -159,7 +160,7 @@ def from_rows(rows: Sequence[Row]) -> TrialCounts:
 
 
 def merged(counts: TrialCounts, *keys: str) -> tuple[TrialCounts, Array]:
-    """The trials with equal keys added up, sorted by load, and the number of trials in each sum; the load is a key.
+    """The sums of trials with equal keys, sorted by load, and the number of trials in each sum. The load is a key.
 
     The time of a sum is the time of one of its trials.
     """

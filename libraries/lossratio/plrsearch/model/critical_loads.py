@@ -1,7 +1,7 @@
 """Mean loss as a function of load if the capacity varies, and the load at which the mean loss ratio is the target.
 
 If every trial has its own capacity m + s z, with z standard normal, then the mean loss of infinitely many trials is the
-fitting function's mean over z. The critical load is about that mean.
+fitting function's mean over z. The critical load is defined by this mean.
 """
 
 from __future__ import annotations
@@ -83,7 +83,10 @@ class Curves:
 
     @property
     def _widened(self) -> Array:
-        """Spreads; for an erf function, with the deviation: a Gaussian convolved with a Gaussian is a Gaussian."""
+        """Spreads.
+
+        For an erf function, they include the deviation: a Gaussian convolved with a Gaussian is a Gaussian.
+        """
         is_erf = self.function is ERF
         return np.hypot(self.spread, np.sqrt(2.0) * self.deviation) if is_erf else self.spread
 
@@ -166,7 +169,7 @@ def critical_load(
 
     start = mrr - curves.explaining_mrr(np.zeros(()), log_target + np.log(mrr))
     low = np.full(mrr.shape, question.min_load)
-    # A capacity that varies by a large share of itself also loses more than the target at the smallest loads.
+    # If the capacity varies by a large share of itself, the loss is above the target even at the smallest loads.
     high = np.where(excess(low, np.arange(len(mrr)))[0] < 0.0, question.max_load, low)
     return root(excess, start, low, high, np.minimum(curves.spread, question.min_load))
 

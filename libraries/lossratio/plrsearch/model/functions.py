@@ -5,7 +5,7 @@ which the forwarding rate tends under overload, and the spread a, the width of t
 per second. All methods take numpy arrays that broadcast against each other.
 
 Both functions increase with the load and are convex in it, so that the loss ratio r / b increases too. The draft's
-formulas overflow or cancel nearly everywhere; these are the same functions rewritten.
+formulas overflow or cancel nearly everywhere. These are the same functions, rewritten.
 """
 
 from dataclasses import dataclass

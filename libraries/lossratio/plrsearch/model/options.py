@@ -12,10 +12,10 @@ class LikelihoodName(str, Enum):
     VARYING = "varying"
     """Poisson, around a capacity that varies normally from trial to trial; its variation is inferred."""
     POISSON = "poisson"
-    """Poisson (draft 4.3.1): right and sharp for a SUT that never varies; for other SUTs, the interval is far too
+    """Poisson (draft 4.3.1). It is right and sharp for a SUT that never varies. For other SUTs, the interval is far too
     narrow."""
     GEOMETRIC = "geometric"
-    """Geometric (FD.io CSIT's code): however many frames a trial loses, its mean is uncertain by about 100 %."""
+    """Geometric (FD.io CSIT's code): no matter how many frames a trial loses, its mean is uncertain by about 100 %."""
 
 
 class Weighting(str, Enum):
@@ -24,15 +24,14 @@ class Weighting(str, Enum):
     EVIDENCE = "evidence"
     """By the probability of the trials under each function: the function that fits better prevails."""
     EQUAL = "equal"
-    """Half each (draft 5.3): their difference remains in the estimate as a systematic error."""
+    """Half each (draft 5.3): the difference of the functions remains in the estimate as a systematic error."""
 
 
 class SelectionName(str, Enum):
     """How the loads of trials are chosen."""
 
     POSTERIOR = "posterior"
-    """Where a trial is expected to reduce the uncertainty most; with some trials in overload, which show the
-    capacity."""
+    """Where a trial should reduce the uncertainty most. Some trials are in overload, where they show the capacity."""
     CSIT = "csit"
     """The rule, the Monte Carlo and the fitting functions of FD.io CSIT's code."""
 
@@ -45,7 +44,7 @@ class StopReason(str, Enum):
     PRECISION = "precision"
     """The 95 % interval is as narrow as requested."""
     MIN_LOAD = "minimum load"
-    """More than the target is lost at the minimum load: the critical load is below, and no trial can be lower."""
+    """More than the target is lost at the minimum load, so the critical load is below, where no trial is possible."""
     MISFIT = "misfit"
     """The model does not fit the trials, and the search was asked to end in this case."""
 

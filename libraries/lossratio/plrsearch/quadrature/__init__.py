@@ -38,7 +38,10 @@ def posteriors(
     share: float = 1.0,
     functions: tuple[FittingFunction, ...] = FUNCTIONS,
 ) -> tuple[Posterior, ...]:
-    """The posterior of each fitting function, or a rough one to choose a load; each trial counts as a share of one."""
+    """The posterior of each fitting function, or a rough one to choose a load.
+
+    Each trial counts as a share of a trial.
+    """
     prior = Prior(question.max_load / 2.0)
     if likelihood is LikelihoodName.VARYING:
         varying = VaryingCapacityLikelihood(counts, share)

@@ -35,7 +35,7 @@ from lossratio.plrsearch.quadrature.rows import (
 )
 
 EXACT, ROUGH = 1e-7, 0.1
-"""Largest errors of a panel, as a share of all mass and variance: for results, whose quantiles must also be accurate,
+"""Largest errors of a panel, as a share of all mass and variance: for results (whose quantiles must also be accurate),
 and for choosing loads."""
 
 _FIRST_ROWS = 28
@@ -91,7 +91,10 @@ def _outer_support(model: Model[Likelihood]) -> tuple[Modes, float, float]:
 
 
 class _Quadrature:
-    """Blocks of log a with ORDER rows each, whose panels in log m are `panels`; row r belongs to block r // ORDER."""
+    """Blocks of log a with ORDER rows each.
+
+    The rows' panels in log m are `panels`; row r belongs to block r // ORDER.
+    """
 
     def __init__(
         self, model: Model[Likelihood], question: CriticalLoadQuestion, tolerance: float
@@ -112,7 +115,7 @@ class _Quadrature:
     def refine(self) -> bool:
         """Halves the rough panels in log m or, if there are none, in log a; returns whether there were any.
 
-        It first does so for mass and moments, then for quantiles.
+        First, panels that are rough in mass or moments are halved, then panels that are rough in quantiles.
         """
         if self._halve_panels(self._rough_panels()):
             return True
@@ -200,7 +203,7 @@ class _Quadrature:
         return Panels(row, log_spread, low, high, log_weight, log_density, load)
 
     def _rough_panels(self) -> NDArray[np.bool_]:
-        """Panels with errors that matter compared with the largest row: such errors would make rows rough in log a."""
+        """Panels with errors that matter compared with the largest row. Such errors would make rows rough in log a."""
         masses, _ = masses_of(self.panels)
         top = self.panels.log_density.max(axis=1, keepdims=True)
         density = np.exp(self.panels.log_density - top)
@@ -213,7 +216,7 @@ class _Quadrature:
         return rough
 
     def _rough_for_quantiles(self, shares: Array, importance: Array) -> NDArray[np.bool_]:
-        """Panels that a quantile cuts, and whose polynomials are not accurate enough for that."""
+        """Panels that are cut by a quantile, and whose polynomials are not accurate enough for the cut."""
         masses = masses_of(self.panels)[0].sum(axis=1)
         cut = (shares > 0) & (shares < masses)
         top = self.panels.log_density.max(axis=1, keepdims=True)
@@ -221,7 +224,7 @@ class _Quadrature:
         return np.asarray((cut * importance[:, None] * error > self.tolerance).any(axis=0))
 
     def _shares(self, masses: Array) -> tuple[Array, ...]:
-        """Factors of the nodes' masses in the sums that have to be accurate: one, and the shares of both variances."""
+        """Factors of the nodes' masses in the sums that have to be accurate: 1, and the shares of both variances."""
         loads = self.panels.critical_load
         return (
             np.ones_like(masses),
@@ -266,7 +269,7 @@ def cut_rows(
 
 
 def _knees(density: RowDensity) -> Array:
-    """Log m around which single trials may make the density steep, if there are so few that it is broad elsewhere."""
+    """Log m around which single trials may make the density steep, if trials are so few that it is broad elsewhere."""
     groups = density.model.likelihood.groups
     loads = groups.load if len(groups) <= FEW_LOADS else groups.load[groups.lost == 0][-1:]
     reach = 20.0 * np.exp(density.log_spread)[:, None]

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from lossratio.plrsearch.model import Array, Columns, Indices, root
 
 ORDER = 20
-"""Nodes of a panel, so that smooth densities need two panels, one on each side of the mode."""
+"""Nodes of a panel. With this many, smooth densities need only two panels, one on each side of the mode."""
 
 
 _LEGENDRE = Legendre.basis(ORDER - 1)
 NODES: Array = np.concatenate([[-1.0], np.sort(_LEGENDRE.deriv().roots().real), [1.0]])
-"""The nodes of Gauss-Lobatto quadrature: both ends are nodes, so that a step at an end is not missed."""
+"""The nodes of Gauss-Lobatto quadrature. Both ends are nodes, so that a step at an end is not missed."""
 WEIGHTS: Array = 2.0 / (ORDER * (ORDER - 1) * _LEGENDRE(NODES) ** 2)
 _TO_LEGENDRE = np.linalg.inv(legvander(NODES, ORDER - 1))
 
@@ -78,13 +78,13 @@ class Panels(Columns):
     """The panels of a posterior. Arrays have the shape (panels,), or (panels, ORDER) if values differ between nodes."""
 
     row: NDArray[np.intp]
-    """Index of each panel's row: panels of one row share all parameters but the mrr."""
+    """Index of each panel's row. Panels of one row share all parameters but the mrr."""
     log_spread: Array
     """Log a of the panel's row."""
     low: Array
     """Log m where the panel begins."""
     high: Array
-    """Log m where it ends."""
+    """Log m where the panel ends."""
     log_weight: Array
     """Logarithm of the row's weight in the integral over the other parameters."""
     log_density: Array

@@ -18,7 +18,7 @@ from lossratio.plrsearch.quadrature.panels import (
 )
 
 _EXACT = 1e-5
-"""The smallest scale of steps towards a quantile, as a share of it; see `root`."""
+"""The smallest scale of steps towards a quantile, as a share of the quantile; see `root`."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Distribution:
     mass: Array
     """Masses; their sum is 1."""
     order: int
-    """This many successive points form a panel, within which everything is a polynomial; 1: they are only points."""
+    """This many successive points form a panel, within which everything is a polynomial; 1: there are only points."""
 
     @classmethod
     def mixed(cls, parts: Sequence[Distribution], weights: Sequence[float]) -> Distribution:
@@ -55,7 +55,7 @@ class Distribution:
 
     @cached_property
     def p_at_min(self) -> float:
-        """Probability that the critical load is the minimum load or less; panels end where it reaches that load."""
+        """Probability that the critical load is the minimum load or less. Panels end where it reaches this load."""
         return float(self._masses[self._middles <= self.question.min_load].sum())
 
     @cached_property
@@ -101,7 +101,7 @@ class Distribution:
         return places[np.minimum(np.searchsorted(until, probabilities), len(places) - 1)]
 
     def quantiles(self, probabilities: Sequence[float]) -> Array:
-        """The loads in frames per second that the critical load is below with these probabilities.
+        """The loads (in frames per second) below which the critical load is with these probabilities.
 
         A quantile at a limit is the limit itself.
 
@@ -134,7 +134,7 @@ class Distribution:
         return loads
 
     def quantile(self, probability: float) -> float:
-        """The load in frames per second that the critical load is below with this probability."""
+        """The load (in frames per second) below which the critical load is with this probability."""
         return float(self.quantiles([probability])[0])
 
     def interval(self, probability: float = 0.95) -> tuple[float, float]:

@@ -14,14 +14,14 @@ from lossratio.plrsearch.likelihood import RowDensity
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, mrr_of_critical_load
 
 DROP = 28.0
-"""Nats below a row's maximum at which its support ends; 1e-14 of the mass lies beyond."""
+"""A row's support ends this many nats below its maximum; 1e-14 of the mass lies beyond."""
 FEW_LOADS = 8
 """With this few distinct loads, single trials may give the density a shape far from a Gaussian."""
 _ITERATIONS = 80
 _GAIN = 0.1
 """Nats by which the maximum of a row may be missed."""
 _HOPELESS = 100.0
-"""Nats below the highest row; a lower row has no mass, and its maximum need not be exact."""
+"""A row this many nats below the highest row has no mass, and its maximum need not be exact."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Modes:
 
 
 def find_modes(density: RowDensity, starts: Array) -> Modes:
-    """Finds each row's maximum and rough integral: with many trials, that of the Gaussian of the same curvature."""
+    """Finds each row's maximum and rough integral: with many trials, that of a Gaussian of the same curvature."""
     if len(density.model.likelihood.groups) <= FEW_LOADS:
         mode, peak, low, high = supports(density, starts)
         return Modes(
@@ -118,8 +118,8 @@ def _maximum(
 ) -> tuple[Array, Array, Array]:
     """Climbs from each row's best candidate: position, height and information of the maximum.
 
-    A density that is concave between x and the bracket's end gains at most slope times distance there. If that is
-    little, x is close enough to the maximum. Rows that cannot come within `depth` nats of the highest row are left out.
+    A density that is concave between x and the bracket's end gains at most slope times distance there. If this gain is
+    small, x is close enough to the maximum. Rows that cannot come within `depth` nats of the highest row are left out.
     """
     rows = np.arange(len(starts))
     scores = density.score(starts)

@@ -1,10 +1,10 @@
 """The posterior of one fitting function if the capacity varies: a sum over points that follow its ridge.
 
 The posterior over (log m, log a, log s) is a bent ridge, and may be a thousand times narrower where s is small.
-Laplace's method for each trial (`rough_rows`) shows approximately where the ridge is, and how wide it is: points that
-fill the unit cube evenly are moved to it, by the quantiles of log s, of log a at that log s, and of log m at both. Each
-point's weight is the exact density over that of the points (importance sampling). No randomness is involved: the same
-trials give the same answer.
+Laplace's method for each trial (`rough_rows`) shows approximately where the ridge is, and how wide it is. Points that
+fill the unit cube evenly are moved to the ridge, by the quantiles of log s, of log a at this log s, and of log m at
+both. Each point's weight is the exact density, divided by the density of the points (importance sampling). No
+randomness is involved: the same trials give the same answer.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from lossratio.plrsearch.model import (
 from lossratio.plrsearch.quadrature.posterior import Posterior
 
 _SLICES, _SPREADS = 11, 17
-"""How many values of log s, and of log a at each of them, are used in one round of looking for the ridge."""
+"""Number of values of log s, and of log a at each of them, in one round of the search for the ridge."""
 _FEW, _SLICES_OF_FEW = 6, 25
-"""Up to how many trials count as few, and the values of log s in that case: the ridge's width may change a
+"""Up to this many trials count as few, and require this many values of log s, because the ridge's width may change a
 thousandfold."""
 _MANY, _MOST_OF_FEW = 60, 6.0
 """With fewer trials there are more points, in inverse proportion, but at most this many times as many."""
@@ -48,9 +48,9 @@ _DEPTH, _TOP = 14.0, 4.0
 _FINE = 0.35
 """Share of these values that are on the ridge, if they are close enough to each other."""
 _DEEP = 60.0
-"""Nats below a maximum where there are no points; the highest part may be missed by less."""
+"""There are no points this many nats below a maximum. The highest part may be missed by less."""
 _POWERS = ((0.75, 1.0), (0.15, 0.25), (0.1, 0.0))
-"""Shares of points that follow the ridge, a flatter ridge, and no ridge, so that no shoulder of the posterior is
+"""Shares of points that follow the ridge, a flatter ridge, or no ridge, so that no shoulder of the posterior is
 missed."""
 _ANYWHERE, _REACH = 0.1, 2.0
 """Share of points whose log m is anywhere above log a, and its mean distance: about that of the prior."""
@@ -63,15 +63,15 @@ _NEAR = 0.1
 """Standard deviations of a row by which its maximum may be missed."""
 _CELLS_AT_ONCE = 1 << 14
 _NO_MASS = 25.0
-"""Nats below the heaviest point; a lighter one has no mass."""
+"""A point that is this many nats lighter than the heaviest point has no mass."""
 _IMPROBABLE = 40.0
-"""About how many nats less probable than the best a model must be for its posterior not to be exact."""
+"""If a model is less probable than the best model by about this many nats, its posterior need not be exact."""
 _FEW_LOST = 1000.0
-"""A trial that lost more has a probability over its capacity that is nearly a Gaussian."""
+"""If a trial lost more than this, its probability over its capacity is nearly a Gaussian."""
 _FIRM = 0.25
-"""Least share of the Gaussians' stiffness in the search for a row's maximum, so that no step is far too long."""
+"""Minimum share of the Gaussians' stiffness in the search for a row's maximum, so that no step is far too long."""
 _SHARP = 0.05
-"""Square of a step's width in deviations of the capacity; a narrower one is as good as sharp."""
+"""Square of a step's width in deviations of the capacity. A narrower step is as good as sharp."""
 _FAR = 30.0
 """Deviations above a step beyond which its hazard is 0."""
 _HOPELESS = 60.0
@@ -79,7 +79,8 @@ _HOPELESS = 60.0
 
 
 EXACT = (850, 0.02)
-"""For results: the points of the sum with many trials, and the error above which there are four times as many."""
+"""For results: the number of points of the sum with many trials, and the error above which there are four times as many
+points."""
 ROUGH = (300, np.inf)
 """For choosing loads: the same."""
 
@@ -99,7 +100,10 @@ def sampled(
     points: int,
     error: float = np.inf,
 ) -> tuple[Posterior, ...]:
-    """The posteriors of models of the same trials; rough ones for models that are improbable compared with the best."""
+    """The posteriors of models of the same trials.
+
+    They are rough for models that are improbable compared with the best.
+    """
     ridges = [_Ridge.of(model) for model in models]
     least = max(ridge.height for ridge in ridges) - _IMPROBABLE
     found = []
@@ -123,7 +127,7 @@ def _summed(
     likelihood = model.likelihood
     even = even_points(number, 3)
     log_deviation, log_spread, log_area = ridge.at(even[:, 0], even[:, 1])
-    # Points with about the same log a are computed together: they share everything that only depends on it.
+    # Points with about the same log a are computed together, because they share everything that only depends on log a.
     order = np.argsort(log_spread, kind="stable")
     even = even[order]
     log_deviation = log_deviation[order]
@@ -177,7 +181,7 @@ def _pieces(number: int, model: Model[VaryingCapacityLikelihood]) -> list[slice]
 
 
 def _error(loads: Array, masses: Array, even: NDArray[np.bool_]) -> float:
-    """The approximate error, from every other point: half of the difference of mass, and of the mean in deviations."""
+    """The approximate error, from every second point: half of the difference of mass, and of the mean in deviations."""
     half = 2.0 * masses[even].sum() - 1.0
     mean = masses @ loads / masses.sum()
     deviation = float(np.sqrt(masses @ (loads - mean) ** 2))
@@ -235,7 +239,7 @@ class _Ridge:
 
         for _ in range(_ZOOMS):
             new = np.setdiff1d(np.linspace(low, high, slices), [one.log_deviation for one in found])
-            # A peak of few trials is so narrow at small log s that it is found only from the next larger one.
+            # A peak of few trials is so narrow at small log s that it is found only from the next larger log s.
             for some in new[::-1, None] if few else [new]:
                 found = sorted(
                     [*found, *_slices(model, some, found, ceiling)], key=attrgetter("log_deviation")
@@ -340,7 +344,7 @@ def _slices(
 
 
 def _extent(height: Array, depth: float) -> tuple[int, int, int]:
-    """The first and the last place around those that are at most this many nats below the highest, and their number."""
+    """The first and last place around all places at most this many nats below the highest, and the number of these."""
     inside = np.flatnonzero(height > height.max() - depth)
     return max(int(inside[0]) - 1, 0), min(int(inside[-1]) + 1, len(height) - 1), len(inside)
 
@@ -371,7 +375,7 @@ def rough_rows(
 ) -> tuple[Array, Array, Array]:
     """Modes in log m, their widths, and the rows' approximate log masses, if each trial's probability is a Gaussian.
 
-    Trials without loss are steps of the same width; if there are no others, only the prior bounds the row above.
+    Trials without loss are steps of the same width. If there are no other trials, only the prior bounds the row above.
     """
     likelihood, prior = model.likelihood, model.prior
     lost = likelihood.groups.lost
@@ -412,10 +416,11 @@ def rough_rows(
 
 
 class _SkewedBumps:
-    """Trials' probabilities over their capacities if losses are few: exponential where the means are too large.
+    """Trials' probabilities over their capacities if losses are few.
 
-    This is Laplace's method for a Poisson count whose mean is log-normal; the probability of a lossless trial is a
-    normal distribution's tail if the capacity varies far more than the width of its step.
+    They are exponential where the means are too large. This is Laplace's method for a Poisson count whose mean is
+    log-normal. The probability of a trial without loss is a normal distribution's tail if the capacity varies far more
+    than the width of the trial's step.
     """
 
     def __init__(self, lost: Array, place: Array, width: Array, deviation: Array) -> None:

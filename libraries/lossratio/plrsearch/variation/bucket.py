@@ -1,7 +1,7 @@
 """What a token bucket or a buffer passes only in short trials.
 
-In overload, a trial of D seconds passes C D + B frames: C frames per second in the long run, and once the B frames that
-a full bucket or an empty buffer takes. Two durations at one load show both.
+In overload, a trial of D seconds passes C D + B frames: C frames per second in the long run, and only once the B frames
+that a full bucket or an empty buffer takes. Trials of two durations at one load show both C and B.
 """
 
 from __future__ import annotations
@@ -15,26 +15,28 @@ from lossratio.plrsearch.model import TrialCounts
 _SHORT = 0.75
 """A trial is short if it takes less than this share of the usual time."""
 OVERLOAD = 1e-3
-"""Least loss ratio of trials in overload."""
+"""Minimum loss ratio of trials in overload."""
 _NEAR = 0.01
 """Loads that differ by a smaller share show the variation of the capacity equally well."""
 _SURE = 10.0
-"""A trial is beyond chance after this many standard deviations, as that of two trials may be small by chance."""
+"""A trial is beyond chance after this many standard deviations, because the standard deviation of two trials may be
+small by chance."""
 _BELOW = 6.0
-"""By how many of a trial's standard deviations the long-run rate is set below its apparent value: three of its own."""
+"""The long-run rate is set below its apparent value by this many standard deviations of a trial, which are three of its
+own."""
 
 
 @dataclass(frozen=True)
 class Bucket:
-    """Frames that pass in each trial, however long it is, beside a constant rate."""
+    """Frames that pass in each trial besides a constant rate, no matter how long the trial is."""
 
     frames: float
     """The number of these frames, on one interface."""
     rate: float
-    """At least this many frames per second pass in the long run, if short trials lost frames; otherwise, it may be
+    """At least this many frames per second pass in the long run, if short trials lost frames. Otherwise, it may be
     fewer."""
     has_lost: bool = True
-    """Whether short trials lost frames; otherwise, the bucket may hold more."""
+    """Whether short trials lost frames. If not, the bucket may hold more."""
 
     @classmethod
     def of(cls, counts: TrialCounts) -> Bucket | None:
@@ -57,7 +59,7 @@ class Bucket:
         if np.count_nonzero(usual) < 2:
             return None
 
-        # The rates of loss; the rate of short trials is smaller.
+        # The rates of loss. The rate of short trials is smaller.
         passed_once = float(rate[usual].mean() - rate[short].mean())
         by_chance = float(np.sqrt(counts.lost[usual].mean()) / counts.exposure[usual].mean())
         near = ~is_short & (np.abs(counts.load / load - 1.0) < _NEAR) & (rate > OVERLOAD * load)

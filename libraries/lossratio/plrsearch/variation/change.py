@@ -1,8 +1,8 @@
-"""Whether the SUT changed during the search, so that the trials before say nothing about its present state.
+"""Whether the SUT changed during the search, so that earlier trials say nothing about its present state.
 
 The mean loss ratio does not fall with the load. A curve that only rises (isotonic regression) explains trials of a SUT
-that stays the same, whatever its loss looks like. If it changes, the trials before are above that curve and those after
-are below, or the other way round.
+that stays the same, no matter what its loss looks like. If the SUT changes, the trials before the change are above that
+curve and the trials after it are below, or the other way round.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lossratio.plrsearch.model import Array, TrialCounts
 _BY_CHANCE = 5e-3
 """Probability of reporting a change of a SUT that stays the same, for all places of a change together."""
 _LEAST = 4
-"""Least number of trials before and after a change that can be compared with the curve."""
+"""Minimum number of trials before and after a change that can be compared with the curve."""
 _MOST = 4
 """Number of changes that are looked for, one after the other."""
 
@@ -63,8 +63,8 @@ class Change:
 def _first(counts: TrialCounts) -> tuple[int, bool] | None:
     """After how many trials the SUT changed, and whether it has lost more since then.
 
-    The question is whether the first k trials are those that are farthest above the curve, or below it. If the order
-    does not matter, their number among the k farthest trials is hypergeometric.
+    The question is whether the first k trials are the trials that are farthest above the curve, or below it. If the
+    order does not matter, their number among the k farthest trials is hypergeometric.
     """
     distance, comparable = _from_rising_curve(counts)
     used = np.flatnonzero(comparable)
@@ -73,7 +73,7 @@ def _first(counts: TrialCounts) -> tuple[int, bool] | None:
 
     before = np.arange(_LEAST, len(used) - _LEAST + 1)
     number = len(used)
-    # Whole standard deviations: smaller differences do not count. Equal values all have the last place.
+    # Standard deviations are rounded, because smaller differences do not count. Equal values all have the last place.
     whole = np.rint(distance[used])
     chances = []
     for values in (-whole, whole):
@@ -89,7 +89,7 @@ def _first(counts: TrialCounts) -> tuple[int, bool] | None:
 
 
 def _chance(together: NDArray[np.int_], drawn: NDArray[np.int_], number: int) -> Array:
-    """The approximate probability of this many or more special ones in the same number of draws; 1 if usual."""
+    """The approximate probability of at least this many special items in the same number of draws; 1 if usual."""
     log_choose = scipy.special.gammaln
     # Formula: the logarithm of a hypergeometric probability.
     parts = (
@@ -103,11 +103,12 @@ def _chance(together: NDArray[np.int_], drawn: NDArray[np.int_], number: int) ->
 
 
 def _from_rising_curve(counts: TrialCounts) -> tuple[Array, Array]:
-    """How far each trial is above the curve, in standard deviations, and whether there are others beside it.
+    """How far each trial is above the curve, in standard deviations, and whether its pool has other trials.
 
-    Each pool has its own standard deviation, at least the one that chance causes. Otherwise, if the capacity varies,
-    trials in overload would always be the farthest ones. The same would hold for rare losses at loads that are tried
-    only at one time. The curve comes from pooling adjacent violators: loads whose loss ratio would fall share one.
+    Each pool has its own standard deviation, which is at least the one that chance causes. Otherwise, if the capacity
+    varies, trials in overload would always be the farthest. The same would hold for rare losses at loads that are tried
+    only at one time. The curve comes from pooling adjacent violators: loads whose loss ratio would fall share one
+    ratio.
     """
     order = np.argsort(counts.load, kind="stable")
     frames = counts.load * counts.exposure

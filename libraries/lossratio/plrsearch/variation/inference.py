@@ -1,8 +1,8 @@
-"""How the trials are described, which replicates decide.
+"""How the trials are described.
 
-If counts at equal loads differ by chance, in batches, or by losses that do not come from the load, a line (`local`)
-describes the loss near the target. If they differ by a varying capacity, both fitting functions are integrated over it.
-With a likelihood other than ``varying``, the functions describe all trials.
+Trials at equal loads (replicates) decide. If counts at equal loads differ by chance, in batches, or by losses that do
+not come from the load, a line (`local`) describes the loss near the target. If they differ by a varying capacity, both
+fitting functions are integrated over it. With a likelihood other than ``varying``, the functions describe all trials.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from lossratio.plrsearch.variation.rare import RareLoss
 from lossratio.plrsearch.variation.replicates import Replicates, Scatter
 
 LONG = 4.0
-"""A trial is long if it takes more than this many times as long as usual: it shows whether time matters."""
+"""A trial is long if it takes more than this many times as long as usual. Long trials show whether time matters."""
 
 
 @dataclass(frozen=True)
 class Description:
-    """The posteriors of the fitting functions, or the line, and what they describe."""
+    """The posteriors of the fitting functions, or the line, and the trials that they describe."""
 
     posteriors: tuple[Posterior, ...]
     """One for each function; empty if a line describes the trials."""
@@ -48,15 +48,15 @@ class Description:
     long: TrialCounts | None = None
     """The long trials after the last change; None: there are none."""
     pausing: TrialCounts | None = None
-    """The trials that may show pauses; None: none do."""
+    """The trials that may show pauses; None: there are no such trials."""
     bucket: Bucket | None = None
-    """What passes in short trials only; None: nothing."""
+    """The frames that pass only in short trials; None: there are none."""
     rare: RareLoss | None = None
-    """A loss that does not come from the load; None: none is seen."""
+    """A loss that does not come from the load; None: no such loss is seen."""
 
     @cached_property
     def pauses(self) -> Pauses | None:
-        """The pauses that lose frames besides overload; None: none are seen. This takes a tenth of a second."""
+        """The pauses that lose frames besides overload; None: no pauses are seen. This takes a tenth of a second."""
         if self.pausing is None:
             return None
         return Pauses.of(self.pausing, has_batches=self.replicates.scatter is Scatter.BATCHES)
@@ -73,7 +73,7 @@ class Description:
 
     @cached_property
     def pauses_allow(self) -> Allowed:
-        """The load that pauses allow, because pauses are too rare for trials at each load."""
+        """The load that pauses allow. It is stated because pauses are too rare for trials at each load."""
         if self.pauses is None:
             return Allowed(self.question.max_load, self.question.max_load, self.question.max_load)
         return self.pauses.allowed(self.question)
@@ -126,7 +126,10 @@ def described(
     *,
     for_selection: bool = False,
 ) -> Description:
-    """The description of trials in the order of measurement; with rough posteriors if it is for choosing a load."""
+    """The description of trials in the order of measurement.
+
+    Posteriors are rough if it only serves to choose a load.
+    """
     if likelihood is not LikelihoodName.VARYING:
         known = posteriors(counts, question, likelihood, for_selection=for_selection)
         return Description(known, None, question, counts, likelihood, Replicates.of(counts))
@@ -144,7 +147,7 @@ def described(
     long = counts.at(is_after & is_long)
     rare = RareLoss.of(usual, long, replicates.batch)
     if rare is not None and replicates.scatter is Scatter.VARYING:
-        # No capacity varies down to that load: the losses scatter as those of a varying capacity do.
+        # No capacity varies down to that load, but the losses scatter like the losses of a varying capacity.
         replicates = replace(replicates, growth=0.0, much=0.0)
     # Record: what is known before the fit.
     found = Description(

@@ -1,7 +1,8 @@
 """The critical load from trials near it: a regression of the logarithm of the loss ratio on that of the load.
 
-It needs no function for the whole curve. It assumes that the curve is nearly straight near the target: its error of
-shape is 5 % for each nat between the loss ratio of a trial and the target, and similar for similar ratios.
+The regression needs no function for the whole curve. It assumes that the curve is nearly straight near the target. The
+error of shape is 5 % for each nat between the loss ratio of a trial and the target, and it is similar for similar
+ratios.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ _SHAPE = 0.05
 _LIKE = 2.0
 """Nats within which errors of shape are similar."""
 _LEAST_LOST = 5.0
-"""Least number of lost frames for a regression."""
+"""Minimum number of lost frames for a regression."""
 _LEAST_SLOPE = 0.5
-"""Smallest slope for which a regression is believed: a smaller one is a floor, such as bit errors, and not a knee."""
+"""Smallest credible slope of a regression. A smaller slope is a floor, such as bit errors, and not a knee."""
 _BEYOND = 3.0
 """Standard deviations beyond chance."""
 _NO_LINE = 3.0
 """Chi-squared per degree of freedom above which there is no line."""
 _ROUGH = 0.02
-"""Standard deviation of the critical load's logarithm above which a line shows less than the loads with and without
-loss."""
+"""If the standard deviation of the critical load's logarithm is above this, a line shows less than the loads with and
+without loss."""
 _ROUNDS = 40
 _STEP = 1.0
-"""The most nats by which a round changes a loss ratio."""
+"""Maximum number of nats by which a round changes a loss ratio."""
 _END = 0.03
 """Probability of each of the two loads between which the critical load lies."""
 _PARTS = 201
@@ -43,7 +44,7 @@ _PARTS = 201
 
 @dataclass(frozen=True)
 class LocalFit(Distribution):
-    """The critical load by a straight line, or between a load where nothing is lost and one where much is lost."""
+    """The critical load by a straight line, or between a load where nothing is lost and a load where much is lost."""
 
     log_target_load: float = 0.0
     """Logarithm of the load at which the line reaches the target."""
@@ -54,7 +55,7 @@ class LocalFit(Distribution):
     quiet: float = 0.0
     """The highest load below the loss that loses no more than the target, in frames per second, or the minimum load."""
     above: float = 0.0
-    """The highest load that lost no more than the target although a lower one lost more; 0: there is none."""
+    """The highest load that lost no more than the target although a lower load lost more; 0: there is no such load."""
     lossy: float = 0.0
     """The lowest load above that which loses more than the target, in frames per second."""
     name: str = "local"
@@ -136,10 +137,10 @@ class LocalFit(Distribution):
 def _bracket(
     load: Array, lost: Array, allowed: Array, question: CriticalLoadQuestion
 ) -> tuple[float, float, float, float]:
-    """The highest load that loses no more than the target, the lowest one above that loses more, and both for certain.
+    """The highest load that loses no more than the target, the lowest load above that loses more, and both for certain.
 
-    At the last load, less is certainly lost; at the one before it, the trials above the first load together lose more.
-    Lower loads that lose more count more than higher ones that do not, because some losses are rare.
+    At the last load, less is certainly lost. At the load before it, the trials above the first load together lose more.
+    Lower loads that lose more count more than higher loads that do not, because some losses are rare.
     """
     error = _BEYOND * np.sqrt(allowed)
     high = float(load[lost > allowed + error + _BEYOND].min(initial=np.inf))

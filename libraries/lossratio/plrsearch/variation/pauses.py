@@ -1,8 +1,8 @@
 """Pauses that overflow a ring: how long they are, how often they come, and what the ring holds.
 
-While a device does not read for a time *x*, its ring fills; at a load *L*, a pause loses L x - r frames if the ring
-holds only r, fewer than L x. The sizes and the number of the losses at several loads show length, ring and frequency.
-The lengths may differ: they have a gamma distribution, whose shape is 1 if they are exponential.
+While a device does not read for a time *x*, its ring fills. At a load *L*, a pause loses L x - r frames if the ring
+holds only r, which is fewer than L x. The sizes and the number of the losses at several loads show length, ring and
+frequency. The lengths may differ. They have a gamma distribution, whose shape is 1 if they are exponential.
 """
 
 from __future__ import annotations
@@ -24,51 +24,55 @@ _SHAPES = (1.0, 8.0, 60.0, 1e5)
 _EQUAL = 2.0
 """Shape above which lengths are about equal."""
 _QUIET = 5.0
-"""The most lost frames of a trial that shows no pause."""
+"""Maximum number of lost frames of a trial that shows no pause."""
 _LEAST = 3
-"""Least number of trials with losses by pauses."""
+"""Minimum number of trials with losses by pauses."""
 _OVERLOAD = 1e-3
 """Loss ratio of trials in overload."""
 _BELOW = 0.998
 """Loads above this share of the forwarding rate are close to overload."""
 _NOT_ABOUT, _FAR_BELOW = 0.97, 0.9
-"""Loads below the first share of it are not; below the second share, no batch is lost by overload."""
+"""Loads below the first share of the forwarding rate are not close to overload. Below the second share, no batch is
+lost by overload."""
 _MOST = 40
-"""The most pauses of a trial that are distinguished."""
+"""Maximum number of pauses of a trial that are distinguished."""
 _BEYOND = 8.0
-"""Up to how many standard deviations and pauses beyond the expected number the numbers of pauses are distinguished."""
+"""Numbers of pauses are distinguished up to this many standard deviations and pauses beyond the expected number."""
 _STRAY = 1e-9
 """Probability of a count for another reason."""
 _ROUNDING = 0.005
-"""Least share by which losses of equal pauses differ."""
+"""Minimum share by which losses of equal pauses differ."""
 _UNUSUAL = 2.0
-"""Nats by which lengths that are neither exponential nor equal must be likelier than these, because few devices have
-them."""
+"""Lengths that are neither exponential nor equal must be likelier than these by this many nats, because few devices
+have such lengths."""
 _PLAUSIBLE = 6.0
-"""Nats by which a shape may be less likely than the best one."""
+"""A plausible shape is less likely than the best shape by at most this many nats."""
 _LENGTH, _RING = 0.15, 0.25
-"""Largest standard deviations of the logarithms of length and ring with which they are stated."""
+"""Length and ring are stated if the standard deviations of their logarithms are at most these."""
 _ALIKE = 1.2
 """Largest factor between the lengths by plausible shapes."""
 _KNOWN = 8.0
-"""Largest factor between the least and the largest plausible load that pauses allow with which a load is stated."""
+"""The load that pauses allow is stated if the factor between the smallest and the largest plausible load is at most
+this."""
 _SURE = 1.1
-"""The same with which a verified load is sure."""
+"""The same factor for a sure verified load."""
 _MOST_STDEV = 5.0
 """Largest standard deviation of its logarithm that is distinguished."""
 _STEP = 3e-3
 """Step of derivatives, in nats."""
 _WIDTH, _LEAST_WIDTH = 0.2, 0.01
-"""How far from the beginning the search for the likeliest parameters looks first, for exponential lengths and for equal
-ones."""
+"""The search for the likeliest parameters first looks this far from its beginning, for exponential lengths and for
+equal ones."""
 _APART, _PAIRS = 0.003, 200
-"""Least share by which two loads that show where the search begins must differ, and the most pairs of such loads."""
+"""Two loads that show where the search begins must differ by at least this share; and the maximum number of pairs of
+such loads."""
 _FEW_PAUSES = 3
-"""The most pauses in the smallest loss at such a load."""
+"""Maximum number of pauses in the smallest loss at such a load."""
 _ALIKE_LENGTHS = 0.2
-"""Difference of logarithms within which only one length is tried."""
+"""If the logarithms of lengths differ by less than this, only one of them is tried."""
 _OFF, _BEST = 60.0, 16
-"""Largest squared distance, in variances, of a loss from a number of pauses that counts, and how many are tried."""
+"""The largest squared distance of a loss from a number of pauses that counts, in variances, and how many lengths and
+rings are tried."""
 _CLOSE, _ROUNDS = 3e-3, 110
 """Where the search for the likeliest parameters ends, and its largest number of steps."""
 
@@ -86,12 +90,12 @@ class Allowed:
 
     @property
     def is_known(self) -> bool:
-        """Whether losses show the load well enough to state it."""
+        """Whether losses show the load well enough for it to be stated."""
         return self.most < _KNOWN * self.least
 
     @property
     def is_sure(self) -> bool:
-        """Whether losses show it so well that they do not speak against a verified load below."""
+        """Whether losses show the load so well that they do not speak against a verified load below it."""
         return self.most < _SURE * self.least
 
 
@@ -113,7 +117,7 @@ class Pauses:
     """Covariance of the logarithms of the pauses per second, the length and the ring; infinite if the losses do not
     show them."""
     plausible: tuple[Pauses, ...] = ()
-    """Pauses of all shapes that explain the counts nearly as well, including this one."""
+    """Pauses of all shapes that explain the counts nearly as well, including these pauses."""
 
     @classmethod
     def of(cls, counts: TrialCounts, *, has_batches: bool = False) -> Pauses | None:
@@ -144,7 +148,7 @@ class Pauses:
 
     @property
     def is_sure(self) -> bool:
-        """Whether losses show the length well enough to state it."""
+        """Whether losses show the length well enough for it to be stated."""
         lengths = [fit.length_s for fit in self.plausible]
         return bool(lengths) and max(lengths) < _ALIKE * min(lengths) and self.stdevs[0] < _LENGTH
 
@@ -230,7 +234,7 @@ class _Losses:
 
     @classmethod
     def of(cls, counts: TrialCounts, highest: float) -> _Losses | None:
-        """The trials that show pauses, and those that show none; None if they are too few, or all at one load.
+        """The trials that show pauses, and the trials that show none; None if they are too few, or all at one load.
 
         The highest of their loads is limited to a share of the forwarding rate.
         """
@@ -277,7 +281,7 @@ class _Losses:
         )
 
         width = _WIDTH / np.sqrt(shape) + _LEAST_WIDTH
-        # The stubs want a function of any arguments.
+        # The type stubs require a function of any arguments.
         minimize: Callable[..., Any] = scipy.optimize.minimize
         options = {
             "xatol": _CLOSE,
@@ -305,12 +309,12 @@ class _Losses:
         length = np.exp(moved[1]) * self.where
         size = np.exp(moved[2])
         ring = np.exp(self._known(moved, shape)[2])
-        # The ring is what the length fills, minus what is lost.
+        # The ring holds the frames of the length, minus the lost frames.
         known = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, length / ring, -size / ring]])
         return np.asarray(known @ covariance @ known.T)
 
     def _known(self, moved: Array, shape: float) -> Array:
-        """For equal lengths, searches for length and size of a loss, as the ring that follows from them varies less."""
+        """For equal lengths, searches for length and size of a loss. The ring that follows from them varies less."""
         if shape < _EQUAL:
             return moved
         frames = np.exp(moved[1]) * self.where - np.exp(moved[2])
@@ -352,7 +356,7 @@ class _Losses:
 
     @cached_property
     def _least_losses(self) -> Array:
-        """The smallest loss at each of these loads: that of one pause, or of a few."""
+        """The smallest loss at each of these loads, which is the loss of one pause, or of a few."""
         return np.array([self.lost[self.load == load].min() for load in self._lossy_loads])
 
     @property
@@ -361,7 +365,7 @@ class _Losses:
         return np.array(np.triu_indices(len(self._lossy_loads), 1))
 
     def _of_pairs(self) -> Array:
-        """Two rows, lengths and rings, from how the loss of one pause may grow between two distant loads."""
+        """Two rows, lengths and rings, derived from how the loss of one pause may grow between two distant loads."""
         loads = self._lossy_loads[self._pairs]
         wide = np.flatnonzero(loads[1] > (1.0 + _APART) * loads[0])
         wide = wide[:: 1 + len(wide) // _PAIRS]
@@ -391,7 +395,7 @@ class _Losses:
         distance = 0.5 * (np.minimum(off, _OFF) + np.log(variance)) + scipy.special.gammaln(
             pauses + 1.0
         )
-        # Quiet trials also concern such pauses, unless their loads are below all losses.
+        # Quiet trials also say something about such pauses, unless their loads are below all losses.
         quiet = float(self.quiet_trials[self.quiet_load >= self._lossy_loads[0]].sum())
         mean = pauses.sum(axis=1, keepdims=True) / (len(self.lost) + quiet)
         score = (distance - pauses * np.log(mean)).sum(axis=1)
@@ -407,7 +411,7 @@ class _Losses:
         ]
 
     def _straight(self, pauses: Array, weight: Array) -> tuple[float, float] | None:
-        """Length and ring from the line through what one pause loses, with this many per trial; None: it falls."""
+        """Length and ring from the line through the losses of one pause, with this many per trial; None: it falls."""
         weight = weight * pauses**2
         total = float(weight.sum())
         if not total:
@@ -425,7 +429,7 @@ class _Losses:
         moments = _moments(loads, known, shape)
         number, size, variance, _ = (part[where[: len(self.load)]] for part in moments)
         expected = np.maximum(number * self.seconds, 1e-300)
-        # More pauses than these are less probable than a count that has another reason.
+        # More pauses are less probable than a count with another reason.
         most = expected.max()
         most = min(int(most + _BEYOND * np.sqrt(most) + _BEYOND), _MOST)
         pauses = np.arange(1.0, most + 1.0)
@@ -440,14 +444,14 @@ class _Losses:
 
         number, size, variance, _ = (part[where[len(self.load) :]] for part in moments)
         small = scipy.special.gammainc(size**2 / variance, _QUIET * size / variance)
-        # No pause that loses more than a few frames.
+        # No pause loses more than a few frames.
         log_quiet = -number * self.quiet_seconds * (1.0 - small)
         quiet = np.log(np.exp(log_quiet) + _STRAY)
         return float(np.log(seen + _STRAY).sum() + (self.quiet_trials * quiet).sum())
 
 
 def _covariance(likelihood: Callable[[Array], float], at: Array) -> Array:
-    """Covariance of parameters by the curvature at the maximum; infinite where there is none."""
+    """Covariance of parameters by the curvature at the maximum; infinite if there is no curvature."""
     steps = _STEP * np.eye(len(at))
     curvature = np.empty_like(steps)
 
@@ -465,7 +469,7 @@ def _covariance(likelihood: Callable[[Array], float], at: Array) -> Array:
 
 
 def _moments(load: Array, known: Array, shape: float) -> tuple[Array, Array, Array, Array]:
-    """Pauses per second that overflow the ring, mean and variance of the frames that one loses, and the loss ratio.
+    """Pauses per second that overflow the ring, mean and variance of the frames lost by one pause, and the loss ratio.
 
     The parameters are logarithms: of the pauses per second, the mean length, and the frames of the ring.
     """

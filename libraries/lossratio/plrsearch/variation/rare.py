@@ -1,7 +1,7 @@
 """Losses that do not come from the load, because trials with at least as much load lost far fewer frames.
 
-The mean loss does not fall as the load increases. So if a trial lost thousands of frames, and one with more load lost
-none, frames are also lost for another reason, such as a pause. Trials at a lower load may have missed that.
+The mean loss does not fall as the load increases. So if a trial lost thousands of frames, and a trial with more load
+lost none, frames are also lost for another reason, such as a pause. Trials at a lower load may have missed such losses.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from lossratio.plrsearch.model import TrialCounts
 from lossratio.units import format_frame_rate
 
 _OVERLOAD = 1e-3
-"""Least loss ratio of trials in overload."""
+"""Minimum loss ratio of trials in overload."""
 _BEYOND = 10.0
-"""How many times as much as a trial with more load, and how many batches and standard deviations, chance and a varying
-capacity do not explain."""
+"""Chance and a varying capacity do not explain a loss this many times as large as that of a trial with more load, nor a
+loss of this many batches and standard deviations."""
 _TAIL = 1e-3
 """If few trials show how much the capacity varies: the probability that it varies by more than is assumed."""
 
@@ -74,7 +74,7 @@ class RareLoss:
 
 
 def _lowest_capacity(counts: TrialCounts) -> float:
-    """The load in frames per second below which no capacity is that equal trials in overload show."""
+    """The load (frames per second) below which there is no capacity, judging by equal trials in overload."""
     passed = counts.load - counts.lost / np.maximum(counts.exposure, 1e-300)
     is_overload = counts.lost > _OVERLOAD * counts.load * counts.exposure
     if not is_overload.any():
@@ -83,7 +83,8 @@ def _lowest_capacity(counts: TrialCounts) -> float:
     passed = passed[is_overload]
     _, group = np.unique(counts.load[is_overload], return_inverse=True)
     if len(passed) == group.max() + 1:
-        # No loads are equal: other loads also change what passes, so this does not underestimate the variation.
+        # No loads are equal. Different loads also change the rate that passes, so this does not underestimate the
+        # variation.
         group = np.zeros_like(group)
     trials = np.bincount(group)
     freedom = len(passed) - len(trials)

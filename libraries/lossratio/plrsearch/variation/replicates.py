@@ -12,35 +12,37 @@ from numpy.typing import NDArray
 from lossratio.plrsearch.model import TrialCounts
 
 _ENOUGH = 5
-"""Degrees of freedom with which counts at equal loads decide."""
+"""Minimum degrees of freedom with which counts at equal loads decide."""
 _ENOUGH_EACH = 3
 """The same for loads that lose much, and for loads that lose little."""
 _UNLIKE_FEW = 0.05
-"""Largest probability of a smaller dispersion in overload, if there are fewer."""
+"""Largest probability of a smaller dispersion in overload, if there are fewer degrees of freedom."""
 _ALIKE = 1.5
 """Largest chi-squared per degree of freedom of counts that differ by chance only."""
 _IMPROBABLE = 1e-3
 """Largest probability of counts that chance does not explain."""
 _GROWS = 2.0
-"""Least factor by which the dispersion must differ between loads that lose much and loads that lose little."""
+"""Minimum factor by which the dispersion must differ between loads that lose much and loads that lose little."""
 _UNLIKE = 0.01
 """Largest probability of such a factor that chance does not explain."""
 _LEAST_MEAN = 1.0
-"""Least mean number of lost frames at a load: with fewer, the scatter shows little and has no chi-squared
+"""Minimum mean number of lost frames at a load. With fewer, the scatter shows little and has no chi-squared
 distribution."""
 _LARGEST_BATCH = 512.0
-"""The most frames that a device handles at once: a larger dispersion at one scale of loss does not count as a batch."""
+"""Maximum number of frames that a device handles at once. A larger dispersion at one scale of loss does not count as a
+batch."""
 _OVERLOAD = 1e-4
-"""Loss ratio above which trials lose much in any case."""
+"""Above this loss ratio, trials lose much in any case."""
 _MANY = 20.0
-"""Least number of batches that a trial loses where much is lost."""
+"""Minimum number of batches that a trial loses where much is lost."""
 _MULTIPLES = 8
-"""Least number of trials with loss whose counts are all multiples of a batch, so that this is not chance; or of
-different counts that are, where some trials differ."""
+"""If this many trials with loss all have counts that are multiples of a batch, this is not chance. If some trials
+differ, this many different counts must be multiples."""
 _MOST_COUNTS = 2.0 / 3.0
-"""Least share of different counts that are multiples of a batch: a trial that lacks a few frames splits a batch."""
+"""Minimum share of different counts that are multiples of a batch, because a trial that lacks a few frames splits a
+batch."""
 _LEAST_BATCH = 8
-"""Smallest batch that is believed without the dispersion, because trials of 2 s may lose even numbers of frames."""
+"""Smallest batch that counts without the dispersion, because trials of 2 s may lose even numbers of frames."""
 _CLOSE = 1.6
 """Largest factor between the dispersion and the number of which all counts are multiples."""
 
@@ -67,10 +69,10 @@ class Replicates:
     chi_squared: float = 0.0
     """Pearson's chi-squared around the mean of each load."""
     freedom: int = 0
-    """Its degrees of freedom: the number of trials minus that of loads, among those with lost frames."""
+    """Its degrees of freedom: the number of trials minus the number of loads, among loads with lost frames."""
     growth: float | None = None
-    """Dispersion of loads that lose much, divided by that of loads that lose little; None: one of them is not known, or
-    chance explains the difference."""
+    """Dispersion of loads that lose much, divided by that of loads that lose little; None: one of the two is not known,
+    or chance explains the difference."""
     much: float = 0.0
     """Dispersion of loads that lose much."""
     usual: float = 0.0
@@ -129,14 +131,15 @@ class Replicates:
     def _surely_varies(self) -> bool:
         """Whether a few trials in overload already differ by more than batches do: the capacity varies.
 
-        During a search, this is not concluded: a SUT that has just changed looks the same, until there are more trials.
+        There is no such conclusion during a search, because a SUT that has just changed looks the same until there are
+        more trials.
         """
         is_few = self.is_final and self.freedom < _ENOUGH and self.growth is None
         return is_few and self.overload > _LARGEST_BATCH and self.differ
 
     @property
     def scatter(self) -> Scatter:
-        """How they differ."""
+        """How counts at equal loads differ."""
         if self.freedom < _ENOUGH:
             return Scatter.VARYING if self._surely_varies else Scatter.UNKNOWN
         if not self.differ:
@@ -145,12 +148,12 @@ class Replicates:
             dispersion = self.chi_squared / self.freedom
             if dispersion > _LARGEST_BATCH:
                 return Scatter.VARYING
-            # A few large losses at low loads look like batches, but only if many frames are lost does each trial have
-            # batches.
+            # A few large losses at low loads look like batches, but each trial has batches only if many frames are
+            # lost.
             is_shown = self.multiple >= _LEAST_BATCH or self.usual >= _MANY * dispersion
             return Scatter.BATCHES if is_shown else Scatter.UNKNOWN
 
-        # In overload, a varying capacity shows in each trial, and a rare loss is hidden among many lost frames.
+        # In overload, each trial shows a varying capacity, and a rare loss is hidden among many lost frames.
         return (
             Scatter.VARYING
             if max(self.growth, self.much / _LARGEST_BATCH) > 1.0
@@ -159,7 +162,7 @@ class Replicates:
 
     @property
     def batch(self) -> float:
-        """Number of frames that are lost at once; 1 if they are lost one by one, or it is not known."""
+        """Number of frames that are lost at once; 1 if they are lost one by one, or the number is not known."""
         if self.scatter is not Scatter.BATCHES:
             return float(self.multiple) if self.multiple >= _LEAST_BATCH else 1.0
         dispersion = self.chi_squared / self.freedom
@@ -168,11 +171,11 @@ class Replicates:
 
 
 def _multiple(lossy: NDArray[np.int64]) -> int:
-    """The number of which all counts are multiples; or the one of which most are, where chance explains it least."""
+    """The number of which all counts are multiples; or else, of which most are, where chance explains this least."""
     of_all = int(np.gcd.reduce(lossy))
     if of_all >= _LEAST_BATCH:
         return of_all
-    # A constant device loses the same number again and again, so equal counts say it only once.
+    # A constant device loses the same number again and again, so equal counts only count once.
     different = np.unique(lossy)
     if len(different) < _MULTIPLES:
         return of_all
@@ -200,9 +203,9 @@ def _lose_little(freedom: NDArray[np.int_], ratio: NDArray[np.float64]) -> NDArr
 def _growth(
     scatter: NDArray[np.float64], freedom: NDArray[np.int_], is_few: NDArray[np.bool_]
 ) -> tuple[float | None, float]:
-    """The dispersion of loads that lose much divided by that of the others, and the former itself.
+    """The dispersion of loads that lose much, divided by the dispersion of the others, and the former itself.
 
-    None instead of the factor: chance explains it, or a part is too small.
+    None instead of the factor: chance explains the factor, or a part is too small.
     """
     few, many = int(freedom[is_few].sum()), int(freedom[~is_few].sum())
     if not min(few, many):

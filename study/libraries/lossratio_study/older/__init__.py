@@ -21,7 +21,7 @@ def _one_trial_each(goals: Goals) -> bool:
 
 
 def _two_trials_each(goals: Goals) -> bool:
-    """Whether all goals take loss for real that two trials show."""
+    """Whether all goals accept loss as real if two trials show it."""
     return all(goal.exceed_ratio == 0.5 and goal.duration_sum == 2 * goal.final_trial_duration for goal in goals)
 
 
@@ -40,7 +40,7 @@ def _search_with_2019(goals: Goals, subject: Subject, measurer: Measurer) -> Out
 def _one_after_another(
     bisection: Callable[[SearchGoal, float, float], TST009Bisection],
 ) -> Callable[[Goals, Subject, Measurer], Outcome]:
-    """A bisection for each goal, together one search."""
+    """A bisection for each goal, one after the other, as a single search."""
 
     def search(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:
         parts = [searched(bisection(goal, subject.min_load, subject.max_load), measurer) for goal in goals]

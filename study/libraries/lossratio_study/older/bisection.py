@@ -15,9 +15,9 @@ from lossratio_study.older.scripted import ScriptedController, Step, bounds_resu
 class TST009Bisection(ScriptedController):
     """Halves the interval of loads, and repeats trials with loss to verify them.
 
-    A load with a low-loss trial is a lower bound. A high-loss trial is repeated. If all repetitions
-    have high loss, too, the load is an upper bound. The maximum load comes first, the minimum load only where all loads
-    above it lose frames.
+    A load with a low-loss trial is a lower bound. A high-loss trial is repeated. If all repetitions have high loss,
+    too, the load is an upper bound. The maximum load comes first. The minimum load comes only if all loads above it
+    lose frames.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class TST009Bisection(ScriptedController):
             goal: The search goal; its loss ratio, final trial duration and width are used.
             min_load: Smallest load of a trial, frames per second per interface.
             max_load: Largest load of a trial, frames per second per interface.
-            max_repetitions: Most trials at one load (the specification's max(r)).
+            max_repetitions: Maximum number of trials at one load (the specification's max(r)).
             verified_loss: A trial that loses more frames than this is not repeated (the specification's z).
             timeout: The search ends after this many seconds of trials; None: no limit.
 

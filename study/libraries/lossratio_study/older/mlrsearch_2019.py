@@ -1,7 +1,7 @@
 """MLRsearch of 2019 (draft-vpolak-mkonstan-bmwg-mlrsearch-02): NDR and PDR, each with an interval.
 
-The latest trials at an interval's bounds count. Phases with growing trial duration and narrowing width, as the sample
-implementation of the draft describes them, with the additional logic that the draft lists as missing there.
+The latest trials at an interval's bounds count. Phases have growing trial durations and narrowing widths, as in the
+draft's sample implementation, with the additional logic that the draft lists as missing from the sample.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Interval:
     """The interval that is searched for one loss ratio."""
 
     loss_ratio: float
-    """A valid lower bound has no more loss than this, a valid upper bound has more."""
+    """A valid lower bound has at most this loss, and a valid upper bound has more."""
     max_load: float
     """Largest load, frames per second; an upper bound there is valid with any loss ratio."""
     lower: TrialResult
@@ -60,10 +60,11 @@ class Interval:
         """The interval after another trial.
 
         A trial at a bound's load replaces the bound. A trial below an invalid lower bound becomes the lower bound, and
-        the old one becomes a valid upper bound; other trials change nothing then. A trial below a valid lower bound
-        counts only if it has high loss: it becomes the lower bound, and is invalid. A trial above the upper bound
-        counts only if the upper bound is invalid: it becomes the upper bound, and the old one becomes a valid lower
-        bound. A trial inside the interval becomes the upper bound if it has high loss, otherwise the lower bound.
+        the old lower bound becomes a valid upper bound. Other trials change nothing in this case. A trial below a valid
+        lower bound counts only if it has high loss: it becomes the lower bound, and is invalid. A trial above the upper
+        bound counts only if the upper bound is invalid: it becomes the upper bound, and the old upper bound becomes a
+        valid lower bound. A trial inside the interval becomes the upper bound if it has high loss, and otherwise the
+        lower bound.
         """
         if result.load in (self.lower.load, self.upper.load):
             lower = result if result.load == self.lower.load else self.lower
@@ -137,7 +138,7 @@ def choose(intervals: Mapping[str, Interval], phase: Phase, min_load: float) -> 
 
 
 def _external_width(interval: Interval, phase: Phase) -> float:
-    """Two widths of the interval, or more where the new interval would be narrower than the phase's goal."""
+    """Two widths of the interval, or more if the new interval would otherwise be narrower than the phase's goal."""
     return max(EXTERNAL_WIDTHS * interval.width, phase.width_goal)
 
 
@@ -158,8 +159,8 @@ class MLRsearch2019(ScriptedController):
         Args:
             goals: Two goals with the same width, initial and final trial duration: NDR without loss, PDR with some.
                 FD.io CSIT used 0 and 0.5 %, width 0.5 %, 1 s and 30 s.
-            min_load: Smallest load of a trial, frames per second per interface. The search fails where it needs a
-                smaller load.
+            min_load: Smallest load of a trial, frames per second per interface. The search fails if it needs a smaller
+                load.
             max_load: Largest load of a trial, frames per second per interface.
             intermediate_phases: Number of phases between the initial and the final one.
             timeout: The search ends after this many seconds of trials; None: no limit.
@@ -188,7 +189,7 @@ class MLRsearch2019(ScriptedController):
                 self._update(result)
 
     def _initial_phase(self) -> Generator[Step, TrialResult, tuple[TrialResult, TrialResult]]:
-        """Trials at the maximum load (MTR), at its forwarding rate (MRR), and at the forwarding rate of that (MRR2).
+        """Trials at the maximum load (MTR), at its forwarding rate (MRR), and at the forwarding rate of the MRR (MRR2).
 
         Returns:
             The trials at the bounds of the first phase's interval, which is wide enough for that phase.

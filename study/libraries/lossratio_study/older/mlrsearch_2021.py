@@ -1,8 +1,8 @@
 """MLRsearch of 2021: any number of loss ratios, one trial for each load and duration (draft-ietf-bmwg-mlrsearch-01).
 
-Phases with growing trial duration and narrowing width; within a phase, one target loss ratio after the other. The
+Phases have growing trial durations and narrowing widths. Within a phase, one target loss ratio follows the other. The
 draft's "simplified version" is implemented, with the additional logic that the draft lists. Frames that the generator
-cannot send count as lost: they are in the trial's loss ratio already (`lossratio.trials.counters`).
+cannot send count as lost, because the trial's loss ratio already includes them (`lossratio.trials.counters`).
 """
 
 import math
@@ -33,7 +33,10 @@ from lossratio_study.older.scripted import (
 
 @dataclass(frozen=True)
 class MeasuredBounds:
-    """The bounds for one target loss ratio among trials of one duration: loads in frames per second, None: none."""
+    """The bounds for one target loss ratio among trials of one duration.
+
+    Loads are in frames per second; None: no bound.
+    """
 
     lower: float | None = None
     """The largest load up to which all loads have at most the target loss ratio."""
@@ -46,7 +49,7 @@ class MeasuredBounds:
 
 
 class MeasuredLoads:
-    """The trials of one duration, one for each load; the latest counts."""
+    """The trials of one duration, one for each load. The latest trial counts."""
 
     def __init__(self) -> None:
         self._results: dict[float, TrialResult] = {}
@@ -64,7 +67,7 @@ class MeasuredLoads:
         return None if load is None else self._results.get(load)
 
     def effective_loss_ratios(self) -> dict[float, float]:
-        """Each load's effective loss ratio: the largest one measured up to that load; by increasing load."""
+        """Each load's effective loss ratio, which is the largest ratio measured up to that load; by increasing load."""
         loads = sorted(self._results)
         largest = accumulate((self._results[load].loss_ratio for load in loads), max)
         return dict(zip(loads, largest, strict=True))
@@ -172,7 +175,7 @@ class PhaseRule:
         return Choice(clamped(step_up(lower, width), self.min_load, self.max_load), "external search up")
 
     def _expanded(self, widths: list[float]) -> float:
-        """The narrowest of the widths that there are, but at least the goal, multiplied."""
+        """The narrowest of the given widths, but at least the goal, multiplied."""
         narrowest = max(self.width_goal, min(widths, default=self.width_goal))
         return multiplied(narrowest, self.expansion_coefficient)
 
@@ -235,7 +238,7 @@ class MLRsearch2021(ScriptedController):
             previous = phase.duration
 
     def _initial_phase(self) -> Generator[Step, TrialResult, None]:
-        """Trials at the maximum load (MTR), at its forwarding rate (MRR), and at the forwarding rate of that (MRR2)."""
+        """Trials at the maximum load (MTR), at its forwarding rate (MRR), and at the MRR's forwarding rate (MRR2)."""
         width = self._phases[0].width_goal
         first = yield from self._measure(self.max_load, self._initial_duration, "initial phase: the maximum load")
         mrr = clamped(min(first.forwarding_rate, step_down(self.max_load, width)), self.min_load, self.max_load)
@@ -270,7 +273,7 @@ class MLRsearch2021(ScriptedController):
     def _measure(self, load: float, duration: float, purpose: str) -> Generator[Step, TrialResult, TrialResult]:
         trial = TrialInput(duration, load)
         if self._forgotten is not None and trial == self._forgotten.input:
-            # No trial is measured twice: the forgotten one is used again.
+            # No trial is measured twice: the forgotten trial is used again.
             result = self._forgotten
         else:
             result = yield Step(trial, purpose)

@@ -1,8 +1,8 @@
 """The common part of all baselines: controllers that are scripts, and the phases of MLRsearch of 2019 and of 2021.
 
-A script is a generator that yields one trial after the other. From phase to phase trials grow longer and intervals
-narrower. Interval widths are logarithmic: doubling, halving and steps are products and sums then. The logarithmic width
-of an interval is ``log(upper / lower)``; with the width w relative to the upper bound that is ``-log(1 - w)``.
+A script is a generator that yields one trial after the other. From phase to phase, trials become longer and intervals
+narrower. Interval widths are logarithmic, so that doubling, halving and steps are products and sums. The logarithmic
+width of an interval is ``log(upper / lower)``; with the width w relative to the upper bound that is ``-log(1 - w)``.
 """
 
 import math
@@ -55,7 +55,7 @@ def step_down(load: float, width: float) -> float:
 
 
 def clamped(load: float, min_load: float, max_load: float) -> float:
-    """The load, limited to the search's loads. A load that differs from a limit by rounding only becomes that limit."""
+    """The load, limited to the search's loads. A load that differs from a limit only by rounding becomes that limit."""
     if load >= max_load * (1.0 - ROUNDING):
         return max_load
     return min_load if load <= min_load * (1.0 + ROUNDING) else load
@@ -76,8 +76,8 @@ class Phase:
 def phases_of(goal: SearchGoal, intermediate_phases: int) -> tuple[Phase, ...]:
     """The intermediate phases and the final one.
 
-    Durations grow geometrically from the goal's initial to its final one; each phase halves the width goal of the one
-    before, down to the goal's.
+    Durations grow geometrically from the goal's initial to its final duration. Each phase halves the width goal of the
+    phase before, down to the goal's width.
 
     Raises:
         SearchError: If the number of intermediate phases is negative.
