@@ -3,9 +3,9 @@
 python benchmarks/as_before.py --recorded DIRECTORY --between either
 python benchmarks/as_before.py --families hard
 
-`lossratio.simulation.Recorded` says what is in the directory's files (`*.jsonl`). For each SUT there are five searches
-in a row with hints from those before, and one more, whose time is that of a search. Then the question is asked of the
-SUT made faster and slower. `rate stays`: the forwarding rate at maximum load does not change.
+`lossratio.simulation.Recorded` says what is in the directory's files (`*.jsonl`). Each SUT is searched five times in a
+row, with hints from the earlier searches, and once more to find how long a search takes. Then the question is asked of
+the SUT after it was made faster and slower. `rate stays`: the forwarding rate at maximum load does not change.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def of_record(file: Path, between: str) -> Subject:
 
 
 def earlier_nights(subject: Subject, goals: str) -> list[Outcome] | None:
-    """Five searches of a SUT with hints from those before, and one more; None: one of them found no bounds."""
+    """Five searches of a SUT, each with hints from the earlier ones, and one more; None: a search found no bounds."""
     nights: list[Outcome] = []
     for night in range(NIGHTS + 1):
         measurer = subject.measurer(NO_OVERHEAD, night, NIGHT_STREAM)
@@ -104,12 +104,12 @@ def earlier_nights(subject: Subject, goals: str) -> list[Outcome] | None:
 
 
 def evidence(nights: Sequence[Outcome]) -> list[list[TrialResult]]:
-    """The trials of nights that a question takes in."""
+    """The trials of the nights that a question considers."""
     return [[trial for trial in night.trials if not trial.input.rest] for night in nights]
 
 
 def _known(subject: Subject, goals: str) -> Known | None:
-    """A SUT with its searches; None: one of them found no bounds, or there is no load to ask at."""
+    """A SUT with its searches; None: a search found no bounds, or no load is left to ask the question at."""
     nights = earlier_nights(subject, goals)
     if nights is None:
         return None
@@ -128,7 +128,7 @@ def _asked(known: Sequence[Known], change: float, questions: int, *, rate_stays:
 
 
 def _ask(known: Known, factor: float, number: int, rate_stays: bool) -> Asked:
-    """Asks a SUT that is faster by a factor."""
+    """Asks the question of a SUT that is faster by a factor."""
     unchanged = known.subject
     tonight = scaled(unchanged, factor).measurer(NO_OVERHEAD, number, QUESTION_STREAM)
     at_max_load = unchanged.measurer(NO_OVERHEAD, number, QUESTION_STREAM) if rate_stays else tonight

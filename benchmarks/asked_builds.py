@@ -1,4 +1,4 @@
-"""Asks builds whether they are as before, in place of searches: what is found, and what it costs.
+"""Asks whether builds are as before instead of searching them: what the answers find, and what they cost.
 
 python benchmarks/asked_builds.py DIRECTORY --first 2 --every 6 --keep tests.jsonl
 
@@ -57,7 +57,7 @@ class Once(BaseModel):
 
 
 class Test(BaseModel):
-    """What was measured of a test, by how much slower the SUT was."""
+    """The measurements of a test, by how much slower the SUT was."""
 
     name: str
     values: tuple[float, ...]
@@ -195,12 +195,12 @@ class Builds:
 
     @property
     def searches(self) -> float:
-        """The time of all, in searches."""
+        """The time of all measurements together, in searches."""
         return sum(self.seconds) / self._test.seconds
 
 
 def times(tests: Sequence[Test]) -> None:
-    """Prints how long a build takes that is asked, with the search that may follow."""
+    """Prints how long a question about a build takes, with the search that may follow."""
     click.echo("time of a build in searches without hints: searched with hints; asked; and as before")
     for slower in SLOWER:
         ends = [

@@ -1,9 +1,9 @@
 """The embedded generators beside trafgen, tcpreplay, iperf3 and xdp-trafficgen: frames per second over a bare veth.
 
 Each tool sends UDP frames of 64 bytes (with FCS) on one CPU: as fast as it can, and at 100,000 frames/s if it has a
-rate. Nobody's own account counts: the kernel's counter of the receiving port does, over a second while the tool runs.
-All of them have realtime priority (SCHED_FIFO), so that other work on the machine is no part of the comparison. Tools
-take turns, and a figure is the median of some rounds. A tool that is not installed, or does not start here, gets
+rate. The tools' own counts are ignored: the kernel's counter of the receiving port is read over a second while the tool
+runs. All of them have realtime priority (SCHED_FIFO), so that other work on the machine is no part of the comparison.
+Tools take turns, and a figure is the median of some rounds. A tool that is not installed, or does not start here, gets
 a line that says so (Debian: netsniff-ng, tcpreplay, iperf3, xdp-tools).
 
 `--write` puts the table into docs/reference/generators.md.
@@ -63,14 +63,14 @@ finally:
 
 @dataclass(frozen=True)
 class Tool:
-    """What sends, and how it is asked to."""
+    """A tool that sends, and how to start it."""
 
     name: str
     """Its name in the table."""
     program: str
     """The program that must be there."""
     command: Callable[[int | None], Sequence[str] | None]
-    """Its command for a rate in frames per second, None: as fast as it can. The answer None: it has no rate."""
+    """Gives the command for a rate in frames per second (None: as fast as it can); None if the tool has no rate."""
     looks_at_returns: str
     """What it says about frames that come back."""
     port: str = "far"

@@ -1,6 +1,6 @@
-"""How often bisections name the right revision, and comparisons the right verdict, and how much they measure for it.
+"""How often bisections name the right revision and comparisons give the right verdict, and how much they measure.
 
-The noise is simulated; beside the bisection there is what five measurements at each midpoint and at both ends would be.
+The noise is simulated. Beside the bisection are the results of five measurements at each midpoint and at both ends.
 With --measure the noise is that of this machine: a bridge in network namespaces is measured, and compared with itself.
 
 python benchmarks/builds.py --repetitions 0 --measure 240
@@ -165,7 +165,7 @@ def measured(seconds: float, trial: float, trials: int, load: str) -> list[float
 
 
 def compare_with_itself(values: list[float]) -> None:
-    """Prints how often the bridge is called another than itself, and how often a slowdown of B is found.
+    """Prints how often the bridge is said to differ from itself, and how often a slowdown of B is found.
 
     The comparisons begin at evenly spaced places of one sequence of measurements, and go on at its beginning where it
     ends. With a slowdown, the values of B are lowered.

@@ -1,9 +1,9 @@
 """How many UDP connections per second a generator opens and verifies, and what a trial costs beyond that.
 
 On the local testbed, through a router without state (the tester's own limit), and through some with the kernel's table
-of connections: unsent and lost ones at rising rates, the overhead of trials, and the time for a million. Or whether
-it fills large tables beside other work. With
-``--topology topologies/local-trex.yaml`` (and ``TREX_HOME``) they are TRex's, of which there is no million.
+of connections: unsent and lost ones at rising rates, the overhead of trials, and the time for a million. Another part
+shows whether the generator fills large tables beside other work. With ``--topology topologies/local-trex.yaml`` (and
+``TREX_HOME``), TRex opens the connections, without the trial of a million.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FILLS = (
     ("linux_router", {"firewall": "conntrack", "most_connections": 200_000}, 200_000, 201_000, 50e3),
     ("xdp", {"firewall": "hash", "most_connections": 200_000}, 200_000, 201_000, 50e3),
 )
-"""A device, its options, the connections that it has room for, those that are opened, and how many a second."""
+"""A device, its options, how many connections it has room for, how many are opened, and how many per second."""
 
 
 TABLES = ("hash", "lru_hash"), (1_000, 100_000)

@@ -148,7 +148,7 @@ def compare_searches(directory: Path, runs: int) -> None:
 
 @contextmanager
 def bare_link() -> Iterator[Callable[[float, int, bool], list[float]]]:
-    """A program that opens connections over a link between two ports of a namespace, at a rate, so many."""
+    """A program that opens a number of connections at a rate, over a link between two ports of a namespace."""
     space = f"openers-{os.getpid()}"
     within = ("ip", "netns", "exec", space)
     _run("ip", "netns", "add", space)

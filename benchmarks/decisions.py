@@ -1,9 +1,9 @@
-"""What one decision of a search costs, at most: trials that contradict each other, and that nobody asked for.
+"""The maximum cost of one decision of a search, for trials that contradict each other and that nobody asked for.
 
 A decision is `record()` of a trial and the `next_trial()` after it. The controller takes any trial, so these lists have
 many loads that pass and fail by chance, loads off the grid, trials of other lengths, and goals of many kinds. The last
-two kinds are searches of SUTs that are chance over 20 to 40 % of the loads. Digests tell whether versions choose the
-same trials:
+two kinds are searches of SUTs on which chance decides over 20 to 40 % of the loads. Digests tell whether versions
+choose the same trials:
 
 python benchmarks/decisions.py before.tsv
 python benchmarks/decisions.py after.tsv --beside before.tsv
@@ -69,7 +69,7 @@ class Case:
     goals: str
     """Name of the set of goals."""
     option: str
-    """What the search has besides."""
+    """Other arguments of the search."""
     seed: int
 
     def __str__(self) -> str:
@@ -137,7 +137,7 @@ class Kind:
 
     chance: Chances
     loads: tuple[float, float]
-    """Where the trials are that nobody asked for, frames per second."""
+    """The loads of the trials that nobody asked for, in frames per second."""
     number: int
     """Number of their loads."""
     grid: bool
@@ -221,7 +221,7 @@ def main(file: Path, beside: Path | None, seeds: int, only: str) -> None:
         for option in OPTIONS
         for seed in range(seeds)
     ]
-    # Each case in a new process: what one search computed serves no other one.
+    # Each case runs in a new process, so that no search uses what another one has computed.
     with get_context("fork").Pool(1, maxtasksperchild=1) as pool:
         rows = pool.map(measured, [case for case in cases if re.search(only, str(case))], chunksize=1)
     rows.sort(key=lambda row: -max(row.seconds))

@@ -90,7 +90,7 @@ class Figures:
     is_limit: bool
     """Whether the maximum load was forwarded without loss, so that the generator is the limit."""
     is_stalled: bool
-    """Whether frames that the generator could not send in time, being stalled, have bounded it."""
+    """Whether frames that the stalled generator could not send in time have bounded the throughput."""
 
     def __str__(self) -> str:
         mark = "+" if self.is_limit else "*" if self.is_stalled else ""
@@ -132,7 +132,7 @@ def measured(device: Device, max_load: float, goal: SearchGoal) -> Iterator[Figu
     """Sets a device up, and measures it one way and both ways.
 
     Raises:
-        LossRatioError: If it cannot be had here, or a measurement failed.
+        LossRatioError: If the device is not available here, or a measurement failed.
     """
     file = CABLE if device.kind == "none" else THROUGH_A_NODE
     testbed = open_testbed(file, dut=device.kind, options=device.options)

@@ -1,4 +1,4 @@
-"""Early verdicts on real frames: whether they are those of full trials, and the time that they save.
+"""Early verdicts on real frames: whether they agree with those of full trials, and how much time they save.
 
 Builds the local testbed, with a bridge that is policed to a rate in each direction. "verdicts" watches trials near the
 rate and never ends them. Each has a limit for its loss ratio, which is drawn near the loss that the policer should

@@ -2,8 +2,8 @@
 
 python benchmarks/evidence.py DIRECTORY --write
 
-`lossratio.simulation.Recorded` says what is in the directory's files (`*.jsonl`). Each search asks what it asks by
-default, also after a rest. `--write` puts the tables into benchmarks/records/evidence.md.
+`lossratio.simulation.Recorded` says what is in the directory's files (`*.jsonl`). Each search asks its default
+questions, including the one after a rest. `--write` puts the tables into benchmarks/records/evidence.md.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Search:
     share: float
     """The search's time as a share of the other's."""
     deviations: tuple[float, ...]
-    """How far each lower bound is from the median one of MLRsearch 1.2.1 on this record, as a share of that."""
+    """Distance of each lower bound from the median one of MLRsearch 1.2.1 on this record, as a share of the median."""
 
 
 @click.command(help=__doc__)
@@ -102,7 +102,7 @@ def _table_of_coins(subjects: Sequence[Subject]) -> Iterator[str]:
 
 
 def _times(searches: Sequence[Search]) -> str:
-    """The number of searches, the geometric mean of their times with its standard error over records, and the worst."""
+    """The number of searches, the geometric mean of times with its standard error over records, and the worst time."""
     by_record = {
         record: np.mean([np.log(search.share) for search in searches if search.record == record])
         for record in {search.record for search in searches}

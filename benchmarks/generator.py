@@ -3,10 +3,11 @@
 Builds the local testbed, and sends the same frames with both generators: over a bare veth link, over the bridged links
 of the testbed, and over the bridge with its forwarding on another CPU (where that is allowed).
 
-"unsent" are frames that the duration had no time for; trafgen has no duration, it takes longer instead. Pacing is
-judged by the receiving kernel's time stamps: the frames of one source address (one of 254 or of 64) are stamped, and
-the error is how much the time from one to the next differs from what the requested rate makes it. A million flows do
-not fit into the transmit ring: headers are patched there (and trafgen, which keeps all frames, is left out).
+"unsent" counts the frames that the generator could not send within the duration; trafgen has no duration and takes
+longer instead. Pacing is judged by the receiving kernel's time stamps: the frames of one source address (one of 254 or
+of 64) are stamped, and the error is the difference between the actual time from one stamp to the next and the time at
+the requested rate. A million flows do not fit into the transmit ring: headers are patched there (and trafgen, which
+keeps all frames, is left out).
 
 The generator inside the kernel (xdp) is measured beside the embedded one by benchmarks/generator_in_kernel.py.
 """

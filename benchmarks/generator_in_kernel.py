@@ -47,8 +47,7 @@ PRECISION, STEP = 1.04, 1.1
 BARE, STAMPED, GENERIC = ("bare0", "bare1"), ("stamp0", "stamp3"), ("queue0", "queue1")
 LINKS = (BARE, ("stamp0", "stamp1"), ("stamp2", "stamp3"), GENERIC)
 LOADS = {"afpacket": (50e3, 3e6), "xdp": (200e3, 8e6)}
-"""Least and largest rates between which the largest one is searched. Devices are asked for the largest one, so
-that they are what limits the rate."""
+"""The range in which the largest rate is searched. Devices are offered its upper end, so that they limit the rate."""
 
 BESIDE = 8
 """Programs that compute beside the generator."""
@@ -164,7 +163,7 @@ class Bench:
         return counters
 
     def largest(self, generator: str) -> float:
-        """The largest rate with less than 0.1 % unsent in each direction, by halving; from the last one of these on."""
+        """The largest rate with less than 0.1 % unsent in each direction, by halving from the last such rate on."""
         least, most = LOADS[generator]
         if self.around is None:
             low, high = least, most
@@ -191,7 +190,7 @@ class Bench:
         return any(all(way.unsent_frames < MOST_UNSENT * way.intended_frames for way in ways) for ways in tries)
 
     def miscounted(self, generator: str, load: float) -> str:
-        """Frames by which the kernel's own counters of both ports differ from the generator's, and of how many."""
+        """By how many frames the kernel's own counters of both ports differ from the generator's, and the total."""
         names = tuple(dict.fromkeys(port for pair in self.pairs for port in pair))
         before, ways, after = self._kernel(names), self.trial(generator, load), self._kernel(names)
         differences = 0
@@ -373,7 +372,7 @@ def beside_load(bench: Bench) -> None:
 
 
 def _stolen() -> float:
-    """Seconds that the host of this virtual machine had its processors for."""
+    """Seconds for which the host of this virtual machine took the processors."""
     return int(Path("/proc/stat").read_text().split()[8]) / os.sysconf("SC_CLK_TCK")
 
 
@@ -413,7 +412,7 @@ def _program(session: NodeSession, script: str, *arguments: str) -> Iterator[Any
 
 @contextmanager
 def _stamper(bench: Bench) -> Iterator[Any]:
-    """The program that notes when each frame arrives. It is compiled here, so that it needs clang."""
+    """The program that notes when each frame arrives. It is compiled here, which needs clang."""
     compiler = runpy.run_path(str(ROOT / "tools" / "bpf_objects.py"))
     with _temporary() as directory:
         source = Path(directory) / "stamper.c"

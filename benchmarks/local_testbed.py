@@ -1,4 +1,4 @@
-"""What a local testbed costs: building it, logging in, running a command, one line there and back, taking it down."""
+"""What a local testbed costs: building it, logging in, running a command, sending a line and back, taking it down."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ SIMULATED = Path(__file__).parents[1] / "topologies" / "simulated.yaml"
 
 
 def measure(directory: Path, tests: int) -> float:
-    """Measures NDR and PDR so often on the simulator; returns the seconds of processor time per test."""
+    """Measures NDR and PDR a number of times on the simulator; returns the seconds of processor time per test."""
     testbed = open_testbed(SIMULATED)
     began = time.process_time()
     for number in range(tests):

@@ -2,9 +2,9 @@
 
 python benchmarks/nights_that_ask.py --years 50
 
-Tests are simulated by what questions and searches do on recorded routers (`records/as-before.md`): how often a question
-has which answer, and how long it takes. Most missed changes belong to a few tests, so these miss all of them. Alarms
-are those of `lossratio trend`.
+Tests are simulated by what questions and searches do on recorded routers (`records/as-before.md`): how often each
+answer occurs, and how long a question takes. Most missed changes belong to a few tests, so these tests miss all of
+their changes. Alarms are those of `lossratio trend`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SLOWER = 0.04
 SEARCH_SECONDS = 80.0
 """Trials of a search for NDR and PDR with hints."""
 QUESTION = 0.09
-"""Time of a question that is answered by *as before*, in searches; of another one it is the next."""
+"""Time of a question whose answer is *as before*, in searches; `LONG_QUESTION` is for any other answer."""
 LONG_QUESTION = 0.2
 ALWAYS_MISSED, MISSED = 0.05, 0.015
 """The share of tests whose changes are always missed, and of changes that are missed in other tests."""

@@ -1,4 +1,4 @@
-"""How many searches for the throughput of policers enclose the truth, by the generator inside the kernel (xdp).
+"""How many searches for the throughput of policers enclose the truth, with the generator inside the kernel (xdp).
 
 Each policer has a local testbed of its own. A search takes some ten seconds.
 """
@@ -25,7 +25,8 @@ POLICERS = (2_900, 20_000, 200_000, 340_000, 700_000, 1_500_000)
 """Rates of the policers in frames per second."""
 
 BUCKETS = (0.02, 0.001)
-"""What their buckets hold, in seconds of traffic. The shallow one drops what is made up for after a longer stall."""
+"""What their buckets hold, in seconds of traffic. The shallow one drops frames that the generator makes up for after a
+longer stall."""
 
 POLICED_SECONDS = 0.5
 """Seconds of a trial of their searches."""
@@ -47,7 +48,7 @@ def main(runs: int, besides: tuple[int, ...], buckets: tuple[float, ...], rates:
 
 
 def policer(file: Path, runs: int, beside: int, bucket: float, rate: int) -> None:
-    """Searches for the throughput of a policer, one way: whether the bounds enclose the truth, or a doubt is said."""
+    """Searches for a policer's throughput, one way: do the bounds enclose the truth, or is there a doubt?"""
     goal = SearchGoal(0.0, 0.5, final_trial_duration=POLICED_SECONDS, duration_sum=1.5, width=0.005, name="no loss")
     profile = load_profile(UDP, frame_size=64, bidirectional=False)
     counts = dict.fromkeys(("enclosed", "with a doubt", "WRONG"), 0)

@@ -1,6 +1,6 @@
 """How a reservation fares with many who want it: real processes, each over an SSH session of its own to one node.
 
-Prints how many had the testbed, whether ever two had it at once, and how long it took from one to the next. Some are
+Prints how many processes had the testbed, whether two ever had it at once, and how long it took to pass it on. Some are
 killed while they have it; their leases end by themselves.
 """
 
@@ -52,7 +52,7 @@ def hold_until_all_wait(node: Node, visits: Path, contenders: int) -> None:
         (visits / "held").touch()
         while len(list(visits.glob("*.ready"))) < contenders:
             time.sleep(0.1)
-        # Those that are ready still have to ask.
+        # The processes that are ready still have to ask.
         time.sleep(5.0)
         (visits / "begun").write_text(json.dumps(time.monotonic()))
 

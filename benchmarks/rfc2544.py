@@ -96,7 +96,7 @@ def _bursts(file: Path, directory: Path, repeats: int) -> None:
 
 
 class _Stopped:
-    """A program of a DUT that is stopped for a known time, and goes on."""
+    """A program of a DUT that is stopped for a known time and then continues."""
 
     def __init__(self, testbed: Testbed) -> None:
         (dut,) = testbed.duts

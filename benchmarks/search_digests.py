@@ -37,7 +37,7 @@ SEARCHES = tuple(map(algorithm_named, (OURS, *WITH_HINTS, AS_CSIT.name)))
 
 @dataclass(frozen=True)
 class Search:
-    """What one search was."""
+    """The identity and outcome of one search."""
 
     name: str
     """Goal set, family, seed and algorithm."""

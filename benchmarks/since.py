@@ -1,7 +1,7 @@
 """An earlier version beside this one: the rate of its generators, frames unsent, and the overhead of trials.
 
 The earlier version comes from git's history into a temporary directory. Both have a testbed of their own, and measure
-each case in turns, so that other work on the machine is the same for both. A ratio is this version's median over the
+each case in turns, so that other work on the machine affects both alike. A ratio is this version's median over the
 earlier one's.
 
 VERSION is a version number, of which the last commit is taken, or a revision of git. The default is the last commit
@@ -43,7 +43,7 @@ CASES: tuple[tuple[str, str, str, bool, float, float], ...] = (
 )
 """Name, generator, path, whether it goes both ways, load in frames per second, and seconds.
 
-Versions that know no streams cannot do the cases with some."""
+Versions without streams cannot do the cases that use streams."""
 
 
 @click.command(help=__doc__)

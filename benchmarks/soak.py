@@ -3,7 +3,7 @@
     python benchmarks/soak.py                       # everything, with few seeds
     python benchmarks/soak.py stopping --seeds 100
 
-What whole searches find of many devices: `soak_judge.py`.
+For whole searches of many devices, see `soak_judge.py`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ STOPS = (
 REPEATS = 5
 MONTE_CARLO_SECONDS = (1.0, 5.0)
 QUADRATURE_ERROR = 0.01
-"""What the quadrature's error may be at most, in standard deviations; see the accuracy section for what it is."""
+"""Maximum allowed error of the quadrature, in standard deviations; the accuracy section shows the actual error."""
 
 
 def main() -> None:
@@ -110,7 +110,7 @@ def _of_case(case: dict[str, Any], likelihood: str) -> CriticalLoadEstimate:
 
 
 def speed(_: argparse.Namespace) -> None:
-    """CPU time of an estimate for the result, and of one to choose a load by, least of some repeats."""
+    """CPU time of an estimate for the result, and of an estimate for choosing a load; the minimum of some repeats."""
     print(f"{'trials':>7} {'likelihood':10} {'for the result, ms':>19} {'to choose by, ms':>17}")
     for number, repeats in ((150, REPEATS), (5000, 2)):
         counts = collect(_trials(number))
@@ -204,8 +204,8 @@ def _estimate(results: Sequence[TrialResult], **options: Any) -> CriticalLoadEst
 def stopping(arguments: argparse.Namespace) -> None:
     """How often intervals cover the truth where a search ended because they were narrow.
 
-    First cheap searches, whose capacities are known to be normal and independent, and with as wide a target: the
-    interval for mean less 3.7 standard deviations, looked at after each trial. Then whole searches.
+    First come cheap searches, whose capacities are known to be normal and independent. After each trial, they examine
+    the interval for the mean less 3.7 standard deviations, with as wide a target. Then come whole searches.
     """
     rng = np.random.default_rng(1)
     print(f"{'cheap: stops after about':>26} {'coverage of 1,000':>18} {'if not widened':>15}")

@@ -3,7 +3,8 @@
     python benchmarks/soak_ablation.py --seconds 300 --seeds 2
     python benchmarks/soak_ablation.py --without "batches" "change" --seconds 60
 
-For each mechanism all families of `soak_judge.py` are searched, with the same seeds, while it is switched off.
+For each mechanism, all families of `soak_judge.py` are searched with the same seeds while the mechanism is switched
+off.
 """
 
 from __future__ import annotations

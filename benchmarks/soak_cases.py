@@ -1,4 +1,4 @@
-"""What `soak.py` measures: SUTs inside and outside of PLRsearch's model family, with their true critical loads."""
+"""The SUTs that `soak.py` measures, inside and outside of PLRsearch's model family, with their true critical loads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DRIFT_TIME = 1800.0
 
 @dataclass(frozen=True)
 class Case:
-    """A SUT and what is right about it."""
+    """A SUT and the right answers about it."""
 
     sut: Sut
     """The SUT."""
@@ -63,8 +63,8 @@ class Case:
 
         The mean loss ratio at the highest load of its trials is at least the lower bound, and that at the lowest load
         at most the upper one. Or it is above, and the losses are of those that the statement leaves open: they come in
-        fewer trials than those in which losses may be unseen, and if the load is "verified", more frames are lost at a
-        time than up to which it is.
+        fewer trials than the share in which losses may be unseen, and if the load is "verified", they are larger than
+        the batches that the verification covers.
         """
         ratio, share = self._losses_at(guard.load_per_interface_fps, seconds)
         if guard.unseen_burst_trials is None:
@@ -91,7 +91,7 @@ class Case:
     def local_oracle_width(self, loads: Sequence[float], frames: Sequence[float]) -> float:
         """Width of the 95 % interval, as a share, by Fisher's information of the trials that lose up to 1,000 targets.
 
-        The oracle knows the curve of a constant capacity but for two numbers: where it is, and how steep.
+        The oracle knows the curve of a constant capacity except for two numbers: its place and its steepness.
 
         Args:
             loads: Those of the trials, in frames per second.
@@ -146,13 +146,13 @@ def _drawn(distribution: Any) -> Case:
 
 
 def _drifting(case: Case, change: float) -> Case:
-    """The same SUT, but that it drifts."""
+    """The same SUT with a drift."""
     sut = Changing(case.sut, lambda rng: lambda seconds: 1.0 + change * seconds / DRIFT_TIME)
     return replace(case, sut=sut, healthy=False, drift=change)
 
 
 def _waving(case: Case, swing: float, period: float) -> Case:
-    """The same SUT, but that it follows a sine of so many seconds, beginning anywhere in its period."""
+    """The same SUT, following a sine of so many seconds that begins anywhere in its period."""
     scales = 1.0 + swing * np.sin(np.pi * (np.arange(2000) + 0.5) / 2000 - 0.5 * np.pi)
 
     def drawn(rng: np.random.Generator) -> Callable[[float], float]:
@@ -317,7 +317,8 @@ _TRAITS = {
     "drift, normal": "drift memory varies",
     "rare stalls": "bursts",
 }
-"""What may be said of the SUTs whose names begin so. A sine and a walk differ between beginning and end, too."""
+"""What may be said of the SUTs whose names begin with a key. A sine and a walk also differ between beginning and
+end."""
 
 CASES = {
     name: replace(

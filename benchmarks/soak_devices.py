@@ -48,7 +48,7 @@ class Pause:
     share: float = 1.0
     """Share of the frames that the ring gets."""
     together: int = 1
-    """Pauses that follow each other at once, as of a job that wakes up so often."""
+    """Pauses that follow each other at once, like those of a job that wakes up so often."""
 
     def ratio(self, load: float) -> float:
         """Share of the frames that is lost."""
@@ -125,7 +125,7 @@ class Device:
     scale: Scale = field(default=lambda number, seconds: 1.0)
     """How it changes."""
     exact: bool = False
-    """Whether the knee loses its mean in each trial, but for rounding."""
+    """Whether the knee loses its mean in each trial, except for rounding."""
 
     def start(self, rng: np.random.Generator) -> RunningSut:
         """A device that was idle."""

@@ -31,9 +31,9 @@ from soak_devices import (
 )
 
 _SEED = 2026
-"""Of the devices; a table repeats itself."""
+"""The seed of the devices, which makes tables repeatable."""
 _LEAST = 0.05
-"""Least critical load of a device, as a share of its capacity."""
+"""Minimum critical load of a device, as a share of its capacity."""
 _RINGS = (512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0)
 _HEALTHY = 0.25
 """Share of the devices that are healthy."""
@@ -70,7 +70,7 @@ def _drawn(number: int) -> Family:
 
 
 def _between(rng: np.random.Generator, low: float, high: float) -> float:
-    """All orders of magnitude are as likely."""
+    """All orders of magnitude are equally likely."""
     return float(low * (high / low) ** rng.random())
 
 

@@ -30,7 +30,7 @@ from lossratio.trials import TrialResult, run_search
 OVERHEAD = 0.5
 """Seconds that a trial takes beside its traffic."""
 CLOCK = 20e-6
-"""A load is right to so large a share: a generator's clock is no better."""
+"""Relative tolerance for a right load: a generator's clock is no better."""
 
 
 def main() -> None:
@@ -119,7 +119,7 @@ def _unseen(family: Family, found: CriticalLoadEstimate, scale: float) -> bool:
     if "long" in family.traits and found.guard.protocol_s is None:
         return True
     if family.lowest:
-        # It was never as slow as that, or for a short time.
+        # The device was never that slow, or only for a short time.
         return True
     rarest = family.device.rarest(found.stated, scale, family.target, found.trial_s or 0.0)
     return rarest > found.rarest_s

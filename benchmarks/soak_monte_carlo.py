@@ -1,7 +1,7 @@
 """A Monte Carlo integrator of the draft's kind (section 5.5), to compare with: one sample at a time, in plain Python.
 
 Importance sampling: samples come from a bivariate Gaussian over (-1, 1)^2, with the moments of the samples so far and
-eight times their covariance. What differs from FD.io CSIT's is that nothing else runs beside it.
+eight times their covariance. Unlike FD.io CSIT's integrator, this one runs alone.
 """
 
 from __future__ import annotations

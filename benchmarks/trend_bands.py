@@ -19,7 +19,7 @@ Values = npt.NDArray[np.float64]
 
 NIGHTS = 80
 KNOWN_AFTER = 40
-"""Nights after which the bands of a series ought to be known."""
+"""Nights after which the bands of a series should be known."""
 
 ASKED = (10, 20, 40)
 """Nights after which the benchmark asks whether they are."""
@@ -28,7 +28,7 @@ CHANGE_AT = 60
 """Nights before the real change, in series that have one."""
 
 WATCHED = 8
-"""Nights in which the real change ought to be reported."""
+"""Nights in which the real change should be reported."""
 
 
 @click.command(help=__doc__)

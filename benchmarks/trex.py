@@ -1,9 +1,9 @@
 """TRex in software mode: what it finds for six policers in the local testbed, and what its trials cost.
 
 A policer of rate N and burst B passes N + (B - 1)/T frames per second in trials of T seconds from rest. TRex runs from
-the installation that TREX_HOME names. With --beside, or without TREX_HOME, the embedded generator is measured, too.
-That one is stalled for milliseconds in most trials of a busy machine; the policers' buckets hold what it makes up for
-then.
+the installation that TREX_HOME names. With --beside, or without TREX_HOME, the embedded generator is measured, too. On
+a busy machine, the embedded generator is stalled for milliseconds in most trials; the policers' buckets hold the frames
+that it then makes up for.
 """
 
 from __future__ import annotations

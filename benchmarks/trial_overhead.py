@@ -1,8 +1,8 @@
 """What a warm trial costs beyond its own duration and the DUT's settle time, over SSH on loopback.
 
 Builds the local testbed (unless it is up), bridges the two links, and times whole trials: from the measurer being asked
-to its answer, through SSH, to the agent and back. A trial that was measured again takes its duration once more, which a
-median hides: so their share is beside it.
+to its answer, through SSH, to the agent and back. A trial that was measured again takes its duration once more. As a
+median hides this, the share of such trials is printed, too.
 """
 
 from __future__ import annotations

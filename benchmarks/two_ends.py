@@ -1,4 +1,4 @@
-"""What a trial costs at two nodes, beside one node that has both ends, in turns in one run.
+"""What a trial costs at two nodes and at one node that has both ends, in turns in one run.
 
 As root, it makes three namespaces in a mount namespace of its own (start it under ``unshare --mount --net``): a tester
 with two ports, and two hosts with one port each, all behind one bridge. It also compares, for every trial of the hosts,

@@ -119,7 +119,7 @@ def lines_of(feature: type[Feature]) -> tuple[int, int]:
 
 
 def topologies_with(max_rate: str, directory: Path) -> tuple[Path, Path]:
-    """Topologies with one DUT, and with two and a cable, whose generator may send so much."""
+    """Topologies with one DUT, and with two DUTs and a cable, whose generator may send up to a maximum rate."""
     files = directory / "local.yaml", directory / "local-3n.yaml"
     for file in files:
         text = (ROOT / "topologies" / file.name).read_text(encoding="utf-8")

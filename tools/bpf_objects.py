@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compiles the BPF programs of the library, each into an object file beside its source. It needs clang 14 or later.
 
-Each object has the digest of its sources, so that a test finds one that is older than these.
+Each object has the digest of its sources, so that a test finds an object that is older than its sources.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 LIBRARY = Path(__file__).parents[1] / "libraries" / "lossratio"
 SHARED = LIBRARY / "bpf"
 VERSION = "14.0.6"
-"""The clang that the committed objects are of: it makes the same bytes again."""
+"""The clang that compiled the committed objects; the same version reproduces their bytes."""
 CLANG = (
     "clang",
     "-target",

@@ -24,7 +24,7 @@ HEADING = re.compile(r"^## (\d+\.\d+\.\d+) - (not released yet|\d{4}-\d\d-\d\d)$
 
 
 def problems() -> list[str]:
-    """What does not agree: each a sentence."""
+    """Disagreements between the files, each as a sentence."""
     (version,) = VERSION_LINE.findall(VERSION.read_text())
     headings = HEADING.findall(CHANGELOG.read_text())
     released = [(number, date) for number, date in headings if date != "not released yet"]
@@ -54,7 +54,7 @@ def release(version: str) -> None:
     """Writes version, changelog and citation, commits them, and tags the commit.
 
     Raises:
-        SystemExit: If it is no release: nothing is written.
+        SystemExit: If a release is not possible; then nothing is written.
     """
     changelog = CHANGELOG.read_text()
     if HEADING.findall(changelog)[0] != (version, "not released yet"):
