@@ -152,7 +152,7 @@ def test_programs_of_the_generator_go_with_a_killed_controller_and_those_of_the_
             process.kill()
             process.wait()
             wait_until(lambda: not {"tg0", "tg1"}.intersection(attached()))
-            # The next controller puts back what one that died has changed.
+            # The next controller puts back everything that the killed controller changed.
             process = controller(topology=file, timeout="3 s", out="next")
             assert process.wait(DEADLINE) == 1, process.stderr.read()
             assert RunDirectory(tmp_path / "next").results()
