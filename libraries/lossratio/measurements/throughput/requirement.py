@@ -14,9 +14,10 @@ def require_throughput(result: TestResult, least: float, goal: str | None = None
     """Checks that the conditional throughput of a goal (None: the first goal) is not below a limit, per interface.
 
     Raises:
-        AssertionError: If the conditional throughput is less, or there is none. TesterError: If it is less, or there is
-        none, because of the generator's limit, so that nothing is known about the SUT. SearchError: If the result does
-        not come from a search, or has no such goal.
+        AssertionError: If the conditional throughput is less, or there is none.
+        TesterError: If it is less, or there is none, because of the generator's limit, so that nothing is known about
+            the SUT.
+        SearchError: If the result does not come from a search, or has no such goal.
     """
     if not isinstance(result, GoalsResult):
         raise SearchError(
