@@ -291,7 +291,7 @@ FIGURES = {
     "too low with a memory": Figure(
         "changing-suts.md", r"had a regular result for RFC 2544's goal, # % below", "{:.0f} %"
     ),
-    "time of the rest": Figure("changing-suts.md", r"it took # to # s in the mean", "{:.0f} to {:.0f} s"),
+    "time of the rest": Figure("changing-suts.md", r"question took # to # s on average", "{:.0f} to {:.0f} s"),
     "8 queues by the functions": Figure(
         "plrsearch.md", r"\| 8 queues, 3 % apart \| 7 \| 6 \| [\d.]+ \| [\d.]+ \| 0 \| -#", "{:.2f} %"
     ),
@@ -307,7 +307,7 @@ FIGURES = {
     "searches that digests compare": Figure("changing-suts.md", r"results in all of # searches", "{:,.0f}"),
     "false alarms of trends": Figure("trends.md", r"\| 2 \(default\) \| [\d.]+ % \| # %", "{:.2f} %"),
     "request to TRex": Figure(
-        "trex.md", r"a request to TRex takes # ms, one for the state of a port # ms", "{:.1f} to {:.1f} ms"
+        "trex.md", r"a request to TRex takes # ms, a request for the state of a port # ms", "{:.1f} to {:.1f} ms"
     ),
     "trial with TRex": Figure("trex.md", r"a trial took # ms at least before, and # ms now", "{1:.0f} ms"),
     "NDR with stalls": Figure(
