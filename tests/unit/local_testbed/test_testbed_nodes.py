@@ -173,19 +173,21 @@ def test_files_that_a_node_keeps_end_with_the_node(session):
 def test_many_can_log_in_at_once(ring):
     errors = []
 
-    def log_in():
+    def log_in(name):
         try:
-            with NodeSession.connect("DUT1", ring.topology.nodes["DUT1"]) as session:
+            with NodeSession.connect(name, ring.topology.nodes[name]) as session:
                 session.run("true")
         except NodeError as error:
             errors.append(error)
 
-    # More than the 10 that an sshd accepts unless it is told otherwise. All nodes have the same settings.
-    threads = [threading.Thread(target=log_in) for _ in range(12)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    for name in ("TG", "DUT1", "DUT2"):
+        # An sshd accepts 10, unless it is told otherwise.
+        threads = [threading.Thread(target=log_in, args=(name,)) for _ in range(12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
     assert errors == []
 
 
