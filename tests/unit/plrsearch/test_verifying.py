@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from soak_trials import counts_of, estimated, trial, trials_of
 
-from lossratio.plrsearch import PLRsearch, Verdict
+from lossratio.plrsearch import LocalFit, PLRsearch, Verdict
 from lossratio.plrsearch.model import CriticalLoadQuestion, LikelihoodName
 from lossratio.plrsearch.variation import described
 from lossratio.plrsearch.verifying import Verifying
@@ -235,6 +235,16 @@ def test_a_load_with_one_long_trial_without_loss_is_not_below_all_loads():
     quiet = trial(9.4e6, 0, duration=20.0)
     found = estimated([*trials, quiet], likelihood="varying")
     assert 0.95 * 9.4e6 <= found.stated <= 9.4e6
+
+
+def test_a_long_trial_without_loss_shows_less_where_frames_are_lost_in_batches():
+    rows = [(load, 2.0, lost) for load in (9.9e6, 9.95e6, 10e6) for lost in (0, 100, 300, 200, 0, 400)]
+    quiet = (9.9e6, 20.0, 0)
+    question = CriticalLoadQuestion(1e-7, 1e4, 1e8)
+    known = described(counts_of([*rows, quiet]), question, LikelihoodName.VARYING)
+    assert known.batch > 100.0
+    once = [(load, seconds / known.batch, lost / known.batch) for load, seconds, lost in (*rows, quiet)]
+    assert known.local.log_target_load == pytest.approx(LocalFit.of(counts_of(once), question).log_target_load)
 
 
 def test_a_load_that_no_trials_verify_is_a_step_lower_where_frames_are_lost_in_batches():

@@ -67,6 +67,10 @@ class TrialCounts(Columns):
         columns = zip(vars(self).values(), vars(others).values(), strict=True)
         return TrialCounts(*(np.concatenate(both) for both in columns))
 
+    def in_batches(self, batch: float) -> TrialCounts:
+        """The same trials counted in batches of this many frames: lost frames and exposure are divided by it."""
+        return replace(self, lost=self.lost / batch, exposure=self.exposure / batch)
+
     def sorted(self) -> TrialCounts:
         """The same trials in an order that does not depend on when they were measured."""
         return self.at(np.lexsort((self.lost, self.exposure, self.load)))

@@ -154,14 +154,14 @@ def described(
         (), None, question, usual, likelihood, replicates, change, long, bucket=bucket, rare=rare
     )
 
-    batch = replicates.batch
-    divided = replace(usual, lost=usual.lost / batch, exposure=usual.exposure / batch)
     if replicates.scatter is Scatter.VARYING and usual.lost.any():
+        divided = usual.in_batches(replicates.batch)
         known = posteriors(divided, question, likelihood, for_selection=for_selection)
         return replace(found, posteriors=known)
     # A shorter trial at such a load does not lose more.
     is_quiet = long.lost <= question.target_loss_ratio * long.load * long.exposure
-    local = LocalFit.of(divided.with_more(long.at(is_quiet)), question)
+    shown = usual.with_more(long.at(is_quiet))
+    local = LocalFit.of(shown.in_batches(replicates.batch), question)
     pausing = counts.at(is_after) if replicates.scatter is not Scatter.CHANCE else None
     return replace(found, local=local, likelihood=LikelihoodName.POISSON, pausing=pausing)
 
