@@ -19,6 +19,7 @@ from lossratio.dut.linux.program_dut import (
     check_pci,
     pci_interfaces,
 )
+from lossratio.dut.linux.reports import interface_facts
 from lossratio.dut.vpp.configuration import placement_commands
 from lossratio.dut.vpp.startup import startup_configuration
 from lossratio.errors import DutError
@@ -39,6 +40,18 @@ class SysfsNode:
         self._bus = root / "bus" / "pci"
         self._root = root
         self._probes = probes
+        self.rings = root / "rings"
+        self._stand_ins = f"""
+            ip() {{ echo "$*" >>{root}/ip; }}
+            ethtool() {{
+                case $1 in
+                -g) [ ! -f {self.rings} ] || cat {self.rings} ;;
+                -G) echo "$*" >>{root}/ip ;;
+                -i) echo "driver: ice" ;;
+                --json) echo "[{{}}]" ;;
+                esac
+            }}
+        """
         for driver in ("ice", "vfio-pci"):
             (self._bus / "drivers" / driver).mkdir(parents=True)
         for address in (WEST, EAST):
@@ -49,17 +62,20 @@ class SysfsNode:
             (device / "driver").symlink_to(self._bus / "drivers" / "ice")
 
     def run(self, *command, timeout=30.0, check=True, stdin=None):
-        line = [word.replace("/sys/", f"{self._root}/") for word in command[ENVIRONMENT_LENGTH:]]
+        line = [self._here(word) for word in command[ENVIRONMENT_LENGTH:]]
         if line == ["cat", "/proc/meminfo"]:
             text = "MemTotal: 64 kB\nHugePages_Free: 3\nHugepagesize: 2048 kB\n"
             return CommandResult(command, 0, text, "")
         if line[0] == "tee":
             return self._write(command, line[1], stdin)
-        if "put-back" in line:
+        if line[0] == "sh":
             # Nobody may touch an interface of this machine.
-            line[2] = f'ip() {{ echo "$*" >>{self._root}/ip; }}; {line[2]}'
+            line[2] = f"{self._stand_ins}\n{line[2]}"
         done = subprocess.run(line, input=stdin or "", capture_output=True, text=True, check=False)
         return CommandResult(command, done.returncode, done.stdout.replace(str(self._root), "/sys"), done.stderr)
+
+    def _here(self, word):
+        return word.replace("/sys/", f"{self._root}/").replace("/proc/irq/", f"{self._root}/irq/")
 
     def _write(self, command, path, text):
         if path.endswith("/unbind"):
@@ -104,6 +120,60 @@ def test_an_interface_gets_its_name_mtu_and_state_back(node, tmp_path, flags, st
     changes.roll_back()
     said = (tmp_path / "ip").read_text().splitlines()
     assert said == [*["link set dev eth7 name eth0"] * is_renamed, f"link set dev eth0 mtu 9000 {state}"]
+
+
+# As ethtool 6.1 prints it. The driver makes its rings anew, with its own sizes.
+RINGS = """Ring parameters for eth0:
+Pre-set maximums:
+RX:\t\t4096
+RX Mini:\tn/a
+TX:\t\t4096
+Current hardware settings:
+RX:\t\t{}
+RX Mini:\tn/a
+TX:\t\t{}
+RX Buf Len:\t\tn/a
+"""
+
+
+@pytest.mark.parametrize(("after", "said"), [((256, 512), ["-G eth0 rx 1024 tx 2048"]), ((1024, 2048), [])])
+def test_an_interface_gets_the_sizes_of_its_rings_back(node, tmp_path, after, said):
+    known = tmp_path / "class" / "net" / "eth0"
+    known.mkdir(parents=True)
+    (known / "flags").write_text("0x1003\n")
+    (known / "mtu").write_text("1500\n")
+    (tmp_path / "rings").write_text(RINGS.format(1024, 2048))
+    changes = Changes(node)
+    bind(changes, node, WEST, "vfio-pci")
+    (tmp_path / "rings").write_text(RINGS.format(*after))
+    changes.roll_back()
+    assert (tmp_path / "ip").read_text().splitlines() == [*said, "link set dev eth0 mtu 1500 up"]
+
+
+def of_interrupt(root, number, cpus):
+    (root / "irq" / number).mkdir(parents=True)
+    (root / "irq" / number / "smp_affinity_list").write_text(f"{cpus}\n")
+
+
+@pytest.mark.parametrize("is_virtio", [False, True])
+def test_the_facts_of_an_interface_have_its_rings_and_the_cpus_of_its_interrupts(node, tmp_path, is_virtio):
+    card = tmp_path / "bus/pci/devices" / WEST
+    (card / "msi_irqs").mkdir()
+    for number, cpus in (("30", "0-3"), ("31", "2")):
+        (card / "msi_irqs" / number).touch()
+        of_interrupt(tmp_path, number, cpus)
+    if is_virtio:
+        as_virtio(tmp_path, WEST)
+    else:
+        (tmp_path / "class/net/eth0").mkdir(parents=True)
+        (tmp_path / "class/net/eth0/device").symlink_to(card)
+    (tmp_path / "rings").write_text(RINGS.format(1024, 2048))
+
+    link = {"ifname": "eth0", "address": "02:00:00:00:00:01", "mtu": 1500, "operstate": "UP", "flags": []}
+    (facts,) = interface_facts(node, [link]).values()
+    assert facts["driver"] == "ice"
+    assert facts["rings"] == {"rx": 1024, "tx": 2048}
+    assert facts["interrupt_cpus"] == ["0-3", "2"]
 
 
 def test_an_interface_that_does_not_come_back_is_named(node, tmp_path):

@@ -14,6 +14,7 @@ from lossratio.dut.daemon import Daemon, make_directory
 from lossratio.dut.linux.cores import LSCPU, CoreChoice, cores_of_path, describe_cores
 from lossratio.dut.linux.interfaces import check_interfaces, read_links
 from lossratio.dut.linux.node_dut import NodeDut, boot_id
+from lossratio.dut.linux.reports import RINGS_OF
 from lossratio.errors import DutError, NotMeasuredHereError
 from lossratio.nodes import INTERFACES_OF_CARD, DutNode
 from lossratio.topology import Port
@@ -374,8 +375,9 @@ def pci_facts(node: DutNode, address: str) -> dict[str, Any]:
 # A driver makes its interface anew: it is down, and has another name until udev has renamed it.
 _PUT_BACK = (
     INTERFACES_OF_CARD
+    + RINGS_OF
     + r"""
-address=$1 name=$2 mtu=$3 state=$4
+address=$1 name=$2 mtu=$3 state=$4 rings=$5
 tries=0
 until [ -e "/sys/class/net/$name" ] || [ "$tries" -ge 30 ]; do
     tries=$((tries + 1))
@@ -386,10 +388,12 @@ if [ ! -e "/sys/class/net/$name" ]; then
     [ $# -eq 1 ] || { echo "PCI device $address has no interface $name any more" >&2; exit 1; }
     ip link set dev "${1##*/}" name "$name" || exit 1
 fi
+# Sizes that are right already would be an error.
+[ "$(rings_of "$name")" = "$rings" ] || ethtool -G "$name" $rings || exit 1
 ip link set dev "$name" mtu "$mtu" "$state"
 """
 )
-"""Restores name, MTU and state of a card's interface, once the card is back at its driver."""
+"""Restores name, ring sizes, MTU and state of a card's interface, once the card is back at its driver."""
 _IFF_UP = 0x1
 
 
@@ -402,14 +406,15 @@ def _put_interfaces_back(changes: Changes, node: DutNode, address: str) -> None:
         state = "up" if flags & _IFF_UP else "down"
         mtu = texts.get(f"{directory}/mtu")
         if mtu is not None:
-            changes.put_back("sh", "-c", _PUT_BACK, "put-back", address, name, mtu, state)
+            rings = node.run("sh", "-c", f'{RINGS_OF}rings_of "$1"', "rings", name).strip()
+            changes.put_back("sh", "-c", _PUT_BACK, "put-back", address, name, mtu, state, rings)
 
 
 def bind(changes: Changes, node: DutNode, address: str, driver: str) -> None:
     """Binds a card to a driver. The undo binds it to its present driver again.
 
-    Its interface then gets its name, MTU and state back. Settings of the driver, such as sizes of rings, do not come
-    back. The address is the card's PCI address, e.g. ``0000:3b:00.0``.
+    Its interface then gets its name, MTU, state and sizes of rings back. Other settings of the driver, such as the CPUs
+    of its interrupts, do not come back. The address is the card's PCI address, e.g. ``0000:3b:00.0``.
 
     Raises:
         DutError: If the card did not go to the driver.

@@ -68,15 +68,42 @@ def describe_node(
     }
 
 
+RINGS_OF = r"""
+rings_of() {
+    ethtool -g "$1" 2>/dev/null | sed -n "/^Current/,\$ {
+        s/^RX:[[:space:]]*\([0-9][0-9]*\)\$/rx \1/p
+        s/^TX:[[:space:]]*\([0-9][0-9]*\)\$/tx \1/p
+    }" | xargs
+}
+"""
+"""Shell code: ``rings_of NAME`` prints the sizes of an interface's rings, e.g. ``rx 512 tx 1024``, as ``ethtool -G``
+takes them. It prints nothing if the driver has none."""
+
 # For all interfaces in one round trip to the node.
 _ASK_ETHTOOL = (
-    'for name; do ethtool -i "$name"; echo =; done; echo "["; '
-    'for name; do ethtool --json -k "$name" || exit; echo ,; done; echo "[]]"'
+    RINGS_OF
+    + r"""
+interrupt_cpus() {
+    device=/sys/class/net/$1/device
+    # The interrupts of a virtio device are those of the card that carries it.
+    case $(readlink "$device") in */virtio*) device=$device/.. ;; esac
+    for file in "$device"/msi_irqs/*; do
+        [ ! -f "$file" ] || cat "/proc/irq/${file##*/}/smp_affinity_list"
+    done | xargs
+}
+for name; do
+    ethtool -i "$name"
+    echo "rings: $(rings_of "$name")"
+    echo "interrupt_cpus: $(interrupt_cpus "$name")"
+    echo =
+done
+echo "["; for name; do ethtool --json -k "$name" || exit; echo ,; done; echo "[]]"
+"""
 )
 
 
 def interface_facts(node: DutNode, links: Sequence[Link]) -> dict[str, dict[str, Any]]:
-    """Addresses, MTU, driver, queues, offloads, steering and location of interfaces, by their names."""
+    """Addresses, MTU, driver, queues, rings, offloads, steering and location of interfaces, by their names."""
     names = [link["ifname"] for link in links]
     *drivers, features = node.run("sh", "-c", _ASK_ETHTOOL, "ethtool", *names).split("=\n")
     queues = range(max((link.get("num_rx_queues", 1) for link in links), default=0))
@@ -106,6 +133,7 @@ def _facts(
     known = {key: value for key, _, value in lines if value not in ("", "N/A")}
     steering = {f"rx-{queue}": mask for queue, mask in enumerate(rps) if mask is not None}
     switches = {name: state for name, state in features.items() if isinstance(state, dict)}
+    rings = re.findall(r"(rx|tx) (\d+)", known.get("rings", ""))
 
     # Record: an interface as it stands in a result.
     return {
@@ -124,6 +152,8 @@ def _facts(
         "threaded_napi": threaded,
         "receive_queues": link.get("num_rx_queues"),
         "transmit_queues": link.get("num_tx_queues"),
+        "rings": {way: int(size) for way, size in rings},
+        "interrupt_cpus": known.get("interrupt_cpus", "").split(),
         "rps_cpus": steering,
         "offloads": sorted(name for name, state in switches.items() if state["active"]),
     }
