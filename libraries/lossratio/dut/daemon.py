@@ -14,6 +14,10 @@ READY_TIMEOUT = 120.0
 """Seconds that a program may take until it answers. It clears hugepages, and waits for the links of its cards. A
 program that dies in this time is an error at once."""
 _POLL = 0.1
+_LOOKS = 5
+_LAST_LINES = 8
+_CRASH = "received signal"
+"""VPP writes this when it crashes. The backtrace that follows has more than `_LAST_LINES`."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,10 @@ class Daemon:
         try:
             yield
         except DutError:
-            self.check_alive()
+            # A program that crashes closes its sockets a little before it has ended.
+            for _ in range(_LOOKS):
+                self.check_alive()
+                time.sleep(_POLL)
             raise
 
     def is_alive(self) -> bool:
@@ -94,13 +101,17 @@ class Daemon:
         return self.node.attempt(*self.program.is_alive).exit_status == 0
 
     def last_output(self) -> str:
-        """A sentence with the last lines of its output."""
-        tail = self.node.attempt("tail", "-n", "8", self.program.log)
+        """A sentence with the last lines of its output, or with the beginning of its crash report."""
+        tail = self.node.attempt("tail", "-n", "80", self.program.log)
         if tail.exit_status != 0:
             return f"Its output cannot be read ({reason(tail)})."
         lines = [line.strip()[:300] for line in tail.stdout.splitlines() if line.strip()]
+        crashes = [number for number, line in enumerate(lines) if _CRASH in line]
+        if crashes:
+            crash = " | ".join(lines[crashes[0] :][:_LAST_LINES])
+            return f"Its crash: {crash}."
         if lines:
-            return f"Its last output: {' | '.join(lines)}."
+            return f"Its last output: {' | '.join(lines[-_LAST_LINES:])}."
         return "It wrote nothing."
 
 

@@ -96,6 +96,19 @@ def test_a_program_that_dies_at_once_says_why(changes, daemon):
         program.start(changes, lambda: False)
 
 
+def test_a_crash_is_shown_from_its_signal_on_and_not_by_the_end_of_its_backtrace(changes, daemon):
+    program = daemon("echo one; echo received signal SIGSEGV; for frame in $(seq 30); do echo $frame; done; exit 3")
+    with pytest.raises(DutError, match=r"has died .*\. Its crash: received signal SIGSEGV \| 1 \| 2 \| .* \| 7\."):
+        program.start(changes, lambda: False)
+
+
+def test_a_program_that_ends_a_moment_after_its_socket_is_the_error(daemon, monkeypatch):
+    alive = iter([True, False])
+    monkeypatch.setattr(Daemon, "is_alive", lambda self: next(alive))
+    with pytest.raises(DutError, match="has died"), daemon("exit 3").needed():
+        raise DutError("DUT1: vppctl failed: exit status 1.")
+
+
 def test_a_program_whose_files_cannot_be_written_is_not_started_and_the_reason_is_named(tmp_path):
     # Files of no more than 0 bytes are as a full disk.
     program = BackgroundProgram(f"{tmp_path}/server.", str(tmp_path), ("sleep", "60"))
