@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] DPDK l3fwd with a route each way. [Ver] NDR and PDR by
 ...               RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC 2544.
-Metadata          Differs From CSIT    frames
+Metadata          Differs From CSIT    frame size
 Metadata          Cores    1 2 4
 
 Resource          lossratio/resources/performance.resource
@@ -17,12 +17,12 @@ Test Tags         perftest    eth    ip4fwd    base    dpdk    ethip4-ip4base-l3
 *** Test Cases ***
 ${FRAME_SIZE}-${CORES}c-ethip4-ip4base-l3fwd-ndrpdr
     [Tags]    ndrpdr
-    ${FRAME_SIZE}    profile=ethip4-ip4base
+    ${FRAME_SIZE}    profile=ethip4-ip4dst253
 ${FRAME_SIZE}-${CORES}c-ethip4-ip4base-l3fwd-mrr
     [Tags]    mrr
     [Template]    Measure MRR
-    ${FRAME_SIZE}    profile=ethip4-ip4base
+    ${FRAME_SIZE}    profile=ethip4-ip4dst253
 ${FRAME_SIZE}-${CORES}c-ethip4-ip4base-l3fwd-soak
     [Tags]    soak
     [Template]    Find Critical Load
-    ${FRAME_SIZE}    profile=ethip4-ip4base
+    ${FRAME_SIZE}    profile=ethip4-ip4dst253
