@@ -95,7 +95,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the size of a full table is a rate",
-        "measurements/connections.py",
+        "measurements/connection_tables.py",
         "if is_spoilt(slow.output) or _lost(slow) < LEAST_LOST:",
         "if True:",
         (
@@ -106,7 +106,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a limited rate before a table with a little more room is a full table",
-        "measurements/connections.py",
+        "measurements/connection_tables.py",
         "if _established(slow) > _AS_MANY * _established(fast):",
         "if False:",
         (
@@ -232,14 +232,14 @@ MUTATIONS = (
     ),
     Mutation(
         "a share of all connections that is lost is a full table",
-        "measurements/connections.py",
+        "measurements/connection_tables.py",
         "if is_spoilt(few.output) or few.loss_ratio >= _SAME_SHARE * slow.loss_ratio:",
         "if False:",
         ("measurements/test_connection_mrr.py",),
     ),
     Mutation(
         "connections that were only late are a full table",
-        "measurements/connections.py",
+        "measurements/connection_tables.py",
         "if _came_late(fast.output) or is_spoilt(fast.output):",
         "if is_spoilt(fast.output):",
         ("measurements/test_connection_mrr.py",),

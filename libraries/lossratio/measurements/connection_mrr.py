@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, JsonValue
 
 from lossratio.measurements import CsitExportError, FoundResult, PlannedKind, PlannedTrials
+from lossratio.measurements.connection_tables import OfConnectionRates
 from lossratio.measurements.connections import (
     CONNECTIONS_PER_SECOND,
-    OfConnectionRates,
     OpeningRequest,
     lines_of_losses,
 )

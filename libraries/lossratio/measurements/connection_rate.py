@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field
 
 from lossratio.errors import SearchError
 from lossratio.measurements import NOT_IN_FILES, Suite, connections
+from lossratio.measurements.connection_tables import OfConnectionRates
 from lossratio.measurements.throughput import (
     HOW_TO_SEARCH,
     GoalSearch,
@@ -99,9 +100,7 @@ class ConnectionRateResult(GoalsResult):
     kind: Literal["connection_rate"] = "connection_rate"
 
 
-class ConnectionRate(
-    connections.OfConnectionRates, GoalSearch[ConnectionRateRequest, ConnectionRateResult]
-):
+class ConnectionRate(OfConnectionRates, GoalSearch[ConnectionRateRequest, ConnectionRateResult]):
     """The kind: searches for the connection rate."""
 
     keyword = "Find Connection Rate"

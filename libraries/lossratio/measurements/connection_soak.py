@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any, Literal
 
+from lossratio.measurements.connection_tables import OfConnectionRates
 from lossratio.measurements.connections import (
     CONNECTIONS_PER_SECOND,
-    OfConnectionRates,
     OpeningRequest,
     as_cps,
     in_connections,

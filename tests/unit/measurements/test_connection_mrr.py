@@ -9,7 +9,7 @@ from lossratio.errors import DutError
 from lossratio.measurements import measure
 from lossratio.measurements.connection_mrr import ConnectionMrr, ConnectionMrrRequest
 from lossratio.measurements.connection_soak import ConnectionSoak, ConnectionSoakRequest
-from lossratio.measurements.connections import TableMeasurer
+from lossratio.measurements.connection_tables import TableMeasurer
 from lossratio.results import findings_of, message, view_of
 from lossratio.results.run_directory import RunDirectory, read_result
 from lossratio.testbed.opening import open_testbed
