@@ -30,7 +30,7 @@ demo:
 test:
 	$(MAKE) --no-print-directory --jobs=3 lint all-tests
 
-# Also the cases that wait for their day, and laws of chance over all of their searches: each night, and before a release.
+# Also the tests that wait for their day, and laws of chance over all of their searches: each night, and before a release.
 whole:
 	$(MAKE) --no-print-directory --jobs=3 lint all-tests CHOSEN=--whole
 

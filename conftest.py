@@ -6,6 +6,7 @@ import datetime
 import fcntl
 import gc
 import os
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -28,16 +29,16 @@ BEFORE_RERUN = 1.0
 
 
 THIRDS = 3
-"""In how many parts the cases of a rotated test run, one part each day."""
+"""In how many parts the rotated tests of a file run, one part each day."""
 ROTATED = frozenset({"rotated", "netns", "long"})
-"""Markers of tests whose cases are rotated: many cases prove one law, or take long."""
+"""Markers of rotated tests: they have many cases of one law, or take long."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds what is left out: which cases of rotated tests, and how many searches."""
-    parser.addoption("--whole", action="store_true", help="All rotated cases, and laws of chance over all searches.")
+    """Adds what is left out: which rotated tests, and how many searches."""
+    parser.addoption("--whole", action="store_true", help="All rotated tests, and laws of chance over all searches.")
     thirds = range(1, THIRDS + 1)
-    parser.addoption("--third", type=int, choices=thirds, help="Which of the rotated cases; otherwise by date.")
+    parser.addoption("--third", type=int, choices=thirds, help="Which of the rotated tests; otherwise by date.")
 
 
 @pytest.fixture
@@ -57,9 +58,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Says which cases run, and how the same ones run again."""
+    """Says which rotated tests run, and how the same ones run again."""
     if config.option.whole:
-        return "rotated: all cases"
+        return "rotated: all tests"
     return f"rotated: third {config.option.third} of {THIRDS} (again: --third {config.option.third}; all: --whole)"
 
 
@@ -70,7 +71,7 @@ def pytest_collection_finish() -> None:
 
 
 IS_ROTATED = pytest.StashKey[bool]()
-"""Whether a test's cases run on different days."""
+"""Whether a test runs on one of three days."""
 TURN = pytest.StashKey[int]()
 """When a test's turn is: those with the smallest number come first."""
 ACCEPTANCE, SHARED, WAITS, LONG, SHORT, QUIET = range(6)
@@ -97,13 +98,13 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Orders tests, and leaves out the cases of another day.
+    """Orders tests, and leaves out those of another day.
 
     Files with tests that wait come first, and between them files that calculate for a short time, for processors that
     would otherwise be idle. Files that calculate long come next, so that none of them is left to the last process, and
     tests that need quiet come last.
     """
-    if not _asks_for_all_cases(config):
+    if not _asks_for_all_tests(config):
         _leave_other_thirds_out(config, items)
     items.sort(key=lambda item: item.stash[TURN])
     items[:] = _with_work_between(items)
@@ -138,25 +139,26 @@ def _with_work_between(items: list[pytest.Item]) -> list[pytest.Item]:
     return [item for tests in ordered for item in tests]
 
 
-def _asks_for_all_cases(config: pytest.Config) -> bool:
-    """Whether all rotated cases run: with ``--whole``, and where files or tests are named."""
+def _asks_for_all_tests(config: pytest.Config) -> bool:
+    """Whether all rotated tests run: with ``--whole``, and where files or tests are named."""
     directory = config.invocation_params.dir
     names_no_directory = any(not (directory / argument).is_dir() for argument in config.args)
     return config.option.whole or names_no_directory or bool(config.option.keyword)
 
 
 def _leave_other_thirds_out(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out cases of another day; a test with fewer cases than days runs whole each day."""
-    cases: dict[tuple[object, str], list[pytest.Item]] = {}
+    """Leaves out the rotated tests of other days: each file runs a third of its own, counted from a day of its own."""
+    rotated: dict[Path, list[pytest.Item]] = {}
     for item in items:
-        if isinstance(item, pytest.Function) and item.stash[IS_ROTATED]:
-            cases.setdefault((item.parent, item.originalname), []).append(item)
+        if item.stash[IS_ROTATED]:
+            rotated.setdefault(item.path, []).append(item)
 
     left_out: set[pytest.Item] = set()
-    for tests in cases.values():
-        if len(tests) >= THIRDS:
-            todays = tests[config.option.third - 1 :: THIRDS]
-            left_out.update(set(tests).difference(todays))
+    for path, tests in rotated.items():
+        # Otherwise, files with one such test would all run it on the same day.
+        own_day = zlib.crc32(path.name.encode())
+        first = (config.option.third + own_day) % THIRDS
+        left_out.update(set(tests).difference(tests[first::THIRDS]))
 
     items[:] = [item for item in items if item not in left_out]
     if left_out:
