@@ -52,7 +52,7 @@ def main(file: Path) -> None:
     caption = "Imports point down, and within a storey to the right. Rooms in one box do not import each other."
     picture.text(LEFT, bottom + 12, caption)
     description = "The rooms of lossratio, by storey: " + "; ".join(rooms)
-    file.write_text(picture.svg(WIDTH, bottom + 24, description) + "\n", encoding="utf-8")
+    file.write_text(picture.svg(bottom + 24, description, width=WIDTH) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

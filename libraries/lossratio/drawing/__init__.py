@@ -30,6 +30,7 @@ from lossratio.drawing.plot import (
     mark_of,
     rates_axis,
     series_colour,
+    shortened,
     title,
     trial_hint,
     unit_of,

@@ -17,6 +17,8 @@ from lossratio.results import Trial, format_loss
 from lossratio.trials import sut_loss_ratio
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_frame_rate
 
+WIDTH = 900.0
+"""Width of a picture that fills the page, in pixels."""
 INK = "#333333"
 FAINT = "#E6E6E6"
 LINE_HEIGHT = 14.0
@@ -28,6 +30,14 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 def number(value: float) -> str:
     """A coordinate with one decimal; more would not be visible."""
     return f"{value:.1f}".removesuffix(".0")
+
+
+def shortened(value: float, digits: int) -> float | int:
+    """A number with this many significant digits, in its shortest form: the data of a picture."""
+    rounded = float(f"{value:.{digits}g}")
+    if rounded.is_integer():
+        return int(rounded)
+    return rounded
 
 
 def element(name: str, *content: str, **attributes: object) -> str:
@@ -218,7 +228,7 @@ class Drawing:
 
         return y
 
-    def svg(self, width: float, height: float, description: str) -> str:
+    def svg(self, height: float, description: str, width: float = WIDTH) -> str:
         """One ``<svg>`` element. It fills the width of the page, but never exceeds the width that it was drawn with."""
         return element(
             "svg",

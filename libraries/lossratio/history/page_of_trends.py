@@ -22,7 +22,7 @@ from lossratio.history.trend import Trend, TrendVerdict, describe_trend, details
 from lossratio.history.unmeasured import describe_nothing_measured
 from lossratio.units import FRAMES_PER_SECOND, results_counted
 
-_WIDTH, _HEIGHT = 900.0, 240.0
+_HEIGHT = 240.0
 _LEFT = 78.0
 _RIGHT = 880.0
 _TOP = 32.0
@@ -378,7 +378,7 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
         [mark for mark, points in by_mark.items() if points], swatches, _LEFT, _HEIGHT - 12.0
     )
 
-    return plot.svg(_WIDTH, end + 12.0, describe_trend(trend))
+    return plot.svg(end + 12.0, describe_trend(trend))
 
 
 def date_ticks(

@@ -242,7 +242,7 @@ def confirmed(
     return timed(GuardStatement.of(verdict, target, loads, bounds), conditions)
 
 
-_WIDTH, _HEIGHT = 900.0, 300.0
+_HEIGHT = 300.0
 _LEFT = 96.0
 _RIGHT = 880.0
 _TOP = 30.0
@@ -298,7 +298,7 @@ class ConfirmationView(View[ConfirmationResult]):
         plot.titles("trial", "loss ratio", below=38.0)
         yield Picture(
             "Loss ratio at the load",
-            plot.svg(_WIDTH, _HEIGHT, f"Loss ratio at one load, {result.test.name}."),
+            plot.svg(_HEIGHT, f"Loss ratio at one load, {result.test.name}."),
             "Each trial has the 95 % interval of its own count. The band is the interval of all trials together, "
             "and the dashed line is the target loss ratio.",
         )

@@ -149,7 +149,7 @@ class FrameLossRate(PlannedKind[FrameLossRequest, FrameLossResult]):
 
 
 measure_frame_loss_rate = partial(measure, FrameLossRate())
-_WIDTH, _HEIGHT = 900.0, 300.0
+_HEIGHT = 300.0
 _LEFT = 78.0
 _RIGHT = 880.0
 _TOP = 30.0
@@ -205,6 +205,6 @@ class FrameLossView(View[FrameLossResult]):
         plot.titles("load, % of the maximum load", "frame loss rate, %", below=38.0)
         yield Picture(
             "Frame loss rate",
-            plot.svg(_WIDTH, _HEIGHT, f"Frame loss rate over load, {result.test.name}."),
+            plot.svg(_HEIGHT, f"Frame loss rate over load, {result.test.name}."),
             "RFC 2544, section 26.3: the load goes down from the maximum until two trials in a row lose nothing.",
         )

@@ -11,7 +11,7 @@ TITLE = "Where losses sit"
 _MOST_ROWS, _MOST_COLUMNS = 256, 128
 _LITTLE = 2.0
 """The trial in the picture lost at most this many times the smallest share of all trials."""
-_WIDTH, _HEIGHT = 900.0, 300.0
+_HEIGHT = 300.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70.0, 880.0, 24.0, 224.0
 _COLOUR = "#B3261E"
 _SHADES = (0.01, 0.1, 0.5, 1.0)
@@ -105,4 +105,4 @@ def _drawn(losses: Losses) -> str:
         swatches.append((f"up to {format_ratio(shade)} lost", _COLOUR, opacity))
     plot.legend((), swatches, _LEFT, _BOTTOM + 4 * LINE_HEIGHT)
 
-    return plot.svg(_WIDTH, _HEIGHT, TITLE)
+    return plot.svg(_HEIGHT, TITLE)

@@ -23,7 +23,6 @@ from lossratio.results import Doubt, Finding, TestResult, aggregate_of, build_of
 from lossratio.units import FRAMES_PER_SECOND
 
 _FEW, _MANY = 3, 200
-_WIDTH = 900.0
 _HEIGHT = 150.0
 _LEFT = 60.0
 _RIGHT = 880.0
@@ -385,4 +384,4 @@ def _draw(values: Sequence[_Value]) -> str:
     marks = [_MARKS[is_odd] for is_odd in sorted(kinds)]
     end = plot.legend(marks, [("bounds of the search", "#777777", 1.0)], _LEFT, _HEIGHT - 12.0)
 
-    return plot.svg(_WIDTH, end + 12.0, "Every value of A and B with its bounds.")
+    return plot.svg(end + 12.0, "Every value of A and B with its bounds.")

@@ -25,7 +25,6 @@ _MANY = 200
 LEAST_TRIALS = 10
 """Minimum number of trials at each load around the bounds for a record to say how well a goal repeats. With fewer
 trials, each search meets the same ones."""
-_WIDTH = 900.0
 _LEFT = 20.0
 _RIGHT = 880.0
 _TOP = 12.0
@@ -197,7 +196,7 @@ def _draw(rows: Sequence[_Row]) -> str:
         plot.text(_LEFT + 4.0, plot.y.place(lane + 0.72), row.goals)
 
     plot.text(_LEFT, bottom + 34.0, about)
-    return plot.svg(_WIDTH, bottom + 40.0, "The lower bound of each search, with its interval.")
+    return plot.svg(bottom + 40.0, "The lower bound of each search, with its interval.")
 
 
 def _without_words(lane: float) -> str:

@@ -7,7 +7,8 @@ from report_examples import counted_trial, throughput, throughput_of, throughput
 from lossratio.drawing.plot import Axis
 from lossratio.measurements.throughput.bounds import bounds_history
 from lossratio.measurements.throughput.result import describe_goal
-from lossratio.measurements.throughput.search_picture import draw_loss, draw_spectra, spectra_of, spectrum_at
+from lossratio.measurements.throughput.search_picture import draw_loss
+from lossratio.measurements.throughput.spectra import draw_spectra, spectra_of, spectrum_at
 from lossratio.mlrsearch import NDR, PDR, SearchGoal
 from lossratio.results.trials import describe_trials
 from lossratio.simulation.constant_capacity import SmoothKnee

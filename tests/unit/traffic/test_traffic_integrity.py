@@ -25,7 +25,8 @@ from lossratio.topology import XdpGenerator
 from lossratio.traffic import AgentClient, load_profile, make_configuration
 from lossratio.traffic.agent.afpacket import examination
 from lossratio.traffic.agent.afpacket.examination import MOST_EXAMINED, Examiner
-from lossratio.traffic.agent.afpacket.receive import ReceiveRing, Sample
+from lossratio.traffic.agent.afpacket.filters import Sample
+from lossratio.traffic.agent.afpacket.receive import ReceiveRing
 from lossratio.traffic.agent.core.configuration import Direction
 from lossratio.traffic.agent.core.links import Link
 from lossratio.traffic.frame_sizes import MOST_SIZES

@@ -27,8 +27,8 @@ from lossratio.traffic import (
     make_configuration,
 )
 from lossratio.traffic.agent.afpacket import receive
+from lossratio.traffic.agent.afpacket.filters import TRAFFIC_AT_ONCE
 from lossratio.traffic.agent.afpacket.frames import build_frames
-from lossratio.traffic.agent.afpacket.receive import TRAFFIC_AT_ONCE
 from lossratio.traffic.agent.core.configuration import TagPlace
 from lossratio.traffic.agent.core.links import read_links
 from lossratio.traffic.frame_headers import frames_spec

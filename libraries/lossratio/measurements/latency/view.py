@@ -37,7 +37,6 @@ from lossratio.measurements.latency.result import (
 )
 from lossratio.results import Conditions, Finding, LatencyPoint, Picture, Rfc2544Row, Trial, View
 
-_WIDTH = 900.0
 _LEFT, _RIGHT = 78.0, 880.0
 _TOP, _BOTTOM = 30.0, 330.0
 _LINE = 18.0
@@ -215,7 +214,7 @@ def _drawn(
             left, _BOTTOM + 56.0 + _LINE * (number // 2), curve.name, curve.colour, curve.dash
         )
     end = plot.legend(marks, (), _LEFT, _BOTTOM + 56.0 + _LINE * math.ceil(len(curves) / 2))
-    return plot.svg(_WIDTH, end + _LINE * bool(marks), about)
+    return plot.svg(end + _LINE * bool(marks), about)
 
 
 def _points(direction: DirectionLatency) -> list[tuple[float, float]]:

@@ -147,7 +147,7 @@ def _is_free(path: Path, test_name: str) -> bool:
         return False
 
 
-_WIDTH, _HEIGHT = 900.0, 340.0
+_HEIGHT = 340.0
 _LEFT = 90.0
 _RIGHT = 880.0
 _TOP = 30.0
@@ -255,7 +255,7 @@ def _finish(
     for index, (name, colour, dash) in enumerate(names):
         left = _LEFT + (index % columns) * (_RIGHT - _LEFT) / columns
         plot.line_key(left, _BOTTOM + 54.0 + LINE_HEIGHT * (index // columns), name, colour, dash)
-    return plot.svg(_WIDTH, _HEIGHT + LINE_HEIGHT, f"{title}.")
+    return plot.svg(_HEIGHT + LINE_HEIGHT, f"{title}.")
 
 
 def _fps(rate: Rate | None, unit: str = "per_interface_fps") -> str:

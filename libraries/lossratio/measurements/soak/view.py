@@ -32,7 +32,7 @@ CRITICAL_LOAD = "critical load"
 """The quantity of a soak test."""
 
 _SOAK_LOSS_RATIO = 1e-7
-_WIDTH, _HEIGHT = 900.0, 800.0
+_HEIGHT = 800.0
 _LEFT, _RIGHT = 96.0, 880.0
 _CURVES = (30.0, 240.0)
 _KNEE = (310.0, 530.0)
@@ -199,9 +199,7 @@ def draw_soak(result: SoakResult) -> str:
     ]
     end = picture.legend(by_mark(result.trials), curves, _LEFT, _HEIGHT - 8.0)
 
-    return picture.svg(
-        _WIDTH, end + 8.0, f"Loss over load and critical load of {result.test.name}."
-    )
+    return picture.svg(end + 8.0, f"Loss over load and critical load of {result.test.name}.")
 
 
 def _knee_axis(result: SoakResult, critical_load: CriticalLoad) -> Axis:

@@ -1,13 +1,8 @@
-"""The pictures of a search: load over trials, loss over load, and performance spectra (RFC 9971).
+"""The pictures of a search: load over trials, and loss over load.
 
 Over the trials, each goal's bounds are bands that become narrower: a light band between the bounds that the trials so
 far suggest, and a dark band between proved bounds. Over load, trials without loss are on a separate line below the
 axis.
-
-A load's spectrum shows for each forwarding rate the share of the trials' time with this rate. The conditional
-throughput is a quantile of the spectrum, so the spectrum shows how much that number hides. A search stops measuring at
-a load as soon as the rest of the goal's duration sum cannot change the verdict. The rest counts as time without
-forwarding.
 """
 
 import math
@@ -15,28 +10,21 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from statistics import fmean
 from typing import Any
 
 from pydantic import JsonValue
 
 from lossratio import drawing
-from lossratio.measurements.throughput.result import (
-    Goal,
-    GoalReport,
-    GoalsResult,
-    format_regularity,
-)
+from lossratio.measurements.throughput.result import GoalReport, GoalsResult, format_regularity
+from lossratio.measurements.throughput.spectra import spectra_chart
 from lossratio.mlrsearch import GoalBounds, RelevantBounds
-from lossratio.records import Rate
 from lossratio.results import Trial, format_interval
 from lossratio.units import format_frame_rate, format_ratio, trials_counted
 
 BANDS = {"bounds so far": 0.2, "proved": 0.5}
 """Opacities of the bands."""
-_WIDTH = 900.0
 _LEFT, _RIGHT = 78.0, 690.0
 _OVERVIEW, _CLOSE_UP = 105.0, 260.0
 _TOP = 34.0
@@ -126,7 +114,7 @@ def draw_search(result: GoalsResult, history: History) -> str:
         end += drawing.LINE_HEIGHT
         picture.text(_LEFT, end, f"trials by the rule that chose them: {by_rule}")
 
-    return picture.svg(_WIDTH, end + _MARGIN, _description(result))
+    return picture.svg(end + _MARGIN, _description(result))
 
 
 def search_chart(result: GoalsResult, history: History | None = None) -> dict[str, JsonValue]:
@@ -150,7 +138,7 @@ def search_chart(result: GoalsResult, history: History | None = None) -> dict[st
         "name": result.test.name,
         "goals": [_goal_of_chart(report) for report in result.goals],
         "of": [place(trial.load_per_interface_fps) for trial in trials],
-        "losses": [_digits(trial.loss_ratio, 4) for trial in trials],
+        "losses": [drawing.shortened(trial.loss_ratio, 4) for trial in trials],
         "marks": "".join(str(drawing.MARKS.index(drawing.mark_of(trial))) for trial in trials),
         "lasted": [durations.setdefault(trial.duration_s, len(durations)) for trial in trials],
         "chosen": [rules.setdefault(trial.rule or "", len(rules)) for trial in trials],
@@ -182,7 +170,7 @@ def search_chart(result: GoalsResult, history: History | None = None) -> dict[st
         chart["byRule"] = _by_rule(trials)
         chart["spectra"] = spectra_chart(result)
         chart["about"] = _description(result)
-    chart["loads"] = [_digits(load, 7) for load in loads]
+    chart["loads"] = [drawing.shortened(load, 7) for load in loads]
     return chart
 
 
@@ -197,14 +185,6 @@ def _goal_of_chart(report: GoalReport) -> dict[str, JsonValue]:
         "zone": None if zone is None else [end.per_interface_fps for end in zone.ends],
         "words": [*_bounds_in_words(report)],
     }
-
-
-def _digits(value: float, digits: int) -> float | int:
-    """A number with this many digits, in the shortest form."""
-    rounded = float(f"{value:.{digits}g}")
-    if rounded.is_integer():
-        return int(rounded)
-    return rounded
 
 
 def _by_rule(trials: Sequence[Trial]) -> str:
@@ -385,9 +365,7 @@ def draw_loss(result: GoalsResult, history: History) -> str:
         for i, one in enumerate(result.goals)
     ]
     end = picture.legend(marked, goals, _LEFT, _LOSS_BOTTOM + 60.0)
-    return picture.svg(
-        _WIDTH, end + 10.0, f"Loss ratio over load per interface, {result.test.name}."
-    )
+    return picture.svg(end + 10.0, f"Loss ratio over load per interface, {result.test.name}.")
 
 
 def _draw_losses(plot: drawing.Plot, marked: Mapping[drawing.Mark, Sequence[Trial]]) -> None:
@@ -420,147 +398,3 @@ def _draw_allowed_loss(plot: drawing.Plot, report: GoalReport, colour: str) -> N
                 colour,
                 width=1.2,
             )
-
-
-_COLUMNS = 4
-_ROW, _CELL = 224.0, 222.0
-_CELL_LEFT = 66.0
-_CELL_TOP = 54.0
-_CELL_BOTTOM = 36.0
-_CELL_WIDTH = 146.0
-_LONGEST_NAME = 30
-
-
-@dataclass(frozen=True)
-class Level:
-    """One forwarding rate of a spectrum."""
-
-    forwarding_rate: float
-    """Frames per second per interface."""
-    share: float
-    """The time with this rate, as a share of the goal's duration sum, or of the time of all trials if that was
-    longer."""
-    trials: int
-    """Number of trials."""
-
-
-@dataclass(frozen=True)
-class Spectrum:
-    """The performance spectrum at a relevant bound."""
-
-    goal: int
-    """Index of the goal."""
-    report: GoalReport
-    """The goal."""
-    bound: str
-    """``lower bound`` or ``upper bound``."""
-    load: Rate
-    """The load."""
-    levels: tuple[Level, ...]
-    """The forwarding rates, from the highest to the lowest."""
-
-
-def spectrum_at(trials: Sequence[Trial], load: float, goal: Goal) -> tuple[Level, ...]:
-    """The performance spectrum at a load per interface, from the full-length trials there."""
-    chosen = sorted(
-        (-trial.forwarding_rate_per_interface_fps, trial.effective_duration_s)
-        for trial in trials
-        if trial.is_evidence
-        and trial.load_per_interface_fps == load
-        and trial.duration_s >= goal.final_trial_duration_s
-    )
-    whole = max(goal.duration_sum_s, sum(duration for _, duration in chosen))
-    levels = []
-    for rate, group in groupby(chosen, key=itemgetter(0)):
-        durations = [duration for _, duration in group]
-        levels.append(Level(-rate, sum(durations) / whole, len(durations)))
-    return tuple(levels)
-
-
-def spectra_of(result: GoalsResult) -> list[Spectrum]:
-    """The spectra at all relevant bounds of a result that have full-length trials."""
-    spectra = []
-    for index, report in enumerate(result.goals):
-        for name, load in zip(("lower bound", "upper bound"), report.bounds, strict=True):
-            if load is None:
-                continue
-            levels = spectrum_at(result.trials, load.per_interface_fps, report.goal)
-            if levels:
-                spectra.append(Spectrum(index, report, name, load, levels))
-    return spectra
-
-
-def draw_spectra(result: GoalsResult) -> str:
-    """Draws the performance spectra at the relevant bounds of all goals, in their order; empty if there is none."""
-    spectra = spectra_of(result)
-    picture = drawing.Drawing()
-    for index, spectrum in enumerate(spectra):
-        row, column = divmod(index, _COLUMNS)
-        left = _CELL_LEFT + column * _CELL
-        top = row * _ROW
-        rates = [level.forwarding_rate for level in spectrum.levels] + [
-            spectrum.load.per_interface_fps
-        ]
-        room = 0.1 * (max(rates) - min(rates)) or 0.01 * max(rates)
-        y = drawing.Axis(
-            max(0.0, min(rates) - room),
-            max(rates) + room,
-            top + _ROW - _CELL_BOTTOM,
-            top + _CELL_TOP,
-        )
-        plot = drawing.Plot(drawing.Axis(0.0, 1.0, left, left + _CELL_WIDTH), y, picture)
-        prefix, scale = drawing.unit_of(max(rates))
-        plot.frame([0.0, 0.5, 1.0], y.ticks(4), format_ratio, drawing.in_unit(scale))
-        colour = drawing.series_colour(spectrum.goal)
-        exceeding = 1.0 - spectrum.report.goal.exceed_ratio
-        plot.line([(exceeding, y.low), (exceeding, y.high)], "#777777", width=1.0, dash="2 3")
-        plot.line([(0.0, rates[-1]), (1.0, rates[-1])], "#777777", width=1.0)
-        start = 0.0
-
-        for level in spectrum.levels:
-            end = min(1.0, start + level.share)
-            plot.bands([(start, end, y.low, level.forwarding_rate)], colour, 0.25)
-            plot.steps([(start, end, level.forwarding_rate)], colour)
-            start += level.share
-
-        # Each has its own line, because side by side they would reach into the next panel.
-        name = spectrum.report.goal.name
-        if len(name) <= _LONGEST_NAME:
-            short = name
-        else:
-            short = f"{name[: _LONGEST_NAME - 1]}…"
-
-        plot.text(left - 50, top + 14, short, font_weight="bold")
-        plot.text(
-            left - 50,
-            top + 29,
-            f"{spectrum.bound} {format_frame_rate(spectrum.load.per_interface_fps)}",
-        )
-        plot.text(
-            left - 50,
-            top + 43,
-            f"{sum(level.trials for level in spectrum.levels)} trials; {prefix}fps",
-        )
-
-    rows = (len(spectra) + _COLUMNS - 1) // _COLUMNS
-    description = f"Forwarding rates at the relevant bounds, {result.test.name}."
-    if spectra:
-        return picture.svg(_WIDTH, rows * _ROW, description)
-    return ""
-
-
-def spectra_chart(result: GoalsResult) -> list[JsonValue]:
-    """The same spectra as lists, from which a script draws them: goal, bound, load, quantile, and levels."""
-    return [
-        [
-            spectrum.goal,
-            spectrum.bound,
-            _digits(spectrum.load.per_interface_fps, 7),
-            1.0 - spectrum.report.goal.exceed_ratio,
-            [
-                [_digits(level.forwarding_rate, 7), round(level.share, 4), level.trials]
-                for level in spectrum.levels
-            ],
-        ]
-        for spectrum in spectra_of(result)
-    ]

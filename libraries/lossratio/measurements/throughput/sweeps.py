@@ -11,7 +11,7 @@ from lossratio.units import L1_OVERHEAD, format_frame_rate
 
 _SIZE = re.compile(r"(\d+B|IMIX\w*)", re.IGNORECASE)
 _CORES = re.compile(r"([1-9]\d*)c", re.IGNORECASE)
-_WIDTH, _HEIGHT = 900.0, 330.0
+_HEIGHT = 330.0
 _LEFT = 78.0
 _RIGHT = 880.0
 _TOP = 30.0
@@ -200,4 +200,4 @@ def _finish(
         ]
         plot.marks(Mark(sweep.goal, sweep.goal, "circle", colour), hints)
     end = plot.legend((), keys, _LEFT, _HEIGHT - 10.0)
-    return plot.svg(_WIDTH, end + 10.0, f"Rate over {about}, {sweeps[0].name}.")
+    return plot.svg(end + 10.0, f"Rate over {about}, {sweeps[0].name}.")

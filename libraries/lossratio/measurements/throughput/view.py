@@ -36,14 +36,10 @@ from lossratio.measurements.throughput.result import (
     format_regularity,
     search_goal,
 )
-from lossratio.measurements.throughput.search_picture import (
-    draw_loss,
-    draw_search,
-    draw_spectra,
-    search_chart,
-)
+from lossratio.measurements.throughput.search_picture import draw_loss, draw_search, search_chart
 from lossratio.measurements.throughput.sentence import sentences
 from lossratio.measurements.throughput.settings import EARLY_VERDICT
+from lossratio.measurements.throughput.spectra import draw_spectra
 from lossratio.measurements.throughput.sweeps import (
     core_sweeps,
     draw_cores,

@@ -12,9 +12,10 @@ from ..core.configuration import TAG_BYTES, FramesSpec, TagPlace, tag_bits
 from ..core.generator import check_numbered
 from ..core.links import Link
 from ..core.protocol import AgentError, Message
+from .filters import let_tag_through
 from .frames import Numbers
 from .latency import ClockWatch
-from .receive import ReceiveRing, let_tag_through, ring_slot_bytes, words_at
+from .receive import ReceiveRing, ring_slot_bytes, words_at
 from .sender import SentBatches, SentStep
 
 MOST_OUTAGES = 1000

@@ -16,9 +16,10 @@ from ..core.returns import Returns
 from .arrivals import ArrivalLog, Reception, course
 from .connections import Conversation
 from .examination import AT_ONCE, Examiner
+from .filters import TRAFFIC_AT_ONCE
 from .frames import FrameCycle, build_frames
 from .latency import Probe, latency_frames
-from .receive import TRAFFIC_AT_ONCE, FrameCounter, StackFilter, StreamsCounter, TagCounters, check_countable
+from .receive import FrameCounter, StackFilter, StreamsCounter, TagCounters, check_countable
 from .sender import Sender, SenderReport, SendOrder
 from .transmit import SenderSetup
 

@@ -13,8 +13,9 @@ import numpy as np
 from ..core.configuration import TAG_BYTES, FramesSpec
 from ..core.links import Link
 from ..core.passes import PORT_BYTES
+from .filters import let_nothing_through, let_tag_through
 from .frames import Bytes, FrameCycle, Numbers, Replies
-from .receive import ReceiveRing, let_nothing_through, let_tag_through, ring_slot_bytes, words_at
+from .receive import ReceiveRing, ring_slot_bytes, words_at
 from .sender import Sender
 from .transmit import SenderSetup
 

@@ -14,17 +14,9 @@ from ..core.configuration import DIRECTIONS, FCS_BYTES, LEAST_LENGTH, TAG_BYTES,
 from ..core.links import Link
 from ..core.losses import Fates
 from ..core.protocol import Message
+from .filters import RUN_FRAMES, Sample, let_nothing_through, let_sample_through
 from .frames import Bytes, FrameCycle, Numbers, folded_sums, number_bytes, number_parts, stream_tags, word_sums
-from .receive import (
-    RUN_FRAMES,
-    CapturedFrames,
-    ReceiveRing,
-    Sample,
-    let_nothing_through,
-    let_sample_through,
-    ring_slot_bytes,
-    words_at,
-)
+from .receive import CapturedFrames, ReceiveRing, ring_slot_bytes, words_at
 
 MOST_EXAMINED = 1 << 14
 """The approximate maximum number of frames of a trial and direction that are chosen for examination, which takes

@@ -18,7 +18,8 @@ from ..core.links import Link
 from ..core.pacing import frames_within
 from ..core.protocol import AgentError, Message
 from .clocks import ClockState, clock_state, clocks_error
-from .receive import ReceiveRing, let_probes_through, ring_slot_bytes, words_at
+from .filters import let_probes_through
+from .receive import ReceiveRing, ring_slot_bytes, words_at
 
 _ROOM = 2
 _SPARE = 64
