@@ -29,6 +29,8 @@ from lossratio.topology import Hop, Interface, Port, VppStart
 
 WEST, EAST = "0000:18:00.0", "0000:18:00.1"
 ENVIRONMENT_LENGTH = 3
+STARTED_AND_STOPPED = ("link set dev eth0 up", "link set dev eth0 down")
+"""Commands that end what a killed program has left running on a card."""
 
 
 class SysfsNode:
@@ -119,7 +121,8 @@ def test_an_interface_gets_its_name_mtu_and_state_back(node, tmp_path, flags, st
         (tmp_path / "bus/pci/devices" / WEST / "net/eth0").rename(tmp_path / "bus/pci/devices" / WEST / "net/eth7")
     changes.roll_back()
     said = (tmp_path / "ip").read_text().splitlines()
-    assert said == [*["link set dev eth7 name eth0"] * is_renamed, f"link set dev eth0 mtu 9000 {state}"]
+    renamed = ["link set dev eth7 name eth0"] * is_renamed
+    assert said == [*renamed, *STARTED_AND_STOPPED, f"link set dev eth0 mtu 9000 {state}"]
 
 
 # As ethtool 6.1 prints it. The driver makes its rings anew, with its own sizes.
@@ -147,7 +150,8 @@ def test_an_interface_gets_the_sizes_of_its_rings_back(node, tmp_path, after, sa
     bind(changes, node, WEST, "vfio-pci")
     (tmp_path / "rings").write_text(RINGS.format(*after))
     changes.roll_back()
-    assert (tmp_path / "ip").read_text().splitlines() == [*said, "link set dev eth0 mtu 1500 up"]
+    commands = [*said, *STARTED_AND_STOPPED, "link set dev eth0 mtu 1500 up"]
+    assert (tmp_path / "ip").read_text().splitlines() == commands
 
 
 def of_interrupt(root, number, cpus):

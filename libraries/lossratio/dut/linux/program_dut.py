@@ -390,6 +390,10 @@ if [ ! -e "/sys/class/net/$name" ]; then
 fi
 # Sizes that are right already would be an error.
 [ "$(rings_of "$name")" = "$rings" ] || ethtool -G "$name" $rings || exit 1
+# A program that was killed leaves its card running. The driver of vmxnet3 then starts nothing, and the card goes on
+# with the program's rings, until the driver stops it.
+ip link set dev "$name" up
+ip link set dev "$name" down
 ip link set dev "$name" mtu "$mtu" "$state"
 """
 )
