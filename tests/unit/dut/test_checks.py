@@ -8,8 +8,11 @@ import pytest
 from dut_lab import ENVIRONMENT_LENGTH, NamespaceShell, hop
 
 from lossratio.dut import create_dut
+from lossratio.dut.base import Tool
 from lossratio.dut.linux import node_dut
+from lossratio.dut.linux.node_dut import check_tools
 from lossratio.errors import DutError, LinkError, NotMeasuredHereError
+from lossratio.nodes import NOT_FOUND, CommandResult, DutNode
 
 pytestmark = pytest.mark.netns
 
@@ -56,6 +59,18 @@ def test_missing_programs_are_named_with_the_packages_to_install(dut_lab):
     dut = create(ShellWithout(dut_lab.lab, "dut", "nft", "bridge", "ethtool"))
     message = r"DUT1 lacks bridge, nft, ethtool\. Install it there: apt-get install ethtool iproute2 nftables\.$"
     assert_refused(dut_lab, dut, message)
+
+
+def test_a_program_without_one_of_its_libraries_is_not_called_missing():
+    class Node:
+        name = "DUT1"
+
+        def run(self, *command, **_):
+            linker = "vpp: error while loading shared libraries: libvlib.so: cannot open shared object file"
+            return CommandResult(command, NOT_FOUND, "", linker)
+
+    with pytest.raises(DutError, match=r"DUT1: vpp is there, but cannot be started: .*libvlib\.so: cannot open"):
+        check_tools(DutNode(Node()), [Tool("vpp", "vpp")])
 
 
 def test_a_session_that_may_not_change_the_network_gets_an_error_with_the_way_out(dut_lab):

@@ -32,15 +32,23 @@ BRIDGE = Tool("bridge", "iproute2", "-V")
 NFT = Tool("nft", "nftables")
 ETHTOOL = Tool("ethtool", "ethtool")
 PYTHON = Tool("python3", "python3")
+_WITHOUT_LIBRARY = "error while loading shared libraries"
+"""What the dynamic linker says. It ends with the same status as a shell that does not find a program."""
 
 
 def check_tools(node: DutNode, tools: Sequence[Tool]) -> dict[str, str]:
     """Checks that programs are installed, and returns what each one says about its version, by program.
 
     Raises:
-        DutError: If some are missing; the message names the packages to install.
+        DutError: If some are missing, or lack a library; the message says what to install.
     """
     answers = {tool: node.attempt(*tool.ask_version) for tool in tools}
+    for tool, answer in answers.items():
+        if _WITHOUT_LIBRARY in answer.stderr:
+            raise node.error(
+                f"{tool.program} is there, but cannot be started: {reason(answer)}. Install that library there."
+            )
+
     missing = [tool for tool, answer in answers.items() if answer.exit_status == NOT_FOUND]
     if missing:
         packages = " ".join(sorted({tool.package for tool in missing if tool.package}))
