@@ -185,6 +185,13 @@ _DROPS = {
 _RECEIVE_QUEUE = re.compile(r"rx_q(\d+)_packets")
 
 
+def iommu_width(node: DutNode) -> int | None:
+    """Bits of the addresses that the narrowest of a node's Intel IOMMUs translates; None: it has none."""
+    registers = node.attempt("sh", "-c", "cat /sys/class/iommu/*/intel-iommu/cap").stdout
+    # The field MGAW of the capability register is the number of bits, less one.
+    return min((((int(text, 16) >> 16) & 0x3F) + 1 for text in registers.split()), default=None)
+
+
 def are_linked(node: DutNode, directory: str) -> bool:
     """Whether the telemetry of a program answers, and both of its links are up."""
     socket = _telemetry_socket(directory)

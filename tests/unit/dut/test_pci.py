@@ -21,7 +21,7 @@ from lossratio.dut.linux.program_dut import (
 )
 from lossratio.dut.linux.reports import interface_facts
 from lossratio.dut.vpp.configuration import placement_commands
-from lossratio.dut.vpp.startup import startup_configuration
+from lossratio.dut.vpp.startup import Card, lines_for_iommu, startup_configuration
 from lossratio.errors import DutError
 from lossratio.nodes import CommandResult, Core
 from lossratio.nodes.node import DutNode
@@ -415,6 +415,29 @@ def test_vpp_spreads_queues_itself_where_both_cards_are_on_one_numa_node(tmp_pat
     cards = dut._vpp_cards(dut._choose_cores())
     assert [(card.queues, card.workers) for card in cards] == [(2, ()), (2, ())]
     assert list(placement_commands(cards)) == []
+
+
+# Capability registers of an IOMMU of 48 bits, and of one of 39.
+WIDE, NARROW = "8d2078c106f0466", "d2008c22260286"
+
+
+@pytest.mark.parametrize(
+    ("registers", "startup", "lines"),
+    [
+        ([], {}, ()),
+        ([WIDE], {}, ()),
+        ([WIDE, NARROW], {}, (("dpdk", "base-virtaddr 0x2000000000"),)),
+        ([NARROW], {"dpdk": "iova-mode pa"}, ()),
+    ],
+)
+def test_dpdks_memory_in_vpp_is_where_a_narrow_iommu_reaches_it(node, tmp_path, registers, startup, lines):
+    for number, register in enumerate(registers):
+        directory = tmp_path / f"class/iommu/dmar{number}/intel-iommu"
+        directory.mkdir(parents=True)
+        (directory / "cap").write_text(f"{register}\n")
+    card = Card(WEST, "west", 1, 1024)
+    assert lines_for_iommu(node, VppStart(startup=startup), [card]) == lines
+    assert lines_for_iommu(node, VppStart(startup=startup), []) == ()
 
 
 def test_testpmds_threads_take_turns_between_the_cards(tmp_path, monkeypatch):

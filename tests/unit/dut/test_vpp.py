@@ -22,6 +22,7 @@ from lossratio.dut.vpp.features.secure_tunnels import ENGINE
 from lossratio.dut.vpp.reports import parse_errors, parse_interfaces
 from lossratio.dut.vpp.startup import Card, hugepage_megabytes, startup_configuration
 from lossratio.errors import DutError
+from lossratio.nodes import CommandResult, DutNode
 from lossratio.topology import EAST, WEST, VppStart
 from lossratio.traffic import load_profile
 from lossratio.traffic.frame_headers import frames_spec
@@ -403,6 +404,35 @@ def test_a_vpp_that_is_not_there_is_missed_with_its_packages(dut_lab):
     dut = create_dut("vpp", dut_lab.shell, dut_lab.create("vpp").hop, {"home": "/nowhere"})
     with pytest.raises(DutError, match=r"DUT1 lacks /nowhere/bin/vpp\. Install it there: apt-get install .*vpp"):
         dut.check()
+
+
+LOG = """2026/11/28 19:50:31:001 notice     dpdk           EAL: Detected CPU lcores: 4
+2026/11/28 19:50:31:002 warn       dpdk           EAL: Cannot set up DMA remapping, error 12 (Cannot allocate memory)
+2026/11/28 19:50:31:003 err        buffer         another part of VPP
+"""
+
+
+def vpp_that_drives(*interfaces):
+    """A VPP with these interfaces."""
+    heading = "Name  Idx  State  MTU (L3/IP4/IP6/MPLS)  Counter  Count"
+    lines = [f"{name}  {number}  down  9000/0/0/0" for number, name in enumerate(interfaces, start=1)]
+    answers = {("show", "interface"): "\n".join([heading, *lines]), ("show", "log"): LOG}
+
+    class Node:
+        name = "DUT1"
+
+        def run(self, *command, **_):
+            return CommandResult(command, 0, answers[command[-2:]], "")
+
+    return VppControl(DutNode(Node()), "/usr", "/run/one")
+
+
+def test_a_card_that_dpdk_in_vpp_does_not_drive_is_named_with_what_vpp_logs():
+    cards = [Card("0000:18:00.0", "west", 1, 1024), Card("0000:18:00.1", "east", 1, 1024)]
+    vpp_that_drives("west", "east").check_cards(cards)
+    said = r"DPDK in VPP says: \S+ 19:50:31:002 warn dpdk EAL: Cannot set up DMA .*Cannot allocate memory\)\.$"
+    with pytest.raises(DutError, match=rf"DUT1: VPP has started without the PCI device 0000:18:00\.1\. {said}"):
+        vpp_that_drives("west").check_cards(cards)
 
 
 def test_where_it_is_installed_may_come_from_the_environment(monkeypatch):

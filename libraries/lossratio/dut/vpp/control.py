@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from lossratio.dut.changes import Changes
@@ -10,6 +10,7 @@ from lossratio.dut.daemon import write_file
 from lossratio.dut.vpp.configuration import VppOptions
 from lossratio.dut.vpp.features.feature import Command, Needs, Shown
 from lossratio.dut.vpp.reports import parse_interfaces
+from lossratio.dut.vpp.startup import Card
 from lossratio.nodes import DutNode, reason
 
 
@@ -104,6 +105,23 @@ class VppControl:
                 )
         return {each.command: each.meaning for each in shown}
 
+    def check_cards(self, cards: Iterable[Card]) -> None:
+        """Checks that DPDK in VPP drives the cards.
+
+        Raises:
+            DutError: If it does not drive one of them; with what VPP's log has about it.
+        """
+        there = parse_interfaces(self.ask("show interface"))
+        missing = [card.address for card in cards if card.name not in there]
+        if missing:
+            log = self.ask("show log").splitlines()
+            complaints = [line for line in log if re.search(r"\b(warn|err\w*)\s+dpdk\b", line)]
+            said = " | ".join(" ".join(line.split()) for line in complaints[-_COMPLAINTS:])
+            raise self.node.error(
+                f"VPP has started without the PCI device {' and '.join(missing)}. DPDK in VPP says: "
+                f"{said or 'nothing'}."
+            )
+
     def outlast_reports(self, names: Collection[str]) -> None:
         """Waits until VPP has sent its only report of multicast groups (RFC 3810), which no trial may count.
 
@@ -122,6 +140,8 @@ class VppControl:
 
 
 _MOST_LINES = 2000
+_COMPLAINTS = 8
+"""The most lines of VPP's log that an error quotes."""
 _LINE_SECONDS = 0.1
 _POLL = 0.2
 _REPORTS_SECONDS = 3.0

@@ -36,7 +36,13 @@ from lossratio.dut.vpp.features.feature import Command, Needs, Ports, both_ports
 from lossratio.dut.vpp.features.nat import Sessions
 from lossratio.dut.vpp.features.policer import policer_name
 from lossratio.dut.vpp.features.process import MEMIFS, VHOSTS, Container, is_connected, sleeping
-from lossratio.dut.vpp.startup import Card, both_cards, hugepage_megabytes, startup_configuration
+from lossratio.dut.vpp.startup import (
+    Card,
+    both_cards,
+    hugepage_megabytes,
+    lines_for_iommu,
+    startup_configuration,
+)
 from lossratio.dut.vpp.virtual_machine import MEGABYTES, QEMU, VirtualMachine
 from lossratio.errors import DutError, NotMeasuredHereError
 from lossratio.nodes import CommandRunner
@@ -213,7 +219,9 @@ class Vpp(ProgramDut[VppOptions]):
         with daemon.needed():
             if not self.uses_cards:
                 self._take_kernel_interfaces(control, changes)
-            elif self.hop.vpp.driver != "dpdk":
+            elif self.hop.vpp.driver == "dpdk":
+                control.check_cards(cards)
+            else:
                 self._take_cards(control, changes, cards)
 
             links = self._links_between(west_mac, east_mac, directory)
@@ -239,6 +247,7 @@ class Vpp(ProgramDut[VppOptions]):
             for feature in options.features
             for line in (*feature.plugin_lines(), *feature.startup(options))
         ]
+        lines += lines_for_iommu(self.node, self.hop.vpp, cards)
         text = startup_configuration(
             control.directory,
             cores,
@@ -379,15 +388,12 @@ class Vpp(ProgramDut[VppOptions]):
         interfaces = ("show interface address", "show interface rx-placement", "show mode")
         shown = ("show version verbose", "show threads", *interfaces)
         startup = self.node.run("cat", f"{control.directory}/startup.conf").splitlines()
-        clock = None
-        if self._clock is not None:
-            clock = {**asdict(self._clock), "starts": self._starts}
-
+        clock = self._clock
         return {
             **super().facts(),
             "version": control.ask("show version").strip(),
             "startup": startup,
-            "clock": clock,
+            "clock": {**asdict(clock), "starts": self._starts} if clock else None,
             "verified": self._verified,
             "shown": {command: control.lines(command) for command in shown},
         }

@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from lossratio.dut.dpdk import iommu_width
 from lossratio.dut.linux.cores import CoreChoice, cpu_list
+from lossratio.nodes import DutNode
 from lossratio.topology import VppStart
 
 _BUFFERS_OF_SOCKETS = 16_384
@@ -15,6 +17,11 @@ _MANY_ENTRIES, _MOST_ENTRIES = 200_000, 5_000_000
 _LARGE, _LARGEST = "3G", "8G"
 _SMALL_STATISTICS = "64M"
 _MEBI = 2**20
+_WIDE = 48
+"""Bits of addresses at which DPDK's memory fits wherever the kernel puts it."""
+_LOW_MEMORY = "base-virtaddr 0x2000000000"
+"""Where DPDK's memory begins: above the memory of VPP's buffers, which is where DPDK would begin otherwise, and below
+2^39."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +112,27 @@ def startup_configuration(
         for section, written in sections.items()
         if written
     )
+
+
+def lines_for_iommu(
+    node: DutNode, start: VppStart, cards: Sequence[Card]
+) -> Sequence[tuple[str, str]]:
+    """Lines that keep DPDK's memory at addresses that the node's IOMMU translates, by section.
+
+    Some IOMMUs translate 39 bits only. VPP's buffers are where DPDK's memory would begin, so the kernel puts it far
+    above that, and DPDK refuses to start. Lines about addresses that the lab has chosen are left alone.
+    """
+    if not cards or start.driver != "dpdk":
+        return ()
+
+    chosen = start.startup.get("dpdk", ())
+    if any(line.startswith(("base-virtaddr", "iova-mode")) for line in chosen):
+        return ()
+
+    width = iommu_width(node)
+    if width is None or width >= _WIDE:
+        return ()
+    return (("dpdk", _LOW_MEMORY),)
 
 
 def hugepage_megabytes(start: VppStart, cores: CoreChoice, numa_nodes: int) -> int:
