@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from importlib.metadata import EntryPoint
 from itertools import chain
 from pathlib import Path
@@ -27,6 +28,9 @@ KEYWORD_PAGE = "reference/keywords"
 COMMAND_PAGE = "reference/commands"
 PYTHON_PAGE = "reference/python"
 SUITE_PAGE = "reference/suites"
+VARIABLE = re.compile(r"\$\{\w+\}")
+OF_ALL_TESTS = "${FRAME_SIZE}-${CORES}c-"
+"""How the names of tests begin."""
 LIBDOC = "libdoc.html"
 
 project = "lossratio"
@@ -94,17 +98,18 @@ def described_command(entry: EntryPoint) -> str:
 
 
 def list_suites(_app: Sphinx, page: str, source: list[str]) -> None:
-    """Appends all shipped suites, with the device and the keywords of each, to the page about suites."""
+    """Appends all shipped suites, with the device, the tests and the keywords of each, to the page about suites."""
     if page != SUITE_PAGE:
         return
     measuring = {keyword.name for keyword in LibraryDocumentation(LIBRARY).keywords}
-    rows = ["| suite | device and set-up | its tests call |", "| --- | --- | --- |"]
+    rows = ["| suite | device and set-up | tests | they call |", "| --- | --- | --- | --- |"]
     for name, text in suites():
         tests = TestSuite.from_file_system(SUITES.path(name)).tests
         steps = (str(getattr(step, "name", "")) for test in tests for step in test.body)
         called = dict.fromkeys(step for step in steps if step in measuring)
         listed = ", ".join(called)
-        rows.append(f"| `{name}` | {text.replace('|', chr(92) + '|')} | {listed} |")
+        named = ", ".join(f"`{VARIABLE.sub('*', test.name.removeprefix(OF_ALL_TESTS))}`" for test in tests)
+        rows.append(f"| `{name}` | {text.replace('|', chr(92) + '|')} | {named} | {listed} |")
     source[0] += "\n## All suites\n\n" + "\n".join(rows) + "\n"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import textwrap
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -63,7 +64,8 @@ def release(version: str) -> None:
         raise SystemExit("setup.py: fill in REPOSITORY, where the project is published.")
     today = datetime.now(timezone.utc).date().isoformat()
     fragments = sorted(path for path in FRAGMENTS.glob("*.md") if path.name != "README.md")
-    notes = "".join(f"\n- {path.read_text().strip()}\n" for path in fragments)
+    items = (textwrap.indent(path.read_text().strip(), "  ").removeprefix("  ") for path in fragments)
+    notes = "\n### Every change\n\n" + "".join(f"- {item}\n" for item in items)
     begin, later, earlier = changelog.partition(f"\n## {HEADING.findall(changelog)[1][0]} - ")
     begin = begin.replace(f"## {version} - not released yet", f"## {version} - {today}").rstrip() + "\n" + notes
     CHANGELOG.write_text(begin + later + earlier)

@@ -132,7 +132,7 @@ def checkout(tmp_path, monkeypatch):
     (tmp_path / "docs" / "action.md").write_text("  - uses: OWNER/robotframework-lossratio@main\n")
     (tmp_path / "changelog.d").mkdir()
     (tmp_path / "changelog.d" / "README.md").write_text("How.\n")
-    (tmp_path / "changelog.d" / "soak.shapes.md").write_text("Soak tests know more shapes.\n")
+    (tmp_path / "changelog.d" / "soak.shapes.md").write_text("Soak tests know more shapes.\n\nThey are fast.\n")
     for key in ("AUTHOR", "COMMITTER"):
         monkeypatch.setenv(f"GIT_{key}_NAME", "somebody")
         monkeypatch.setenv(f"GIT_{key}_EMAIL", "somebody@example.com")
@@ -150,7 +150,8 @@ def test_a_release_is_one_command(checkout):
     assert "uses: somebody/robotframework-lossratio@main" in (place / "docs" / "action.md").read_text()
     changelog = (place / "CHANGELOG.md").read_text()
     assert re.search(
-        r"## 9\.1\.0 - [\d-]{10}\n\nMuch is new\.\n\n- Soak tests know more shapes\.\n\n## 9\.0\.0 - 2026-11-20\n\nOld",
+        r"## 9\.1\.0 - [\d-]{10}\n\nMuch is new\.\n\n### Every change\n\n- Soak tests know more shapes\.\n\n"
+        r"  They are fast\.\n\n## 9\.0\.0 - 2026-11-20\n\nOld",
         changelog,
     )
     assert '__version__ = "9.1.0"\n' in (place / "libraries" / "lossratio" / "version.py").read_text()

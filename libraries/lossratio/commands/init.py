@@ -4,7 +4,7 @@ import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -148,17 +148,20 @@ def init(
     # If the input ends before the question, there is no answer.
     with suppress(click.Abort):
         is_measured = is_local and click.confirm(
-            "Measure it now, with quick goals? It takes a minute or two.", default=True
+            "Measure it now at 64 B, with coarse goals (bounds 2 % apart)? It takes a minute.",
+            default=True,
         )
     if is_measured:
         from lossratio.runs import RunRequest
 
-        lab_file, suite, job = texts
-        quick = ("--outputdir", str(directory / "results"), "--variable", "GOALS:quick")
-        real = RunRequest((lab_file,), (), (), quick, job=job)
-        outcome = measured_or_simulated(
-            real, RunRequest((Path("simulated"),), (suite,), ("ndrpdrAND64b",), quick)
-        )
+        lab_file, suite, _ = texts
+        # A first number, also on a busy machine: short stalls do not decide about loads that are this far apart.
+        # Latency and telemetry would take longer than the search.
+        variables = ("GOALS:coarse", "LATENCY:off", "TELEMETRY:off")
+        named = (part for variable in variables for part in ("--variable", variable))
+        robot_options = ("--outputdir", str(directory / "results"), *named)
+        real = RunRequest((lab_file,), (suite,), ("ndrpdrAND64b",), robot_options)
+        outcome = measured_or_simulated(real, replace(real, topologies=(Path("simulated"),)))
         if outcome.error is not None:
             click.echo(f"Error: {outcome.error}", err=True)
         sys.exit(int(outcome.status))

@@ -332,7 +332,7 @@ def measured_or_simulated(
     if outcome is not None and outcome.status in _OF_THIS_MACHINE:
         reason = outcome.error or _COULD_NOT
         if slower is not None:
-            click.echo(in_columns(f"Again, with less traffic: {reason}"))
+            click.echo(in_columns(f"Again, with a lower limit for the bridge: {reason}"))
             outcome = run(slower)
             is_measured = outcome.status not in _OF_THIS_MACHINE
             reason = None if is_measured else outcome.error or _COULD_NOT

@@ -176,6 +176,7 @@ def to_goal_set(value: str) -> GoalSet:
     | ``csit``              | ``NDR`` and ``PDR``, comparable with FD.io CSIT's numbers |
     | ``quick``             | ``QUICK_NDR`` and ``QUICK_PDR``, with a tenth of the evidence, for development |
     | ``sequential``        | ``SEQUENTIAL_NDR`` and ``SEQUENTIAL_PDR``, with a promised probability of error |
+    | ``coarse``            | ``COARSE_NDR`` and ``COARSE_PDR``, with bounds 2 % apart, for busy machines |
     | ``NDR, TST009``       | presets, see the type ``SearchGoal`` |
     | ``goals/strict.yaml`` | all goals of a file: docs/reference/goals.md |
     """

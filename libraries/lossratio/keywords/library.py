@@ -54,7 +54,7 @@ class LossRatio(
 
     | =Variable=   | =What it sets= |
     | ``TOPOLOGY`` | The topology file. |
-    | ``GOALS``    | The search goals: ``csit``, ``csit-half``, ``quick``, ``sequential`` or others. |
+    | ``GOALS``    | The search goals: ``csit``, ``csit-half``, ``quick``, ``sequential``, ``coarse`` or others. |
     | ``LATENCY``  | Whether searches also measure latency: ``on`` (the default of the resource file) or ``off``. |
     | ``TELEMETRY`` | Whether searches also collect telemetry: ``on`` (the default of the resource file) or ``off``. |
     | ``DOUBTS``   | What doubts about a result do: ``warn`` (the default of the resource file) or ``fail``. |

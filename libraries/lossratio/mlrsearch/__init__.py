@@ -7,6 +7,11 @@ from lossratio.mlrsearch.as_before import (
     Question as Question,
     Usual as Usual,
 )
+from lossratio.mlrsearch.bursts import (
+    of_sut as of_sut,
+    with_late_frames as with_late_frames,
+    without_generators_faults as without_generators_faults,
+)
 from lossratio.mlrsearch.classification import (
     Bound as Bound,
     Criterion as Criterion,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from lossratio.errors import SearchError
 from lossratio.mlrsearch.as_before import Answer, Question
+from lossratio.mlrsearch.bursts import BURSTS, needs_more_trials
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.expectation import LossCurve
 from lossratio.mlrsearch.forecast import Forecast, Pace, forecast
@@ -82,6 +83,8 @@ class Purpose:
             )
         if self.rule == ASKS_AS_BEFORE:
             return "is the SUT as it was in earlier searches?"
+        if self.rule == BURSTS:
+            return "do only bursts after stalls of the generator make the upper bound?"
         if self.rule == MEMORY:
             return f"does the SUT remember loss? {_EXPECTATIONS[self.expected]} {_IF_IT_REMEMBERS[self.expected]}"
 
@@ -342,7 +345,7 @@ class MLRsearch:
 
         proposals = self._proposals()
         if not proposals:
-            return self.last_question()
+            return self._trial_without_bursts() or self.last_question()
 
         trial, best = min(
             proposals,
@@ -354,6 +357,17 @@ class MLRsearch:
         )
         alike = (why for each, why in proposals if (each, why.expected) == (trial, best.expected))
         return trial, replace(best, goals=tuple(goal for why in alike for goal in why.goals))
+
+    def _trial_without_bursts(self) -> tuple[TrialInput, Purpose] | None:
+        """The next trial at an upper bound that bursts after stalls may have made; None: there is no such bound."""
+        for view in self._views:
+            upper = view.relevant_bounds().upper
+            if upper is not None and needs_more_trials(view.goal, self._results[upper]):
+                trial = TrialInput(
+                    view.goal.final_trial_duration, upper, certain_above=self._certain_above
+                )
+                return trial, self._purpose(trial, Bound.UPPER, BURSTS)
+        return None
 
     def last_question(self) -> tuple[TrialInput, Purpose] | None:
         """The next trial that shows whether the SUT remembers loss, once all bounds are found; None: there is none."""

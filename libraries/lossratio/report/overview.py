@@ -203,6 +203,16 @@ class FindingRow:
         return bounds_in_words(lower, upper, is_at_limit=self.finding.is_at_limit)
 
     @property
+    def known(self) -> str:
+        """What is known without a number to quote; empty: nothing."""
+        if not self.bounds or self.rate is None:
+            return self.bounds
+        if self.finding.is_at_limit and self._lost:
+            lower, _ = self._ends
+            return f"at least {self.value} per interface, when {lower} is offered"
+        return f"{self.bounds} per interface"
+
+    @property
     def _ends(self) -> tuple[str, str]:
         """The lower and the upper bound; each may be `NOTHING`."""
         finding = self.finding

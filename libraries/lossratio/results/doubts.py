@@ -251,27 +251,21 @@ def doubts_about_frames(trials: Sequence[Trial]) -> Iterator[Doubt]:
             )
 
 
-def generator_stalls(
-    trials: Iterable[Trial], allowed: Sequence[float], *, decide_result: bool = True
-) -> Doubt | None:
+def generator_stalls(trials: Iterable[Trial], allowed: Sequence[float]) -> Doubt | None:
     """Reports stalls of the generator that may have decided a trial: without the burst, the loss may have met a goal.
 
     Args:
         trials: The trials of the result.
         allowed: The loss ratio that each goal allows.
-        decide_result: Whether the result could be larger without these bursts.
     """
     stalls = [stall for trial in trials if (stall := _deciding_stall(trial, allowed))]
     if not stalls:
         return None
-    consequence = "no upper bound rests on these trials alone"
-    if decide_result:
-        consequence = "the SUT may forward more at a constant load"
     return Doubt(
         DoubtKind.GENERATOR_STALLS,
         f"in {trials_counted(len(stalls))} the generator was stalled for up to "
         f"{max(stalls) * 1e3:.3g} ms, and then sent too fast, to catch up. That burst alone "
-        f"explains the loss beyond what is allowed; {consequence}",
+        "explains the loss beyond what is allowed; the SUT may forward more at a constant load",
     )
 
 

@@ -514,13 +514,12 @@ def check_tester(job: Job, testbed: Testbed, demand: TesterDemand) -> None:
                 lost = f"{output.lost_frames or 0:,}"
                 unsent = f"{output.unsent_frames or 0:,}"
                 if output.unsent_frames:
-                    cause = "other work on its node"
+                    cause = "other work on its machine"
                 else:
                     cause = "faults of the cable"
 
                 raise UnfitTesterError(
-                    f"{testbed.topology.name} is too slow: at {format_frame_rate(load)} per interface over a cable, "
-                    f"its tester lost {lost} frames and could not send {unsent} "
-                    f"(trial {number}, behind by up to {behind * 1e3:.1f} ms). "
-                    f"Look for {cause}."
+                    f"The traffic generator of {testbed.topology.name} is too slow: at {format_frame_rate(load)} per "
+                    f"interface over a cable, it could not send {unsent} frames and lost {lost} "
+                    f"(trial {number}, late by up to {behind * 1e3:.1f} ms). Look for {cause}."
                 )

@@ -46,7 +46,7 @@ def test_where_the_machine_is_too_busy_the_demo_sends_less_and_says_why(status, 
     monkeypatch.setattr("lossratio.runs.run", run)
     done = CliRunner().invoke(commands, ["demo"])
     assert (done.exit_code, asked) == (0, [("demo.yaml", "local"), ("demo-busy.yaml", "local")])
-    assert "Again, with less traffic: local is not fit now." in done.output
+    assert "Again, with a lower limit for the bridge: local is not fit now." in done.output
     assert "Simulated" not in done.output
 
 

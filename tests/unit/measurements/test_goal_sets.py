@@ -64,7 +64,7 @@ def test_a_file_says_whether_its_trials_end_early(write, given, early):
 
 @pytest.mark.parametrize("text", ["", "NRD", "NDR, nothing", "goals.json"])
 def test_an_unknown_set_is_an_error_that_names_the_known_ones(text):
-    known = r"Use csit, csit-half, quick, sequential, presets by name \(NDR, PDR, .*or a file"
+    known = r"Use csit, csit-half, quick, sequential, coarse, presets by name \(NDR, PDR, .*or a file"
     with pytest.raises(SearchError, match=known):
         goal_set_from(text)
 

@@ -58,7 +58,7 @@ def test_an_unfit_tester_is_infrastructure_that_failed_before_anything_was_measu
     monkeypatch.setattr(jobs, "_TRIAL_SECONDS", 0.1)
     result = invoke(write_job(tmp_path, "100 Mfps", "cable.yaml"))
     assert result.exit_code == 69
-    assert "simulated is too slow: at 100.00 Mfps per interface over a cable, its tester" in result.output
+    assert "The traffic generator of simulated is too slow: at 100.00 Mfps per interface over a cable" in result.output
     assert not (tmp_path / "out" / "results").exists()
 
 
@@ -74,7 +74,7 @@ def test_a_demand_that_makes_no_sense_is_an_error_with_its_place(tmp_path, load,
 
 
 @pytest.mark.parametrize(
-    ("unsent", "lost", "fault"), [(99, 0, "other work on its node"), (0, 1, "faults of the cable")]
+    ("unsent", "lost", "fault"), [(99, 0, "other work on its machine"), (0, 1, "faults of the cable")]
 )
 def test_a_tester_that_is_not_fit_is_looked_at_where_the_fault_is(tmp_path, monkeypatch, unsent, lost, fault):
     output = TrialOutput(0.5, sent_frames=100, lost_frames=lost, unsent_frames=unsent)

@@ -44,6 +44,10 @@ SEQUENTIAL_NDR = SequentialGoal(0.0, 0.5, name="SEQUENTIAL_NDR")
 """As NDR, but each load is tested until its verdict is certain enough. Not comparable with FD.io CSIT's numbers."""
 SEQUENTIAL_PDR = SequentialGoal(0.005, 0.5, name="SEQUENTIAL_PDR")
 """As PDR, likewise."""
+COARSE_NDR = replace(HALF_NDR, width=0.02, name="COARSE_NDR")
+"""As HALF_NDR, with bounds farther apart, so that short stalls of a busy machine do not decide about a load."""
+COARSE_PDR = replace(HALF_PDR, width=0.02, name="COARSE_PDR")
+"""As HALF_PDR, likewise."""
 
 PRESETS: Mapping[str, SearchGoal] = {
     str(goal): goal
@@ -58,6 +62,8 @@ PRESETS: Mapping[str, SearchGoal] = {
         QUICK_PDR,
         SEQUENTIAL_NDR,
         SEQUENTIAL_PDR,
+        COARSE_NDR,
+        COARSE_PDR,
     )
 }
 """The goals that have a name."""
@@ -70,6 +76,7 @@ class NdrPdrGoals(Enum):
     csit_half = (HALF_NDR, HALF_PDR)
     quick = (QUICK_NDR, QUICK_PDR)
     sequential = (SEQUENTIAL_NDR, SEQUENTIAL_PDR)
+    coarse = (COARSE_NDR, COARSE_PDR)
 
     @property
     def title(self) -> str:

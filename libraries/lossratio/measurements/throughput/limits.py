@@ -18,6 +18,9 @@ from lossratio.mlrsearch import (
     LossUnit,
     SearchGoal,
     evidence_of,
+    of_sut,
+    with_late_frames,
+    without_generators_faults,
 )
 from lossratio.records import Rate
 from lossratio.trials import (
@@ -26,7 +29,6 @@ from lossratio.trials import (
     TrialResult,
     loss_ratio_without_tester,
     missing_frames,
-    most_lost_in_bursts,
     sut_loss_ratio,
 )
 from lossratio.units import format_frame_rate, format_ratio
@@ -107,7 +109,7 @@ def is_bound_of_bursts(trials: Iterable[results.Trial], bound: Rate | None, goal
     searched = search_goal(goal)
     load = bound.per_interface_fps
     made = _evidence_at(bound, trials)
-    with_bursts = [_without_late_frames(trial, searched) for trial in made]
+    with_bursts = [with_late_frames(trial, searched) for trial in made]
     without_bursts = [of_sut(trial, searched) for trial in made]
     return _is_upper_bound(load, searched, with_bursts) and not _is_upper_bound(
         load, searched, without_bursts
@@ -138,7 +140,7 @@ def _limit_of_others(
     if upper is None or not _is_upper_bound(upper, goal, seen):
         return None
 
-    ways = (_without_generators_faults, _without_late_frames, of_sut)
+    ways = (without_generators_faults, with_late_frames, of_sut)
     for limit, kept in zip(_LIMITS_OF_OTHERS, ways, strict=True):
         there = [kept(trial, goal) if trial.load == upper else goal.seen(trial) for trial in trials]
         if there != seen and not _is_upper_bound(upper, goal, there):
@@ -153,33 +155,6 @@ def _is_upper_bound(load: float, goal: SearchGoal, trials: Iterable[TrialResult]
     return evidence.bound(load) is Bound.UPPER
 
 
-def _without_generators_faults(trial: TrialResult, goal: SearchGoal) -> TrialResult:
-    """The trial as if its load had been the sent load, and the generator had counted all frames that came back."""
-    seen = goal.seen(trial)
-    missing = missing_frames(seen.output)
-    if missing is None or not missing.by_tester:
-        return seen
-    return _with_loss_ratio(seen, loss_ratio_without_tester(seen))
-
-
-def _without_late_frames(trial: TrialResult, goal: SearchGoal) -> TrialResult:
-    """The trial as if, in addition, the late frames had come back in time."""
-    seen = goal.seen(trial)
-    missing = missing_frames(seen.output)
-    if missing is None or not missing.late:
-        return _without_generators_faults(trial, goal)
-    return _with_loss_ratio(seen, sut_loss_ratio(seen))
-
-
-def of_sut(trial: TrialResult, goal: SearchGoal) -> TrialResult:
-    """The trial as if, in addition, the frames that the generator's bursts may have cost had come back."""
-    in_bursts = most_lost_in_bursts(trial.output.directions, trial.duration)
-    if not in_bursts:
-        return _without_late_frames(trial, goal)
-    seen = goal.seen(trial)
-    return _with_loss_ratio(seen, sut_loss_ratio(seen, in_bursts))
-
-
 def without_late_frames(trial: TrialResult) -> TrialResult:
     """The trial as if late frames had not been looked for."""
     return replace(trial, output=replace(trial.output, late_frames=None))
@@ -189,10 +164,6 @@ def without_stalls(trial: TrialResult) -> TrialResult:
     """The trial as if its senders had not reported their stalls."""
     steady = tuple(replace(direction, lateness_s=None) for direction in trial.output.directions)
     return replace(trial, output=replace(trial.output, directions=steady))
-
-
-def _with_loss_ratio(trial: TrialResult, loss_ratio: float) -> TrialResult:
-    return replace(trial, output=replace(trial.output, loss_ratio=loss_ratio, sent_frames=None))
 
 
 def check_generator(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from lossratio.measurements.throughput.limits import is_least, of_sut
+from lossratio.measurements.throughput.limits import is_least
 from lossratio.measurements.throughput.result import (
     Goal,
     GoalReport,
@@ -10,7 +10,7 @@ from lossratio.measurements.throughput.result import (
     QuestionAsked,
     search_goal,
 )
-from lossratio.mlrsearch import Bound, evidence_of
+from lossratio.mlrsearch import Bound, evidence_of, of_sut
 from lossratio.records import Rate
 from lossratio.results import LoadSemantics, Traffic, Trial, share_missing_in_words
 from lossratio.units import format_ratio

@@ -217,14 +217,19 @@ class ThroughputView(View[GoalsResult]):
         )
 
     def stalls(self, result: GoalsResult, trials: Sequence[Trial]) -> Doubt | None:
-        """Stalls that may have decided whether a load meets a goal."""
-        decide_result = any(
-            is_bound_of_bursts(trials, report.result.relevant_upper_bound, report.goal)
-            for report in result.goals
-            if report.result is not None
+        """Stalls that decided the result; None: every upper bound would be one without them, too."""
+        outcomes = (
+            (report.goal, report.result) for report in result.goals if report.result is not None
         )
+        is_proved = all(
+            outcome.relevant_upper_bound is not None
+            and not is_bound_of_bursts(trials, outcome.relevant_upper_bound, goal)
+            for goal, outcome in outcomes
+        )
+        if is_proved:
+            return None
         allowed = [report.goal.loss_ratio for report in result.goals]
-        return generator_stalls(trials, allowed, decide_result=decide_result)
+        return generator_stalls(trials, allowed)
 
     def doubts(self, result: GoalsResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
         """Doubts whether the SUT stayed the same, whether the load causes the loss, and whether the SUT is one SUT."""

@@ -1,0 +1,43 @@
+"""An upper bound that bursts after stalls may have made is measured again, as long as that may tell."""
+
+import pytest
+from report_examples import counted_trial, stalled_trial
+
+from lossratio.mlrsearch import NDR, MLRsearch
+
+CAPACITY = 100_000.0
+
+
+def searched(stalls, is_stalled):
+    """The rules of a search's trials, and its upper bound; `is_stalled` says which trials above the capacity stall."""
+    search = MLRsearch([NDR], 90_000.0, 120_000.0)
+    rules = []
+    above = 0
+    while (trial := search.next_trial()) is not None:
+        lost = max(0, round(trial.load - CAPACITY))
+        if lost:
+            above += 1
+        if lost and is_stalled(above):
+            result = stalled_trial(trial.load, lost=lost, stall=stalls)
+        else:
+            result = counted_trial(trial.load, lost=lost)
+        search.record(result)
+        rules.append(search.last_purpose.rule)
+    return rules, search.result()[NDR].relevant_upper_bound
+
+
+@pytest.mark.parametrize(
+    ("stall", "is_stalled", "more"),
+    [
+        pytest.param(0.0, lambda above: True, (0, 0), id="no stall"),
+        pytest.param(0.006, lambda above: above % 4 == 0, (1, 10), id="a few bursts explain the loss"),
+        pytest.param(0.02, lambda above: True, (0, 0), id="all trials are explained, so that more cannot tell"),
+    ],
+)
+def test_a_bound_is_measured_again_if_more_trials_can_prove_it_without_bursts(stall, is_stalled, more):
+    rules, upper = searched(stall, is_stalled)
+    least, most = more
+    assert least <= rules.count("bursts") <= most
+    plain, same = searched(0.0, lambda above: True)
+    assert upper == same
+    assert len(rules) - rules.count("bursts") == len(plain)
