@@ -121,6 +121,33 @@ def test_traffic_begins_with_the_first_frame_and_ends_with_the_last_one_of_all_p
     assert pace.stretch == pytest.approx(1.501 - DURATION)
 
 
+@pytest.mark.parametrize(
+    ("stall", "step", "stretch"),
+    [
+        (0.0, 0.25e-3, 1.2e-3),
+        # A server that stands still after its first frame may have begun at any time.
+        (20e-3, 0.25e-3, 5.6e-3),
+        # A single look may be one at which the server is late.
+        (0.0, 0.5, 6e-3),
+    ],
+)
+def test_frames_after_the_begin_show_when_it_was_unless_they_are_late_or_seldom_looked_at(stall, step, stretch):
+    """The agent looks 5.5 ms before traffic begins, and then 0.5 ms after that."""
+    now = [0.9945]
+
+    def sent():
+        flowed = now[0] - 1.0
+        if flowed < 0.0:
+            return dict.fromkeys(DUE, 0)
+        return dict.fromkeys(DUE, 1 if flowed < stall else min(5000, 1 + int(flowed * LOAD)))
+
+    pace = Pace(directions(), LOAD, DURATION, DUE, clock=lambda: now[0], read=sent)
+    now[0] = 1.0005
+    while not pace.has_ended():
+        now[0] += step
+    assert pace.stretch == pytest.approx(stretch, abs=0.3e-3)
+
+
 def test_traffic_that_is_over_is_not_late():
     counts = iter([0, 1000, 5001, 5001])
     now = iter([0.0, 0.1, 0.1, 0.5, 0.5, 0.8, 0.8])

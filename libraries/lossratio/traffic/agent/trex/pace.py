@@ -41,7 +41,8 @@ class Pace:
     memory, such as a policer, passes less of such a burst. If nothing was sent too early, each check gives the latest
     time at which traffic began, and also the earliest time if nothing was late. The largest difference between the two
     is the minimum lateness that explains the checks. All frames lie between the last check before the first of them and
-    the first check after the last one.
+    the first check after the last one. As a server catches up after a stall, the checks of at least half of a trial
+    also show when it began, within a batch and the lateness.
 
     `due` are the frames that each port must send, by name; `read` returns what it has transmitted.
     """
@@ -68,6 +69,7 @@ class Pace:
         self._zero = read()
         self._begun = dict.fromkeys(self._rates, math.inf)
         self._seeming = dict.fromkeys(self._rates, -math.inf)
+        self._timed: dict[str, tuple[float, float]] = {}
 
     def has_begun(self) -> bool:
         """Checks, and returns whether each port has sent a frame."""
@@ -116,6 +118,7 @@ class Pace:
             self._seeming[port] = max(self._seeming[port], before - sent / rate)
             if sent:
                 self._begun[port] = min(self._begun[port], after - (sent - self._early[port]) / rate)
+                self._timed[port] = self._timed.get(port, (before, before))[0], before
 
     @property
     def earliest_end(self) -> float:
@@ -125,13 +128,21 @@ class Pace:
     @property
     def stretch(self) -> float:
         """How many seconds longer traffic took at most; infinite: a port was not seen to send all its frames."""
-        longest = max(self._complete.get(port, math.inf) - silent for port, silent in self._silent.items())
+        longest = max(self._complete.get(port, math.inf) - self._earliest_begin(port) for port in self._rates)
         return max(0.0, longest - self._duration)
 
     @property
     def is_kept(self) -> bool:
         """Whether traffic took no longer than allowed."""
         return self.stretch <= max(LEAST_STRETCH, LONGEST_STRETCH * self._duration)
+
+    def _earliest_begin(self, port: str) -> float:
+        first, last = self._timed.get(port, (0.0, 0.0))
+        if last - first < 0.5 * self._duration:
+            # They may all be of one stall.
+            return self._silent[port]
+        spread = max(BATCH, self._seeming[port] - self._begun[port])
+        return max(self._silent[port], self._begun[port] - self._early[port] / self._rates[port] - spread)
 
     def lateness(self, port: str) -> float:
         """The largest time by which a port was behind, in seconds, apart from a batch."""
