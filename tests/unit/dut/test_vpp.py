@@ -295,10 +295,14 @@ def test_a_vpp_without_an_engine_that_encrypts_is_an_error_and_sockets_have_shor
 
 def test_a_vpp_that_was_killed_is_one_error_and_the_next_set_up_is_fresh(dut_lab, set_up):
     dut = set_up()
+    # VPP's shared memory, which the stand-in does not have.
+    shared = f"/dev/shm/{Path(dut.daemons[0].directory).name}-global_vm"
+    dut.node.run("touch", shared)
     dut_lab.kill(dut.daemons[0])
     with pytest.raises(DutError, match=r"DUT1: vpp has died"):
         dut.verify()
     dut.tear_down()
+    assert dut.node.attempt("test", "-e", shared).exit_status == 1
     dut.set_up(*dut_lab.macs)
     assert_passes(dut_lab, dut)
 

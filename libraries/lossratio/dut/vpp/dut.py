@@ -8,7 +8,7 @@ from typing import Any
 
 from lossratio.dut.base import DutCounters, Tool
 from lossratio.dut.changes import Changes
-from lossratio.dut.daemon import Daemon, make_directory, write_file
+from lossratio.dut.daemon import Daemon, make_directory
 from lossratio.dut.dpdk import are_linked
 from lossratio.dut.linux.cores import CoreChoice, cores_of_path, read_cores
 from lossratio.dut.linux.interfaces import check_free, is_up, read_links
@@ -42,6 +42,7 @@ from lossratio.dut.vpp.startup import (
     hugepage_megabytes,
     lines_for_iommu,
     startup_configuration,
+    write_startup,
 )
 from lossratio.dut.vpp.virtual_machine import MEGABYTES, QEMU, VirtualMachine
 from lossratio.errors import DutError, NotMeasuredHereError
@@ -256,9 +257,7 @@ class Vpp(ProgramDut[VppOptions]):
             entries=options.entries,
             lines=dict.fromkeys(lines),
         )
-        configuration = f"{control.directory}/startup.conf"
-        write_file(changes, configuration, text)
-        program = (self.program, "-c", configuration)
+        program = (self.program, "-c", write_startup(changes, control.directory, text))
         # A process polls, and may have to share a CPU with VPP.
         goes_first = not self.polls and not options.has_programs
         priority = _PRIORITY if goes_first else None
@@ -308,12 +307,11 @@ class Vpp(ProgramDut[VppOptions]):
         """Starts a second VPP in a container beside this one, and configures it."""
         directory = make_directory(changes, self.kind)
         beside = self._cores_beside(cores, self.options.cores)
-        configuration = f"{directory}/startup.conf"
         plugins = Container.plugin_lines()
         text = startup_configuration(
             directory, beside, (), has_hugepages=self.uses_cards, lines=plugins
         )
-        write_file(changes, configuration, text)
+        configuration = write_startup(changes, directory, text)
 
         command = (*_CONTAINER, self.program, "-c", configuration)
         daemon = Daemon(self.node, directory, "vpp-container", command)

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from lossratio.dut.changes import Changes
+from lossratio.dut.daemon import write_file
 from lossratio.dut.dpdk import iommu_width
 from lossratio.dut.linux.cores import CoreChoice, cpu_list
 from lossratio.nodes import DutNode
@@ -95,7 +97,7 @@ def startup_configuration(
             f"size {statistics}",
             f"page-size {start.statseg_page_size}",
         ],
-        "api-segment": [f"prefix {directory.rpartition('/')[2]}"],
+        "api-segment": [f"prefix {_prefix(directory)}"],
         "cpu": [f"main-core {cores.main}", f"corelist-workers {cpu_list(cores.workers)}"],
         "memory": [f"{name} {size}" for name, size in known.items()],
         "buffers": _buffers(start, cores, has_hugepages=has_hugepages),
@@ -133,6 +135,22 @@ def lines_for_iommu(
     if width is None or width >= _WIDE:
         return ()
     return (("dpdk", _LOW_MEMORY),)
+
+
+def write_startup(changes: Changes, directory: str, text: str) -> str:
+    """Writes the file into VPP's directory, and returns its path.
+
+    The undo also removes VPP's shared memory, which VPP leaves behind if it crashes or is killed.
+    """
+    shared = f"/dev/shm/{_prefix(directory)}"  # noqa: S108
+    changes.clean_up("rm", "-f", "--", f"{shared}-global_vm", f"{shared}-vpe-api")
+    path = f"{directory}/startup.conf"
+    write_file(changes, path, text)
+    return path
+
+
+def _prefix(directory: str) -> str:
+    return directory.rpartition("/")[2]
 
 
 def hugepage_megabytes(start: VppStart, cores: CoreChoice, numa_nodes: int) -> int:
