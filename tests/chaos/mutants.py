@@ -59,6 +59,15 @@ class Mutation:
 
 MUTATIONS = (
     Mutation(
+        "a single look says when TRex's traffic began, even if TRex was late then",
+        "traffic/agent/trex/pace.py",
+        "if last - first < 0.5 * self._duration:",
+        "if False:",
+        (
+            "traffic/test_trex_pace.py::test_frames_after_the_begin_show_when_it_was_unless_they_are_late_or_seldom_looked_at",
+        ),
+    ),
+    Mutation(
         "members of a structure in Python are in another order than in C",
         "traffic/agent/xdp/send_program.py",
         '"u64 left, number, index, fraction"',
