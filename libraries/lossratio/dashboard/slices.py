@@ -264,6 +264,9 @@ def _trends_by_line(results: Results, analysis: Analysis) -> dict[tuple[Any, ...
     }
     found = {}
     for trend in analysis.trends:
+        if trend.series.is_of_nights:
+            # Its values are in the rows of another quantity.
+            continue
         key = trend.series.key
         newest = (key.testbed, key.test, key.quantity, _microsecond(trend.series.times[-1]))
         found[lines[newest]] = trend

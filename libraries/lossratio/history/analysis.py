@@ -20,6 +20,7 @@ from lossratio.history.annotations import (
 from lossratio.history.devices import with_lines
 from lossratio.history.entries import entries_of
 from lossratio.history.names import with_names_now
+from lossratio.history.nights import AllNights
 from lossratio.history.readings import series_of_readings
 from lossratio.history.series import Series, rates_in_words, series_of
 from lossratio.history.steps import Bands
@@ -298,7 +299,7 @@ def _lines(trends: Sequence[Trend]) -> list[str]:
     return [
         describe_trend(trend)
         for trend in sorted(trends, key=lambda trend: order.index(trend.verdict))
-        if (trend.verdict not in quiet or trend.new_kinds or trend.bands)
+        if (trend.verdict not in quiet or trend.new_kinds or trend.bands or trend.nights)
         and trend.series.key not in told
     ]
 
@@ -400,6 +401,7 @@ def _trend(trend: Trend) -> dict[str, Any]:
         "is_alarm": trend.is_alarm,
         "text": describe_trend(trend),
         "change": None if trend.change is None else _change(trend.change),
+        "nights": None if trend.nights is None else _nights(trend.nights),
         "bands": None if trend.bands is None else _bands(trend.bands),
         "builds": trend.builds,
         "notes": [str(note) for note in trend.notes],
@@ -421,6 +423,10 @@ def _change(change: Change) -> dict[str, Any]:
         "began": change.began.isoformat(),
         "known": None if change.known is None else str(change.known),
     }
+
+
+def _nights(nights: AllNights) -> dict[str, Any]:
+    return {**asdict(nights), "since": nights.since.isoformat()}
 
 
 def _bands(bands: Bands) -> dict[str, Any]:

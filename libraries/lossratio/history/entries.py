@@ -98,6 +98,13 @@ class Entry:
     stream: str | None = None
     """The stream of the traffic profile whose loss alone counts for the quantity; None: the loss of all frames counts,
     or an earlier version added the result."""
+    estimate: float | None = None
+    """Median of the critical load by the model, likewise an aggregate in files; None: there is none, or an earlier
+    version added the result."""
+    estimate_chance: float | None = None
+    """Standard deviation of the estimate by chance, as a share of it; None likewise."""
+    estimate_shared: float | None = None
+    """Standard deviation that all nights share, as a share of the estimate; None likewise."""
 
 
 def entries_of(run: Run) -> Iterator[Entry]:
@@ -141,6 +148,7 @@ def _began(run: Run) -> datetime:
 
 def _entry(run: Run, finding: results.Finding) -> Entry:
     result = finding.result
+    estimate = finding.estimate
     factor = None
     if finding.unit == FRAMES_PER_SECOND:
         factor = result.conditions.load.aggregate_factor
@@ -182,6 +190,9 @@ def _entry(run: Run, finding: results.Finding) -> Entry:
         device=result.conditions.measured_on,
         aggregate_factor=factor,
         stream=finding.stream,
+        estimate=None if estimate is None else results.aggregate_of(estimate.value),
+        estimate_chance=None if estimate is None else estimate.chance_ratio,
+        estimate_shared=None if estimate is None else estimate.shared_ratio,
     )
 
 

@@ -6,7 +6,8 @@ CREATE TEMP TABLE found AS SELECT *, coalesce(
     AND started BETWEEN '0002-01-01' AND '9998-12-31'
     AND coalesce(run_started, started) BETWEEN '0002-01-01' AND '9998-12-31'
     AND list_bool_and([isfinite(coalesce(number, 0)) FOR number IN
-        [value, lower_bound, upper_bound, seconds, frame_size_bytes, unsent_share, most, aggregate_factor]])
+        [value, lower_bound, upper_bound, seconds, frame_size_bytes, unsent_share, most, aggregate_factor,
+            estimate, estimate_chance, estimate_shared]])
     AND coalesce(aggregate_factor, 1) > 0
     AND coalesce(resolution, 0) >= 0 AND coalesce(resolution, 0) < 1
     AND len(coalesce(doubts, [])) = list_count(coalesce(doubts, []))

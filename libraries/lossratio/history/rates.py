@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from lossratio.units import FRAMES_PER_SECOND
 
-_RATES = ("value", "lower_bound", "upper_bound", "most")
+_RATES = ("value", "lower_bound", "upper_bound", "most", "estimate")
 
 
 class _Meaning(NamedTuple):

@@ -9,11 +9,12 @@ import numpy as np
 
 from lossratio.history.annotations import KnownChange
 from lossratio.history.entries import FAILED
+from lossratio.history.nights import STEP, AllNights, all_nights, night_starts
 from lossratio.history.series import Series
 from lossratio.history.steps import Bands, bands_in, group_starts
 from lossratio.report import Difference, difference_at_most, real_change
 from lossratio.results import Ends, agreed_change, share_in_words, what_differs
-from lossratio.units import counted, results_counted
+from lossratio.units import Unit, counted, results_counted
 
 LEAST_RESULTS = 4
 """Fewer values make no trend."""
@@ -130,6 +131,8 @@ class Trend:
     """The trend of the tester's own test, without a device, which got worse at the same time; None: there is none."""
     followers: tuple["Trend", ...] = ()
     """Only for the tester's own test: the trends that changed because the tester did."""
+    nights: AllNights | None = None
+    """The critical load of all nights together; None: the series has no estimates of soak tests, or only one."""
 
     @property
     def is_alarm(self) -> bool:
@@ -200,10 +203,10 @@ def trends_of(
     alike = [whole.like_newest() for whole in series]
     indices = [np.flatnonzero(np.isfinite(part.values)) for part in alike]
     finite = [part.values[index] for part, index in zip(alike, indices, strict=True)]
-    trends = [
-        _trend(_Judged(part, index, begins), known, rules)
-        for part, index, begins in zip(alike, indices, group_starts(finite), strict=True)
-    ]
+    trends = []
+    for part, index, begins in zip(alike, indices, group_starts(finite), strict=True):
+        starts = night_starts(part, index) if part.is_of_nights else begins
+        trends.append(_trend(_Judged(part, index, starts), known, rules))
 
     whole_trends = []
     for trend, whole in zip(trends, series, strict=True):
@@ -213,6 +216,7 @@ def trends_of(
             begins=_begins(whole, trend.series),
             notes=tuple(_notes(trend, known)),
             shares=_shares(trend, rules.fresh),
+            nights=all_nights(trend.series) if whole.is_of_nights else None,
         )
         whole_trends.append(added)
     return whole_trends
@@ -239,7 +243,9 @@ class _Judged:
 
     def __init__(self, series: Series, indices: np.ndarray, starts: Sequence[int]) -> None:
         values = series.values[indices]
-        bands = bands_in(values, starts, series.resolution)
+        bands = None
+        if not series.is_of_nights:
+            bands = bands_in(values, starts, series.resolution)
         if bands is not None:
             starts = bands.starts
             values = bands.lowered(values)
@@ -294,7 +300,9 @@ def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> 
     series = judged.series
     indices = judged.indices
     steps = judged.steps
-    rules = replace(rules, least_change=series.least_change(rules.least_change))
+    # A step between nights is certain, however small it is.
+    least_change = 0.0 if series.is_of_nights else series.least_change(rules.least_change)
+    rules = replace(rules, least_change=least_change)
     new_kinds = tuple(sorted(series.kinds[-1].difference(*series.kinds[-1 - rules.fresh : -1])))
     # A series without values is judged by its failures.
     failed = FAILED in series.kinds[-1] and any(FAILED not in kinds for kinds in series.kinds)
@@ -469,6 +477,8 @@ def details_of(trend: Trend) -> Iterator[str]:
             f"since {change.began:%Y-%m-%d %H:%M} UTC"
         )
 
+    if trend.nights is not None:
+        yield _nights_in_words(trend.nights, trend.series.unit)
     known = trend.known if trend.change is None else trend.change.known
     if known is not None:
         yield f"known: {known}"
@@ -516,6 +526,15 @@ def details_of(trend: Trend) -> Iterator[str]:
         )
     if trend.series.is_aggregate:
         yield "its rates are aggregates because an earlier version measured them"
+
+
+def _nights_in_words(nights: AllNights, unit: Unit) -> str:
+    """The critical load of all nights, with its interval, and how soon a step would show."""
+    return (
+        f"{nights.nights} nights since {nights.since:%Y-%m-%d} together: {nights.load:,.1f} {unit.name} "
+        f"({nights.least_95:,.1f} to {nights.most_95:,.1f}, 95 %); a step of {100 * STEP:g} % shows in about "
+        f"{nights.nights_for_step} nights"
+    )
 
 
 _WITHOUT_VALUE = (TrendVerdict.NO_VALUE, TrendVerdict.NOT_OFFERED, TrendVerdict.TESTER)

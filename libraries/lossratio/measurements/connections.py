@@ -49,7 +49,10 @@ def in_connections(finding: Finding) -> Finding:
     """The finding with its rates in connections per second."""
     names = ("value", "lower_bound", "upper_bound", "deviation")
     rates: dict[str, Any] = {name: per_second(getattr(finding, name)) for name in names}
-    return replace(finding, **rates)
+    estimate = finding.estimate
+    if estimate is not None:
+        estimate = replace(estimate, value=per_second(estimate.value) or 0.0)
+    return replace(finding, **rates, estimate=estimate)
 
 
 def as_cps(exported: Any) -> Any:

@@ -126,6 +126,7 @@ from lossratio.results.trials import (
 from lossratio.results.twins import common_name as common_name, has_no_device as has_no_device
 from lossratio.results.view import (
     CsitExportError as CsitExportError,
+    Estimate as Estimate,
     Finding as Finding,
     LatencyPoint as LatencyPoint,
     QuestionBefore as QuestionBefore,

@@ -44,6 +44,18 @@ class QuestionBefore:
 
 
 @dataclass(frozen=True)
+class Estimate:
+    """What a model says about a quantity, with the uncertainty that matters between nights."""
+
+    value: Rate | float
+    """The median, a rate or a plain number."""
+    chance_ratio: float
+    """Standard deviation by chance, as a share of the value: nights differ by this."""
+    shared_ratio: float
+    """Standard deviation of what all nights have in common, such as the model's error."""
+
+
+@dataclass(frozen=True)
 class Finding:
     """One quantity of one test: one row of tables, comparisons, trends and exports."""
 
@@ -87,6 +99,8 @@ class Finding:
     """Whether there was no search because the SUT is as before; such a finding neither has nor needs a value."""
     question: QuestionBefore | None = None
     """The question before the search; None: the test does not ask it."""
+    estimate: Estimate | None = None
+    """What the model says, if the value itself is the model-free answer; None: nothing else."""
 
     @property
     def in_short(self) -> str:

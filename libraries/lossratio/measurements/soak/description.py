@@ -24,6 +24,7 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
     low, high = estimate.interval(0.95)
     curves = _curve_loads(estimate)
     least = _BELOW_TARGET * estimate.question.target_loss_ratio
+    chance, shared = estimate.chance_and_shared
     verified = None if estimate.verified is None else conditions.rate(estimate.verified)
     supported = None
     if estimate.verified is None and estimate.stated != estimate.median:
@@ -49,6 +50,8 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
         fit=estimate.misfit.fit,
         guard=timed(estimate.guard, conditions),
         csit=estimate.csit,
+        chance_stdev_ratio=chance,
+        shared_stdev_ratio=shared,
         stopping_factor=estimate.stopping_factor,
         verified=verified,
         supported=supported,

@@ -24,7 +24,17 @@ from lossratio.measurements import CsitExportError, csit_rate
 from lossratio.measurements.soak.inferred import fit_table, in_words, scope_in_words
 from lossratio.measurements.soak.result import CriticalLoad, SoakLimit, SoakResult
 from lossratio.plrsearch import LossBounds, target_in_words
-from lossratio.results import Doubt, DoubtKind, Finding, Outcome, Picture, Trial, View, value_line
+from lossratio.results import (
+    Doubt,
+    DoubtKind,
+    Estimate,
+    Finding,
+    Outcome,
+    Picture,
+    Trial,
+    View,
+    value_line,
+)
 from lossratio.trials import STALL
 from lossratio.units import format_frame_rate, format_ratio, format_target, trials_counted
 
@@ -120,7 +130,13 @@ class SoakView(View[SoakResult]):
             rates = found.stated, least, most, found.stdev
             is_at_limit = not found.misfit and found.limit is SoakLimit.AT_LEAST
             yield Finding(
-                result, CRITICAL_LOAD, result.outcome, found.reason, *rates, is_at_limit=is_at_limit
+                result,
+                CRITICAL_LOAD,
+                result.outcome,
+                found.reason,
+                *rates,
+                is_at_limit=is_at_limit,
+                estimate=_estimate(found),
             )
 
     def aspects(self, result: SoakResult, finding: Finding) -> Mapping[str, JsonValue]:
@@ -178,6 +194,14 @@ class SoakView(View[SoakResult]):
             "type": "soak",
             "critical_rate": {"lower": csit_rate(lower), "upper": csit_rate(upper)},
         }
+
+
+def _estimate(found: CriticalLoad) -> Estimate | None:
+    """The estimate by the model, for comparisons between nights; None: in results of earlier versions."""
+    chance, shared = found.chance_stdev_ratio, found.shared_stdev_ratio
+    if found.median is None or chance is None or shared is None:
+        return None
+    return Estimate(found.median, chance, shared)
 
 
 def draw_soak(result: SoakResult) -> str:

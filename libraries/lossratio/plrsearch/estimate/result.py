@@ -28,6 +28,8 @@ _LIMIT_SHARE = 0.025
 """If the probability beyond a limit is larger than this, the limit is part of the answer, because the 95 % interval
 ends there."""
 
+_INTERVAL = 2.0 * 1.96
+"""Width of a normal distribution's 95 % interval, in standard deviations."""
 _CLOCK = 10e-6
 """Minimum half-width of an interval, as a share of the load."""
 _ALMOST_SURE = 0.95
@@ -331,6 +333,20 @@ class CriticalLoadEstimate:
         return max(low - resolution, self.question.min_load), min(
             high + resolution, self.question.max_load
         )
+
+    @property
+    def chance_and_shared(self) -> tuple[float, float]:
+        """Standard deviations of the critical load's logarithm: by chance, and shared by soak tests of the same device.
+
+        Together, they make the 95 % interval. More nights reduce only the first one. If it is not known which part is
+        shared, each of the two is the whole.
+        """
+        low, high = self.interval(0.95)
+        whole = float(np.log(high / low)) / _INTERVAL
+        shared = self.description.shared(self.weighting)
+        if shared is None:
+            return whole, whole
+        return whole * float(np.sqrt(1.0 - shared)), whole * float(np.sqrt(shared))
 
     @property
     def is_beyond_trials(self) -> bool:

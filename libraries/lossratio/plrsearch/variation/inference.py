@@ -109,6 +109,21 @@ class Description:
         shares = np.exp(nats)
         return tuple(float(share) for share in shares / shares.sum())
 
+    def shared(self, weighting: Weighting) -> float | None:
+        """Share of the variance that comes from the model, and that other soak tests of the device would have, too.
+
+        It comes from the error of the line's shape, or from the difference between the fitting functions. None: the
+        critical load is only known to lie between two loads, so this share is not known.
+        """
+        mixed = self.mixed(weighting)
+        if self.local is not None:
+            if not self.local.is_line or not mixed.stdev:
+                return None
+            return float(min(1.0, (self.local.shape_stdev * mixed.mean / mixed.stdev) ** 2))
+        parts = zip(self.weights(weighting), self.reported, strict=True)
+        between = sum(weight * (part.mean - mixed.mean) ** 2 for weight, part in parts)
+        return float(min(1.0, between / mixed.stdev**2)) if mixed.stdev else None
+
     def mixed(self, weighting: Weighting) -> Distribution:
         """The critical load under all reported distributions together."""
         return Distribution.mixed(self.reported, self.weights(weighting))

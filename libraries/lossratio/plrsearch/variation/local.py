@@ -58,6 +58,8 @@ class LocalFit(Distribution):
     """The highest load that lost no more than the target although a lower load lost more; 0: there is no such load."""
     lossy: float = 0.0
     """The lowest load above that which loses more than the target, in frames per second."""
+    shape_stdev: float = 0.0
+    """The part of the standard deviation, as a share of the load, that comes from the error of the line's shape."""
     name: str = "local"
     """Instead of a fitting function's name."""
 
@@ -81,12 +83,13 @@ class LocalFit(Distribution):
         if np.count_nonzero(counted) >= 2 and sums.lost[near].sum() >= _LEAST_LOST:
             line = _line(np.log(sums.load[near]), sums.lost[near], sent[near], np.log(target))
             if line is not None:
-                middle, stdev, slope = line
+                middle, stdev, shape, slope = line
                 nats = np.clip(middle + stdev * scipy.special.ndtri(shares), -700.0, 700.0)
                 loads = np.exp(nats)
                 if sure <= np.exp(middle) <= high and stdev < _ROUGH:
                     loads = np.clip(loads, sure, high)
-                    return cls(question, loads, mass, 1, middle, slope, True, low, above, lossy)
+                    ends = (low, above, lossy)
+                    return cls(question, loads, mass, 1, middle, slope, True, *ends, shape)
 
         return replace(cls.between(low, high, question), above=above, lossy=lossy)
 
@@ -164,8 +167,10 @@ def _bracket(
 
 def _line(
     log_load: Array, lost: Array, sent: Array, log_target: float
-) -> tuple[float, float, float] | None:
-    """Logarithm of the load with the target, its standard deviation, and the slope; None if the loss does not rise.
+) -> tuple[float, float, float, float] | None:
+    """Logarithm of the load with the target, its standard deviation, the part of it by shape, and the slope.
+
+    None if the loss does not rise.
 
     Generalized least squares in rounds (a Poisson regression with correlated errors of shape).
     """
@@ -186,7 +191,8 @@ def _line(
         mean = np.maximum(sent * np.exp(np.minimum(eta, 0.0)), 1e-12)
         nats = eta - log_target
         likeness = np.exp(-np.abs(nats[:, None] - nats[None, :]) / _LIKE)
-        covariance = np.diag(1.0 / mean) + _SHAPE**2 * np.outer(nats, nats) * likeness
+        by_shape = _SHAPE**2 * np.outer(nats, nats) * likeness
+        covariance = np.diag(1.0 / mean) + by_shape
         left = np.clip((lost - mean) / mean, -_STEP, None)
         solved = np.linalg.solve(covariance, np.column_stack([design, left]))
         inverse = np.linalg.pinv(design.T @ solved[:, :2])
@@ -207,4 +213,7 @@ def _line(
         return None
     middle = (log_target - known[0]) / known[1]
     pull = np.array([1.0, middle]) / known[1]
-    return centre + middle, float(np.sqrt(wider * max(pull @ inverse @ pull, 0.0))), float(known[1])
+    stdev = float(np.sqrt(wider * max(pull @ inverse @ pull, 0.0)))
+    share = solved[:, :2] @ inverse @ pull
+    shape = float(np.sqrt(wider * max(share @ by_shape @ share, 0.0)))
+    return centre + middle, stdev, min(shape, stdev), float(known[1])

@@ -1,0 +1,68 @@
+"""Soak tests of many nights together: coverage of their interval, steps found within three nights, false alarms.
+
+python benchmarks/soak_nights.py --series 300 --years 20
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import click
+import numpy as np
+
+from lossratio.history.nights import STEP, all_nights, night_starts
+from lossratio.history.series import Series, SeriesKey
+
+START = datetime(2026, 1, 1, 3, 0, tzinfo=timezone.utc)
+LOAD = 12e6
+BEFORE = 15
+"""Nights before a step."""
+
+
+@click.command()
+@click.option("--series", "count", default=300, show_default=True, help="Series of each device.")
+@click.option("--years", default=20, show_default=True, help="Years of nights in which false alarms are counted.")
+@click.option("--nights", default=10, show_default=True, help="Nights of the interval.")
+def main(count: int, years: int, nights: int) -> None:
+    """Judges nights whose truth is known: a level, a variation between nights, and chance, all normal."""
+    print(f"{'by chance':>10}{'between':>10}{'covered':>10}{'width':>10}{'found':>8}{'false a year':>14}")
+    for chance, between in ((1.0, 0.0), (1.0, 1.0), (1.5, 0.0), (2.0, 0.0), (4.0, 0.0)):
+        rng = np.random.default_rng(1)
+        deviation = 1e-4 * float(np.hypot(chance, between))
+        covered = found = 0
+        widths = []
+        for _ in range(count):
+            together = all_nights(nightly(rng.normal(0.0, deviation, nights), 1e-4 * chance))
+            if together is None:
+                continue
+            covered += together.least_95 < LOAD < together.most_95
+            widths.append(together.most_95 / together.least_95 - 1.0)
+            away = rng.normal(0.0, deviation, BEFORE + 3)
+            away[BEFORE:] -= STEP
+            found += alarms(away, 1e-4 * chance) > 0
+        false = sum(alarms(rng.normal(0.0, deviation, 365), 1e-4 * chance) for _ in range(years))
+        cells = (f"{chance / 100:.3f} %", f"{between / 100:.3f} %", f"{covered / count:.3f}")
+        print("".join(f"{cell:>10}" for cell in (*cells, f"{100 * np.mean(widths):.4f} %")), end="")
+        print(f"{found / count:>8.3f}{false / years:>14.2f}", flush=True)
+
+
+def nightly(away: np.ndarray, chance: float) -> Series:
+    """Nights that are off by these shares of the load."""
+    number = len(away)
+    columns = {
+        "started": [START + timedelta(days=day) for day in range(number)],
+        "value": list(LOAD * np.exp(away)),
+        "estimate_chance": [chance] * number,
+        "estimate_shared": [0.0] * number,
+    }
+    return Series(SeriesKey("lab-1", "Suite.64B-soak", "critical load"), columns, is_of_nights=True)
+
+
+def alarms(away: np.ndarray, chance: float) -> int:
+    """Number of steps that the nights show."""
+    series = nightly(away, chance)
+    return len(night_starts(series, np.arange(len(away)))) - 1
+
+
+if __name__ == "__main__":
+    main()
