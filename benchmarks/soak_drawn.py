@@ -32,9 +32,14 @@ from soak_devices import (
 
 _SEED = 2026
 """The seed of the devices, which makes tables repeatable."""
-_LEAST = 0.05
+LEAST = 0.05
 """Minimum critical load of a device, as a share of its capacity."""
 _RINGS = (512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0)
+PAUSES_EVERY = 0.05, 40.0
+"""The shortest and longest mean seconds between pauses."""
+PAUSE_LENGTHS, SHORTER_IF_VARIED = (0.3, 6.0), 3.0
+"""The shortest and longest pause, as a share of the seconds in which a ring fills up at the capacity; and how much
+shorter pauses are on average if their lengths are exponentially distributed."""
 _HEALTHY = 0.25
 """Share of the devices that are healthy."""
 _BOTH = 0.2
@@ -65,7 +70,7 @@ def _drawn(number: int) -> Family:
         family = Family(found, False, frozenset(traits.split()))
         # A bucket is that of a sharp knee, and not of a pausing one.
         is_possible = not found.bucket or found.knee is sharp
-        if is_possible and family.critical_load(found.scale(10_000, 1e5)) > _LEAST * CAPACITY:
+        if is_possible and family.critical_load(found.scale(10_000, 1e5)) > LEAST * CAPACITY:
             return family
 
 
@@ -93,15 +98,15 @@ def _batches(device: Device, rng: np.random.Generator) -> tuple[Device, str]:
 
 def _pauses(device: Device, rng: np.random.Generator) -> tuple[Device, str]:
     ring = float(rng.choice(_RINGS))
-    length = ring / CAPACITY * rng.uniform(0.3, 6.0)
-    every = _between(rng, 0.05, 40.0)
+    length = ring / CAPACITY * rng.uniform(*PAUSE_LENGTHS)
+    every = _between(rng, *PAUSES_EVERY)
     kind = rng.integers(4)
     # Table: how lengths and periods of pauses differ.
     pause = (
         Pause(every, length, ring),
         Pause(every, length, ring, jitter=rng.uniform(0.0, 0.4)),
         Pause(every, length, ring, spread=rng.uniform(0.1, 0.8)),
-        Pause(every, length / 3.0, ring, varies=True),
+        Pause(every, length / SHORTER_IF_VARIED, ring, varies=True),
     )[kind]
     return replace(device, pauses=(*device.pauses, pause)), "pauses"
 
