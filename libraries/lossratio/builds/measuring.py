@@ -498,7 +498,7 @@ class BuildRecord:
             )
         if first != header:
             raise JobError(
-                f"{self._path} belongs to another request: it was {first.get('asked')}, and now is "
+                f"{self._path} belongs to another request: it was {first.get('asked')}, and is now "
                 f"{header['asked']}. Use another --output, or repeat the earlier request to continue it."
             )
 

@@ -84,7 +84,7 @@ class Series:
     columns: Mapping[str, Sequence[Any]]
     """Fields of its entries (see `Entry`) by their names, each with an item per result."""
     is_reading: bool = False
-    """Whether its values are readings, whose changes are no alarms."""
+    """Whether its values are readings, whose changes raise no alarm."""
     mark: str = ""
     """What distinguishes it from other series of the same quantity; empty: there are no others."""
     is_of_nights: bool = False

@@ -151,7 +151,7 @@ _LOOK_SECONDS, _MOST_LOOK_SECONDS = 0.3, 2.0
 
 
 def look_at_fields(checked: CheckedTraffic) -> dict[str, dict[str, FieldChange]]:
-    """The fields that have other values when single frames come back, by direction; none if the examination fails.
+    """The fields whose values differ in single frames that come back, by direction; none if the examination fails.
 
     They are compared as in trials: `lossratio.traffic.agent.core.comparison`.
     """

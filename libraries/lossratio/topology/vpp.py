@@ -26,7 +26,7 @@ _OURS = {
     "statseg": ("socket-name", "default"),
     "api-segment": ("prefix",),
 }
-"""What lossratio sets itself, by section, because its VPP must run beside any other VPP, and where the frames are."""
+"""Settings that lossratio makes itself, by section: its VPP runs beside any other VPP, and where the frames arrive."""
 
 
 def _checked_line(line: str) -> str:
