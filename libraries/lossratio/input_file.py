@@ -41,7 +41,8 @@ def read_input_file(
     Raises:
         LossRatioError: Of the class `error`, if the file cannot be read, is not a regular file, or is too long.
     """
-    shown = f"{what} {shown_name(path)}".lstrip()
+    name = str(path)
+    shown = f"{what} {shown_name(path) if name.strip() else repr(name)}".lstrip()
     try:
         with open(path, "rb", opener=_opened_at_once) as file:
             status = os.fstat(file.fileno())
@@ -57,8 +58,15 @@ def read_input_file(
             return file.read()
     except (OSError, ValueError) as cause:
         reason = getattr(cause, "strerror", None) or str(cause)
-        way_out = " Name a file in it." if isinstance(cause, IsADirectoryError) else ""
-        raise error(f"Cannot read {shown}: {reason.rstrip('.')}.{way_out}") from cause
+        raise error(f"Cannot read {shown}: {reason.rstrip('.')}.{_way_out(path, cause)}") from cause
+
+
+def _way_out(path: str | Path, cause: Exception) -> str:
+    if not isinstance(cause, IsADirectoryError):
+        return ""
+    if Path(path) == Path():
+        return " Name a file in it. An empty name also means this directory."
+    return " Name a file in it."
 
 
 def kind_of_contents(data: bytes) -> str:

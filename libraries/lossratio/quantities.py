@@ -8,11 +8,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, TypeGuard, TypeVar, get_args
 
 from pydantic import BeforeValidator, Field
 
-from lossratio.units import format_frame_rate, parse_duration, parse_frame_rate, parse_ratio
+from lossratio.units import (
+    check_duration,
+    format_frame_rate,
+    parse_duration,
+    parse_frame_rate,
+    parse_ratio,
+)
 
 EnumT = TypeVar("EnumT", bound=Enum)
 
@@ -28,15 +34,24 @@ class Quantity:
 
 
 def _seconds(value: object) -> object:
-    if isinstance(value, timedelta):
-        return value.total_seconds()
     if isinstance(value, str):
         return parse_duration(value)
-    return value
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if _is_number(seconds):
+        check_duration(seconds, seconds)
+    return seconds
 
 
-def _parsed(parse: Callable[[str], float]) -> BeforeValidator:
-    return BeforeValidator(lambda value: parse(value) if isinstance(value, str) else value)
+def _parsed(parse: Callable[[str | float], float]) -> BeforeValidator:
+    """Reads numbers and texts. Other types are left to the field, whose error names its type."""
+    return BeforeValidator(
+        lambda value: parse(value) if isinstance(value, str) or _is_number(value) else value
+    )
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    # In Python, True is 1.
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 DURATION = Quantity("_s", "{:g} s".format)
@@ -54,7 +69,7 @@ Frames = Annotated[int, FRAMES]
 """A number of frames of each transmitting interface."""
 Choice = Annotated[EnumT, Field(strict=False)]
 """A member of an enumeration; also read from its value."""
-Repeats = Annotated[int, Field(ge=1)]
+Repeats = Annotated[int, Field(ge=1, le=1_000_000)]
 """A number of repetitions."""
 
 

@@ -22,7 +22,15 @@ _LEAST_BARE = 1000.0
 _BIT_RATE = re.compile(_NUMBER + r"([kKMG]?)\s*(?:bps|bit/s|b/s)?\s*")
 _RATIO = re.compile(_NUMBER + r"(%?)\s*")
 _LARGEST_FLOAT = sys.float_info.max
+_LARGEST_RATE = 1e18
+"""Frames or bits per second. A larger rate is a mistake, and its products would be too large for floating point."""
+LONGEST_DURATION = 1e9
+"""Seconds, which are 31 years. A longer duration is a mistake, and may be too long for a clock."""
+_WHOLE_NUMBER = re.compile(rf"\s*([+-]?{_DIGITS}(?:\.0*)?(?:[eE]\+?[0-9]+)?)\s*")
 _BYTES = re.compile(_NUMBER + r"(?:B|bytes?)?\s*")
+
+LARGEST_NUMBER = 10**15
+"""A larger number of frames, connections or repetitions is a mistake."""
 
 L1_OVERHEAD = 20
 """Bytes that Ethernet adds to a frame on the wire: preamble, start of frame delimiter and interframe gap."""
@@ -74,7 +82,7 @@ def parse_frame_rate(text: str | float) -> float:
 
     rate = _parse_scaled(text, _FRAME_RATE, what, example)
     if isinstance(text, str):
-        check_unit_of(rate, has_unit=not text.strip().replace("_", "").isdigit())
+        check_unit_of(rate, has_unit=text.strip()[-1].isalpha())
     return rate
 
 
@@ -139,6 +147,40 @@ def parse_bytes(text: str | int) -> int:
     return int(float(match[1]))
 
 
+def parse_whole_number(text: str | float) -> int:
+    """Reads a whole number such as ``3``, ``10_000`` or ``1e6``.
+
+    Raises:
+        ValueError: If it is not a whole number, or is larger than `LARGEST_NUMBER`.
+    """
+    number = math.nan
+    if isinstance(text, str):
+        match = _WHOLE_NUMBER.fullmatch(text)
+        number = float(match[1]) if match else math.nan
+    elif not isinstance(text, bool) and abs(text) <= _LARGEST_FLOAT:
+        number = text
+    if abs(number) > LARGEST_NUMBER:
+        raise ValueError(f"{text!r} is too large; the largest number is {LARGEST_NUMBER:,}.")
+    if not float(number).is_integer():
+        raise ValueError(f"{text!r} is not a whole number; write it like '3'.{_with_point(text)}")
+    return int(number)
+
+
+def parse_number(text: str | float) -> float:
+    """Reads a finite number such as ``0.5``.
+
+    Raises:
+        ValueError: If it is not a finite number.
+    """
+    try:
+        number = math.nan if isinstance(text, bool) else float(text)
+    except (ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{text!r} is not a number; write it like '0.5'.{_with_point(text)}")
+    return number
+
+
 def parse_duration(text: str | float) -> float:
     """Reads a positive, finite duration as Robot Framework writes it, such as ``2 min`` or ``30``, in seconds.
 
@@ -151,9 +193,30 @@ def parse_duration(text: str | float) -> float:
         raise ValueError(
             f"{text!r} is not a duration; write it like '2 min' or '30 s'.{_with_point(text)}"
         ) from None
-    if not (math.isfinite(seconds) and seconds > 0):
+    check_duration(seconds, text)
+    if not seconds > 0:
         raise ValueError(f"{text!r} is not a positive duration; write it like '2 min' or '30 s'.")
     return seconds
+
+
+def check_duration(seconds: float, written: object) -> None:
+    """Refuses a duration that nobody can wait for.
+
+    Args:
+        seconds: The duration.
+        written: The duration as it was written, for the error.
+
+    Raises:
+        ValueError: If it is not a number, is negative, or is longer than `LONGEST_DURATION`.
+    """
+    if not seconds >= 0:
+        raise ValueError(
+            f"{written!r} is not a positive duration; write it like '2 min' or '30 s'."
+        )
+    if seconds > LONGEST_DURATION:
+        raise ValueError(
+            f"{written!r} is too long: the longest duration is {LONGEST_DURATION:g} s, 31 years."
+        )
 
 
 def _seconds(text: str | float) -> float:
@@ -269,6 +332,8 @@ def _parse_scaled(text: str | float, pattern: re.Pattern[str], what: str, exampl
 
     if not (math.isfinite(value) and value > 0):
         raise ValueError(f"{text!r} is not {what}; write it like {example!r}.{_with_point(text)}")
+    if value > _LARGEST_RATE:
+        raise ValueError(f"{text!r} is too large for {what}; write it like {example!r}.")
     return value
 
 

@@ -1,14 +1,19 @@
 """Says in plain English what is wrong with a value that pydantic refused. Also defines texts of a certain form."""
 
 import re
+import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date
+from numbers import Real
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
 
+from lossratio.errors import LossRatioError
 from lossratio.shipped import did_you_mean
 
 _LONGEST_SHOWN = 100
@@ -120,6 +125,48 @@ def in_words(wrong: Mapping[str, Any], *, of_yaml: bool = False) -> str:
     # The error for a choice among names, in an enumeration or a union, lists the names.
     names = re.findall(r"'([^']+)'", str(wrong.get("ctx", {}).get("expected", "")))
     return said + ("." + meant if (meant := did_you_mean(str(value), names)) else "")
+
+
+def require_numbers(
+    error: type[LossRatioError], optional: Collection[str] = (), /, **values: object
+) -> None:
+    """Makes sure that arguments of a function are numbers.
+
+    Args:
+        error: The class of the error.
+        optional: The names of the arguments that may be None.
+        values: The values, by the names of the arguments.
+
+    Raises:
+        LossRatioError: Of the class `error`, if a value is something else, or has more digits than a float can hold.
+    """
+    for name, value in values.items():
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        is_too_large = isinstance(value, int) and abs(value) > sys.float_info.max
+        is_left_out = value is None and name in optional
+        if not is_left_out and (not is_number or is_too_large):
+            raise error(f"{name} must be a number, not {shown_value(value)}.")
+
+
+def as_path(error: type[LossRatioError], what: str, value: object) -> Path:
+    """A path that a script gives as a path or a text.
+
+    Args:
+        error: The class of the error.
+        what: A description of the path, such as ``the directory of a run``.
+        value: The path.
+
+    Raises:
+        LossRatioError: Of the class `error`, if the value is something else, is empty, or is too long for a path.
+    """
+    if not isinstance(value, str | PathLike) or not str(value).strip():
+        raise error(f"{what} must be given by its path, not by {shown_value(value)}.")
+    path = Path(value)
+    try:
+        path.exists()
+    except OSError as cause:
+        raise error(f"{what} cannot be at {shown_value(str(value))}: {cause.strerror}.") from None
+    return path
 
 
 def shown_value(value: Any) -> str:

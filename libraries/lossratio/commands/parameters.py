@@ -84,6 +84,27 @@ class OneOf(click.Choice):  # type: ignore[type-arg]
             )
 
 
+class _NotBlank(click.Parameter):
+    """A parameter whose values are not empty: an empty path would mean the working directory."""
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        given = value if isinstance(value, tuple | list) else (value,)
+        is_blank = any(isinstance(text, str) and not text.strip() for text in given)
+        if is_blank and value != self.default:
+            raise click.BadParameter(
+                "it is empty. Give a value, or leave it out.", ctx=ctx, param=self
+            )
+        return super().type_cast_value(ctx, value)
+
+
+class _Argument(_NotBlank, click.Argument):
+    """An argument."""
+
+
+class _Option(_NotBlank, click.Option):
+    """An option."""
+
+
 @dataclass(frozen=True)
 class _Declared:
     """A parameter without its name and type, which come from the function."""
@@ -146,7 +167,7 @@ def _parameter(name: str, hint: Any, declared: _Declared) -> click.Parameter:
     }
     if declared.kind is click.Argument:
         settings |= {"nargs": -1} if others == [...] else {}
-        return click.Argument((name,), **(settings | declared.settings))
+        return _Argument((name,), **(settings | declared.settings))
     settings |= {"is_flag": True} if kind is bool else {"multiple": others == [...]}
     settings["show_default"] = bool(declared.settings.get("default"))
     settings |= declared.settings
@@ -154,4 +175,4 @@ def _parameter(name: str, hint: Any, declared: _Declared) -> click.Parameter:
         # Errors call the type by this name.
         settings["type"].name = "whole number"
     names = declared.names or (f"--{name.replace('_', '-')}",)
-    return click.Option((name, *names), **settings)
+    return _Option((name, *names), **settings)

@@ -146,6 +146,7 @@ def run(
     Exit status: 0 all tests passed, 1 a test failed, 2 bad input, 3 a value has regressed, 69 the infrastructure
     failed, 75 the testbed is not available, 130 the user stopped the run. After 69 and 75, try again.
     """
+    from lossratio.keywords import problem_with_variable
     from lossratio.runs import Limits, RunRequest, resume as go_on, run as begin
     from lossratio.units import tests_counted
 
@@ -155,6 +156,10 @@ def run(
             raise click.UsageError(
                 f"--variable {each} gives no value. Write NAME:VALUE, e.g. --variable FRAME_SIZE:64B."
             )
+        name, _, value = each.partition(":")
+        problem = problem_with_variable(name, value)
+        if problem is not None:
+            raise click.UsageError(f"--variable {each}: {problem}")
     if doubts is not None:
         variables.append(f"DOUBTS:{doubts}")
     robot_options = (

@@ -18,6 +18,7 @@ from lossratio.testbed.reservation import TOKEN_VARIABLE, Claim, Lease, clear, h
 from lossratio.topology import Topology, TrafficPath, load_topology
 from lossratio.traffic import (
     PROFILE_READERS,
+    check_frame_size,
     check_sends_streams,
     convert_profile,
     load_generator,
@@ -67,6 +68,11 @@ def check(
     """Check a topology FILE, and draw what it describes."""
     if probe and not connect:
         raise click.UsageError("--probe sends frames: also give --connect.")
+    for size in frame_size:
+        try:
+            check_frame_size(size)
+        except ValueError as error:
+            raise click.UsageError(f"--frame-size: {error}") from error
 
     topology = load_topology(file)
     paths = topology.paths(chosen.links, duts=chosen.duts, nic=chosen.nic)

@@ -27,6 +27,7 @@ from lossratio.history.store import History
 from lossratio.history.unmeasured import left_out_of, nothing_measured
 from lossratio.report import Run, read_run
 from lossratio.results import write_whole
+from lossratio.wrong_values import as_path
 
 _MIRRORED = re.compile(rf"testbed=[^/]+/date=[^/]+/[^/]+\.parquet|{re.escape(ANNOTATIONS_NAME)}")
 # A password may contain slashes; an address with a password may lack slashes, or have encoded punctuation.
@@ -177,11 +178,12 @@ def open_history(place: str) -> History:
         ArchiveError: If the archive does not give the history.
         ReportError: If the archive has no history.
     """
+    folder = as_path(ReportError, "A history", place)
     check_without_secrets(place)
     if is_url(place):
         return mirror_history(ObjectStore(place))
-    archived = Path(place) / HISTORY
-    return History(archived if archived.is_dir() else Path(place))
+    archived = folder / HISTORY
+    return History(archived if archived.is_dir() else folder)
 
 
 def mirror_history(store: ObjectStore, cache: Path | None = None) -> History:

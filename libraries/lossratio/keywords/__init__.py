@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         named_profiles as named_profiles,
     )
     from lossratio.keywords.session import measured as measured
+    from lossratio.keywords.variables import problem_with_variable as problem_with_variable
 
 _MODULE_OF = MappingProxyType(
     {
@@ -29,6 +30,7 @@ _MODULE_OF = MappingProxyType(
         "check_planned_streams": "planned_traffic",
         "named_profiles": "planned_traffic",
         "measured": "session",
+        "problem_with_variable": "variables",
     }
 )
 

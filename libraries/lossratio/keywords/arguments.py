@@ -2,10 +2,13 @@
 
 import ast
 import inspect
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from types import UnionType
+from enum import Enum
+from pathlib import Path
+from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from robot.api.deco import keyword
@@ -20,12 +23,22 @@ from lossratio.nodes import Credentials
 from lossratio.report import FORMATS
 from lossratio.results import TestResult
 from lossratio.traffic import parse_frame_size
-from lossratio.units import counts_connections, parse_frame_rate, parse_ratio
+from lossratio.units import (
+    LONGEST_DURATION,
+    check_duration,
+    counts_connections,
+    parse_frame_rate,
+    parse_number,
+    parse_ratio,
+    parse_whole_number,
+)
+from lossratio.wrong_values import shown_value
 
 DEFAULT_PROFILE = "ethip4-udp"
 """The traffic profile of measurements that do not name a profile."""
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+LibraryT = TypeVar("LibraryT", bound=type)
 
 _YES = ("true", "yes", "on", "1")
 _NO = ("false", "no", "off", "0", "none", "")
@@ -78,11 +91,40 @@ def to_frame_rate(value: str | int | float) -> FrameRate:
 def to_duration(value: str | int | float | timedelta) -> timedelta:
     """A time as Robot Framework writes it: ``2 min``, ``500 ms``, ``1 h 30 min``, or a number of seconds."""
     if isinstance(value, timedelta):
-        return value
+        seconds = value.total_seconds()
+    elif isinstance(value, int) and value > LONGEST_DURATION:
+        seconds = math.inf
+    else:
+        try:
+            seconds = timestr_to_secs(value, round_to=None)
+        except ValueError:
+            raise ValueError(
+                f"{value!r} is not a duration; write it like '2 min' or '30 s'."
+            ) from None
+    check_duration(seconds, value)
+    return timedelta(seconds=seconds)
+
+
+def to_whole_number(value: str | int | float) -> int:
+    """A whole number: ``3``, ``10_000`` or ``1e6``."""
+    return parse_whole_number(value)
+
+
+def to_number(value: str | int | float) -> float:
+    """A finite number: ``0.5``, ``20`` or ``1e-3``."""
+    return parse_number(value)
+
+
+def to_path(value: str | Path) -> Path:
+    """The path of a file or folder; a relative one begins in the working directory."""
+    if not str(value).strip():
+        raise ValueError("The path is empty. Name a file or a folder, or leave the argument out.")
     try:
-        return timedelta(seconds=timestr_to_secs(value, round_to=None))
-    except ValueError:
-        raise ValueError(f"{value!r} is not a duration; write it like '2 min' or '30 s'.") from None
+        Path(value).exists()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ValueError(f"{shown_value(str(value))} is not a path: {reason}.") from None
+    return Path(value)
 
 
 def to_truth_value(value: str | bool | int | None) -> bool | None:
@@ -243,16 +285,77 @@ def credentials(password: Secret | None, passphrase: Secret | None) -> Credentia
     )
 
 
+def _explained(what: str, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A converter that takes any value. Of a converter with types, Robot Framework refuses others without a reason.
+
+    Args:
+        what: A description of the values, with an example.
+        convert: The converter. Its annotation has the types that it takes.
+    """
+    (hint,) = (hint for name, hint in get_type_hints(convert).items() if name != "return")
+    parts = [get_origin(part) or part for part in get_args(hint) or (hint,)]
+    taken = tuple(object if part is Any else part for part in parts)
+
+    def explained(value):  # type: ignore[no-untyped-def]
+        if not isinstance(value, taken) or (isinstance(value, bool) and bool not in taken):
+            raise ValueError(f"{shown_value(value)} is not {what}.")
+        return convert(value)
+
+    explained.__doc__ = convert.__doc__
+    return explained
+
+
 CONVERTERS: Mapping[type, Any] = {
-    FormatName: to_format_name,
-    FrameRate: to_frame_rate,
-    FrameSize: to_frame_size,
-    FrameSizes: to_frame_sizes,
-    GoalSet: to_goal_set,
-    SearchGoal: to_search_goal,
-    Share: to_share,
+    FormatName: _explained("the name of a format, such as 'html'", to_format_name),
+    FrameRate: _explained("a frame rate, such as '10 kpps'", to_frame_rate),
+    FrameSize: _explained("a frame size, such as '64B'", to_frame_size),
+    FrameSizes: _explained("a list of frame sizes, such as '64B,1518B'", to_frame_sizes),
+    GoalSet: _explained("a set of goals, such as 'csit'", to_goal_set),
+    SearchGoal: _explained("a goal, such as 'NDR'", to_search_goal),
+    Share: _explained("a share, such as '0.5 %'", to_share),
     TestResult: to_test_result,
-    bool: to_truth_value,
-    timedelta: to_duration,
+    Path: _explained("the path of a file or a folder", to_path),
+    timedelta: _explained("a duration, such as '2 min'", to_duration),
+    # Robot Framework takes the first converter whose type is the argument's or a base of it: bool is an int.
+    bool: _explained("a truth value, such as True", to_truth_value),
+    int: _explained("a whole number, such as 3", to_whole_number),
+    float: _explained("a number, such as 0.5", to_number),
 }
-"""The converters of Robot Framework for arguments of our own types."""
+"""The converters of Robot Framework for arguments of our own types, and for simple types."""
+
+
+class _Default:
+    """The default of an argument, in a type that Robot Framework cannot convert to."""
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __str__(self) -> str:
+        return str(self._value)
+
+
+def with_strict_types(library: LibraryT) -> LibraryT:
+    """Makes a wrong value of an argument an error, also if the argument has a default.
+
+    Robot Framework converts a value that does not fit the argument's type to the type of the default. It then accepts
+    1.5 for a whole number, and any text for a truth value.
+    """
+    for name in dir(library):
+        method = getattr(library, name)
+        if not hasattr(method, "robot_name"):
+            continue
+        signature = inspect.signature(method)
+        parameters = [
+            parameter.replace(default=_Default(parameter.default))
+            if _hides_errors(parameter.default)
+            else parameter
+            for parameter in signature.parameters.values()
+        ]
+        vars(method)["__signature__"] = signature.replace(parameters=parameters)
+    return library
+
+
+def _hides_errors(default: object) -> bool:
+    return default is not inspect.Parameter.empty and not isinstance(
+        default, str | NoneType | Enum | _Default
+    )

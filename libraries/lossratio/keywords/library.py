@@ -9,7 +9,7 @@ from robot.running import TestSuite
 from robot.running.context import EXECUTION_CONTEXTS
 
 from lossratio.errors import LossRatioError, ReportError
-from lossratio.keywords.arguments import CONVERTERS, FormatName
+from lossratio.keywords.arguments import CONVERTERS, FormatName, with_strict_types
 from lossratio.keywords.devices import DeviceKeywords
 from lossratio.keywords.live_view import say
 from lossratio.keywords.measurements import with_keywords_of_kinds
@@ -32,6 +32,7 @@ from lossratio.version import __version__
     doc_format="ROBOT",
     listener="SELF",
 )
+@with_strict_types
 @with_tags_of_groups
 @with_keywords_of_kinds
 class LossRatio(

@@ -46,6 +46,21 @@ class Doubts(Enum):
     """The test also fails."""
 
 
+def doubts_policy(name: str) -> Doubts:
+    """The policy for doubts with a name.
+
+    Raises:
+        SearchError: If there is no such policy.
+    """
+    try:
+        return Doubts(name.lower())
+    except ValueError:
+        known = names_near(name, [policy.value for policy in Doubts])
+        raise SearchError(
+            f"There is no policy for doubts {name!r}. The policies are {known}"
+        ) from None
+
+
 @dataclass(frozen=True)
 class Search:
     """A search of this suite."""
@@ -107,13 +122,7 @@ class Session:
             SearchError: If there is no such policy.
         """
         said = self._doubts or BuiltIn().get_variable_value("${DOUBTS}") or Doubts.WARN.value
-        try:
-            return Doubts(str(said).lower())
-        except ValueError:
-            known = names_near(str(said), [policy.value for policy in Doubts])
-            raise SearchError(
-                f"There is no policy for doubts {said!r}. The policies are {known}"
-            ) from None
+        return doubts_policy(str(said))
 
     def ready_testbed(self) -> Testbed:
         """The testbed.

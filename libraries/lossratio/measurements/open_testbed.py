@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
@@ -133,6 +134,10 @@ class OpenTestbed(Testbed):
         ) -> TestResult:
             from lossratio.traffic import check_sends_streams
 
+            _check_types(
+                ("dut", dut, (str, NoneType), _DUT),
+                ("name", name, (str, NoneType), "the name of the result"),
+            )
             if on_progress is not None and not callable(on_progress):
                 raise SearchError(
                     f"on_progress must be a function, not {shown_value(on_progress)}."
@@ -230,10 +235,9 @@ def open_testbed(
     from lossratio.nodes import Credentials as Secrets
     from lossratio.testbed import Recovery as Attempts
 
-    # Table: an argument, its value, its types, and the name of these types.
-    for name, value, types, what in (
+    _check_types(
         ("topology", topology, (str, PathLike), "the name or the path of a topology"),
-        ("dut", dut, (str, NoneType), "the name of a kind of DUT, such as 'linux_bridge'"),
+        ("dut", dut, (str, NoneType), _DUT),
         ("results", results, (str, PathLike), "the path of a directory"),
         ("resume", resume, (str, PathLike, NoneType), "the path of a directory"),
         ("duts", duts, (int, NoneType), "a whole number"),
@@ -241,14 +245,10 @@ def open_testbed(
         ("links", links, (int,), "a whole number"),
         ("credentials", credentials, (Secrets, NoneType), "of the class Credentials"),
         ("recovery", recovery, (Attempts, NoneType), "of the class Recovery"),
-    ):
-        if not isinstance(value, types) or isinstance(value, bool):
-            raise LossRatioError(f"{name} must be {what}, not {shown_value(value)}.")
-        if value == "":
-            raise LossRatioError(f"{name} must be {what}, and is empty.")
-
+    )
     earlier = None if resume is None else Path(resume)
-    if earlier is not None and not earlier.is_dir():
+    # Unlike Path, os.path has an answer for a name that is too long for a file.
+    if earlier is not None and not os.path.isdir(earlier):
         raise LossRatioError(
             f"There is no run to continue in {earlier}. Correct resume, or leave it out."
         )
@@ -257,6 +257,25 @@ def open_testbed(
     settings |= {} if credentials is None else {"credentials": credentials}
     settings |= {} if recovery is None else {"recovery": recovery}
     return OpenTestbed(Path(topology), Path(results), earlier, dut, _options(options), settings)
+
+
+_DUT = "the name of a kind of DUT, such as 'linux_bridge'"
+
+
+def _check_types(*arguments: tuple[str, object, tuple[type, ...], str]) -> None:
+    """Checks the types of arguments.
+
+    Args:
+        arguments: For each argument: its name, its value, its types, and the name of these types.
+
+    Raises:
+        LossRatioError: If a value has another type, or is empty.
+    """
+    for name, value, types, what in arguments:
+        if not isinstance(value, types) or isinstance(value, bool):
+            raise LossRatioError(f"{name} must be {what}, not {shown_value(value)}.")
+        if isinstance(value, str) and not value.strip():
+            raise LossRatioError(f"{name} must be {what}, and is empty.")
 
 
 def _options(options: Any) -> Any:

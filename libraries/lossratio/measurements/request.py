@@ -296,23 +296,19 @@ def _in_words(request: type[Request], wrong: Mapping[str, Any]) -> str:
             f"{request.__name__} has no {name!r}; it has {names_near(name, request.model_fields)}"
         )
 
-    quantity = quantity_of(field.annotation, field.metadata)
-    write = repr if quantity is None else quantity.write
-    value = value.total_seconds() if isinstance(value, timedelta) else value
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        given = write(value)
-    else:
-        given = repr(value)
-
-    bounds = " and ".join(
-        text.format(write(getattr(item, bound)))
-        for item in field.metadata
-        for bound, text in _BOUNDS.items()
-        if getattr(item, bound, None) is not None
-    )
-    text = docstrings_of_fields(request).get(name)
+    text = " ".join(docstrings_of_fields(request).get(name, "").split())
     about = f" {text}" if text else ""
     if wrong["type"] in ("greater_than", "greater_than_equal", "less_than", "less_than_equal"):
+        quantity = quantity_of(field.annotation, field.metadata)
+        write = repr if quantity is None else quantity.write
+        seconds = value.total_seconds() if isinstance(value, timedelta) else value
+        given = seconds if isinstance(seconds, str) else write(seconds)
+        bounds = " and ".join(
+            text.format(write(getattr(item, bound)))
+            for item in field.metadata
+            for bound, text in _BOUNDS.items()
+            if getattr(item, bound, None) is not None
+        )
         return f"{name} must be {bounds}, not {given}.{about}"
 
     said = in_words(wrong)

@@ -23,6 +23,7 @@ from lossratio.mlrsearch.rules import GoalView, choose
 from lossratio.mlrsearch.stages import GoalBounds
 from lossratio.mlrsearch.zone import is_left_to_a_coin
 from lossratio.trials import TrialInput, TrialResult
+from lossratio.wrong_values import require_numbers
 
 STALLED_AFTER = 100
 """A goal is given up when a load is still undecided after this many times the number of trials that its target needs.
@@ -169,6 +170,17 @@ class MLRsearch:
         Warns:
             SearchGoalWarning: If goals do not go together well, or the minimum load sends no frame in a trial.
         """
+        require_numbers(
+            SearchError,
+            ("timeout", "warm_up_duration"),
+            min_load=min_load,
+            max_load=max_load,
+            timeout=timeout,
+            warm_up_duration=warm_up_duration,
+            memory_rest=memory_rest,
+            memory_share=memory_share,
+            load_step=load_step,
+        )
         for name, value in (("timeout", timeout), ("warm-up duration", warm_up_duration)):
             if value is not None and not 0.0 < value < math.inf:
                 raise SearchError(

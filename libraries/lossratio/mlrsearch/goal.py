@@ -1,12 +1,13 @@
 """Search goals, which define the throughput that a search finds. They are checked when they are made."""
 
-import math
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from lossratio.errors import SearchError
 from lossratio.trials import TrialResult
+from lossratio.units import LONGEST_DURATION
+from lossratio.wrong_values import require_numbers, shown_value
 
 DEFAULT_INITIAL_TRIAL_DURATION = 1.0
 """Seconds; the initial trial duration of a goal that does not set it (or the final trial duration, if that is
@@ -50,10 +51,15 @@ class SearchGoal:
     """The stream of the traffic profile whose loss counts for the goal; None: the loss of all frames."""
 
     def __post_init__(self) -> None:
+        self._check_types()
         for name in ("loss_ratio", "exceed_ratio"):
             self._check(name, 0.0 <= getattr(self, name) < 1.0, "at least 0 and below 1")
         for name in ("final_trial_duration", "duration_sum"):
-            self._check(name, 0.0 < getattr(self, name) < math.inf, "a positive number of seconds")
+            self._check(
+                name,
+                0.0 < getattr(self, name) <= LONGEST_DURATION,
+                "a positive number of seconds, at most 1e+09",
+            )
         self._check(
             "width",
             SMALLEST_WIDTH <= self.width < 1.0,
@@ -102,6 +108,17 @@ class SearchGoal:
         of_stream = "" if self.stream is None else f" of {self.stream}"
         return f"loss{of_stream} {self.loss_ratio * 100:.4g} %"
 
+    def _check_types(self) -> None:
+        """Makes sure that numbers are numbers, and that the name is one that reports can show."""
+        numbers = [each.name for each in fields(self) if each.name not in ("name", "stream")]
+        values = {name: getattr(self, name) for name in numbers}
+        require_numbers(SearchError, ("initial_trial_duration",), **values)
+        name = self.name
+        if name is not None and not (isinstance(name, str) and name.strip() and name.isprintable()):
+            raise SearchError(
+                f"The name of a search goal must be a text such as 'strict', not {shown_value(name)}."
+            )
+
     def _check(self, name: str, good: bool, rule: str) -> None:
         if not good:
             raise SearchError(
@@ -139,13 +156,16 @@ def checked_goals(goals: Iterable[SearchGoal], min_load: float) -> tuple[SearchG
     Warns:
         SearchGoalWarning: If final trial durations differ, or the shortest trial at min load sends less than a frame.
     """
-    unique = tuple(dict.fromkeys(goals))
-    if not unique:
-        raise SearchError("A search needs at least one search goal.")
-
-    for goal in unique:
+    if not isinstance(goals, Iterable):
+        raise SearchError(f"goals must be a list of search goals, not {shown_value(goals)}.")
+    given = tuple(goals)
+    for goal in given:
         if not isinstance(goal, SearchGoal):
             raise SearchError(f"A search goal must be a SearchGoal, not {goal!r}.")
+
+    unique = tuple(dict.fromkeys(given))
+    if not unique:
+        raise SearchError("A search needs at least one search goal.")
 
     if len({goal.final_trial_duration for goal in unique}) > 1:
         warnings.warn(

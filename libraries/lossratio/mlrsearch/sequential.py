@@ -43,6 +43,8 @@ Example: a load is lossy in exactly half of its trials. It needs no verdict, and
 ALIKE = 2.5
 """Trials count as alike if outcomes change less often than independent ones would, by this many standard deviations."""
 
+SMALLEST_INDIFFERENCE = 0.001
+"""A smaller indifference needs thousands of trials at each load; 0 means that there is none."""
 _ROUNDING = 1e-9
 
 
@@ -91,6 +93,11 @@ class SequentialGoal(SearchGoal):
             "indifference",
             0.0 <= self.indifference < 1.0 - self.exceed_ratio,
             f"at least 0, and below 1 minus the exceed ratio ({self.exceed_ratio:g})",
+        )
+        self._check(
+            "indifference",
+            self.indifference == 0.0 or self.indifference >= SMALLEST_INDIFFERENCE,
+            f"0, or at least {SMALLEST_INDIFFERENCE:g}: a smaller one needs too many trials at a load",
         )
         self._check(
             "indifference",

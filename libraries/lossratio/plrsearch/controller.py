@@ -27,6 +27,7 @@ from lossratio.plrsearch.selection import Choice, PosteriorSelection
 from lossratio.plrsearch.variation import Description, described
 from lossratio.plrsearch.verifying import clamped
 from lossratio.trials import TrialInput, TrialResult
+from lossratio.wrong_values import require_numbers
 
 _STEP = 1.02
 """Growth of the number of trials after which the description is updated, because choices do not change faster."""
@@ -106,6 +107,13 @@ class PLRsearch:
         Raises:
             SearchError: If a value makes no sense.
         """
+        require_numbers(
+            SearchError,
+            ("precision", "initial_duration"),
+            timeout=timeout,
+            precision=precision,
+            initial_duration=initial_duration,
+        )
         self._question = CriticalLoadQuestion(target_loss_ratio, min_load, max_load)
         if not 0.0 < timeout < math.inf:
             raise SearchError(

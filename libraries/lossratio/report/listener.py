@@ -15,6 +15,7 @@ from lossratio.report.failures import Misfits, note_failure, note_skip
 from lossratio.report.formats import PAGE, render, report_format
 from lossratio.report.run import is_run, read_run
 from lossratio.results import identity_of, suite_identity_of, write_whole
+from lossratio.wrong_values import as_path, shown_value
 
 PAGE_VARIABLE = "LOSSRATIO_PAGE"
 """Robot Framework's variable that is set when a listener or program will write the page of the run."""
@@ -33,13 +34,18 @@ def write_report(path: Path, text: str) -> None:
         write_whole(path, text.encode("utf-8", "replace"))
 
 
-def write_reports(directory: Path, formats: Iterable[str]) -> tuple[Path, ...]:
+def write_reports(directory: str | Path, formats: Iterable[str]) -> tuple[Path, ...]:
     """Writes reports of a run into its directory. A run without tests that measure gets no reports.
 
     Raises:
         ReportError: If nothing in the directory can be read.
         StorageError: If a report cannot be written.
     """
+    if isinstance(formats, str) or not isinstance(formats, Iterable):
+        raise ReportError(
+            f"The formats of reports must be a list, such as ['html'], not {shown_value(formats)}."
+        )
+    directory = as_path(ReportError, "The directory of a run", directory)
     if not is_run(directory):
         return ()
     run = read_run(directory)

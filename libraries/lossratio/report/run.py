@@ -29,6 +29,7 @@ from lossratio.results import (
 )
 from lossratio.trials import JournalContents, missing_frames, read_journal
 from lossratio.units import format_frame_rate
+from lossratio.wrong_values import as_path
 
 NOTHING_MEASURED = "nothing measured"
 """Stands for the quantities of a test that failed before it measured anything, because they are not known."""
@@ -148,12 +149,13 @@ def cycles_left_alone() -> Iterator[None]:
             gc.enable()
 
 
-def read_run(path: Path) -> Run:
+def read_run(path: str | Path) -> Run:
     """Reads all readable files in the directory of a run.
 
     Raises:
         ReportError: If it is not the directory of a run.
     """
+    path = as_path(ReportError, "The directory of a run", path)
     parts = _parts_of(path)
     if not path.is_dir():
         raise ReportError(f"{path} is not the directory of a run: there is no such directory.")
@@ -285,12 +287,13 @@ def _skipped_in(path: Path, stems: AbstractSet[str]) -> tuple[Skipped, ...]:
     )
 
 
-def runs_in(path: Path) -> list[Path]:
+def runs_in(path: str | Path) -> list[Path]:
     """The run directories of a path: the path itself, or the run directories in it, sorted by name.
 
     Raises:
         ReportError: If there is no run directory.
     """
+    path = as_path(ReportError, "The directory of runs", path)
     if is_run(path):
         return [path]
 

@@ -18,14 +18,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from lossratio.errors import ReportError, SearchError, storing
+from lossratio.errors import ReportError, SearchError, StorageError, storing
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file, shown_name
 from lossratio.results.contradictions import contradictions_of
 from lossratio.results.identity import identity_of, with_any_values
 from lossratio.results.kinds import kind_in
 from lossratio.results.model import FORMAT, TestIdentity, TestResult
 from lossratio.trials import DigestError, add_digest, is_being_written, take_digest
-from lossratio.wrong_values import in_words
+from lossratio.wrong_values import as_path, in_words
 
 _LONGEST_NAME = 120
 _MOST_RESULTS = 1000
@@ -65,7 +65,8 @@ class RunDirectory:
 
     def __post_init__(self) -> None:
         # A script may give the path as a text.
-        object.__setattr__(self, "path", Path(self.path))
+        path = as_path(StorageError, "The directory of a run", self.path)
+        object.__setattr__(self, "path", path)
 
     @property
     def has_files(self) -> bool:
@@ -238,7 +239,7 @@ def read_result(path: str | Path) -> TestResult:
         ReportError: If the file is missing, is not a result, is from a newer version, or is of a kind whose package is
             missing or broken.
     """
-    path = Path(path)
+    path = as_path(ReportError, "A result", path)
     data = read_input_file(path, ReportError, MOST_RECORDED_BYTES, "the result")
     place: tuple[str, ...] = ()
 

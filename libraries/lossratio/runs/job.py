@@ -20,8 +20,7 @@ from robot.running.builder import TestSuiteBuilder
 from lossratio.dut import CABLE
 from lossratio.errors import JobError, LossRatioError, TrafficError
 from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
-from lossratio.keywords import SuiteExpander
-from lossratio.measurements.throughput import goal_set_from
+from lossratio.keywords import SuiteExpander, problem_with_variable
 from lossratio.records import FileModel
 from lossratio.results import VARIATION
 from lossratio.runs.robot_run import RunRequest
@@ -203,18 +202,15 @@ def _problems(path: Path, file: JobFile) -> Iterator[Problem]:
 
 
 def _problems_of_values(file: JobFile) -> Iterator[Problem]:
-    """Finds frame sizes that no traffic has, and goals that do not exist."""
+    """Finds frame sizes that no traffic has, and values of variables that no suite can read."""
     for number, tests in enumerate(file.tests):
         for index, size in enumerate(tests.frame_sizes):
             yield from _problem_of(("tests", number, "frame_sizes", index), check_frame_size, size)
 
-    goals = file.variables.get("GOALS", "")
-    is_evaluated = "{" in goals or goals.endswith((".yaml", ".yml"))
-    if goals and not is_evaluated:
-        yield from _problem_of(("variables", "GOALS"), goal_set_from, goals)
-    if "FRAME_SIZE" in file.variables:
-        size = file.variables["FRAME_SIZE"]
-        yield from _problem_of(("variables", "FRAME_SIZE"), check_frame_size, size)
+    for name, value in file.variables.items():
+        problem = problem_with_variable(name, value)
+        if problem is not None:
+            yield ("variables", name), problem
 
     if file.self_test is not None:
         demand = file.self_test

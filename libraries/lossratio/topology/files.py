@@ -18,6 +18,7 @@ from lossratio.topology.generators import GeneratorSettings, RealGenerator
 from lossratio.topology.model import Node, Topology
 from lossratio.topology.path import Interface
 from lossratio.topology.vpp import VppStart
+from lossratio.wrong_values import shown_value
 from lossratio.yaml_file import Problem, load_yaml_file
 
 
@@ -28,6 +29,8 @@ def load_topology(path: str | Path) -> Topology:
         TopologyError: If it is missing, is not YAML, or does not describe a usable testbed. The message has file, line
             and field of each problem.
     """
+    if not isinstance(path, str | Path):
+        raise TopologyError(f"A topology is given by its name or path, not by {shown_value(path)}.")
     file = TOPOLOGIES.path(path)
     if not os.path.exists(file) and (hint := TOPOLOGIES.hint(path)):
         raise TopologyError(f"There is no file {path}.{hint}")

@@ -15,7 +15,7 @@ from lossratio.topology import WEST
 from lossratio.traffic.frame_sizes import parse_frame_size
 from lossratio.traffic.profile import ProfileFile, TrafficProfile
 from lossratio.traffic.streams import StreamError
-from lossratio.wrong_values import in_words
+from lossratio.wrong_values import in_words, shown_value
 from lossratio.yaml_file import describe_problem, load_yaml_file
 
 _PROFILES = "resources/traffic_profiles"
@@ -92,6 +92,10 @@ def read_profile(name_or_path: str | Path) -> ProfileFile:
     Raises:
         ProfileError: If there is no such profile, or the file does not describe one.
     """
+    if not isinstance(name_or_path, str | Path):
+        raise ProfileError(
+            f"A traffic profile is given by its name or path, not by {shown_value(name_or_path)}."
+        )
     if (
         isinstance(name_or_path, Path)
         or "/" in name_or_path

@@ -24,7 +24,7 @@ from lossratio.mlrsearch import (
 from lossratio.records import FileModel
 from lossratio.shipped import did_you_mean
 from lossratio.units import parse_duration, parse_ratio
-from lossratio.wrong_values import in_words
+from lossratio.wrong_values import in_words, shown_value
 from lossratio.yaml_file import Problem, load_yaml_file
 
 _QUANTITY = {"anyOf": [{"type": "number"}, {"type": "string"}]}
@@ -209,6 +209,10 @@ def goal_set_from(description: str) -> GoalSet:
     Raises:
         SearchError: If there is no such set, preset or file, or the file is wrong.
     """
+    if not isinstance(description, str):
+        raise SearchError(
+            f"A set of search goals is a text such as 'csit', not {shown_value(description)}."
+        )
     text = description.strip()
     pair = NdrPdrGoals.titled(text)
     if pair is not None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from lossratio.errors import SearchError
 from lossratio.plrsearch.model.functions import ERF, STRETCH, Array, FittingFunction, LogLoss
+from lossratio.wrong_values import require_numbers
 
 Indices = NDArray[np.intp]
 
@@ -140,6 +141,7 @@ class CriticalLoadQuestion:
     """Largest possible answer, in frames per second."""
 
     def __post_init__(self) -> None:
+        require_numbers(SearchError, **vars(self))
         if not 0.0 < self.target_loss_ratio < 1.0:
             raise SearchError(
                 f"The target loss ratio must be between 0 and 1, exclusive, not {self.target_loss_ratio!r}."

@@ -1,0 +1,53 @@
+"""The variables of performance suites, which change from run to run, and how their values are read."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from lossratio.errors import LossRatioError
+from lossratio.keywords.arguments import to_path, to_truth_value, to_whole_number
+from lossratio.keywords.session import doubts_policy
+from lossratio.measurements.throughput import Nightly, goal_set_from
+from lossratio.shipped import names_near
+from lossratio.traffic import check_frame_size
+from lossratio.units import parse_frame_rate
+
+
+def _nightly(name: str) -> Nightly:
+    try:
+        return Nightly(name)
+    except ValueError:
+        known = names_near(name, [choice.value for choice in Nightly])
+        raise ValueError(f"{name!r} is no choice. The choices are {known}") from None
+
+
+_READ: Mapping[str, Callable[[str], Any]] = MappingProxyType(
+    {
+        "DOUBTS": doubts_policy,
+        "FRAME_SIZE": check_frame_size,
+        "GOALS": goal_set_from,
+        "HINTS": to_path,
+        "LATENCY": to_truth_value,
+        "MIN_LOAD": parse_frame_rate,
+        "NIGHTLY": _nightly,
+        "RESUME": to_path,
+        "SEARCH_EVERY": to_whole_number,
+        "TELEMETRY": to_truth_value,
+    }
+)
+_FILES = (".yaml", ".yml")
+
+
+def problem_with_variable(name: str, value: str) -> str | None:
+    """What is wrong with the value of a variable that suites pass to the keyword library; None: nothing is known.
+
+    Values with other variables, and files of goals, are read when the suite runs.
+    """
+    read = _READ.get(name)
+    if read is None or "{" in value or value.endswith(_FILES):
+        return None
+    try:
+        read(value)
+    except (ValueError, LossRatioError) as error:
+        return str(error)
+    return None

@@ -1,0 +1,141 @@
+"""Wrong arguments of keywords and functions, one of each kind: each is refused with its name and the way out."""
+
+import datetime
+import re
+
+import pytest
+from robot import running
+
+from lossratio import MLRsearch, goal_from, load_profile, open_testbed
+from lossratio.errors import JobError, LossRatioError
+from lossratio.measurements.throughput import goal_set_from
+from lossratio.mlrsearch import NDR, SearchGoal, SequentialGoal
+from lossratio.runs import load_job
+from lossratio.topology import load_topology
+
+NDR_PDR = ("Find NDR And PDR", "64B")
+KEYWORDS = {
+    "a word for a truth value that has a default": (*NDR_PDR, "must_find=maybe", "must_find.* neither yes nor no"),
+    "the same of a kind's own argument": ("Find Critical Load", "64B", "warm_start=maybe", "warm_start.* neither yes"),
+    "a fraction for a whole number": (*NDR_PDR, "repeat=1.5", "repeat.*'1.5' is not a whole number; write it like"),
+    "a comma in a whole number": (*NDR_PDR, "repeat=1,000", "'1,000' is not a whole number.* without commas"),
+    "a number that no counter has": ("Measure MRR", "64B", "trials=1e308", "trials.* is too large; the largest number"),
+    "repetitions without end": ("Measure MRR", "64B", "trials=9_000_000", "trials must be .* at most 1000000"),
+    "a list for a duration": (*NDR_PDR, "ramp=${{[1]}}", r"\[1\] is not a duration, such as '2 min'"),
+    "a truth value for a duration": (*NDR_PDR, "ramp=${True}", "True is not a duration, such as '2 min'"),
+    "a duration beyond any clock": (*NDR_PDR, "ramp=1e308", "'1e308' is too long: the longest duration is .*31 years"),
+    "the longest duration of Python": (*NDR_PDR, "rest=${{datetime.timedelta.max}}", "is too long: the longest"),
+    "a duration below zero": (*NDR_PDR, "rest=-2 s", "'-2 s' is not a positive duration"),
+    "a rate beyond any wire": (*NDR_PDR, "max_load=1e308", "'1e308' is too large for a frame rate"),
+    "a small fraction without its unit": (*NDR_PDR, "max_load=1.5", "1.5 has no unit; write '1.5 kfps' or"),
+    "bytes for a rate": (*NDR_PDR, "max_load=${{b'10 kpps'}}", "is not a frame rate, such as '10 kpps'"),
+    "an empty path": (*NDR_PDR, "hints=", "hints.* The path is empty. Name a file or a folder, or leave"),
+    "a path that is too long": (*NDR_PDR, f"resume={'x' * 300}", "resume.* is not a path: File name too long"),
+}
+"""A keyword, its arguments, and what the answer says."""
+FUNCTIONS = {
+    "an empty name of a goal": (
+        lambda: goal_from({"loss_ratio": 0, "name": ""}),
+        "The name of a search goal must be a text",
+    ),
+    "a name that no report shows": (
+        lambda: goal_from({"loss_ratio": 0, "name": "a\0"}),
+        "The name of a search goal must be a",
+    ),
+    "a text for a number of a goal": (lambda: SearchGoal("0", 0.5, 1, 21, 0.005), "loss_ratio must be a number"),
+    "a goal without end": (lambda: SearchGoal(0, 0.5, 1, 1e300, 0.005), "duration_sum must be a positive"),
+    "an indifference without end": (lambda: SequentialGoal(0.0, 0.5, indifference=1e-30), "0, or at least 0.001"),
+    "goals that are a number": (lambda: goal_set_from(3), "A set of search goals is a text such as 'csit', not 3"),
+    "a search in texts": (lambda: MLRsearch([NDR], "1000", 2000.0), "min_load must be a number, not '1000'"),
+    "a search for one goal": (lambda: MLRsearch(NDR, 1000.0, 2000.0), "goals must be a list of search goals, not"),
+    "an empty name of a topology": (lambda: load_topology(""), "An empty name also means this directory"),
+    "a number for a topology": (lambda: load_topology(3), "A topology is given by its name or path, not by 3"),
+    "none for a profile": (lambda: load_profile(None, frame_size="64B"), "given by its name or path, not by empty"),
+    "a blank name of a topology": (lambda: open_testbed(" "), "topology must be the name .*, and is empty"),
+    "a run with too long a name": (lambda: open_testbed("simulated", resume="x" * 300), "There is no run to continue"),
+}
+"""A call of the Python API, and what the answer says."""
+MEASUREMENTS = {
+    "a list for the name": ({"name": ["a"]}, r"name must be the name of the result, not \['a'\]"),
+    "a truth value for the device": ({"dut": True}, "dut must be the name of a kind of DUT, such as 'linux_bridge'"),
+    "an infinite load": ({"max_load": float("inf")}, "max_load: .*inf is not a frame rate"),
+    "a load below zero": ({"max_load": -1}, "max_load: .*-1 is not a frame rate; write it like '10 kpps'"),
+    "a load of 400 digits": ({"max_load": 10**400}, "max_load: .* is not a frame rate|is too large"),
+    "a duration of 400 digits": ({"rest": 10**400}, "rest: .* is too long: the longest duration"),
+    "the longest duration of Python": ({"rest": datetime.timedelta.max}, "rest: .* is too long: the longest duration"),
+}
+"""Arguments of a measuring method, and what the answer says."""
+
+VARIABLES = {
+    "GOALS": ("csti", "There is no set of search goals 'csti'"),
+    "LATENCY": ("maybe", "'maybe' is neither yes nor no"),
+    "DOUBTS": ("warm", "The policies are warn, fail. Did you mean 'warn'?"),
+    "NIGHTLY": ("asbefore", "Did you mean 'as_before'?"),
+    "MIN_LOAD": ("100 Mbit/s", "is not a frame rate but a bit rate"),
+    "SEARCH_EVERY": ("often", "'often' is not a whole number"),
+    "HINTS": ("", "The path is empty"),
+}
+"""A variable of suites, a wrong value, and what the answer says."""
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+    """The messages of tests that call one keyword each, by kind of mistake."""
+    suite = running.TestSuite("Mistakes")
+    suite.resource.imports.library("LossRatio", ["quick"])
+    suite.setup.config(name="Set Up Testbed", args=["simulated"])
+    for mistake, (keyword, *arguments, _) in KEYWORDS.items():
+        suite.tests.create(mistake).body.create_keyword(keyword, arguments)
+    quiet = {"console": "none", "output": None, "outputdir": str(tmp_path_factory.mktemp("run"))}
+    return {test.name: test.message for test in suite.run(**quiet).suite.tests}
+
+
+@pytest.fixture(scope="module")
+def testbed(tmp_path_factory):
+    """A simulated testbed."""
+    with open_testbed("simulated", results=tmp_path_factory.mktemp("results")) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("mistake", KEYWORDS)
+def test_a_wrong_argument_of_a_keyword(mistake, answers):
+    assert re.search(KEYWORDS[mistake][-1], answers[mistake]), answers[mistake]
+    assert re.match("ValueError: Argument|SearchError", answers[mistake])
+
+
+@pytest.mark.parametrize(("call", "answer"), FUNCTIONS.values(), ids=list(FUNCTIONS))
+def test_a_wrong_argument_of_a_function(call, answer):
+    with pytest.raises(LossRatioError, match=answer):
+        call()
+
+
+@pytest.mark.parametrize(("arguments", "answer"), MEASUREMENTS.values(), ids=list(MEASUREMENTS))
+def test_a_wrong_argument_of_a_method_that_measures(testbed, arguments, answer):
+    with pytest.raises(LossRatioError, match=answer):
+        testbed.mrr("64B", **arguments)
+
+
+def test_wrong_variables_of_a_job_are_named_with_their_lines(tmp_path):
+    job = tmp_path / "job.yaml"
+    lines = "".join(f"  {name}: '{value}'\n" for name, (value, _) in VARIABLES.items())
+    tests = "tests:\n- suites: [linux_bridge]\n"
+    job.write_text(f"format: lossratio-job/1\nname: night\ntopologies: [simulated]\n{tests}variables:\n{lines}")
+    with pytest.raises(JobError) as refused:
+        load_job(job)
+    for number, (name, (_, answer)) in enumerate(VARIABLES.items(), start=7):
+        assert re.search(rf":{number}: variables.{name}: .*{re.escape(answer)}", str(refused.value)), refused.value
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["run", "--variable", "LATENCY:maybe", "linux_bridge"], "--variable LATENCY:maybe: 'maybe' is neither"),
+        (["run", "--topology", "simulated", ""], "it is empty. Give a value, or leave it out"),
+        (["check", "simulated", "--nic", ""], "Invalid value for '--nic': it is empty"),
+        (["check", "simulated", "--frame-size", "1,5"], "--frame-size: '1,5' are several frame sizes"),
+    ],
+)
+def test_a_wrong_value_at_the_command_line(lossratio, words, answer):
+    status, out, err = lossratio(*words)
+    assert (status, out) == (2, "")
+    assert answer in err
