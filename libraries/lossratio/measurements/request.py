@@ -298,17 +298,24 @@ def _in_words(request: type[Request], wrong: Mapping[str, Any]) -> str:
 
     text = " ".join(docstrings_of_fields(request).get(name, "").split())
     about = f" {text}" if text else ""
-    if wrong["type"] in ("greater_than", "greater_than_equal", "less_than", "less_than_equal"):
-        quantity = quantity_of(field.annotation, field.metadata)
-        write = repr if quantity is None else quantity.write
+    quantity = quantity_of(field.annotation, field.metadata)
+    write = repr if quantity is None else quantity.write
+    # A field that may be None has no bounds of its own: pydantic's error has them.
+    bounds = " and ".join(
+        words.format(write(getattr(item, bound)))
+        for item in field.metadata
+        for bound, words in _BOUNDS.items()
+        if getattr(item, bound, None) is not None
+    )
+    is_outside = wrong["type"] in (
+        "greater_than",
+        "greater_than_equal",
+        "less_than",
+        "less_than_equal",
+    )
+    if is_outside and bounds:
         seconds = value.total_seconds() if isinstance(value, timedelta) else value
-        given = seconds if isinstance(seconds, str) else write(seconds)
-        bounds = " and ".join(
-            text.format(write(getattr(item, bound)))
-            for item in field.metadata
-            for bound, text in _BOUNDS.items()
-            if getattr(item, bound, None) is not None
-        )
+        given = write(seconds) if isinstance(seconds, int | float) else repr(seconds)
         return f"{name} must be {bounds}, not {given}.{about}"
 
     said = in_words(wrong)

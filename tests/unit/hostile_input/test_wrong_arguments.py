@@ -21,6 +21,7 @@ KEYWORDS = {
     "a comma in a whole number": (*NDR_PDR, "repeat=1,000", "'1,000' is not a whole number.* without commas"),
     "a number that no counter has": ("Measure MRR", "64B", "trials=1e308", "trials.* is too large; the largest number"),
     "repetitions without end": ("Measure MRR", "64B", "trials=9_000_000", "trials must be .* at most 1000000"),
+    "nothing to try": ("Find Connection Table Capacity", "64B", "most=0", "most must be at least 1, not 0"),
     "a list for a duration": (*NDR_PDR, "ramp=${{[1]}}", r"\[1\] is not a duration, such as '2 min'"),
     "a truth value for a duration": (*NDR_PDR, "ramp=${True}", "True is not a duration, such as '2 min'"),
     "a duration beyond any clock": (*NDR_PDR, "ramp=1e308", "'1e308' is too long: the longest duration is .*31 years"),
