@@ -297,7 +297,9 @@ def _explained(what: str, convert: Callable[[Any], Any]) -> Callable[[Any], Any]
     taken = tuple(object if part is Any else part for part in parts)
 
     def explained(value):  # type: ignore[no-untyped-def]
-        if not isinstance(value, taken) or (isinstance(value, bool) and bool not in taken):
+        # In Python, True is 1.
+        is_hidden_number = isinstance(value, bool) and bool not in taken
+        if is_hidden_number or not isinstance(value, taken):
             raise ValueError(f"{shown_value(value)} is not {what}.")
         return convert(value)
 
@@ -305,6 +307,7 @@ def _explained(what: str, convert: Callable[[Any], Any]) -> Callable[[Any], Any]
     return explained
 
 
+# Table: types of arguments, each with a description of its values, and its converter.
 CONVERTERS: Mapping[type, Any] = {
     FormatName: _explained("the name of a format, such as 'html'", to_format_name),
     FrameRate: _explained("a frame rate, such as '10 kpps'", to_frame_rate),

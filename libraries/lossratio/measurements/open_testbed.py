@@ -235,6 +235,7 @@ def open_testbed(
     from lossratio.nodes import Credentials as Secrets
     from lossratio.testbed import Recovery as Attempts
 
+    # Table: an argument, its value, its types, and the name of these types.
     _check_types(
         ("topology", topology, (str, PathLike), "the name or the path of a topology"),
         ("dut", dut, (str, NoneType), _DUT),
