@@ -42,7 +42,9 @@ def read_input_file(
         LossRatioError: Of the class `error`, if the file cannot be read, is not a regular file, or is too long.
     """
     name = str(path)
-    shown = f"{what} {shown_name(path) if name.strip() else repr(name)}".lstrip()
+    shown = shown_name(path) if name.strip() else repr(name)
+    shown = f"{what} {shown}".lstrip()
+
     try:
         with open(path, "rb", opener=_opened_at_once) as file:
             status = os.fstat(file.fileno())

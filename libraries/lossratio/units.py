@@ -207,16 +207,12 @@ def check_duration(seconds: float, written: object) -> None:
         written: The duration as it was written, for the error.
 
     Raises:
-        ValueError: If it is not a number, is negative, or is longer than `LONGEST_DURATION`.
+        ValueError: If it is not a number, or is longer than `LONGEST_DURATION`.
     """
-    if not seconds >= 0:
-        raise ValueError(
-            f"{written!r} is not a positive duration; write it like '2 min' or '30 s'."
-        )
     if seconds > LONGEST_DURATION:
-        raise ValueError(
-            f"{written!r} is too long: the longest duration is {LONGEST_DURATION:g} s, 31 years."
-        )
+        raise ValueError(f"{written!r} is longer than 31 years; write it like '2 min' or '30 s'.")
+    if math.isnan(seconds):
+        raise ValueError(f"{written!r} is not a duration; write it like '2 min' or '30 s'.")
 
 
 def _seconds(text: str | float) -> float:

@@ -168,6 +168,7 @@ def _parameter(name: str, hint: Any, declared: _Declared) -> click.Parameter:
     if declared.kind is click.Argument:
         settings |= {"nargs": -1} if others == [...] else {}
         return _Argument((name,), **(settings | declared.settings))
+
     settings |= {"is_flag": True} if kind is bool else {"multiple": others == [...]}
     settings["show_default"] = bool(declared.settings.get("default"))
     settings |= declared.settings

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import scipy
 
 from lossratio.history.series import Series
+from lossratio.units import Unit
 
 Array = npt.NDArray[np.float64]
 
@@ -59,6 +60,13 @@ class AllNights:
     """Standard deviation of the variation from night to night, as a share of the load (the median of its posterior)."""
     nights_for_step: int
     """After how many nights a step of `STEP` shows, on average."""
+
+    def in_words(self, unit: Unit) -> str:
+        """The load with its interval, and how soon a step would show."""
+        nights = f"{self.nights} nights since {self.since:%Y-%m-%d}"
+        interval = f"{self.least_95:,.1f} to {self.most_95:,.1f}, 95 %"
+        step = f"a step of {100 * STEP:g} % shows in about {self.nights_for_step} nights"
+        return f"{nights} together: {self.load:,.1f} {unit.name} ({interval}); {step}"
 
 
 @dataclass(frozen=True)
@@ -218,19 +226,23 @@ def all_nights(series: Series) -> AllNights | None:
 
     level = _Level.of(centres[alike], chances[alike])
     median = level.quantile(0.5)
-    shared = _Z * float(np.mean([series["estimate_shared"][night] for night in alike]))
     # Everything that the nights share is uncertain for all of them together, too.
+    shared = _Z * float(np.mean([series["estimate_shared"][night] for night in alike]))
     below = max(float(np.hypot(median - level.quantile(0.025), shared)), _CLOCK)
     above = max(float(np.hypot(level.quantile(0.975) - median, shared)), _CLOCK)
-    order = np.searchsorted(np.cumsum(level.mass), 0.5)
+
+    middle = np.searchsorted(np.cumsum(level.mass), 0.5)
+    usual_chance = float(np.median(chances[alike]))
+    size = level.size_of_step(usual_chance)
+    load, least, most = np.exp([median, median - below, median + above]).tolist()
     return AllNights(
-        load=float(np.exp(median)),
-        least_95=float(np.exp(median - below)),
-        most_95=float(np.exp(median + above)),
+        load=load,
+        least_95=least,
+        most_95=most,
         nights=len(alike),
         since=series.times[alike[0]],
-        between_ratio=float(level.between[order]),
-        nights_for_step=_nights_for(level.size_of_step(float(np.median(chances[alike])))),
+        between_ratio=float(level.between[middle]),
+        nights_for_step=_nights_for(size),
     )
 
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from lossratio.history.annotations import KnownChange
 from lossratio.history.entries import FAILED
-from lossratio.history.nights import STEP, AllNights, all_nights, night_starts
+from lossratio.history.nights import AllNights, all_nights, night_starts
 from lossratio.history.series import Series
 from lossratio.history.steps import Bands, bands_in, group_starts
 from lossratio.report import Difference, difference_at_most, real_change
 from lossratio.results import Ends, agreed_change, share_in_words, what_differs
-from lossratio.units import Unit, counted, results_counted
+from lossratio.units import counted, results_counted
 
 LEAST_RESULTS = 4
 """Fewer values make no trend."""
@@ -210,13 +210,14 @@ def trends_of(
 
     whole_trends = []
     for trend, whole in zip(trends, series, strict=True):
+        nights = all_nights(trend.series) if whole.is_of_nights else None
         added = replace(
             trend,
             left_out=len(whole.times) - len(trend.series.times),
             begins=_begins(whole, trend.series),
             notes=tuple(_notes(trend, known)),
             shares=_shares(trend, rules.fresh),
-            nights=all_nights(trend.series) if whole.is_of_nights else None,
+            nights=nights,
         )
         whole_trends.append(added)
     return whole_trends
@@ -478,7 +479,7 @@ def details_of(trend: Trend) -> Iterator[str]:
         )
 
     if trend.nights is not None:
-        yield _nights_in_words(trend.nights, trend.series.unit)
+        yield trend.nights.in_words(trend.series.unit)
     known = trend.known if trend.change is None else trend.change.known
     if known is not None:
         yield f"known: {known}"
@@ -526,15 +527,6 @@ def details_of(trend: Trend) -> Iterator[str]:
         )
     if trend.series.is_aggregate:
         yield "its rates are aggregates because an earlier version measured them"
-
-
-def _nights_in_words(nights: AllNights, unit: Unit) -> str:
-    """The critical load of all nights, with its interval, and how soon a step would show."""
-    return (
-        f"{nights.nights} nights since {nights.since:%Y-%m-%d} together: {nights.load:,.1f} {unit.name} "
-        f"({nights.least_95:,.1f} to {nights.most_95:,.1f}, 95 %); a step of {100 * STEP:g} % shows in about "
-        f"{nights.nights_for_step} nights"
-    )
 
 
 _WITHOUT_VALUE = (TrendVerdict.NO_VALUE, TrendVerdict.NOT_OFFERED, TrendVerdict.TESTER)

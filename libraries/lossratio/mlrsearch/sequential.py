@@ -89,6 +89,7 @@ class SequentialGoal(SearchGoal):
         object.__setattr__(self, "duration_sum", self.final_trial_duration)
         super().__post_init__()
         self._check("error", 0.0 < self.error <= 0.5, "above 0 and at most 0.5")
+
         self._check(
             "indifference",
             0.0 <= self.indifference < 1.0 - self.exceed_ratio,

@@ -128,6 +128,7 @@ class SoakView(View[SoakResult]):
             least = min(ends, key=attrgetter("per_interface_fps"))
             most = max(ends, key=attrgetter("per_interface_fps"))
             rates = found.stated, least, most, found.stdev
+
             is_at_limit = not found.misfit and found.limit is SoakLimit.AT_LEAST
             yield Finding(
                 result,
