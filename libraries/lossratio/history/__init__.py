@@ -30,4 +30,5 @@ from lossratio.history.rates import with_rates_per_interface
 from lossratio.history.readings import BETWEEN, TELEMETRY, series_of_readings
 from lossratio.history.series import Series
 from lossratio.history.store import History
-from lossratio.history.trend import LOOK_AT, NO_VERDICT, Trend, TrendVerdict, describe_trend
+from lossratio.history.trend import LOOK_AT, NO_VERDICT, Trend, TrendVerdict
+from lossratio.history.trend_words import describe_trend

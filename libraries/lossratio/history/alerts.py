@@ -18,14 +18,8 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, create_mo
 
 from lossratio.errors import ReportError, StorageError
 from lossratio.history.sinks import SINKS, Message, NotSentError, Sink, load_sink
-from lossratio.history.trend import (
-    ALARMS,
-    LOOK_AT,
-    Trend,
-    TrendVerdict,
-    describe_trend,
-    missing_in_a_row,
-)
+from lossratio.history.trend import ALARMS, LOOK_AT, Trend, TrendVerdict, missing_in_a_row
+from lossratio.history.trend_words import describe_trend
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
 from lossratio.records import FileModel
 from lossratio.report import write_report

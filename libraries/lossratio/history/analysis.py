@@ -26,15 +26,8 @@ from lossratio.history.series import Series, rates_in_words, series_of
 from lossratio.history.steps import Bands
 from lossratio.history.store import History, StoredEntries, continued
 from lossratio.history.testers import with_testers
-from lossratio.history.trend import (
-    NO_VERDICT,
-    Change,
-    Trend,
-    TrendRules,
-    TrendVerdict,
-    describe_trend,
-    trends_of,
-)
+from lossratio.history.trend import NO_VERDICT, Change, Trend, TrendRules, TrendVerdict, trends_of
+from lossratio.history.trend_words import describe_trend
 from lossratio.history.unmeasured import NothingMeasured, describe_nothing_measured, left_out_of
 from lossratio.report import Case, Run, of_stream, read_run
 from lossratio.results import TestResult, quick_goals_in

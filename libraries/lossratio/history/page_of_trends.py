@@ -18,7 +18,8 @@ from lossratio import drawing
 from lossratio.history.analysis import Analysis
 from lossratio.history.annotations import KnownChange
 from lossratio.history.series import Series, rates_in_words
-from lossratio.history.trend import Trend, TrendVerdict, describe_trend, details_of
+from lossratio.history.trend import Trend, TrendVerdict
+from lossratio.history.trend_words import describe_trend, details_of
 from lossratio.history.unmeasured import describe_nothing_measured
 from lossratio.units import FRAMES_PER_SECOND, results_counted
 

@@ -9,7 +9,8 @@ from report_examples import throughput
 
 from lossratio.history.entries import entries_of
 from lossratio.history.steps import Bands, bands_in, group_starts
-from lossratio.history.trend import TrendVerdict, describe_trend, trends_of
+from lossratio.history.trend import TrendVerdict, trends_of
+from lossratio.history.trend_words import describe_trend
 from lossratio.report.run import Run
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.units import FRAMES_PER_SECOND

@@ -9,7 +9,8 @@ from history_examples import START, series, with_columns
 from lossratio.errors import ReportError
 from lossratio.history.annotations import KnownChange, load_known_changes
 from lossratio.history.page_of_trends import draw_trend
-from lossratio.history.trend import TrendRules, TrendVerdict, describe_trend, trends_of
+from lossratio.history.trend import TrendRules, TrendVerdict, trends_of
+from lossratio.history.trend_words import describe_trend
 
 STEADY = [100e3, 100.2e3, 99.9e3, 100.1e3, 99.8e3, 100.0e3, 100.1e3, 99.9e3]
 

@@ -10,7 +10,8 @@ from report_examples import LINK_LIMIT, mrr_result, run, throughput
 
 from lossratio.history.alerts import how_sure
 from lossratio.history.entries import entries_of
-from lossratio.history.trend import TrendRules, TrendVerdict, describe_trend, trends_of
+from lossratio.history.trend import TrendRules, TrendVerdict, trends_of
+from lossratio.history.trend_words import describe_trend
 from lossratio.report.comparison import Verdict, compare
 from lossratio.report.run import Run
 from lossratio.results import LoadOrigin, ends_of, findings_of, stored_ends

@@ -1,0 +1,107 @@
+"""Trends in words: one line for each, with its change, what is new, how old it is, and what is left out."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from lossratio.history.trend import Trend, TrendVerdict
+from lossratio.results import share_in_words
+from lossratio.units import counted, results_counted
+
+
+def describe_trend(trend: Trend) -> str:
+    """A trend in one line."""
+    return f"{trend.verdict.value}: {trend.series}: {'; '.join(details_of(trend)) or 'nothing changed lately'}"
+
+
+def details_of(trend: Trend) -> Iterator[str]:
+    """The details of a trend: its change, what is new, how old it is, and what is left out."""
+    if trend.change is not None:
+        change = trend.change
+        unit = trend.series.unit
+        size = f"{100 * change.ratio:+.2f} %"
+        if change.measured_ratio is not None and any(trend.shares):
+            size = f"{100 * change.measured_ratio:+.2f} % as measured, {size} if these frames had passed"
+        yield (
+            f"{unit.format(change.before)} to {unit.format(change.after)} ({size}) "
+            f"since {change.began:%Y-%m-%d %H:%M} UTC"
+        )
+
+    if trend.nights is not None:
+        yield trend.nights.in_words(trend.series.unit)
+    known = trend.known if trend.change is None else trend.change.known
+    if known is not None:
+        yield f"known: {known}"
+    yield from (f"noted: {note}" for note in trend.notes)
+    if trend.bands is not None:
+        yield trend.bands.describe(trend.series.unit)
+    if trend.verdict is TrendVerdict.NOT_OFFERED:
+        yield (
+            "frames that the generator did not send or did not count may be the reason, and this says nothing about "
+            "the SUT"
+        )
+
+    for share, when in zip(trend.shares, ("before the change", "lately"), strict=True):
+        words = share_in_words([share])
+        if words:
+            yield f"{when}, up to {words}"
+
+    if not np.isfinite(trend.series.values[-1]) and trend.verdict in _WITHOUT_VALUE:
+        yield f"the newest result of {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC: {trend.series['reason'][-1]}"
+    if trend.series.as_before:
+        *_, newest = trend.series.as_before
+        yield (
+            f"as before in {len(trend.series.as_before)} later nights, the last of {newest:%Y-%m-%d %H:%M} UTC, "
+            "without a search"
+        )
+    yield from _of_tester(trend)
+    if trend.new_kinds:
+        yield f"change of kind: {', '.join(trend.new_kinds)}"
+    if trend.verdict is TrendVerdict.TOO_FEW:
+        count = int(np.isfinite(trend.series.values).sum())
+        yield f"{results_counted(len(trend.series.times))}, {count or 'none'} of them with a value"
+
+    if trend.is_old:
+        yield (
+            f"old: not measured since {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC, "
+            f"{counted(trend.idle.days, 'day')} before the testbed's newest result"
+        )
+
+    if trend.begins:
+        yield f"begins anew: {trend.begins}; left out: {results_counted(trend.left_out)} before that"
+    elif trend.left_out:
+        yield (
+            f"{trend.left_out} earlier results are left out: they used other traffic, another path, another goal or "
+            "another generator"
+        )
+    if trend.series.is_aggregate:
+        yield "its rates are aggregates because an earlier version measured them"
+
+
+_WITHOUT_VALUE = (TrendVerdict.NO_VALUE, TrendVerdict.NOT_OFFERED, TrendVerdict.TESTER)
+_MOST_FOLLOWERS = 5
+"""Maximum number of tests that are named beside the tester's own. Any more are only counted."""
+
+
+def _of_tester(trend: Trend) -> Iterator[str]:
+    """How the tester's own test is related to a trend."""
+    if trend.tester is not None:
+        yield f"{_worse(trend.tester)} at the same time, and has no device"
+    elif trend.verdict is TrendVerdict.TESTER:
+        yield "this test has no device"
+    if trend.followers:
+        named = [_worse(one) for one in trend.followers[:_MOST_FOLLOWERS]]
+        if len(trend.followers) > _MOST_FOLLOWERS:
+            named.append(f"{len(trend.followers) - _MOST_FOLLOWERS} more")
+        yield f"at the same time {', and '.join(named)}"
+
+
+def _worse(trend: Trend) -> str:
+    key = trend.series.key
+    change = trend.change
+    if change is None:
+        said = "has no value any more"
+    else:
+        said = f"changed by {100 * change.ratio:+.2f} %"
+
+    return f"{key.test}, {trend.series.quantity}, {said}"
