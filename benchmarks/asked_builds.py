@@ -2,9 +2,9 @@
 
 python benchmarks/asked_builds.py DIRECTORY --first 2 --every 6 --keep tests.jsonl
 
-`lossratio.simulation.Recorded` says what is in the directory's files (`*.jsonl`): one file is one test. For each test
-there are five searches in a row with hints from those before. Then the test's SUT is searched, searched with hints,
-and asked, some times each, as it was and slower. Bisections and comparisons draw from these at random.
+`lossratio.simulation.Recorded` says what is in the directory's files (`*.jsonl`): one file is one test. Each test is
+first searched five times in a row, with hints from the earlier searches. Then the test's SUT is searched, searched with
+hints, and asked, some times each, both as it was and slower. Bisections and comparisons draw from these at random.
 """
 
 from __future__ import annotations

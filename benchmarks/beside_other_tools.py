@@ -2,7 +2,7 @@
 
 Each tool sends UDP frames of 64 bytes (with FCS) on one CPU: as fast as it can, and at 100,000 frames/s if it has a
 rate. The tools' own counts are ignored: the kernel's counter of the receiving port is read over a second while the tool
-runs. All of them have realtime priority (SCHED_FIFO), so that other work on the machine is no part of the comparison.
+runs. All of them have realtime priority (SCHED_FIFO), so that other work on the machine does not affect the comparison.
 Tools take turns, and a figure is the median of some rounds. A tool that is not installed, or does not start here, gets
 a line that says so (Debian: netsniff-ng, tcpreplay, iperf3, xdp-tools).
 
@@ -212,7 +212,7 @@ def arrived(namespace: str, port: str) -> int:
 
 @contextmanager
 def links() -> Iterator[None]:
-    """A link inside a namespace for frames, and one to another namespace for sockets, where a server of iperf3 is."""
+    """A link for frames inside a namespace, and one for sockets to another namespace, where a server of iperf3 runs."""
     names = (NAMESPACE, OTHER)
     queues = ["numtxqueues", str(QUEUES), "numrxqueues", str(QUEUES)]
     server = None

@@ -1,12 +1,11 @@
-"""Measures five kinds of networks with ``lossratio between``, from the names of their ends, beside the true rate.
+"""Measures five kinds of networks with ``lossratio between``, given the names of their ends and a known true rate.
 
 As root, it makes each network in namespaces of a mount namespace of its own (start it under ``unshare --mount --net
---pid --fork --mount-proc --propagation private``). In each of them, a policer lets 2,000 frames per second
-through, and a burst of 40: in the trials of half a second that the quick goals have, 2,080 frames per second.
+--pid --fork --mount-proc --propagation private``). In each of them, a policer lets 2,000 frames per second through, and
+a burst of 40. In the trials of half a second that the quick goals have, these are 2,080 frames per second.
 
-With ``--stalls 0.2``, programs of a higher priority than the generator's hold each processor for 4 ms, on average
-0.2 s after the last time. With ``--killed``, each measurement is killed after some trials, and resumed as soon as it
-can be.
+With ``--stalls 0.2``, programs of a higher priority than the generator's hold each processor for 4 ms, on average 0.2 s
+after the last time. With ``--killed``, each measurement is killed after some trials, and resumed as soon as possible.
 """
 
 from __future__ import annotations

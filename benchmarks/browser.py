@@ -60,7 +60,7 @@ class Browser:
             fragment: The part of the address after ``#``.
 
         Returns:
-            The seconds until the page was there, with the first picture of it.
+            The seconds until the page was there and drawn for the first time.
         """
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]

@@ -6,7 +6,7 @@ With --measure the noise is that of this machine: a bridge in network namespaces
 python benchmarks/builds.py --repetitions 0 --measure 240
 
 With --in-place, comparisons are simulated whose builds are exchanged in place. The comparison draws the order of its
-pairs itself, and the seed is that of the noise alone.
+pairs itself, and the seed is only for the noise.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TOPOLOGY = Path(__file__).parent.parent / "topologies" / "local.yaml"
 COMPARISONS = 100
 SLOWDOWN = 0.05
 LEAST_CHANGE, CERTAINTY = 0.03, 0.99
-"""Those of the action for pull requests."""
+"""The values of the action for pull requests."""
 
 EFFECTS = ((-0.10, 0.003), (-0.05, 0.01), (-0.03, 0.01), (0.02, 0.01))
 

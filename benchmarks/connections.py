@@ -1,9 +1,10 @@
 """How many UDP connections per second a generator opens and verifies, and what a trial costs beyond that.
 
-On the local testbed, through a router without state (the tester's own limit), and through some with the kernel's table
-of connections: unsent and lost ones at rising rates, the overhead of trials, and the time for a million. Another part
-shows whether the generator fills large tables beside other work. With ``--topology topologies/local-trex.yaml`` (and
-``TREX_HOME``), TRex opens the connections, without the trial of a million.
+It measures unsent and lost connections at rising rates, the overhead of trials, and the time for a million connections.
+The connections of the local testbed go through a router without state (the tester's own limit), and through routers
+with the kernel's table of connections. Another part shows whether the generator fills large tables beside other work.
+With ``--topology topologies/local-trex.yaml`` (and ``TREX_HOME``), TRex opens the connections, without the trial of a
+million.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def compare_tables(topology: Path) -> None:
 
 
 def compare_with_truth(topology: Path) -> None:
-    """Trials at a half per cent below the rate R N / (N - B) of a limit, and 5 % above it; and the life of an entry."""
+    """Trials at half a per cent below the rate R N / (N - B) of a limit, and 5 % above it; and the life of an entry."""
     profile = load_profile("ethip4-udp-connections", frame_size=64)
     click.echo(f"{'R':>7} {'B':>5} {'N':>8} {'lost below':>11} {'above':>8} {'by the formula':>15}")
     for rate, burst, count in LIMITS:
@@ -131,7 +132,7 @@ def fill_tables(topology: Path, trials: int) -> None:
 
 
 def agent_bytes() -> int:
-    """Bytes of all processes of the agent, each page that they share once."""
+    """Bytes of all processes of the agent; a page that they share counts once."""
     total = 0
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):

@@ -1,8 +1,8 @@
 """Connections that programs inside the kernel open (`kind: xdp`), beside those by packet sockets (`kind: afpacket`).
 
-In turns, in one run: how many are unsent or lost at rising rates, through a router of the kernel with and without
-state; and what searches find on devices whose limits are known. Then what the programs reach over a bare link, and
-many in one trial. It needs root.
+Both are measured in turns, in one run: how many connections are unsent or lost at rising rates, through a router of the
+kernel with and without state; and what searches find on devices whose limits are known. Then come the rates that the
+programs reach over a bare link, and a trial with many connections. It needs root.
 """
 
 from __future__ import annotations

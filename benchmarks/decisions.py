@@ -84,7 +84,7 @@ class Measured:
     seconds: tuple[float, ...]
     """CPU time of each decision."""
     digest: str
-    """Of all trials that were chosen."""
+    """A digest of all trials that were chosen."""
 
     def __str__(self) -> str:
         figures = (f"{1e3 * figure:.3f}" for figure in (max(self.seconds), mean(self.seconds), median(self.seconds)))
@@ -96,7 +96,7 @@ Chances = Callable[[float], float]
 
 
 def zone(first: float, last: float, least: float = 0.0, most: float = 1.0) -> Chances:
-    """Loss begins at one load (frames/s), and has its largest probability from another one on."""
+    """Loss begins at one load (frames/s), and has its largest probability from another load on."""
 
     def chance(load: float) -> float:
         share = (load - first) / (last - first)

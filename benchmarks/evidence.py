@@ -169,7 +169,7 @@ def _peer(subject: Subject, goals: tuple[SearchGoal, ...]) -> Outcome:
 
 @cache
 def _searched(subject: Subject, goals: tuple[SearchGoal, ...], settings: tuple[tuple[str, Any], ...] | None) -> Outcome:
-    """A search: ours with some settings, or with None that of MLRsearch 1.2.1."""
+    """A search: ours with these settings; with None, the one of MLRsearch 1.2.1."""
     measurer = subject.measurer(NO_OVERHEAD, 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SearchGoalWarning)

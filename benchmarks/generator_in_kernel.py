@@ -2,8 +2,8 @@
 
 Builds a local testbed, and prints medians of some runs:
 
-- the largest rate of which less than 0.1 % stayed unsent, over a bare veth link, one way and both ways, and how many
-  frames of a trial at it the kernel's counters of the ports count otherwise;
+- the largest rate of which less than 0.1 % stayed unsent, over a bare veth link, one way and both ways, and by how many
+  frames the kernel's counters of the ports differ from the generator's in a trial at this rate;
 - the rate that comes through a device in overload: the bridge, and an XDP program that redirects;
 - the error of pacing: a program at the far end of the link notes when each frame arrives, for each generator alike;
 - frames unsent at half of the largest rate, with other work beside it;
@@ -129,7 +129,7 @@ class Bench:
     overheads: dict[str, list[float]] = field(default_factory=dict)
     """Seconds that trials took beyond their duration, by generator."""
     around: float | None = None
-    """The largest rate that was found last, since `configure`."""
+    """The largest rate that was found last since `configure`."""
     pairs: tuple[tuple[str, str], ...] = ()
     """Sending and receiving port of each direction."""
 
@@ -244,7 +244,7 @@ def main(runs: int, duration: float, only: tuple[str, ...]) -> None:
         ports = [str(port.interface.name) for port in (testbed.path().west, testbed.path().east)]
         dut_ports = [str(port.interface.name) for port in (hop.west, hop.east)]
         for port in (*ports, GENERIC[1]):
-            # An XDP device redirects to this port then, also if the embedded generator has no program there.
+            # An XDP device then redirects to this port, even if the embedded generator has no program there.
             tg.run("ethtool", "-K", port, "gro", "on")
         bench = Bench(testbed, tg, dut, agent, runs, duration, (dut_ports[0], dut_ports[1]), (ports[0], ports[1]))
         for name, section in sections.items():
@@ -353,7 +353,7 @@ def pacing(bench: Bench) -> None:
 
 
 def beside_load(bench: Bench) -> None:
-    """Frames unsent at half of the largest rate, with other work; and what the host took of this machine meanwhile."""
+    """Frames unsent at half of the largest rate, with other work; and how much CPU time the host took meanwhile."""
     for generator, catch_up in (("afpacket", 1e-3), ("xdp", 1e-3), ("xdp", 5e-3)):
         bench.configure(generator, BARE, catch_up=catch_up)
         load = bench.largest(generator) / 2
@@ -449,7 +449,7 @@ def _with_xdp(text: str) -> str:
 
 
 def _add_link(tg: NodeSession, one: str, other: str) -> None:
-    # A driver takes no program with fewer queues to receive than the other end has to send.
+    # A driver takes no program if it has fewer queues to receive than the other end has to send.
     queues = "4" if (one, other) == GENERIC else "1"
     tg.run("ip", "link", "add", one, "numtxqueues", queues, "type", "veth", "peer", "name", other, "numrxqueues", "1")
     for name in (one, other):

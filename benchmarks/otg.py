@@ -1,9 +1,9 @@
 """What the Open Traffic Generator's interface costs: `otg-serve` and `otg` beside the bare generator, in one run.
 
 Both take turns on one veth link in a network namespace of their own (needs root): the agent with afpacket, and an agent
-with the program `otg`, which asks ``lossratio lab otg-serve`` with the same generator. Unidirectional frames of 64
-bytes. The cost of a trial is its time beyond duration and settle time; the rate is measured for a second at a load
-beyond reach. First, the server is started several times, and asked for its version at once.
+with the program `otg`, which asks ``lossratio lab otg-serve`` with the same generator. Frames of 64 bytes go one way.
+The cost of a trial is its time beyond duration and settle time; the rate is measured for a second at a load beyond
+reach. First, the server is started several times, and asked for its version at once.
 """
 
 from __future__ import annotations

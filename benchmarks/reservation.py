@@ -1,6 +1,6 @@
-"""How a reservation fares with many who want it: real processes, each over an SSH session of its own to one node.
+"""How a reservation fares when many want it: real processes, each over an SSH session of its own to one node.
 
-Prints how many processes had the testbed, whether two ever had it at once, and how long it took to pass it on. Some are
+Prints how many processes had the testbed, whether two ever had it at once, and how long it took to hand over. Some are
 killed while they have it; their leases end by themselves.
 """
 

@@ -46,7 +46,7 @@ class Search:
     seconds: float
     """How long these took, on the virtual clock."""
     digest: str
-    """Of the input and the loss of each trial in their order, and of the results."""
+    """A digest of the input and the loss of each trial in their order, and of the results."""
 
     def __str__(self) -> str:
         return f"{self.name}\t{self.trials}\t{self.seconds!r}\t{self.digest}"

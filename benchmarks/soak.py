@@ -226,7 +226,7 @@ def _seeds(arguments: argparse.Namespace) -> range:
 
 
 def _cheap_coverage(rng: np.random.Generator, first: int, usual: int, *, widened: bool) -> float:
-    """Share of 1,000 searches that cover, of which half end after `usual` trials or sooner if they are not widened."""
+    """Share of 1,000 searches that cover; if not widened, half of them end after `usual` trials or sooner."""
     deviations, most = 3.7, 3000
     scale = math.sqrt(1.0 + 0.5 * deviations**2)
     number = np.arange(1.0, most + 1.0)
@@ -246,7 +246,7 @@ def _cheap_coverage(rng: np.random.Generator, first: int, usual: int, *, widened
 
 
 def _stopped(name: str, seed: int, precision: float) -> tuple[bool, int] | None:
-    """Whether the interval covers where the search ended by its precision, and after how many trials; None: by time."""
+    """Whether the interval covers the truth, and the number of trials; None: precision did not end the search."""
     case = CASES[name]
     controller = PLRsearch(TARGET, MIN_LOAD, MAX_LOAD, precision=precision)
     ended = run_search(controller, SimulatedMeasurer(case.sut, seed=seed, overhead=OVERHEAD))

@@ -28,7 +28,7 @@ from lossratio.plrsearch.verifying import Verifying
 
 
 class _Constant(Replicates):
-    """Trials at equal loads, of which none has a capacity that varies."""
+    """Trials at equal loads, none of which has a capacity that varies."""
 
     @property
     def scatter(self) -> Scatter:
@@ -65,7 +65,7 @@ MECHANISMS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
     ),
     "loads above one that is verified": ((PosteriorSelection, "_above", lambda self, low: low),),
 }
-"""What is switched off: attributes and what they become."""
+"""What is switched off: attributes, and the values that they get."""
 
 
 def main() -> None:

@@ -41,8 +41,8 @@ class Case:
     critical_load: float | None
     """Its true critical load in frames per second; None if there is none to be found."""
     losses: Callable[[float], tuple[float, float]]
-    """The mean loss ratio at a load in frames per second, and the share of trials that have the losses that do not come
-    frame by frame."""
+    """The mean loss ratio at a load in frames per second, and the share of trials with losses that do not come frame by
+    frame."""
     healthy: bool = False
     """Whether it is inside the model family, so that it should not be flagged."""
     traits: frozenset[str] = frozenset()
@@ -62,9 +62,9 @@ class Case:
         """Whether the model-free statement of a search that took some seconds is true of this SUT.
 
         The mean loss ratio at the highest load of its trials is at least the lower bound, and that at the lowest load
-        at most the upper one. Or it is above, and the losses are of those that the statement leaves open: they come in
-        fewer trials than the share in which losses may be unseen, and if the load is "verified", they are larger than
-        the batches that the verification covers.
+        at most the upper one. Or it is above, and the losses are of the kind that the statement leaves open: they come
+        in fewer trials than the share in which losses may be unseen, and if the load is "verified", they are larger
+        than the batches that the verification covers.
         """
         ratio, share = self._losses_at(guard.load_per_interface_fps, seconds)
         if guard.unseen_burst_trials is None:
@@ -108,7 +108,7 @@ class Case:
 
 
 def _of_knee(sut: SmoothKnee, stalls: float = 0.0, interval: float = 60.0) -> Case:
-    """The knee's case, with stalls that lose a share of the target; from a share of 1 on the truth is no load."""
+    """The knee's case, with stalls that lose a share of the target; from a share of 1 on, there is no true load."""
     stalling = WithStalls(sut, stalls * TARGET, interval)
 
     def losses(load: float) -> tuple[float, float]:

@@ -61,7 +61,7 @@ class Pause:
         return self.share * self.together * lost / self.every
 
     def often(self, load: float) -> float:
-        """Losses per second: pauses that overflow the ring, and at once those that follow."""
+        """Losses per second: pauses that overflow the ring; those that follow at once count with them."""
         full = self.ring / (self.share * load)
         if self.varies:
             return math.exp(-full / self.length) / self.every
@@ -84,7 +84,7 @@ class Pause:
 
 @dataclass(frozen=True)
 class Stalls:
-    """So many frames lost now and then, at any load; it has the methods of a `Pause`."""
+    """A fixed number of frames lost now and then, at any load; it has the methods of a `Pause`."""
 
     every: float
     """Mean seconds between them."""

@@ -1,9 +1,9 @@
 """Soak tests with real frames of devices that lose frames as software does, and whose critical load is known.
 
 Builds a local testbed (root). nftables rules in the DUT's namespace forward the frames and lose some of them: whole
-batches above a capacity, what a pause leaves over of a ring, what a policer's bucket does not hold, or single frames of
-several queues. The rules are executed in the sender's thread and count each frame that they lose. So a busy machine
-cannot make the device lose other frames.
+batches above a capacity, frames that a ring does not hold in a pause, frames that a policer's bucket does not hold, or
+single frames of several queues. The rules are executed in the sender's thread and count each frame that they lose. So a
+busy machine cannot make the device lose other frames.
 
 After each search, one long trial at the stated load shows, by the device's own counters, whether its loss is within the
 target.
@@ -68,7 +68,7 @@ def over(rate: int, burst: int) -> str:
 
 
 def in_seconds(nanoseconds: int) -> int:
-    """The number that nft makes this number of nanoseconds of: it multiplies numbers by 1e9, modulo 2**64."""
+    """The number that nft turns into this number of nanoseconds: it multiplies numbers by 1e9, modulo 2**64."""
     return (nanoseconds >> 9) * pow(5**9, -1, 2**55) % 2**55
 
 

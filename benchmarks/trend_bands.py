@@ -99,7 +99,7 @@ def _is_alarm(trend: Trend) -> bool:
 
 
 def _changed_steps(values: Values, nights: int) -> float:
-    """Share of the series whose newest step, of two values at least and of less than six, is lower than the one before.
+    """Share of the series whose newest step has two to five values and is lower than the one before.
 
     That is what steps alone would take for a regression.
     """

@@ -169,7 +169,7 @@ def search(file: Path, rate: int, burst: int, duration: float, width: float, pro
 
 
 def verdict(outcome: Outcome, truth: float, missing: float) -> str:
-    """Whether the bounds enclose the truth, but for what a batch of the generator may cost."""
+    """Whether the bounds enclose the truth, except for what a batch of the generator may cost."""
     if outcome.reason is not None:
         return f"irregular: {outcome.reason}"
     if outcome.lower <= truth * (1 + TOLERANCE) and outcome.upper >= truth * (1 - TOLERANCE) - missing:

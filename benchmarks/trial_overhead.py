@@ -52,7 +52,7 @@ def main(topology: Path, trials: int, load: float, frame_size: str) -> None:
 
 
 def measure(measurer: Measurer, trial: TrialInput, trials: int) -> list[TrialOutput]:
-    """So many trials; the first, cold one is left out."""
+    """Performs so many trials, after a cold one that does not count."""
     measurer.measure(trial)
     return [measurer.measure(trial) for _ in range(trials)]
 

@@ -1,8 +1,8 @@
 """Every suite of VPP as users run it, on this machine: what it finds, beside the same traffic over a cable.
 
 Each test is a run of Robot Framework of its own, at its suite's first frame size and on one core, through one or two
-VPPs in network namespaces; behind the rows is how long each feature of VPP is. VPP runs where the environment variable
-VPP_HOME says that it is installed, TRex where TREX_HOME does.
+VPPs in network namespaces; after the rows, it prints how many lines each feature of VPP has. VPP runs where the
+environment variable VPP_HOME says that it is installed, TRex where TREX_HOME does.
 """
 
 from __future__ import annotations

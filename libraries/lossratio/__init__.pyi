@@ -1,4 +1,4 @@
-"""The names of the face, once: type checkers read them here, and so does `lossratio` itself."""
+"""The public names, listed once: type checkers read them here, and so does `lossratio` itself."""
 
 from lossratio.dut import OptionValues as OptionValues
 from lossratio.errors import LossRatioError as LossRatioError

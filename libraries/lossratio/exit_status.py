@@ -74,7 +74,8 @@ _STATUSES = {
     # A regression is never hidden behind a failure that a pipeline would repeat.
     FailureKind.REGRESSION: ExitStatus.REGRESSION,
     FailureKind.UNAVAILABLE: ExitStatus.UNAVAILABLE,
-    # This comes before failed tests: a resumed run keeps them, and reports them when the rest has been run.
+    # This comes before failed tests, because a resumed run keeps failed tests, and reports them when the rest has been
+    # run.
     FailureKind.INFRASTRUCTURE: ExitStatus.INFRASTRUCTURE,
     FailureKind.BAD_INPUT: ExitStatus.BAD_INPUT,
     FailureKind.TEST: ExitStatus.FAILED,

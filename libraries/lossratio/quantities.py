@@ -10,7 +10,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Annotated, Any, TypeGuard, TypeVar, get_args
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from lossratio.units import (
     check_duration,
@@ -21,6 +21,7 @@ from lossratio.units import (
 )
 
 EnumT = TypeVar("EnumT", bound=Enum)
+_MOST_REPEATS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,12 @@ def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _checked_repeats(value: int) -> int:
+    if value > _MOST_REPEATS:
+        raise ValueError(f"{value} is too large; the largest number is {_MOST_REPEATS:,}.")
+    return value
+
+
 DURATION = Quantity("_s", "{:g} s".format)
 FRAME_RATE = Quantity("_per_interface_fps", format_frame_rate)
 RATIO = Quantity("_ratio", "{:.4g}".format)
@@ -69,7 +76,7 @@ Frames = Annotated[int, FRAMES]
 """A number of frames of each transmitting interface."""
 Choice = Annotated[EnumT, Field(strict=False)]
 """A member of an enumeration; also read from its value."""
-Repeats = Annotated[int, Field(ge=1, le=1_000_000)]
+Repeats = Annotated[int, Field(ge=1), AfterValidator(_checked_repeats)]
 """A number of repetitions."""
 
 

@@ -71,7 +71,7 @@ _OTHER_NAMES = {"vlan": "dot1q", "vlans": "dot1q", "qinq": "dot1ad"}
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The name that a misspelt or shortened name, or one with swapped letters, may mean; None: no name is near.
+    """The name that a name may mean if it is misspelt or shortened, or has swapped letters; None: no name is near.
 
     A name that is only a bit similar is not suggested: a wrong suggestion is worse than none.
     """

@@ -165,7 +165,7 @@ def as_path(error: type[LossRatioError], what: str, value: object) -> Path:
     try:
         path.exists()
     except OSError as cause:
-        raise error(f"{what} cannot be at {shown_value(str(value))}: {cause.strerror}.") from None
+        raise error(f"Cannot read {shown_value(str(value))}: {cause.strerror}.") from None
     return path
 
 

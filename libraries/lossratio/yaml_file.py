@@ -87,7 +87,7 @@ def load_yaml_file(
             loaded = model.model_validate(convert(data, path))
         except ValidationError as cause:
             places = [item["loc"] for item in cause.errors()]
-            # A list that was left without its wrong items is not too short.
+            # If only its wrong items are missing, a list is not too short.
             found = [
                 item
                 for item in cause.errors()

@@ -58,7 +58,7 @@ def test_a_study_of_one_overhead_alone_has_tables(tmp_path):
     assert "Overhead 0.5 s, counted" in result.output
 
 
-@pytest.mark.parametrize("seeds", ["3..1", "a..b", "-1", "0..", ""])
+@pytest.mark.parametrize("seeds", ["3..1", "a..b", "-1", "0.."])
 def test_seeds_that_are_no_range_are_refused(tmp_path, seeds):
     result = run(tmp_path, "--algorithm", "lossratio", "--seeds", seeds)
     assert (result.exit_code == 0) == (seeds == "0..")

@@ -17,8 +17,9 @@ from lossratio.commands.main import main
 # How long an example takes says something about the machine, and nothing about the code. Where fifty examples are too
 # few, a test says how many it needs.
 # Each run draws the same examples, so that a change fails only by what it changes; `make chaos` draws new ones.
-hypothesis.settings.register_profile("lossratio", deadline=None, max_examples=50, derandomize=True)
-hypothesis.settings.register_profile("whole", deadline=None, max_examples=300)
+UNTIMED = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+hypothesis.settings.register_profile("lossratio", **UNTIMED, max_examples=50, derandomize=True)
+hypothesis.settings.register_profile("whole", **UNTIMED, max_examples=300)
 hypothesis.settings.load_profile("lossratio")
 
 # A run that was started in the background ignores Ctrl-C, and so would all programs that tests start and interrupt.

@@ -121,9 +121,9 @@ Network = Union[IPv4Network, IPv6Network]
 def default_networks(networks: Collection[Network]) -> set[Network]:
     """The networks in a node's routes that form a default route, in one or several pieces.
 
-    These are networks of similar size that together contain all addresses, such as 0.0.0.0/1 and 128.0.0.0/1. They are
-    also networks that contain the benchmarking networks (RFC 2544, RFC 5180) and more, such as 2000::/3, because such a
-    route would carry test traffic.
+    These are networks of similar size that together contain all addresses, such as 0.0.0.0/1 and 128.0.0.0/1. Networks
+    that contain the benchmarking networks (RFC 2544, RFC 5180) and more, such as 2000::/3, are also among them, because
+    such a route would carry test traffic.
     """
     default: set[Network] = set()
     for texts in (("0.0.0.0/0", "198.18.0.0/15"), ("::/0", "2001:2::/48")):

@@ -62,7 +62,7 @@ LEAST_KERNEL = (5, 18)
 
 
 class ProgramType(Enum):
-    """Types of programs: the kernel's numbers of the type, of its place at an interface, and of the flags it needs."""
+    """Types of programs, each with the kernel's numbers for the type, its place at an interface, and its flags."""
 
     XDP = 6, 37, 1 << 5
     INGRESS = 3, 46, 0
@@ -248,9 +248,10 @@ class Table(_Descriptor):
 class Program(_Descriptor):
     """A program that the kernel has verified. An XDP program sees only the first page of a frame.
 
-    Its name in the kernel's lists has 15 characters. `driver` is the index of the only interface that it is for, if it
-    calls functions of that interface's driver. The kernel offers these functions only to programs under the GPL, so the
-    program is declared as such. If the kernel refuses it, the `BpfError` ends with the verifier's last lines.
+    Its name in the kernel's lists has 15 characters. If the program calls functions of an interface's driver, `driver`
+    is the index of that interface, and the program is for that interface only. The kernel offers these functions only
+    to programs under the GPL, so the program is declared as such. If the kernel refuses the program, the `BpfError`
+    ends with the verifier's last lines.
 
     Attributes:
         number: The kernel's number for it.
@@ -271,7 +272,7 @@ class Program(_Descriptor):
             if error.error_number in (errno.EPERM, errno.ENOSYS):
                 raise
 
-            # The log is requested only now, because a large program's log takes the verifier time.
+            # The log is requested only now, because the verifier needs time to write the log of a large program.
             log = ctypes.create_string_buffer(_LOG_BYTES)
             logged = struct.pack("=IIQQIIQ", number, *places, 1, _LOG_BYTES, ctypes.addressof(log))
             with suppress(BpfError):
@@ -287,10 +288,10 @@ class Program(_Descriptor):
     def run_live(self, frame: bytes, times: int, batch: int) -> bool:
         """Runs the program this many times, or until a signal comes; frames are sent where it redirects them.
 
-        The calling thread is busy in the kernel until then. About 20 us pass before and after the runs if the program
-        is attached somewhere, such as `Attachment.nowhere`, and otherwise about 20 ms. Each new frame contains `frame`,
+        The calling thread is busy in the kernel until then. Before and after the runs, about 20 us pass if the program
+        is attached (for example, by `Attachment.nowhere`), and otherwise about 20 ms. Each new frame contains `frame`,
         without FCS; the memory of earlier frames is reused as they left it. After each `batch` of runs, frames are
-        handed over to the drivers. Returns whether it ran this often; otherwise, a signal came.
+        handed over to the drivers. Returns False if a signal came before the program had run this many times.
         """
         data = ctypes.create_string_buffer(frame, len(frame))
         places = (ctypes.addressof(data), 0, times, 0)

@@ -62,9 +62,9 @@ class ObjectFile:
     ) -> Program:
         """Makes the kernel verify the program; see `Program` for its name, its driver and errors.
 
-        It uses maps by their names in the source: it accesses an array as memory, and a table by the kernel's
-        functions. If a map is None, the constants rule out the code that would use it; without a driver, they rule out
-        calls of functions by name.
+        `maps` has the maps by their names in the source. The program accesses an array as memory, and a table through
+        functions of the kernel. A map may be None if the constants rule out the code that would use it. The driver may
+        be None if the constants rule out all calls of functions by name.
 
         Raises:
             BpfError: If the kernel refuses the program, or has no function that it calls.

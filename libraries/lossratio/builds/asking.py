@@ -84,7 +84,7 @@ class AsBefore:
 
 
 def runs_before(time: datetime, test: str, folder: Path, links: Path) -> Path:
-    """A folder with links to the runs of a folder in which a test was measured before a time.
+    """Makes a folder with links to those runs of another folder that measured a test before a given time.
 
     Args:
         time: The time.

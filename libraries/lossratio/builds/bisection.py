@@ -1,7 +1,7 @@
 """Which revision of a repository changed the throughput of a test: bisection by probability, with noisy measurements.
 
 Each revision could be the first one with the change. The measurements so far make some revisions more probable than
-others, and the next measurement is at the revision that splits the probability in halves. A measurement that says
+others, and the next measurement is at the revision that splits the probability into halves. A measurement that says
 little, because the noise is large or it is an outlier, only shifts probabilities. If need be, the same rule repeats the
 measurement.
 """
@@ -37,7 +37,7 @@ class BisectionVerdict(str, Enum):
 
     FOUND = "found"
     NO_CHANGE = "no change"
-    """The first and the last revision differ by less than the least change."""
+    """The first and the last revision differ by less than the smallest change that matters."""
     UNDECIDED = "undecided"
     """The limit was reached before the verdict was clear."""
 
@@ -66,7 +66,7 @@ class BisectionResult:
 
 
 class Bisection:
-    """Searches for the first revision with a change: names a revision to measure, and takes in its value."""
+    """Searches for the first revision with a change: names a revision to measure, and records its value."""
 
     def __init__(
         self,
@@ -78,14 +78,14 @@ class Bisection:
     ) -> None:
         """Prepares a search among revisions in their order: the first one without the change, the last one with it.
 
-        It ends early if the first and the last revision certainly differ by less than the least change, unless a change
-        between them is already clear.
+        It ends early if the first and the last revision certainly differ by less than the smallest change that matters,
+        unless a change between them is already clear.
 
         Args:
             revisions: The revisions in their order, each of them once.
-            least_change: The least change that matters, as a share of the throughput.
+            least_change: The smallest change that matters, as a share of the throughput.
             certainty: The probability of an answer at which the search ends.
-            limit: Number of measurements at which it ends anyway.
+            limit: Number of measurements at which the search ends anyway.
 
         Raises:
             SearchError: If a value is out of range.
@@ -149,7 +149,7 @@ class Bisection:
         return self._revisions[best]
 
     def record(self, revision: str, value: float) -> None:
-        """Takes in a revision's throughput.
+        """Records the throughput of a revision.
 
         Args:
             revision: The revision that was measured.
@@ -163,7 +163,7 @@ class Bisection:
         self._measured.append((self._index(revision), value))
 
     def record_as_before(self, revision: str, answer: AsBefore) -> None:
-        """Takes in that a revision is as in earlier searches, which have found the values of the first revision.
+        """Records that a revision is as in earlier searches, which found the values of the first revision.
 
         For the first revision itself, these values count as measurements.
 
@@ -275,7 +275,7 @@ class Bisection:
         return sum(map(math.log, right)) + math.log(max(wrong, default=1.0))
 
     def _nothing_matters(self, no_change: float) -> float:
-        """Probability that there is no change, or, if this is quite possible, that no change matters."""
+        """Probability that there is no change; if this is quite possible, the probability that no change matters."""
         ends = [
             np.array([value for index, value in self._measured if index == end])
             for end in self._ends
@@ -355,9 +355,9 @@ def _revision_in(build: str, repository: Path) -> str | None:
 
 
 class _Questions:
-    """Which revisions are asked whether they are as the first one was in earlier searches.
+    """Which revisions are asked whether they are as the first revision was in earlier searches.
 
-    The first revision is also asked: if it is not as before, no other revision is asked. The last one is searched,
+    The first revision is also asked: if it is not as before, no other revision is asked. The last revision is searched,
     because the size of the change is needed. No revision is asked twice, because what misled one answer may mislead the
     next.
     """
@@ -395,7 +395,7 @@ def bisect(
         record: The measurements so far.
         measure: Measures a revision.
         show: Called with a line of text for each measurement.
-        asks: Whether revisions are asked whether they are as in earlier searches of the first one.
+        asks: Whether revisions are asked whether they are as in earlier searches of the first revision.
 
     Raises:
         BuildError: If a revision cannot be measured, or does not have exactly one value.

@@ -17,8 +17,8 @@ _MIXTURE = 0.005
 """Precision of the mixture over the difference in standard deviations. With it, two blocks that agree perfectly are
 enough: ((2 + m) / m) ** 0.5 is just above 20, which a certainty of 95 % requires."""
 _FEW_BLOCKS, _WIDE = 8, 4.5
-"""From the first number of blocks on, a block counts as at most the second number of median distances away from the
-median: three standard deviations of normal values."""
+"""From `_FEW_BLOCKS` blocks on, no block counts as more than `_WIDE` median distances away from the median. For normal
+values, this is three standard deviations."""
 
 
 class Blocks:
@@ -58,7 +58,7 @@ class Blocks:
         effects of N(0, 1 / m) standard deviations against none, with the variance integrated out, is
         sqrt(m / (n + m)) (1 - S^2 / ((n + m) V))^(-n / 2), with S and V the sums of the deviations from that mean and
         of their squares. It is a test martingale, so the probability that it ever exceeds 1 / doubt is at most the
-        doubt (Ville's inequality). The interval has the means at which the martingale does not exceed 1 / doubt.
+        doubt (Ville's inequality). The interval contains the means at which the martingale does not exceed 1 / doubt.
         """
         values = self._without_outliers()
         n = len(values)

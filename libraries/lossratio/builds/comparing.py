@@ -82,8 +82,8 @@ def _ask(
     """Asks both builds, in one block of alternating measurements, whether they are as before.
 
     Returns:
-        The comparisons of the tests in which both builds always are as before, the full names of the other tests, and
-        the number of measurements.
+        The comparisons of the tests in which both builds were as before each time, the full names of the other tests,
+        and the number of measurements.
     """
     answers: dict[str, list[AsBefore]] = {}
     # The tests that were as before so far, and the others.

@@ -117,7 +117,7 @@ class BothEnds:
         most = self._at_their_most.result()
         weaker = plain
         if None not in (plain.difference, most.difference):
-            # If the differences have no common sign, the smaller one is no verdict, and promises the least.
+            # If the differences have no common sign, the smaller difference gives no verdict, and promises the least.
             weaker = min(plain, most, key=_size)
         if plain.verdict is not most.verdict:
             weaker = replace(weaker, verdict=ComparisonVerdict.UNDECIDED)

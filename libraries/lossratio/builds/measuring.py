@@ -108,8 +108,8 @@ class BuildBench(Bench):
     def measure(self, directory: Path, wanted: Wanted = WHOLE) -> Measured:
         """Measures the build that is set up: throughput per interface, by ``<full name> <quantity>`` of tests.
 
-        It is in frames per second, and 0 if even the minimum load was too high. Quantities without a single value
-        (latencies) and in other units are left out.
+        It is in frames per second, and 0 if even the minimum load was too high. Quantities without a single value, such
+        as latencies, and quantities in other units are left out.
 
         Raises:
             BuildError: If the run or a measurement failed, a search was not finished, or nothing was measured; it has
@@ -274,7 +274,7 @@ class TrialBench(Bench):
         """Measures the build that is set up, by trials; the trials do not ask whether the build is as before.
 
         Raises:
-            BuildError: If the trials show the limit of the generator instead of the build's.
+            BuildError: If the trials show the limit of the generator instead of the limit of the build.
         """
         name = f"{self._profile.name} {self._profile.frame_size} forwarding rate"
         best = sorted(self._forwarding_rate(name) for _ in range(_TRIALS))[-_BEST:]
@@ -286,8 +286,8 @@ class TrialBench(Bench):
     def _forwarding_rate(self, name: str) -> results.Ends:
         for _ in range(_ATTEMPTS):
             output = self._ready.measurer.measure(self._trial)
-            # Frames that could not be sent change nothing if the build is at its limit anyway; and if it runs on the
-            # generator's CPUs, they are its cost.
+            # Unsent frames change nothing if the build is at its limit anyway. If the build runs on the generator's
+            # CPUs, unsent frames are its cost.
             missing = missing_frames(output) or MissingFrames()
             if missing.without_tester or not missing.by_tester or self._shares_cpus:
                 break
@@ -418,7 +418,7 @@ class BuildRecord:
         Args:
             directory: The directory.
             asked: The request.
-            device: The device of an alarm, in words; None: all builds must have the device of the first one.
+            device: The device of an alarm, in words; None: all builds must have the device of the first build.
 
         Raises:
             JobError: If it has another request, or cannot be read.

@@ -42,8 +42,8 @@ class ComparisonResult:
     measured: float | None = None
     """The difference as measured; None: it would be the same if these frames had passed."""
     missed: float | None = None
-    """The probability that a build with the least change is called *as before*; None: not all measurements asked
-    whether the builds are as before."""
+    """The probability that a build with the smallest change that matters is called *as before*; None: not all
+    measurements asked whether the builds are as before."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class AbRequest:
     """The request for a comparison."""
 
     least_change: float = 0.01
-    """The smallest relative difference that matters; smaller ones are ``same``."""
+    """The smallest relative difference that matters; smaller differences are ``same``."""
     limit: int = 40
     """The maximum number of measurements, of both builds together."""
     certainty: float = 0.95

@@ -10,7 +10,8 @@ from lossratio.builds.differences import relative, symmetric, symmetric_of
 from lossratio.builds.outcome import Build, ComparisonVerdict
 
 _BETS = (0.125, 0.25, 0.5, 1.0, 2.0)
-"""Stakes per unit of distance: small ones find small differences, large ones need few pairs for large differences."""
+"""Stakes per unit of distance: small stakes find small differences, large stakes need few pairs for large
+differences."""
 _LONGEST = 2.0
 """A difference counts as at most this many median distances, because a stall of the machine is no better evidence."""
 

@@ -155,7 +155,7 @@ def init(
         from lossratio.runs import RunRequest
 
         lab_file, suite, _ = texts
-        # A first number, also on a busy machine: short stalls do not decide about loads that are this far apart.
+        # These loads are so far apart that short stalls decide nothing, so even a busy machine gets a first number.
         # Latency and telemetry would take longer than the search.
         variables = ("GOALS:coarse", "LATENCY:off", "TELEMETRY:off")
         named = (part for variable in variables for part in ("--variable", variable))

@@ -34,7 +34,8 @@ def otg_serve(
     settle_time: float = option(
         "Time for frames in flight after the traffic. Default: 0.2 s.",
         type=DURATION,
-        # A number is read without Robot Framework, whose import takes as long as everything else before listening.
+        # A number is read without Robot Framework, because importing it takes as long as everything else before
+        # listening.
         default=0.2,
         show_default=False,
     ),

@@ -325,8 +325,8 @@ def measured_or_simulated(
 
     Args:
         real: The measurement on a local testbed.
-        simulated: The same on a simulated one.
-        slower: The same with less traffic, to try first if the machine is too busy; None: there is no such measurement.
+        simulated: The same measurement on a simulated testbed.
+        slower: The same measurement with less traffic, to try first if the machine is too busy; None: there is none.
     """
     from lossratio.results import in_columns
     from lossratio.runs import run

@@ -1,4 +1,4 @@
-// Charts as SVG. Colours are those of the page, so that charts follow light and dark; hints are titles.
+// Charts as SVG. Charts use the colours of the page, so they follow light and dark; hints are titles.
 
 const COLOURS = ["var(--s1)", "var(--s2)", "var(--s3)", "var(--s4)", "var(--s5)", "var(--s6)"];
 const colourOf = place => COLOURS[place % COLOURS.length];
@@ -44,7 +44,7 @@ const chart = ({ title, height = 250, series, xDates = false, xNames = null, xLa
     if (one.steps?.length) lines.push(svg("path", { class: "steps", d: one.steps.map(([from, to, height]) => `M${(x.place(from) - 2).toFixed(1)} ${y.place(height).toFixed(1)}H${(x.place(to) + 2).toFixed(1)}`).join("") }));
     const bounds = one.points.filter(point => point.low !== null && point.low !== undefined && point.high !== null && point.high !== undefined && point.high > point.low);
     if (bounds.length) lines.push(svg("path", { class: "bounds", stroke: colour, d: bounds.map(point => `M${x.place(point.x).toFixed(1)} ${y.place(point.low).toFixed(1)}V${y.place(point.high).toFixed(1)}`).join("") }));
-    // Thousands of marks with hints would take seconds: they become one path.
+    // Drawing thousands of marks with hints would take seconds, so they become one path.
     const dots = one.points.length > MOST_MARKS ? one.points.filter(point => point.y !== null && point.kind !== "faint") : [];
     if (dots.length) lines.push(svg("path", { class: "dots", stroke: colour, d: dots.map(point => `M${x.place(point.x).toFixed(1)} ${y.place(point.y).toFixed(1)}h0`).join("") }));
     const marks = (dots.length ? one.points.filter(point => point.y === null) : one.points).map(point => {

@@ -1,5 +1,5 @@
 // Whether two sides differ, and by how much: lossratio.report's difference and comparison, for any two sides of a site.
-// A test holds every number and every verdict to those of Python.
+// A test compares every number and every verdict with Python's.
 
 const RANK_TEST_LEAST = 5;
 const ONE_SIDED_LEAST = 3;
@@ -41,7 +41,7 @@ const incompleteBeta = (a, b, x) => {
   return x < (a + 1) / (a + b + 2) ? side(a, b, x) : 1 - side(b, a, 1 - x);
 };
 
-// Two-sided tail of Student's t. Both tails at once are exact where one is too small to subtract from 1.
+// Two-sided tail of Student's t. Both tails together are exact even where one tail is too small to subtract from 1.
 const tTails = (t, freedom) => {
   if (!Number.isFinite(t)) return 0;
   return incompleteBeta(freedom / 2, 0.5, freedom / (freedom + t * t));
@@ -74,7 +74,7 @@ const mean = values => values.reduce((sum, value) => sum + value, 0) / values.le
 const variance = values => { const middle = mean(values); return values.reduce((sum, value) => sum + (value - middle) ** 2, 0) / (values.length - 1); };
 const deviation = values => values.length > 1 ? Math.sqrt(variance(values)) : null;
 
-// How many of all orders of m and n values give each rank sum.
+// For each rank sum, how many of the possible orders of m and n values have it.
 const knownSums = new Map();
 const rankSums = (m, n) => {
   const key = `${m} ${n}`;
@@ -147,7 +147,7 @@ const difference = (before, after) => {
     change,
     test,
     p,
-    // Computed for the rows that are shown only: of thousands of quantities a table shows a hundred.
+    // Computed only for the rows that are shown: a table shows a hundred quantities, even if there are thousands.
     get interval() {
       if (a === 0 || !spread) return null;
       const half = tQuantile(0.05, freedom) * error;
@@ -175,7 +175,7 @@ const adjusted = probabilities => {
 const compareSides = (before, after, { leastChange, significance, stopped }) => {
   const name = row => `${row.test}\n${row.quantity}`;
   const onDevice = row => `${name(row)}\n${row.device}`;
-  // What both sides measured on a device is compared; all else of a quantity stays together.
+  // If both sides measured a quantity on a device, these results are compared; all other results of the quantity stay together.
   const [hadDevices, hasDevices] = [new Set(before.map(onDevice)), new Set(after.map(onDevice))];
   const key = row => row.device !== null && hadDevices.has(onDevice(row)) && hasDevices.has(onDevice(row)) ? onDevice(row) : name(row);
   const same = row => `${row.time}\n${row.testbed}\n${row.test}\n${row.quantity}`;
@@ -233,14 +233,14 @@ const withAdjusted = differences => {
 // As lossratio.results.least_news: two searches of one SUT may end one width of the goal apart.
 const leastNews = (wanted, resolution) => resolution === null ? wanted : Math.max(wanted, resolution / (1 - resolution) * (1 + 1e-6));
 
-/** What the values of a side may be, as lossratio.results.stored_ends: frames may be missing that the SUT did not lose. */
+/** The ranges of the values of a side, as lossratio.results.stored_ends: frames may be missing that the SUT did not lose. */
 const endsOf = rows => rows.filter(row => row.value !== null).map(row => ({
   least: row.value,
   most: row.unsent === 1 ? Infinity : row.most ?? row.value / (1 - row.unsent),
   share: row.unsent,
 }));
 
-/** The difference of values at their most, as lossratio.report.difference_at_most; null: not known. */
+/** The difference of the upper ends of values, as lossratio.report.difference_at_most; null: not known. */
 const atMost = ({ sides, lowerIsBetter }, plain) => {
   if (sides.flat().every(one => one.least === one.most)) return plain;
   const [old, now] = sides.map(side => lowerIsBetter ? side.filter(one => !one.share).map(one => one.least) : side.map(one => one.most));
@@ -250,7 +250,7 @@ const atMost = ({ sides, lowerIsBetter }, plain) => {
   return difference(old, now);
 };
 
-/** The verdict on the values as they are and at their most, as lossratio.report.comparison. */
+/** The verdict on the values as they are and on their upper ends, as lossratio.report.comparison. */
 const judge = (row, plain, most, leastChange, significance) => {
   const changes = [plain, most].map(one => one && one.p < significance && Math.abs(one.found.change) >= leastChange ? one.found.change : null);
   const agreed = changes[0] !== null && changes[1] !== null && changes[0] * changes[1] > 0;
@@ -270,7 +270,7 @@ const judge = (row, plain, most, leastChange, significance) => {
 const UNSENT = "frames that the generator did not send or did not count may explain the difference";
 const signed = ratio => `${ratio < 0 ? "" : "+"}${(100 * ratio).toFixed(2)} %`;
 
-/** The share of missing frames that the SUT did not lose, of each side that has such. */
+/** The share of missing frames that the SUT did not lose, of each side that has such frames. */
 const missing = ({ sides }) => sides.flatMap((side, place) => {
   const share = Math.max(0, ...side.map(one => one.share).filter(one => one < 1));
   return share ? [`${"AB"[place]}: up to ${Number((100 * share).toPrecision(4))} % of the frames at one load were unsent, late or dropped by the generator`] : [];

@@ -71,7 +71,7 @@ const matches = (words, text) => {
   try { return new RegExp(expression[1], "i").test(words); } catch { return false; }
 };
 
-/** The aggregate of a rate, for beside it; a rate of which no factor is known is one itself. */
+/** The aggregate to show beside a rate; a rate without a known factor is an aggregate itself. */
 const beside = (value, { unit, factor }) => {
   if (unit !== "fps" || value === null || factor === 1) return null;
   return el("span", { class: "small" }, factor === null ? " aggregate" : ` ${inUnit(value * factor, unit)} aggregate`);

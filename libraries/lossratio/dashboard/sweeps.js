@@ -166,7 +166,7 @@ const compareView = async parameters => {
   const place = el("div");
   const controls = el("div");
   const update = async state => {
-    // The choices of a side depend on its testbed. The keyboard stays where it was.
+    // The choices of a side depend on its testbed. The keyboard focus stays where it was.
     const focused = controls.contains(document.activeElement) ? document.activeElement.name : null;
     controls.replaceChildren(build(state).form);
     if (focused) controls.querySelector("form").elements[focused].focus();

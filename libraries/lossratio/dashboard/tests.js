@@ -17,7 +17,7 @@ const pointOf = (slice, series, place, alike) => {
   return { x: time, y: value, low, high, hint, href: address(`run/${job[0]}`), kind: !alike.has(place) ? "faint" : words.length ? "doubtful" : "measured" };
 };
 
-// The beginnings of steps that differ by the least change from the step before: what trends call changes. Of two bands the lower ones count.
+// The beginnings of steps that differ from the step before by the minimum change or more, as in trends. With two bands, the lower bands count.
 const changesOf = (series, least) => series.steps.slice(1).map(([first, , height], place) => {
   const before = series.steps[place][2];
   const ratio = before ? (height - before) / before : Infinity;
@@ -25,7 +25,7 @@ const changesOf = (series, least) => series.steps.slice(1).map(([first, , height
   return { x, y: series.points[first][1] ?? height, ratio, better: (ratio < 0) === series.lower, hint: `${day(x)}: ${percent(ratio)}, from ${inUnit(before, series.unit)} to ${inUnit(height, series.unit)}` };
 }).filter(change => Math.abs(change.ratio) >= least);
 
-// Where each result is on an axis of builds: beside the others of its build, in the order in which builds came.
+// The place of each result on an axis of builds: beside the other results of its build, in the order in which builds appeared.
 const buildAxis = (slice, series, places) => {
   const builds = [...new Set(places.map(place => series.points[place][8]))];
   const results = builds.map(build => places.filter(place => series.points[place][8] === build));
@@ -38,7 +38,7 @@ const trendChart = (slice, series, since, byBuild) => {
   const alike = new Set(series.alike);
   const places = series.points.map((_, place) => place).filter(place => series.points[place][0] >= since);
   const axis = byBuild ? buildAxis(slice, series, places) : null;
-  // The place on the axis of a time: that of the first result from then on.
+  // The place of a time on the axis: the place of the first result from then on.
   const x = time => {
     const place = axis && (places.find(one => series.points[one][0] >= time) ?? places.at(-1));
     return axis ? axis.x.get(place) : time;

@@ -386,7 +386,7 @@ def rates_axis(quantity: str, high: float) -> tuple[str, Callable[[float], str]]
 
 
 def values_axis(unit: Unit, quantity: str, high: float) -> tuple[str, Callable[[float], str]]:
-    """The title of an axis of values up to `high`, and a function that formats one; rates are per interface."""
+    """The title of an axis of values up to `high`, and a function that formats a value; rates are per interface."""
     if unit == FRAMES_PER_SECOND:
         return rates_axis("rate per interface", high)
     return (f"{quantity}, {unit.name}", in_unit(1.0))

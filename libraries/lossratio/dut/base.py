@@ -30,7 +30,7 @@ DurationOption = Annotated[
     float,
     BeforeValidator(lambda value: 0.0 if str(value) in ("0", "0.0") else parse_duration(value)),
 ]
-"""Seconds; also read from ``2 s``; 0 means none."""
+"""A duration in seconds, also read from text such as ``2 s``. 0 means none."""
 
 
 class DutOptions(FileModel):
@@ -67,7 +67,7 @@ class DutOptions(FileModel):
 
     @property
     def recovery_time(self) -> float:
-        """Idle seconds after which the trial before no longer affects the DUT."""
+        """Idle seconds after which the previous trial no longer affects the DUT."""
         return 0.0
 
     @property
@@ -164,9 +164,9 @@ class Established:
     """The connections that are established before a trial."""
 
     connections: int
-    """Their number."""
+    """Number of these connections."""
     to_one: int
-    """The largest number of them with the same destination address and port."""
+    """The largest number of these connections that have the same destination address and port."""
     idle_s: float
     """Seconds for which a connection may be idle until the trial has ended."""
     tcp_state: TcpState | None = None
@@ -174,7 +174,7 @@ class Established:
 
     @property
     def text(self) -> str:
-        """The beginning of an error about them."""
+        """The beginning of an error about these connections."""
         return f"{self.connections:,} connections cannot be established first"
 
 
@@ -188,20 +188,20 @@ class ConnectionTable(ABC):
     known_ports: int | None = None
     """Ports of all addresses of a NAT that assigns ports in a known order; None: the device is no such NAT."""
     safe_rate: float | None = None
-    """Connections per second that it certainly accepts; None: no limit is known."""
+    """Connections per second that the device certainly accepts; None: no limit is known."""
     most: int | None = None
-    """The maximum number of connections that it is set up to have at once; None: there is no such limit."""
+    """The maximum number of connections that the device is set up to have at once; None: there is no such limit."""
     node_name: str
 
     @abstractmethod
     def timeout_of(self, tcp_state: TcpState | None) -> float:
-        """Seconds after which an idle connection is forgotten: a TCP connection in this state, or a UDP one (None)."""
+        """Seconds after which an idle connection is forgotten: TCP in this state, or UDP (None)."""
 
     def check(self, wanted: Established) -> None:
-        """Checks before any traffic that the table keeps connections until a trial ends.
+        """Checks, before any traffic is sent, that the table keeps connections until a trial ends.
 
         Raises:
-            DutError: If there are more connections than the table keeps, or it would forget an idle connection.
+            DutError: If there are more connections than the table keeps, or the table would forget an idle connection.
         """
         if self.most is not None and wanted.connections > self.most:
             raise DutError(
@@ -249,7 +249,7 @@ class Dut(ABC, Generic[OptionsT_co]):
     csit_type: ClassVar[str | None] = None
     """FD.io CSIT's name for its type; None: the kind."""
     software: ClassVar[Tool | None] = None
-    """The program that forwards, which a Linux node may lack; None: no program does."""
+    """The program that forwards, which a Linux node may lack; None: no program forwards."""
     tools: ClassVar[tuple[Tool, ...]] = ()
     """Programs that it needs on the node, besides this one and the programs that every DUT needs."""
     is_managed: ClassVar[bool] = True
@@ -358,12 +358,12 @@ class Dut(ABC, Generic[OptionsT_co]):
 
     @property
     def recovery_time(self) -> float:
-        """Idle seconds after which the trial before no longer affects the DUT."""
+        """Idle seconds after which the previous trial no longer affects the DUT."""
         return self.options.recovery_time
 
     @property
     def program_files(self) -> tuple[str, ...]:
-        """Files on the node that begin with the process ids of the programs that forward; none if the kernel does."""
+        """Files on the node that begin with the ids of the processes that forward; none if the kernel forwards."""
         return ()
 
     @property
@@ -445,7 +445,7 @@ class Dut(ABC, Generic[OptionsT_co]):
 
 
 CABLE = "none"
-"""Name of the kind; a path of this kind goes through no node."""
+"""Name of the kind whose path goes through no node."""
 
 
 class LeftAsItIs(Dut[OptionsT_co]):

@@ -51,7 +51,7 @@ class HookCaller:
 
         Args:
             hook: Name of the hook, as in the topology file.
-            function: What is called from now on instead of the file's hook.
+            function: The function that is called from now on, instead of the file's hook.
 
         Raises:
             DutError: If there is no such hook.
@@ -143,7 +143,7 @@ class HookCaller:
         return counts
 
     def call(self, name: str, entries: int | None = None) -> Any:
-        """Calls a hook: the text that it gave, the values of SNMP by OID, or the value of a function.
+        """Calls a hook, and returns the text that it gave, the SNMP values by OID, or the value of a function.
 
         The hook ``reconfigure`` needs the number of entries; no other hook takes one.
 
@@ -358,7 +358,7 @@ MacAddress = Annotated[
 
 
 class BlackBoxOptions(DutOptions):
-    """What its owner knows about it."""
+    """What the owner of a device knows about the device."""
 
     hold: DurationOption = 0.5
     """How long after a trial frames may still come out of it, e.g. ``2 s`` for a deep queue. Later frames count as

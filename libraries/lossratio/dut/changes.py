@@ -33,7 +33,7 @@ class Changes:
         undo: Sequence[str] = (),
         undo_stdin: str | None = None,
     ) -> None:
-        """Runs a command that succeeds or changes nothing; without an undo, an earlier change's undo covers it."""
+        """Runs a command that changes nothing if it fails. Without an undo, the undo of an earlier change covers it."""
         if undo:
             # Recorded before the change, because this process may end right after it.
             self._add(_Step(tuple(undo), undo_stdin))

@@ -17,7 +17,7 @@ _POLL = 0.1
 _LOOKS = 5
 _LAST_LINES = 8
 _CRASH = "received signal"
-"""VPP writes this when it crashes. The backtrace that follows has more than `_LAST_LINES`."""
+"""VPP writes this when it crashes. The backtrace that follows has more than `_LAST_LINES` lines."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Daemon:
         try:
             yield
         except DutError:
-            # A program that crashes closes its sockets a little before it has ended.
+            # A program that crashes closes its sockets a little before it ends.
             for _ in range(_LOOKS):
                 self.check_alive()
                 time.sleep(_POLL)

@@ -21,7 +21,7 @@ _FRAMES = 4096
 RING_HEADROOM = 256
 """Bytes of a frame's slot in the ring, or of its buffer, that the frame cannot use."""
 _LARGEST_XDP_MTU = 3400
-"""Bytes of a page that are left for what the kernel puts around a frame."""
+"""Bytes of a page that are left for a frame, beside what the kernel puts around it."""
 
 # DPDK's telemetry: a sequenced packet socket that greets, and answers each request with one JSON message.
 _ASK = """

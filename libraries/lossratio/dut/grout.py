@@ -158,7 +158,7 @@ class Grout(ProgramDut[GroutOptions]):
         return self.node.run(*self._line(self.running.directory), *words)
 
     def _configure(self, changes: Changes, directory: str, lines: Sequence[str]) -> None:
-        """Gives it commands from a file. The configuration ends with grout, so there is no undo."""
+        """Gives grout commands from a file. The configuration ends with grout, so there is no undo."""
         path = f"{directory}/configuration"
         write_file(changes, path, "".join(f"{line}\n" for line in lines))
         changes.run(*self._line(directory), "-e", "-x", "-f", path)

@@ -16,7 +16,7 @@ from lossratio.results import Role
 from lossratio.topology import EAST, WEST
 
 _HAS_RELAXED = 'grep -q relax-rx-offload "$(command -v "$1")"'
-"""Whether it can do without checksums from the card. DPDK 22.11's l3fwd cannot."""
+"""Whether the program can do without checksums from the card. DPDK 22.11's l3fwd cannot."""
 
 
 class L3fwdOptions(DpdkOptions):

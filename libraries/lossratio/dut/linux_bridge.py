@@ -23,15 +23,15 @@ class BridgeOptions(LinuxOptions):
     vxlan: bool = False
     """Whether frames come and go in VXLAN tunnels, one on each link, which the bridge connects. The traffic profile
     ``ethip4vxlan-l2bdbase`` has such frames: VNI 24 from the west and 25 from the east, between the first address of
-    the sender's network and the second of the opposite one."""
+    the sender's network and the second address of the opposite network."""
 
 
 class LinuxBridge(LinuxDut[BridgeOptions]):
     """A bridge that only forwards: no spanning tree, no snooping, no learning, no IPv6 of its own.
 
     Its forwarding database holds the two neighbours' addresses as static entries: no address has to be learned before a
-    trial, and no entry ages during one. Frames to other addresses are flooded, which between two ports is the same as
-    forwarding.
+    trial, and no entry ages during the trial. Frames to other addresses are flooded, which between two ports is the
+    same as forwarding.
     """
 
     kind = "linux_bridge"

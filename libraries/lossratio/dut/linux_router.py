@@ -32,8 +32,8 @@ def enable_forwarding(
 ) -> None:
     """Switches forwarding on for the interfaces, and redirects, source validation and automatic configuration off."""
     if ip_version == 4:
-        # For these two, the kernel uses the stricter of "all" and the interface's own setting. The global ip_forward is
-        # not changed: it would make every interface a router, and reset their other settings.
+        # For these two settings, the kernel uses the stricter of "all" and the interface's own setting. The global
+        # ip_forward is not changed: it would make every interface a router, and reset their other settings.
         for scope in ("all", *interfaces):
             changes.write(f"{_IPV4}/{scope}/rp_filter", "0")
             changes.write(f"{_IPV4}/{scope}/send_redirects", "0")
@@ -72,7 +72,7 @@ _GATEWAYS: Mapping[int, IPv4Address | IPv6Address] = {
 _QUEUE = 256
 """Frames that the queue in front of the second stage's thread holds."""
 _SECONDS_PER_RULE = 2e-7
-"""Seconds that a rule may take per frame: 4e-8 were measured on an idle core, five times that on a busy one."""
+"""Seconds that a rule may take per frame: 4e-8 were measured on an idle core, and five times as much on a busy core."""
 
 
 class RouterOptions(LinuxOptions, ConntrackOptions):
@@ -112,8 +112,8 @@ class RouterOptions(LinuxOptions, ConntrackOptions):
 class LinuxRouter(LinuxDut[RouterOptions]):
     """A router between the networks of the two sides, with static routes and neighbours and no redirects.
 
-    On each side, the router has the last address but one of the side's network. Its neighbour there has the address
-    before that. The neighbour need not answer requests, because its MAC address is a permanent entry.
+    On each side, the router has the second-to-last address of the side's network, and its neighbour there has the
+    address before it. The neighbour need not answer requests, because its MAC address is a permanent entry.
     """
 
     kind = "linux_router"

@@ -19,8 +19,8 @@ class OptionValues(TypedDict, total=False):
     """vpp: Whether these two rules begin a session, in which the flow's other frames pass without being checked against
     the rules."""
     allowlist: bool | str
-    """vpp: Whether, where frames enter the path, the networks of test traffic are on a list of sources and frames from
-    all other sources are dropped; with `ip4` or `ip6`."""
+    """vpp: Whether the networks of test traffic are on a list of sources, and frames from all other sources are dropped
+    where they enter the path; with `ip4` or `ip6`."""
     attach: Literal['auto', 'native', 'generic'] | str
     """xdp: `native` (in the driver), `generic` (behind it: slower, with any driver) or `auto`: native if the drivers of
     both interfaces can currently send frames for programs and accept your program, otherwise generic. The description
@@ -32,8 +32,8 @@ class OptionValues(TypedDict, total=False):
     testpmd: Number of frames that the program takes from a queue at once. Default: 32.
     vpp: Bytes that a full bucket of the policer holds. Default: 20 ms of its rate."""
     classify: bool | str
-    """vpp: Whether, where frames enter the path, a table lists the destination of test traffic (the first host of each
-    network) and frames to all other destinations are dropped; with `ip4` or `ip6`."""
+    """vpp: Whether a table lists the destination of test traffic (the first host of each network), and frames to all
+    other destinations are dropped where they enter the path; with `ip4` or `ip6`."""
     container: bool | str
     """vpp: Whether a second VPP with the same number of cores takes the place of testpmd: a cross-connect in a container
     with its own namespaces for mounts, network, IPC and host name. With `process=memif` or `srv6_proxy`."""
@@ -122,8 +122,8 @@ class OptionValues(TypedDict, total=False):
     """xdp: Name of a map of your program that leads to interfaces (`BPF_MAP_TYPE_DEVMAP`, or an array of numbers): entry
     0, and the entry with the number of the incoming interface, get the number of the outgoing interface."""
     mark: Literal['AF11', 'AF12', 'AF13', 'AF21', 'AF22', 'AF23', 'EF'] | str
-    """vpp: The code point (DSCP) with which frames to the first host of each network are marked, by a policer of RFC
-    2698 that all frames exceed, where they enter the path; with `ip4`."""
+    """vpp: The code point (DSCP) that frames to the first host of each network get where they enter the path. The mark
+    comes from a policer of RFC 2698 that all of these frames exceed; with `ip4`."""
     mode: Literal['io', 'mac', '5tswap', 'csum'] | str
     """testpmd: What the program does to frames: `io` (nothing; the default), `mac` (puts its own and the neighbour's
     address on them), `5tswap` (swaps source and destination on layers 2 to 4) or `csum` (`mac`, and new checksums)."""
@@ -243,7 +243,7 @@ class OptionValues(TypedDict, total=False):
     vxlan: bool | str
     """linux_bridge: Whether frames come and go in VXLAN tunnels, one on each link, which the bridge connects. The
     traffic profile `ethip4vxlan-l2bdbase` has such frames: VNI 24 from the west and 25 from the east, between the
-    first address of the sender's network and the second of the opposite one.
+    first address of the sender's network and the second address of the opposite network.
     vpp: Whether frames come and go in VXLAN tunnels, as for `linux_bridge`; with `l2bd` or `l2xc`."""
     vxlan_between: bool | str
     """vpp: Whether only frames between two DUTs are in a VXLAN tunnel; with `l2bd` or `l2xc`."""

@@ -230,7 +230,8 @@ priority=20,in_port=2,ip,ct_state=+trk+est,actions=output:1
 _TIMEOUT, _ESTABLISHED_TIMEOUT = 30.0, 86_400.0
 _MOST_CONNECTIONS = 3_000_000
 _FILL_RATE = 5_000.0
-"""The main thread of the switch reads packet sockets, alternating with all its other work."""
+"""Connections per second that the switch certainly accepts: its main thread reads packet sockets, alternating with all
+its other work."""
 
 
 class OvsConnections(ConnectionTable):
@@ -255,7 +256,7 @@ class OvsConnections(ConnectionTable):
         return int(self._ask("dpctl/ct-get-nconns"))
 
     def forget(self) -> float:
-        """Flushes the table; the time is that of the command, including the way to the node."""
+        """Flushes the table, and returns the time that the command took, including the way to the node."""
         began = time.monotonic()
         self._ask("dpctl/flush-conntrack")
         return time.monotonic() - began
@@ -292,7 +293,7 @@ def forwarding_rules(options: OvsOptions) -> str:
 
 _PACKAGE = "openvswitch-switch"
 _WITH_DPDK = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"
-"""The program of the package openvswitch-switch-dpdk, which is not chosen when that package is installed."""
+"""The program of the package openvswitch-switch-dpdk. Installing the package alone does not select this program."""
 _DATAPATH_TAP = "ovs-netdev"
 
 
@@ -313,7 +314,7 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         """Checks that a userspace datapath is possible: none runs yet, and there are TAP devices, and DPDK for cards.
 
         Raises:
-            DutError: If another one runs there, or TAP devices or DPDK are missing.
+            DutError: If another userspace datapath runs there, or TAP devices or DPDK are missing.
             NotMeasuredHereError: If the node has too few cores.
         """
         super().check_kind()
@@ -410,7 +411,7 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         }
 
     def read_counters(self) -> DutCounters:
-        """Reads the counters of ports, meters, the datapath, and the sockets in front of it."""
+        """Reads the counters of ports, meters, the datapath, and the sockets in front of the datapath."""
         control = self._control
         ports = parse_ports(self.node.run(*control.ofctl("dump-ports", self.stem, "--names")))
         sockets = self.node.run("ss", "-0", "-m", "-n", "-O")

@@ -87,7 +87,7 @@ def _parts(field: FieldInfo) -> list[Any]:
         if get_origin(part) is Literal:
             parts += get_args(part)
         elif part is int and any(isinstance(item, BeforeValidator) for item in field.metadata):
-            parts.append(float)  # It is also read from other quantities.
+            parts.append(float)  # The option is also read from other quantities.
         elif part in (bool, int, float):
             parts.append(part)
         elif part is Path:

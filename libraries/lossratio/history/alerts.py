@@ -30,7 +30,7 @@ FORMAT: Literal["lossratio-alerts/1"] = "lossratio-alerts/1"
 
 
 class Alert(FileModel):
-    """An alert: how to send it, by one of the sinks, and the trends that it is for."""
+    """An alert: the sink that sends it, and the trends that it is for."""
 
     name: str = Field(min_length=1, max_length=100)
     """The alert's name in messages and in the memory."""

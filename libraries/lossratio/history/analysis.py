@@ -42,12 +42,12 @@ class TrendRequest(TrendRules):
     testbed: str | None = None
     """Name of the testbed; None: all."""
     test: str = "*"
-    """Full names of tests: one, or a pattern with ``*``."""
+    """The full name of a test, or a pattern with ``*``."""
     quantity: str = "*"
-    """Names of goals (or MRR): one, or a pattern with ``*``."""
+    """The name of a goal (or MRR), or a pattern with ``*``."""
     device: str = "*"
-    """Devices with their options, in words: one, or a pattern with ``*``, e.g. ``linux_router, police=*``. A series
-    without a known device matches any."""
+    """A device with its options, in words, or a pattern with ``*``, e.g. ``linux_router, police=*``. A series whose
+    device is not known matches any pattern."""
     last: int = 250
     """How many of the newest results of a series are used."""
     annotations: Path | None = None

@@ -61,7 +61,7 @@ class ObjectStore:
         """Whether there is an archive: runs, or a history.
 
         Raises:
-            ArchiveError: If the store does not say.
+            ArchiveError: If the store does not say whether there is an archive.
         """
         return not {RUNS, HISTORY}.isdisjoint(self.names("*"))
 
@@ -70,7 +70,7 @@ class ObjectStore:
 
         Raises:
             ReportError: If there is none yet.
-            ArchiveError: If the store does not say.
+            ArchiveError: If the store does not say whether there is an archive.
         """
         if not self.is_archive():
             raise ReportError(

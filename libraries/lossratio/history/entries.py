@@ -90,8 +90,8 @@ class Entry:
     """Whether there was a device between the tester's ports; None: not known, because an earlier version added the
     result."""
     device: str | None = None
-    """The device with its options that count, and what counts about its testbed; None: not known, because an earlier
-    version added the result."""
+    """The device with its options that count, and the facts of its testbed that count; None: not known, because an
+    earlier version added the result."""
     aggregate_factor: float | None = None
     """The aggregate rate divided by the rate per interface; None: the value is not a rate, or an earlier version added
     the result."""

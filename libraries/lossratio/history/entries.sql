@@ -1,5 +1,5 @@
--- The entries in some files of a history, of one testbed if that is not null. Testbed and day are the names of a file's
--- own folders. Folders above may have such names, too, and Hive's own reading would take them for columns.
+-- The entries in some files of a history, of a single testbed unless the testbed is null. Testbed and day are the names
+-- of a file's own folders. Folders above may have such names, too, and Hive's own reading would take them for columns.
 CREATE TEMP TABLE found AS SELECT *, coalesce(
     -- Rows that a trend can be computed from: a value or a list may be null, but nothing in a list.
     test IS NOT NULL AND quantity IS NOT NULL AND outcome IS NOT NULL AND coalesce(value, 0) >= 0
@@ -29,8 +29,8 @@ CREATE TEMP TABLE found AS SELECT *, coalesce(
 )
 WHERE $testbed IS NULL OR testbed = $testbed;
 
--- Those of whole files. A run that was added before it was resumed, and again afterwards, has entries in two files: each
--- counts once.
+-- The entries of files that can be used as a whole. A run that was added before it was resumed, and again afterwards,
+-- has entries in two files: each entry counts once.
 SELECT * EXCLUDE (file, is_usable) FROM found
 WHERE file NOT IN (SELECT file FROM found WHERE NOT is_usable)
 QUALIFY row_number() OVER (

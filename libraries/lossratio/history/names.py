@@ -20,7 +20,7 @@ class Names:
     """Earlier names that may mean several tests."""
 
     def followed(self, changes: Sequence[KnownChange]) -> tuple[KnownChange, ...]:
-        """Known changes; those with earlier names are repeated with the present names."""
+        """Known changes; changes with earlier names are repeated with the present names."""
         more = [
             change.model_copy(update={"test": escape(name), "testbed": escape(testbed)})
             for (testbed, earlier), name in self.now.items()
@@ -74,7 +74,7 @@ def _names(rows: Iterable[tuple[str, str, str | None]], same: dict[str, str]) ->
             else:
                 several[test] = fits
 
-        # A name that the user says was renamed may also come from this version, if the test's file was moved.
+        # If a test's file was moved, a name that the user declares as renamed may also come from this version.
         now |= {(testbed, test): _last(same, test) for test in (*old, *new) if test in same}
 
     return Names(now, tuple(_ambiguous(several)))

@@ -55,7 +55,7 @@ class AllNights:
     nights: int
     """Number of nights."""
     since: datetime
-    """When the first of them began."""
+    """When the first of these nights began."""
     between_ratio: float
     """Standard deviation of the variation from night to night, as a share of the load (the median of its posterior)."""
     nights_for_step: int
@@ -247,6 +247,6 @@ def all_nights(series: Series) -> AllNights | None:
 
 
 def _nights(series: Series, indices: npt.NDArray[np.intp]) -> tuple[Array, Array]:
-    """Logarithms of the estimates, and their standard deviations by chance; none is better than the clock."""
+    """Logarithms of the estimates, and their standard deviations by chance, each of them at least that of the clock."""
     chances = np.array([series["estimate_chance"][index] for index in indices], dtype=float)
     return np.log(series.values[indices]), np.maximum(chances, _CLOCK / _Z)

@@ -90,7 +90,7 @@ class Series:
     is_of_nights: bool = False
     """Whether its values are estimates of soak tests, from which all nights together give the critical load."""
     as_before: tuple[datetime, ...] = ()
-    """When the test, after the newest result, found that the SUT was as before, and did not search."""
+    """The times after the newest result at which the test found that the SUT was as before, and did not search."""
 
     @property
     def quantity(self) -> str:
@@ -188,7 +188,7 @@ class Series:
         return max(widths, default=None)
 
     def least_change(self, wanted: float) -> float:
-        """The minimum relative change to report: the requested one, or more if the search's goal is wider.
+        """The minimum relative change to report: the requested change, or more if the search's goal is wider.
 
         Args:
             wanted: The requested minimum change, relative to the earlier value.
@@ -206,7 +206,7 @@ class Series:
         )
 
     def like_newest(self) -> "Series":
-        """The results with the newest one's device, traffic, path, goal and generator, as far as these are known."""
+        """The results with the newest result's device, traffic, path, goal and generator, as far as these are known."""
         device = self["device"]
         alike = {index for index, one in enumerate(device) if one == device[-1]}
         for known in (self["measured_as"], self["generator"]):

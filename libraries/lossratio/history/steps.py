@@ -115,7 +115,7 @@ def _last_starts(scaled: Values) -> npt.NDArray[np.int64]:
 
 
 def _grow(groups: _Open, values: Values, end: int) -> None:
-    """Adds a value to all open groups, and opens one with it."""
+    """Adds a value to all open groups, and opens a group that begins with it."""
     sizes = np.arange(end, 0, -1.0)
     averages = groups.average[:, :end]
     deltas = values[:, None] - averages

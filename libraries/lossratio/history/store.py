@@ -138,7 +138,7 @@ def _unmeasured(table: Any) -> Iterator[NothingMeasured]:
 
 
 def continued(table: Any, entries: Sequence[Entry]) -> Any:
-    """Entries from before a result began, and the result's own, which count once even if the history has them."""
+    """The entries from before a result began, and the result's own, each once even if the history already has it."""
     earlier = table.filter(
         required("pyarrow.compute").less(table.column("started"), entries[0].started)
     )

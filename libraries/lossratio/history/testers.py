@@ -11,8 +11,8 @@ from lossratio.history.trend import Trend, TrendRules, TrendVerdict
 from lossratio.results import common_name
 
 _MORE = 0.25
-"""A fall does not come from the tester alone if it exceeds the tester's own fall by this share of that fall and by the
-minimum change."""
+"""A fall does not come from the tester alone if it exceeds the tester's own fall by more than this share of the
+tester's fall, and by more than the minimum change."""
 
 
 def with_testers(trends: Sequence[Trend], twins: Sequence[Trend], rules: TrendRules) -> list[Trend]:
@@ -51,7 +51,7 @@ def with_testers(trends: Sequence[Trend], twins: Sequence[Trend], rules: TrendRu
 
 
 def _guilty(trend: Trend, twins: Sequence[Trend], rules: TrendRules) -> Trend | None:
-    """The twin that got worse when a test did: the test's own twin, or else one with the same quantity."""
+    """The twin that got worse when a test did: the test's own twin, or else a twin with the same quantity."""
     if not trend.is_alarm:
         return None
     key = trend.series.key

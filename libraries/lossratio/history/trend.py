@@ -31,7 +31,7 @@ class TrendVerdict(str, Enum):
     NO_VALUE = "no value any more"
     """The newest result has no value, but earlier results had."""
     TESTER = "the tester's"
-    """The value got worse or is missing together with that of the tester's own test, which has no device."""
+    """The value got worse or is missing together with the value of the tester's own test, which has no device."""
     NOT_OFFERED = "load not offered"
     """The value changed recently or is missing, and frames that the SUT did not lose may be the reason."""
     UNCONFIRMED = "one bad result"

@@ -96,7 +96,8 @@ def _start_init(plan: Plan, authorized_key: str, control: socket.socket) -> syst
     reading, writing = os.pipe()
 
     def be_init(report: Callable[[Any], None]) -> None:
-        # The other ends of these descriptors show when the holder ends, so only the holder may have these open.
+        # The other ends of these descriptors show when the holder ends, so only the holder may have these descriptors
+        # open.
         os.close(writing)
         control.close()
         system.die_with_parent()

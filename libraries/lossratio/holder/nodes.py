@@ -59,7 +59,7 @@ def build(plan: Plan, report: Callable[[Any], None]) -> None:
     for name in plan.take_xdp_frames:
         _enter(visible[name])
         for interface in _interfaces(plan, name):
-            # This comes last, because the other end does not see it before this end is up.
+            # This comes last, because the other end does not see the setting before this end is up.
             system.take_xdp_frames(interface)
 
     report({"visible": visible, "own": [keeper.pid for keeper in keepers.values()]})
@@ -80,7 +80,7 @@ def _mount_own_sys(name: str) -> None:
     try:
         system.mount("sysfs", "/sys", "sysfs")
     except PermissionError:
-        # If the machine's own /sys is read-only, as in many containers, no other one may be writable.
+        # If the machine's own /sys is read-only, as in many containers, no other /sys may be writable.
         try:
             system.mount("sysfs", "/sys", "sysfs", system.READ_ONLY)
         except OSError as error:
@@ -122,7 +122,7 @@ def _interfaces(plan: Plan, name: str) -> list[str]:
 
 
 def _wait_until_running(name: str, interfaces: list[str]) -> None:
-    # A bridge does not use a port before that.
+    # A bridge does not use a port before the port is running.
     deadline = time.monotonic() + _CARRIER_TIMEOUT
     while waiting := [interface for interface in interfaces if not system.is_running(interface)]:
         if time.monotonic() > deadline:
@@ -235,14 +235,14 @@ def serve(servers: dict[str, Server], nodes: set[int], holder: int, plan: Plan) 
 
 
 def _accept(server: Server, sshd: str, log: int) -> None:
-    # The client may have closed the connection, or sshd may be replaced by an upgrade at this moment. That must end
-    # one connection, not the testbed.
+    # The client may have closed the connection, or sshd may be replaced by an upgrade at this moment. Either must end
+    # only one connection, not the testbed.
     with suppress(OSError):
         connection, _ = server.listener.accept()
         with connection:
             connection.setblocking(True)
-            # sshd itself sets this only when a command runs. Before that, the client's delayed acknowledgement costs 40
-            # ms.
+            # sshd itself sets this option only when a command runs. Before that, the client's delayed acknowledgement
+            # costs 40 ms.
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             descriptor = connection.fileno()
             system.spawn(

@@ -87,8 +87,8 @@ def switch_offloads_off(interface: str) -> None:
 def take_xdp_frames(interface: str) -> None:
     """Makes a veth of the current network namespace accept frames that an XDP program at its other end redirects.
 
-    It does so while it receives as cards do, which generic receive offload requires. This offload only joins TCP
-    segments, and test traffic has none.
+    A veth accepts such frames while it receives as cards do. Generic receive offload requires this, so it is switched
+    on. The offload only joins TCP segments, and test traffic has none.
     """
     _switch(interface, _OFFLOADS["gro"], on=True)
 

@@ -116,7 +116,7 @@ def to_number(value: str | int | float) -> float:
 
 
 def to_path(value: str | Path) -> Path:
-    """The path of a file or folder; a relative one begins in the working directory."""
+    """The path of a file or folder; a relative path begins in the working directory."""
     if not str(value).strip():
         raise ValueError("The path is empty. Name a file or a folder, or leave the argument out.")
     try:
@@ -286,7 +286,7 @@ def credentials(password: Secret | None, passphrase: Secret | None) -> Credentia
 
 
 def _explained(what: str, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A converter that takes any value. Of a converter with types, Robot Framework refuses others without a reason.
+    """A converter that takes any value. With types, Robot Framework would refuse others without a reason.
 
     Args:
         what: A description of the values, with an example.

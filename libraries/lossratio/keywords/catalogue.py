@@ -55,17 +55,17 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
     ``Frame Sizes``, or `FRAME_SIZES`. A suite with the metadata ``Cores`` is made once for each number of cores
     (``${CORES}``); other suites have ``1``. If other metadata is a variable in the names of the tests, such as
     ``Tunnels`` (``${TUNNELS}``), the suite is made once for each of its values. With a topology, the suite is made for
-    each NIC model of the DUTs on the path, with as many parallel links as its set-up requests (``links=2``);
+    each NIC model of the DUTs on the path, with as many parallel links as its set-up requests (``links=2``). Then
     ``${NIC}``, ``${DUTS}`` and ``${TOPOLOGY}`` are set, and tests get FD.io CSIT's tags for topology and NIC. If a
     suite is made more than once, each copy becomes a child suite.
 
     Metadata such as ``Variant 20k`` lists tags and arguments of the set-up: the suite is made for each such name
-    (``${VARIANT}``), and these replace the set-up's own, e.g. ``scale routes=20000``. ``Algorithms none`` does the same
-    for a value of ``Algorithms``. On a path without DUTs (``duts=0``), suites measure the TG alone, with ``-tg`` in
-    their names and the tag ``trex``, as in CSIT.
+    (``${VARIANT}``), and the listed arguments replace the set-up's own, e.g. ``scale routes=20000``.
+    ``Algorithms none`` does the same for a value of ``Algorithms``. On a path without DUTs (``duts=0``), suites measure
+    the TG alone, with ``-tg`` in their names and the tag ``trex``, as in CSIT.
 
-    Variables in names, tags and the arguments of the suite's set-up are replaced as Robot Framework itself does it. So
-    a suite also runs without this modifier: once, with the variables' values.
+    Variables in names, tags and the arguments of the suite's set-up are replaced as Robot Framework itself replaces
+    them. So a suite also runs without this modifier: once, with the variables' values.
 
     A wrong argument is one error, and no test runs. Otherwise, Robot Framework would run the suites unexpanded.
     """

@@ -135,11 +135,11 @@ def request_of(
 
     Raises:
         ProfileError: If there is no such traffic profile, or the frame size is impossible.
-        SearchError: If the request has no argument of one of the names.
+        SearchError: If the request has no argument with one of these names.
     """
     name, is_named, _ = profile.partition("=")
     if is_named and name.isidentifier():
-        # Robot Framework passes a named argument that a keyword does not have as a positional one.
+        # If a keyword does not have a named argument, Robot Framework passes it as a positional argument.
         known = [
             *inspect.signature(request).parameters,
             *_WARM_UP,

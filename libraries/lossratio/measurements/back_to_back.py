@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 NO_BUFFER_FILLS = (
     "no buffer fills because the bursts are sent at the throughput (RFC 9004, section 6.1)"
 )
-"""The reason that a result without bursts gives."""
+"""The reason given by a result without bursts."""
 SAME = 1e-9
 """Loads that differ by less than this share count as the same."""
 

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 _LEAST_TRIALS = 10
 """The minimum number of trials that verify a load."""
 _FRAMES = -math.log(0.025)
-"""This many frames without loss, divided by the target loss ratio, show that the loss ratio is below it (97.5 %)."""
+"""Divided by the target loss ratio: the number of frames without loss that shows a smaller loss ratio (97.5 %)."""
 _ROOM = 3.2
-"""Planned frames, in the same unit. Five losses are allowed, so that a SUT that loses only half of the ratio is
-verified in more than a third of all cases."""
+"""Planned frames, as a multiple of that number. Five losses are allowed, so that a SUT that loses only half of the
+ratio is verified in more than a third of all cases."""
 _USUAL_BATCH = 32.0
-"""Frames that software such as DPDK's programs handles at once, and loses at once."""
+"""Number of frames that software such as DPDK's programs handles, and loses, at once."""
 
 
 class ConfirmationRequest(Request):
@@ -127,7 +127,7 @@ class Confirmation(OnTrustedTrials, PlannedKind[ConfirmationRequest, Confirmatio
     def asked(
         self, suite: Suite, fields: Mapping[str, Any], load: FrameRate
     ) -> ConfirmationRequest:
-        """The request, after saying how many frames it takes."""
+        """Shows how many frames the request takes, and returns the request."""
         request: ConfirmationRequest = suite.request({"load": load, **fields})
         if "batch" not in fields and (seen := batch_of_last_soak(suite)) is not None:
             request = request.but(batch=seen)

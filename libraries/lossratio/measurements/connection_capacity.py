@@ -82,9 +82,10 @@ class CapacityFound(Record):
     """The outcome of one search."""
 
     established: int = Field(ge=0)
-    """The most connections of a trial that lost none."""
+    """The largest number of connections in a trial that lost none."""
     lossy: int | None
-    """The fewest connections of a trial that lost some; null: no trial lost any, so there may be room for more."""
+    """The smallest number of connections in a trial that lost some; null: no trial lost any, so the table may hold
+    more."""
     trials: int = Field(ge=1)
     """Trials of the search."""
 
@@ -114,7 +115,7 @@ class ConnectionCapacityResult(FoundResult):
     settings: SettingsOf[CapacityRequest]
     """The parameters of the search."""
     most_connections: int
-    """The most connections that were tried."""
+    """The largest number of connections that was tried."""
     capacity: CapacityValues | None
     """The capacities; null if the measurement failed."""
     reason: str | None
@@ -143,7 +144,7 @@ def _not_opened(trial: TrialResult) -> str:
 
 
 class CapacitySearch(RepeatedSearch[CapacityFound]):
-    """Searches several times for the most connections without loss at a rate, by doubling and then by bisection.
+    """Searches several times for the largest number of connections without loss at a rate, by doubling, then bisection.
 
     The first trial of a search has the given number of connections; each trial without loss is followed by twice as
     many.
@@ -156,7 +157,7 @@ class CapacitySearch(RepeatedSearch[CapacityFound]):
         super().__init__(most, step, repeats, lambda size: TrialInput(size / rate, rate))
 
     def forecast(self) -> Forecast:
-        """The time left, if other searches take as long as finished ones, and this search as many trials as it may."""
+        """The time left, if later searches take as long as finished ones, and this search needs all its trials."""
         per_trial = self.elapsed / max(1, self.trials)
         whole = 2.0 * math.log2(max(2.0, self._most / self._step))
         if self._ended:
@@ -203,7 +204,7 @@ class ConnectionCapacity(
         )
 
     def watch(self, request: CapacityRequest, loads: LoadRange) -> Callable[[TrialResult], None]:
-        """Ends a search if the generator repeatedly cannot open so many: this shows nothing about the device."""
+        """Ends a search if the generator repeatedly fails to open connections: it shows nothing about the device."""
         return ending_where_unknown(_not_opened)
 
     def fields(

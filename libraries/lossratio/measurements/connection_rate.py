@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Testbed
 
 ALL_ESTABLISHED = SearchGoal(0.0, 0.5, 1.0, 5.0, 0.005, name="connection rate")
-"""All connections are established in at least half of 5 trials of a second."""
+"""All connections are established in at least half of five trials of one second."""
 
 
 class ConnectionRateRequest(connections.OpeningRequest, SearchRequest):

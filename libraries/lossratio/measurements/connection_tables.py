@@ -34,14 +34,14 @@ class TableMeasurer:
     device that limits the rate establishes fewer. Half the number is also opened in the time of the slow trial: a
     device that loses a share of all connections, or forgets them after a while, loses the same share again. So only one
     quantity changes at a time. The remaining case is a device that loses connections because of their number. A trial
-    with nearly as many as were established shows whether all parts of the device's table fill at once. The time of
-    these trials counts as part of the first trial's time.
+    with nearly as many connections as were established shows whether all parts of the device's table fill at once. The
+    time of these trials counts as part of the first trial's time.
 
     Args:
         measurer: Performs each trial.
         request: What is measured.
         longest_trial: Seconds after which a device forgets connections.
-        late_frames: Finds the late frames of the first trial, also while further ones are performed.
+        late_frames: Finds the late frames of the first trial, also while further trials are performed.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class TableMeasurer:
         return replace(output, elapsed=elapsed)
 
     def _asked(self, first: TrialResult) -> list[TrialResult]:
-        """The trials after one that lost connections, until they show whether the rate may be limited."""
+        """The trials after a trial that lost connections, until they show whether the rate may be limited."""
         most = min(_MORE * _established(first), self._request.profile.flows)
         rate = _SLOWER * _established(first) / first.duration
         if not rate or most / rate > self._longest_trial:

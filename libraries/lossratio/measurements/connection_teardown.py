@@ -212,7 +212,7 @@ class ConnectionTeardownView(View[ConnectionTeardownResult]):
     def doubts(
         self, result: ConnectionTeardownResult, results: Sequence[TestResult]
     ) -> Iterator[Doubt]:
-        """The doubt whether the median means much, because the repetitions took very different times."""
+        """The doubt whether the median is meaningful, because the repetitions took very different times."""
         times = () if result.teardown is None else result.teardown.times
         if times and max(times) > UNSTEADY * min(times):
             yield Doubt(

@@ -80,7 +80,7 @@ class OpeningRequest(Request):
     connects = True
     usual_profile = "ethip4-udp-connections"
     way_to_fewer: ClassVar[str] = "take shorter trials (trial_duration)"
-    """How to open fewer connections at the same rates, as errors say it."""
+    """How to open fewer connections at the same rates, in the words of error messages."""
 
     min_load: Annotated[FrameRate | None, NOT_IN_FILES] = 100.0
     """The smallest rate, connections per second."""
@@ -119,10 +119,10 @@ class OpeningRequest(Request):
         )
 
     def check(self, testbed: Testbed) -> None:
-        """Checks, before any traffic, that connections can be opened, and forgotten before the next trial.
+        """Checks, before any traffic, that connections can be opened, and are forgotten before the next trial.
 
         Raises:
-            SearchError: If the profile opens none, or no device on the path is known to keep any.
+            SearchError: If the profile opens no connections, or no device on the path is known to keep connections.
         """
         if self.closing and not self.profile.is_tcp:
             raise SearchError(
@@ -206,7 +206,7 @@ class OpeningRequest(Request):
         return OpeningMeasurer(measurer, self, testbed)
 
     def longest_trial_of(self, testbed: Testbed) -> float:
-        """Seconds after which a device that is known to keep connections forgets the first one of a trial."""
+        """Seconds after which a device that is known to keep connections forgets the first connection of a trial."""
         return min(self.timeouts(testbed).values(), default=math.inf) / self.rounds
 
     def timeouts(self, testbed: Testbed) -> dict[str, float]:
@@ -219,7 +219,7 @@ class OpeningRequest(Request):
 
         Args:
             testbed: The testbed whose devices are checked.
-            connections: The most connections of a trial.
+            connections: The largest number of connections in a trial.
             rate: Connections per second.
 
         Raises:
@@ -252,7 +252,7 @@ def check_flows(profile: TrafficProfile, connections: int, way_out: str) -> None
 
     Args:
         profile: The traffic.
-        connections: The most connections that one trial opens.
+        connections: The largest number of connections that one trial opens.
         way_out: What to change instead of the profile, e.g. ``Give connections=1000``, for the
             error.
 
@@ -270,7 +270,7 @@ _FIRST_PASSES = {
     True: ("the SYN", "the SYN-ACK", "the ACK"),
     False: ("the first frame", "the answer"),
 }
-"""The first frames over each connection, by whether it is TCP."""
+"""The first frames over each connection: of TCP (True), and of other protocols (False)."""
 
 
 def lines_of_losses(result: TestResult) -> Iterator[str]:

@@ -300,7 +300,7 @@ class MeasuredKind(
         return None
 
     def contradictions(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Numbers that do not follow from the trials, or a number of times that is not the number of repetitions."""
+        """Numbers that do not follow from the trials, and a number of times that differs from the number of trials."""
         said: Any = None if result.found is None else getattr(result, result.found)
         made = None if said is None else self.found_in(result, trials)
         if made is not None:

@@ -207,8 +207,8 @@ class MaximumReceiveRate(measurements.PlannedKind[MrrRequest, MrrResult]):
 
 measure_mrr = partial(measurements.measure, MaximumReceiveRate())
 MRR_LEAST_DEFICIT_RATIO = 0.03
-"""An MRR may be below a throughput by this share of it without causing a doubt. Bursts in short trials account for
-about 1 %."""
+"""An MRR that is below a throughput by at most this share of the throughput causes no doubt. Bursts in short trials
+account for about 1 %."""
 
 
 class MrrView(View[MrrResult]):

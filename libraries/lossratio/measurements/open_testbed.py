@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from lossratio.testbed import Ready, Recovery as Repairs, Testbed
     from lossratio.traffic import TrafficProfile
 else:
-    # Testbeds are imported only when one is opened, because the import takes a while. It then lends its attributes.
+    # The class is imported only when a testbed is opened, because the import takes a while. The testbed then lends its
+    # attributes.
     Testbed = object
 
 
@@ -224,8 +225,8 @@ def open_testbed(
 ) -> OpenTestbed:
     """Opens a testbed for measurements, and sets up its DUTs. Close it at the end, preferably with a ``with`` block.
 
-    The methods that measure write into the directory of `results`. If `resume` is the directory of an interrupted run,
-    which may be the same one, each measurement continues after its last trial there. For everything else, see
+    The methods that measure write into the directory of `results`. If `resume` is the directory of an interrupted run
+    (it may be the same directory), each measurement continues after its last trial there. For everything else, see
     `lossratio.testbed.open_testbed`.
 
     Raises:

@@ -17,7 +17,7 @@ _LINE_WIDTH = 100
 _SHORT_WIDTH = 19
 """Columns of a goal and its bounds on a narrow terminal."""
 _LEAST_PURPOSE = 12
-"""The fewest columns in which the beginning of a purpose is shown."""
+"""Minimum number of columns in which the beginning of a purpose is shown."""
 _WIDEST_BAR, _NARROWEST_BAR = 20, 8
 
 
@@ -46,7 +46,7 @@ class Progress:
     def of(
         cls, controller: Any, trial: TrialResult, purpose: object = None, rule: str | None = None
     ) -> "Progress":
-        """The progress as a controller sees it, which counts `trials` and `elapsed` time, and has a `forecast`."""
+        """The progress as seen by a controller that counts `trials` and `elapsed` time, and has a `forecast`."""
         words = None if purpose is None else str(purpose)
         bounds = getattr(controller, "bounds", ())
         next_trial = controller.next_trial()

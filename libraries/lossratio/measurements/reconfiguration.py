@@ -38,8 +38,7 @@ class ReconfigurationLoss(Record):
     lost_frames: FrameCount
     """Frames lost, without those that the generator could not send."""
     lost_time_s: Seconds
-    """Lost frames divided by the aggregate load: that long without any forwarding would lose the same number of
-    frames."""
+    """Lost frames divided by the aggregate load: an outage of this length would lose the same number of frames."""
 
 
 class ReconfigurationResult(measurements.FoundResult):

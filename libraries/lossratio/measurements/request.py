@@ -83,7 +83,7 @@ class Request(Record):
     ramp: Annotated[Duration, Field(ge=0.0, exclude=True)] = 0.0
     """Seconds before each trial in which the load grows from zero, and no frame is counted."""
     rest: Annotated[Duration, Field(ge=0.0, exclude=True)] = 0.0
-    """Minimum seconds without traffic before each trial, for a SUT that remembers the previous one. They are part of
+    """Minimum seconds without traffic before each trial, for a SUT that remembers the previous trial. They are part of
     the trial's time."""
     warm_up: Annotated[WarmUp | None, NOT_IN_FILES] = None
     """A warm-up at maximum load with its own traffic, before the first trial; None: there is none."""
@@ -141,7 +141,7 @@ class Request(Record):
         """Checks the loads. By default, it does nothing.
 
         Raises:
-            LossRatioError: If the traffic or a device has no room for trials at the largest one.
+            LossRatioError: If the traffic or a device has no room for trials at the largest load.
         """
 
     def look(self, testbed: Testbed, loads: LoadRange) -> tuple[str, ...]:
@@ -161,7 +161,8 @@ class Request(Record):
     ) -> Iterator[Ready]:
         """Makes a testbed ready for trials of this request, with its traffic and settings, and its measurer.
 
-        A measurement within another measurement uses the outer one's request, and so has all of its settings.
+        A measurement within another measurement uses the request of the outer measurement, and so has all of its
+        settings.
 
         Args:
             testbed: The testbed.

@@ -1,8 +1,8 @@
 """Reset: the time without forwarding after a reset (RFC 6201), by time stamps and by frame loss.
 
-By time stamps, it is ``B - A``: A is the receipt of the last frame before the loss, and B that of the first frame after
-it. A device may keep some frames during the reset, and send them when it resumes. In that case, A is the receipt of the
-last frame before the silence in which frames were lost.
+By time stamps, it is ``B - A``: A is the receipt of the last frame before the loss, and B is the receipt of the first
+frame after the loss. A device may keep some frames during the reset, and send them when it resumes. In that case, A is
+the receipt of the last frame before the silence in which frames were lost.
 """
 
 from __future__ import annotations

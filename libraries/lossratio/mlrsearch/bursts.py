@@ -21,7 +21,7 @@ from lossratio.trials import (
 )
 
 BURSTS = "bursts"
-"""Name of the rule that measures an upper bound again that bursts may have made."""
+"""Name of the rule that repeats the measurement of an upper bound that bursts may have made."""
 
 
 def without_generators_faults(trial: TrialResult, goal: SearchGoal) -> TrialResult:

@@ -63,7 +63,8 @@ class Purpose:
     """The tightest lower bound of the first goal when the trial was chosen, in frames per second per interface; None if
     there was none."""
     upper: float | None
-    """The tightest upper bound, in frames per second per interface, likewise."""
+    """The tightest upper bound of the first goal at that time, in frames per second per interface; None if there was
+    none."""
     coarse: bool
     """Whether single trials still search for the bounds. Otherwise, a bound that they found is being proved."""
     hinted: bool = False

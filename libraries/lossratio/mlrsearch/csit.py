@@ -79,7 +79,7 @@ class SearchGoal:
     preceding_targets: int = 2
     """No effect: this library chooses easier targets by itself."""
     expansion_coefficient: int = 2
-    """No effect, likewise."""
+    """No effect, for the same reason."""
     fail_fast: bool = True
     """Whether the search fails when the minimum load is an upper bound for this goal."""
 
@@ -178,7 +178,7 @@ class MultipleLossRatioSearch:
 
 @dataclass(frozen=True)
 class _Measurer:
-    """Makes a measurer of MLRsearch one of this library."""
+    """Makes a measurer of this library from a measurer of MLRsearch."""
 
     theirs: AbstractMeasurer
 

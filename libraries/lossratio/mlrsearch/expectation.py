@@ -56,7 +56,7 @@ class LossCurve:
         return lost / seconds
 
     def lost_at_verdict(self, load: float) -> float:
-        """The most frames per interface that a trial had lost when an early verdict ended it; 0: no trial was ended."""
+        """The largest number of frames per interface that a trial had lost at its early verdict; 0: there was none."""
         return self._lost_at_verdict.get(load, 0.0)
 
     def behind_bucket(self, upper: float, duration: float) -> float | None:

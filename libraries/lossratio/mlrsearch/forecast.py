@@ -36,7 +36,7 @@ FAILS_AFTER = 0.1
 """An early verdict ends a failing trial after this share of its duration."""
 
 MOST_SEARCH_TRIALS = 4.0
-"""Number of trials that the search for the bounds takes in any interval, in addition to the proof. There are so few
+"""Number of trials that the search for the bounds takes in any interval, in addition to the proof. The number is small
 because overload shows where to look."""
 
 

@@ -96,7 +96,7 @@ class LoadGrid:
 
         Args:
             load: Frames per second.
-            others: Loads beside the grid that were measured, in frames per second.
+            others: Measured loads that are not on the grid, in frames per second.
         """
         position = self.position(load)
         if position.is_integer() and 0.0 <= position <= self.top:

@@ -29,10 +29,10 @@ from lossratio.mlrsearch.stages import Stages
 from lossratio.trials import TrialResult
 
 EARLIER_SEARCHES = 5
-"""How many of the last searches are used: a single search may have been unlucky, and old ones are out of date."""
+"""How many of the last searches are used: a single search may have been unlucky, and old searches are out of date."""
 
 NEAR_OVERLOAD = 10.0
-"""The forwarding rate at maximum load is a measure of the bound if it is at most this many grid steps away from it."""
+"""The forwarding rate at maximum load is a measure of the bound if the two are at most this many grid steps apart."""
 
 LEAST_SHIFT = 1
 """Minimum number of grid steps by which this rate must have moved."""

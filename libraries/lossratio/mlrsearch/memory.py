@@ -85,7 +85,7 @@ class Memory:
     def _left(
         self, plan: list[tuple[float, Bound]], result: TrialResult, *, is_lossy: bool
     ) -> list[tuple[float, Bound]]:
-        """The rest of the plan after its next trial."""
+        """What is left of the plan after its next trial."""
         is_open = not is_lossy and offered_load(result) <= self._weak < result.load
         if is_open and self._attempts < MOST_ATTEMPTS:
             # Even the weak SUT forwards as much as was sent, so this is no answer.

@@ -35,7 +35,7 @@ SINCE_LOSS = "since loss"
 """Name of the rule that chose a trial after a long time without loss, instead of a rest."""
 OVERLOAD = "look"
 """Name of the rule that chose the trial at maximum load. The search itself begins with this trial, after the first
-one."""
+trial."""
 
 LONG_REST = 15.0
 """Seconds without traffic before a trial that asks whether the SUT passes more after a rest."""
@@ -402,8 +402,8 @@ class Rested:
         """The largest load that passes after a rest, as far as the forwarding rate of a failed trial shows it.
 
         Example: after a rest 1,089 kfps lost 5.5 %, so 1,029 kfps were forwarded, and 1,057 kfps need not be asked.
-        Some SUTs forward less than they could in overload, and some more. So the rate shows nothing unless the rate at
-        maximum load is between the rate at the bounds and this rate.
+        In overload, some SUTs forward less than they otherwise could, and some forward more. So the rate shows nothing
+        unless the rate at maximum load is between the rate at the bounds and this rate.
 
         Args:
             base: The load just above the bounds, as its index on the grid.

@@ -41,7 +41,8 @@ Example: a load is lossy in exactly half of its trials. It needs no verdict, and
 """
 
 ALIKE = 2.5
-"""Trials count as alike if outcomes change less often than independent ones would, by this many standard deviations."""
+"""Trials count as alike if outcomes change less often than independent outcomes would, by this many standard
+deviations."""
 
 SMALLEST_INDIFFERENCE = 0.001
 """A smaller indifference needs thousands of trials at each load; 0 means that there is none."""
@@ -164,7 +165,7 @@ class Order:
 
 
 def trials_alike(orders: Iterable[Order]) -> int:
-    """How many successive trials show as much as one; 1 if nothing speaks against independent trials.
+    """How many successive trials show as much as a single trial; 1 if nothing speaks against independent trials.
 
     This uses the runs test (A. Wald, J. Wolfowitz, 1940) over all loads together: if trials are independent, all orders
     of the outcomes at a load are equally likely.

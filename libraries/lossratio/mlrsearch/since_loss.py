@@ -1,4 +1,4 @@
-"""Trials after a long time without loss. They show as well as a rest whether a SUT remembers a loss."""
+"""Trials after a long time without loss. Like trials after a rest, they show whether a SUT remembers a loss."""
 
 import math
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ def failed_since_loss(
 class SinceLoss:
     """Trials that came after a long time without loss: a SUT that remembers a loss has forgotten it by then.
 
-    Example: a trial of 60 s at 100 kfps lost nothing, and the next one, at 100.5 kfps, loses frames. It would pass if
+    Example: a trial of 60 s at 100 kfps lost nothing, and the next trial, at 100.5 kfps, loses frames. It would pass if
     a loss had made the SUT weak for some seconds.
 
     Args:

@@ -23,7 +23,8 @@ SURE = 0.5
 """Minimum probability, from all trials, that a load's share of lossy trials is between these shares."""
 
 LEAST_TRIALS, LEAST_SHARE = 2, 0.2
-"""Minimum number of trials at each end of a zone, and the minimum share of them that was lossy, and that was not."""
+"""Minimum number of trials at each end of a zone, and the minimum share among them, both of lossy trials and of other
+trials."""
 
 
 @dataclass(frozen=True)

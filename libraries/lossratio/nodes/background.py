@@ -51,7 +51,7 @@ exit 1
 """
 _IS_ALIVE = f"{LIVES} lives"
 # The outer shell of the start writes the status when the program has ended, and the directory of the files must not be
-# removed before. Five seconds are enough, unless that shell was killed.
+# removed before then. Five seconds are enough, unless that shell was killed.
 _STOP = f"""{LIVES}
 [ -n "$start" ] || exit 0
 if lives; then

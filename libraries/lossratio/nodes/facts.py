@@ -112,7 +112,7 @@ class Card:
     numa_node: int
     """Its NUMA node; 0 where the machine has none."""
     driver: str | None
-    """The driver that it is bound to; None: none."""
+    """The driver that it is bound to; None: it has none."""
     device: str | None
     """Vendor and device, e.g. ``0x8086:0x1592``."""
     pcie: str | None
@@ -120,7 +120,7 @@ class Card:
     iommu_group: str | None
     """Number of its IOMMU group; None: no IOMMU is switched on."""
     speed: float | None
-    """Speed of its network link, bits per second; None: down, or the kernel does not have the card."""
+    """Speed of its network link, bits per second; None: the link is down, or the kernel does not have the card."""
     has_link: bool | None
     """Whether its network link is up; None: the kernel does not have the card, or the port is down."""
     firmware: str | None

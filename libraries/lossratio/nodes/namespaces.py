@@ -47,7 +47,7 @@ def _of_name(name: str, netns: str) -> Path:
 def namespace_key(netns: str) -> str:
     """What distinguishes a network namespace from all others of this machine: its name, and the kernel's number for it.
 
-    Names alone do not, because processes with their own mounts may have other namespaces with the same names.
+    Names alone are not enough, because processes with their own mounts may have other namespaces with the same names.
     """
     try:
         return f"{netns}-{(NETNS_DIRECTORY / netns).stat().st_ino}"

@@ -22,10 +22,10 @@ AnyChannel: TypeAlias = "paramiko.Channel | Channel"
 
 
 def broken() -> "tuple[type[EOFError], type[paramiko.SSHException]]":
-    """Exceptions, besides OSError, if a connection breaks while a channel sends; reading also sends.
+    """Exceptions, besides OSError, of a connection that breaks while a channel sends. Reading also sends.
 
-    paramiko is only imported here, when something went wrong, and when a node is reached over SSH. Its import takes a
-    tenth of the time of importing the keywords, and namespaces of this machine do not need paramiko.
+    paramiko is imported only when something has gone wrong, here, and when a node is reached over SSH. Its import takes
+    a tenth of the time of importing the keywords, and namespaces of this machine do not need paramiko.
     """
     import paramiko
 
@@ -250,7 +250,7 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
                     self._channel.settimeout(left if meanwhile is None else min(left, _MEANWHILE))
                 return self._channel.recv(CHUNK)
             except TimeoutError:
-                # Without a deadline, this was the limit of a thread that writes.
+                # Without a deadline, this is the time-out of another thread, which writes.
                 if time.monotonic() >= deadline:
                     return None
                 if meanwhile is not None:

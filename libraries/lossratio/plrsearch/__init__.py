@@ -19,9 +19,9 @@
 
 `why_set_aside` says why a trial whose generator did not offer the load is no evidence.
 
-The folders, each of which imports only those before it: `model`, `likelihood`, `quadrature`, `variation`,
-`estimate`. `selection` chooses loads, and `controller` brings everything together. `csit` is FD.io CSIT's own search,
-which differs from all this: `csit_estimates` computes what CSIT's code reports for the same trials.
+The folders are `model`, `likelihood`, `quadrature`, `variation` and `estimate`; each imports only the folders before
+it. `selection` chooses loads, and `controller` brings everything together. `csit` is FD.io CSIT's own search, which
+differs from all this: `csit_estimates` computes what CSIT's code reports for the same trials.
 """
 
 from lossratio.plrsearch.controller import TIMEOUT as TIMEOUT, PLRsearch as PLRsearch

@@ -179,7 +179,7 @@ class PLRsearch:
         return self._next[0]
 
     def meanwhile(self) -> None:
-        """Computes an estimate from the trials so far, while the next one runs.
+        """Computes an estimate from the trials so far, while the next trial runs.
 
         The choice after that trial uses the estimate, so no trial waits for one. Without this call, `next_trial`
         computes the same.

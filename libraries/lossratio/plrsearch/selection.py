@@ -39,7 +39,7 @@ _RETRIED, _MOST_RETRIED, _FOR_RETRIES = 0.1, 14, 20.0
 left so that there is time for such repetitions."""
 _SPARE, _EARLY = 2.0, 0.5
 """Number of trials, besides those that verify a load, that are left after the gap between distant loads was halved; or
-a share of all trials, if that is fewer."""
+a share of all trials, if this share is smaller."""
 _FIRST_OF_LINES, _FIRST_OF_FUNCTIONS = 3, 5
 """Trials after which the first description is made."""
 _FIRST_DOWN, _FARTHER = 2.5e-4, 4.0

@@ -17,7 +17,7 @@ _EARLY, _LATEST = 9, 0.35
 the latest."""
 _JUST_BELOW, _BATCHES_BELOW = 0.2, 0.04
 """Share of the target that the curve loses at the load to verify, in general and if frames are lost in batches. With
-batches, more trials are necessary to show that there are few of them."""
+batches, more trials are necessary to show that there are few batches."""
 _STEP = 0.95
 """The next load to try, as a share of a load that cannot be verified."""
 _OF_PAUSES, _FARTHEST = 0.97, 0.75
@@ -32,8 +32,8 @@ _ALLOWED = 0.7
 _CHANCE = 3.0
 """So few lost frames say nothing about a load."""
 _MUCH, _VERY_MUCH = 2.0, 100.0
-"""Two trials must not both lose this many targets. After the second number of targets, the next load is two steps
-below, which is still more than .9 of the critical load."""
+"""Two trials must not both lose this many times the target. If the loss is above the second multiple, the next load is
+two steps below, which is still more than .9 of the critical load."""
 _RARE = 20.0
 """If some trials lose this many frames on average and other trials lose none, the losses are rare."""
 _FEW = 3

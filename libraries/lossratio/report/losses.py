@@ -21,7 +21,8 @@ _SHADES = (0.01, 0.1, 0.5, 1.0)
 def losses_pictures(result: TestResult) -> Iterator[Picture]:
     """The lost frames of one trial, by flow and time; nothing if none was located.
 
-    The trial has many frames and a small load, because overload hides where a device loses frames below it.
+    The trial has many frames and a small load, because overload hides the places where a device loses frames at smaller
+    loads.
 
     Args:
         result: The result of a test.

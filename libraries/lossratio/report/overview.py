@@ -137,7 +137,7 @@ class FindingRow:
 
     @property
     def aggregate_l1_bps(self) -> float | None:
-        """The same on the wire, in bits per second."""
+        """The rate of all directions together on the wire, in bits per second."""
         if self.rate is None:
             return None
         return self.rate.aggregate_l1_bps

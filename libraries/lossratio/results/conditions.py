@@ -213,9 +213,10 @@ class Testbed(Record):
         return self.topology.get("testbed") == "simulated"
 
     def facts_that_count(self) -> dict[str, JsonValue]:
-        """The named facts that distinguish testbeds of one name: the DUTs and links of the path, NICs and machines.
+        """The facts, by name, that distinguish testbeds of the same name.
 
-        The way to reach nodes does not count, but the names of the path's ports do.
+        They are the DUTs and links of the path, NICs and machines. The way to reach nodes does not count, but the names
+        of the path's ports do.
         """
         nodes: Any = self.topology.get("nodes") or {}
         ends = [port.partition(".") for port in self.path]
@@ -246,7 +247,7 @@ class Testbed(Record):
 
 
 def _in_short(facts: list[Any]) -> Any:
-    """Facts that equal parts share, as one fact; None: none of them is known."""
+    """A single fact if all of these facts are equal, which may be None (not known); otherwise all of them."""
     different = list(dict.fromkeys(facts))
     return different[0] if len(different) == 1 else facts
 
@@ -373,11 +374,11 @@ class LoadOrigin(str, Enum):
     """The origin of the maximum load."""
 
     GENERATOR = "generator"
-    """The most that the generator can send, from its self-test without SUT or from the topology file."""
+    """The maximum that the generator can send, from its self-test without a SUT or from the topology file."""
     LINK = "link"
-    """The most that the slowest link can carry."""
+    """The maximum that the slowest link can carry."""
     NIC = "nic"
-    """The most that a NIC of this model can handle."""
+    """The maximum that a NIC of this model can handle."""
     GIVEN = "given"
     """The test itself states its maximum load."""
 
@@ -391,7 +392,7 @@ class MaxLoad(Record):
     """Origin of the load: ``generator`` (its self-test, or the topology file), ``link`` (its speed), ``nic`` (the limit
     of its model) or ``given`` (by the test)."""
     theoretical_maximum: Rate | None
-    """The most frames of this average size that the links can carry; None: the speed of the links is not known."""
+    """The maximum rate of such frames that the links can carry; None: the speed of the links is not known."""
     limits: tuple[str, ...] = ()
     """The limits of the load, from the smallest, each with its computation."""
 
@@ -422,7 +423,7 @@ class Conditions(Record):
 
     @property
     def measured_on(self) -> str | None:
-        """What a series of results belongs to besides its test, in words: device and testbed; None: not known."""
+        """The device and the testbed that a series of results belongs to, in words; None: not known."""
         if self.device is None:
             return None
         return in_words(self.device, self.testbed.facts_that_count())

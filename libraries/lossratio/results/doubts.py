@@ -50,11 +50,11 @@ class DoubtKind(str, Enum):
     GENERATOR_STALLS = "generator stalls"
     """The generator stalled and then sent a burst. Without that burst, a trial may have met its goal."""
     UNSENT = "unsent frames"
-    """The generator left so many frames unsent that the load was not offered; the value may show the generator."""
+    """The generator left so many frames unsent that the load was not offered; the value may describe the generator."""
     CONTRADICTED = "contradicted by a later trial"
     """A trial after the search, at a load that met a goal, lost far more than the goal allows."""
     INTEGRITY = "frame integrity"
-    """Frames came back more than once, changed, truncated, padded or elsewhere; they do not count as received."""
+    """Frames came back more than once, changed, truncated, padded or misdelivered; they do not count as received."""
     MEMORY = "memory of the device"
     """The device forwards less right after a trial or a loss than after a rest, and the rests between trials are too
     short."""
@@ -202,7 +202,7 @@ def late_frames(trials: Sequence[Trial], late_in_last: int) -> Doubt | None:
 
 
 def only_late(counts: Sequence[int], missing: int, which: str) -> Doubt | None:
-    """The doubt that missing frames of some trials, in words `which`, were only late; None: no frame was late.
+    """The doubt that the missing frames of some trials, which `which` names, were only late; None: none was late.
 
     The arguments are the late frames of each trial, and the missing frames of all trials.
     """
@@ -393,7 +393,7 @@ def _as_offered(trial: Trial) -> Trial:
 
 
 def least_news(wanted: float, resolution: float | None) -> float:
-    """The minimum relative change of a value to report: the requested one, or more if the goal is wider.
+    """The minimum relative change of a value to report: the requested change, or more if the goal is wider.
 
     Two searches on an unchanged SUT may end one width apart.
 
@@ -403,7 +403,8 @@ def least_news(wanted: float, resolution: float | None) -> float:
     """
     if resolution is None:
         return wanted
-    # A width is relative to the upper bound, and the change to the lower one. The rest is a margin for rounding.
+    # A width is relative to the upper bound, but a change is relative to the lower bound. The rest is a margin for
+    # rounding.
     return max(wanted, resolution / (1.0 - resolution) * (1.0 + _ROUNDING))
 
 

@@ -21,8 +21,8 @@ class Ends(NamedTuple):
     least: float
     """The value as it is, a number in its own unit."""
     most: float
-    """The value if the missing frames that the SUT did not lose had passed; infinite: because of a limit, it is only a
-    lower bound."""
+    """The value if the missing frames that the SUT did not lose had passed; infinite: because of a limit, the value is
+    only a lower bound."""
     share: float
     """The largest share of these frames at a load; 0: it is below `LEAST_UNSENT`; 1: the value is only a lower
     bound."""

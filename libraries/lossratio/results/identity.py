@@ -178,7 +178,7 @@ def with_any_values(name: str) -> str:
 def fitting(earlier: Iterable[str], identities: Iterable[str]) -> dict[str, list[str]]:
     """The identities that full names of earlier versions may mean, by these names; names without a match are left out.
 
-    Earlier versions had Robot Framework's full name, whose end (the file and the test) is the end of the identity.
+    Earlier versions used Robot Framework's full name. It ends like the identity: with the file and the test.
     """
     known: dict[str, list[str]] = {}
     for identity in dict.fromkeys(identities):
@@ -197,9 +197,9 @@ class Role(Enum):
     """
 
     TESTED = "tested"
-    """It names what is tested each night, such as a build, its path, a command or a version. Its value changes from
-    night to night, and all nights are one series. If the default is nothing, what counts is whether the option is
-    given."""
+    """The option names what is tested each night, such as a build, its path, a command or a version. Its value changes
+    from night to night, and all nights are one series. If the option has no default, the only thing that counts is
+    whether the option is given."""
 
 
 class Device(Record):
@@ -219,7 +219,7 @@ _NOTHING = "none"
 
 
 def in_words(device: Device, facts: Mapping[str, JsonValue]) -> str:
-    """A device and facts about its testbed, in words that differ whenever these do."""
+    """A device and facts about its testbed, in words that differ whenever the device or the facts differ."""
     named = (f"{name}={_plain(value)}" for name, value in {**device.options, **facts}.items())
     return _BETWEEN.join((device.kind or _BY_OTHERS, *named))
 

@@ -95,7 +95,7 @@ class Kind(ABC, Generic[ResultT]):
 
     @classmethod
     def _take(cls, name: str, kind: type[object]) -> None:
-        """Takes a class that the kind does not state from the brackets after its base."""
+        """Takes a class from the brackets after the kind's base, if the kind does not state the class itself."""
         parts = (part for base in vars(cls).get("__orig_bases__", ()) for part in get_args(base))
         found = [
             part
@@ -182,14 +182,14 @@ class Kind(ABC, Generic[ResultT]):
         yield from ()
 
     def bounds(self, result: ResultT) -> tuple[float, ...] | None:
-        """The bounds that a search for a load has found, where another search may begin; frames/s per interface.
+        """The bounds that a search for a load has found, as a start for another search; frames/s per interface.
 
         None: the result does not come from such a search.
         """
         return None
 
     def rates_below(self, result: ResultT) -> Iterator[tuple[str, float]]:
-        """The rates that, according to this result, the SUT forwards, each with its name; frames/s per interface.
+        """The rates that the SUT forwards according to this result, each with its name; frames/s per interface.
 
         At any higher load, the SUT should forward no less.
         """

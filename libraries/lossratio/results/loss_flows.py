@@ -45,7 +45,7 @@ def of_flows_and_sizes(own: OfDirection) -> Iterator[Found]:
         return
     together = _of_both(own, flows, _Sizes(own))
     if together.sentence is not None:
-        # Flows and sizes were also examined by themselves, and say less.
+        # Flows alone and sizes alone were also examined, but they say less.
         alone = [replace(one, sentence=None) for one in alone]
     yield from (*alone, together)
 
@@ -97,7 +97,7 @@ class _Flows:
         """Whether no regular loss, such as of every n-th frame, could hit exactly these flows.
 
         Args:
-            share: The share that is lost among those of their frames that are lost at all.
+            share: The share lost of the affected frames of these flows, which may only be frames of some sizes.
         """
         if self._in_trials is None:
             return False

@@ -16,14 +16,16 @@ _OTHER_LOAD = 1.02
 """Two loads are different if their ratio is at least this."""
 _FAR_LOAD = 1.25
 _LEAST_DISTANCE = 3
-"""From this n on, a device with a capacity that loses one in n frames loses clearly more at `_FAR_LOAD` times the load.
+"""The smallest n that is examined. A device that loses one in n frames because of its capacity would lose clearly more
+at `_FAR_LOAD` times the load.
 """
 _LEAST_LEADING = 2
 _LEAST_PAUSE_S = 0.02
 _FEWEST_STEPS = 3
 """Steps of time without any frame of a direction that count as an outage."""
 _MOST_PAUSED = 0.1
-"""Share of a trial that pauses may take; a device without capacity is not a device that pauses."""
+"""Maximum share of a trial that pauses may take. A longer loss means that the device lacks capacity, not that it
+pauses."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class OfDirection:
     """The words after "lost frames", if several directions lose frames."""
 
     def share(self, explained: float, others: float) -> str:
-        """How much of the loss something explains, if this much has other causes: the beginning of a sentence."""
+        """The beginning of a sentence: the share of the loss that a pattern explains; `others` has other causes."""
         frames = f"lost frames{self.in_words}"
         if any(one.losses.known_frames != one.losses.run_frames for one in self.seen):
             frames += " (of those examined)"
@@ -74,13 +76,13 @@ def of_beginning(own: OfDirection) -> Found:
         rest = (losses.lost_frames - first) / max(1, losses.known_frames)
         if first >= _LEAST_LEADING:
             leading.append(one)
-            # The first event of a trial may begin anywhere.
+            # By chance, the first event of a trial may begin anywhere.
             chance *= max(rest, 1.0 / losses.known_frames)
 
     without = len(seen) - len(leading)
     if not leading or without > len(seen) // 4:
         return Found(kind, own.name, 1.0)
-    # Formula: no more trials without it than these.
+    # Formula: that no more trials than these are without it.
     chance *= float(len(seen)) ** without
     counts = [one.losses.leading_frames for one in leading]
     lost = sum(one.losses.lost_frames for one in seen)
@@ -113,14 +115,14 @@ def of_end(own: OfDirection) -> Found:
         last = losses.trailing_frames
         if last >= _LEAST_LEADING:
             counts.append(last)
-            # The last event of a trial may end anywhere.
+            # By chance, the last event of a trial may end anywhere.
             rest = (losses.lost_frames - last) / max(1, losses.known_frames)
             chance *= max(rest, 1.0 / losses.known_frames)
 
     without = len(seen) - len(counts)
     if not counts or without > len(seen) // 4:
         return Found("end", own.name, 1.0)
-    # Formula: no more trials without it than these.
+    # Formula: that no more trials than these are without it.
     chance *= float(len(seen)) ** without
     lost = sum(one.losses.lost_frames for one in seen)
     what = f"the last {_interval([float(count) for count in counts])} frames of each trial"

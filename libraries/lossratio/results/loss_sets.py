@@ -182,7 +182,10 @@ class SetInTrials:
     """Returns the frames of each flow (or place of a pattern) in a trial."""
 
     def holds_at_two_loads(self) -> bool:
-        """Whether it is the same in all trials, and at two loads, unless no regular loss could make it."""
+        """Whether the set is the same in all trials, and at two loads.
+
+        If no regular loss could hit exactly this set, the set need not be the same at two loads.
+        """
         if not self._is_lasting(self.seen):
             return False
         if not self.found.has_few_gaps:
@@ -202,7 +205,7 @@ class SetInTrials:
         not hit the same flows at several loads.
 
         Args:
-            share: The share that is lost among those frames of the set that are lost at all.
+            share: The share lost of the affected frames of the set.
         """
         loads = self._loads()
         if len(loads) < 2:
@@ -227,7 +230,7 @@ class SetInTrials:
         return loads
 
     def _is_lasting(self, seen: Sequence[SeenLosses]) -> bool:
-        """Whether each trial has hit as much of the set as its losses should, not a different part in each trial."""
+        """Whether each trial has hit as much of the set as its losses should, and not just a part of its own."""
         members = self.found.members
         hit = expected = 0.0
         for one in seen:

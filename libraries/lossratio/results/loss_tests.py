@@ -87,7 +87,7 @@ class SeenLosses:
         """Lost or known frames of each flow and size; empty: they were not counted.
 
         Args:
-            table: Which ones: ``lost`` or ``known``.
+            table: The frames to count: ``lost`` or ``known``.
         """
         counts = read_counts(getattr(self.losses, f"flow_sizes_{table}"))
         sizes = len(set(self.losses.sizes_bytes))
@@ -131,11 +131,12 @@ def rotation_test(rows: Sequence[Numbers]) -> float:
         logarithms.append(math.log(at_least / len(row)))
         likenesses.append(alike)
 
-    # Imported here because the import is slow; that of scipy.stats takes three times as long.
+    # Imported here because the import is slow; importing scipy.stats would take three times as long.
     from scipy.special import chdtrc
 
     total = math.fsum(logarithms)
-    # Formula: Fisher's, that every block is at its best, and that all together are as alike; the smallest of three.
+    # Formula: the smallest of three probabilities: Fisher's, that every block is at its best, and that all blocks
+    # together are as alike.
     fisher = float(chdtrc(2 * len(logarithms), -2.0 * total))
     every = math.exp(total) if are_best else 1.0
     together = _chance_of_sum(np.array(likenesses))

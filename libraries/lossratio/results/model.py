@@ -159,7 +159,7 @@ class TestResult(Record):
         return f"<{type(self).__name__} {self.test.name}: {values}>"
 
     def __str__(self) -> str:
-        """The lines that the console shows, with the doubts about it as if it were the only result of a run."""
+        """The lines that the console shows, with the doubts about the result as if it were the only result of a run."""
         view = self.view()
         return in_columns(view.message(self, view.doubts_about(self, [self])))
 

@@ -225,11 +225,11 @@ def _repair_result(path: Path) -> Repair:
 
 
 def _complete(path: Path, result: TestResult) -> str:
-    """Adds everything that its journal has from after the trials to a good result. Returns the change, in words."""
+    """Adds everything that the journal recorded after the trials to a good result. Returns the change, in words."""
     try:
         journal = read_journal(_journal_of(path))
     except SearchError:
-        # It has no journal, or one that is itself damaged and reported as such.
+        # The result has no journal, or its journal is damaged and is reported as damaged.
         return "it is good"
 
     whole = kind_of(result.kind).with_additions(result, journal.additions)

@@ -1,4 +1,4 @@
-"""Tests without a device: the tester alone, as a twin of a test with one. `lossratio.keywords.Catalogue` makes them."""
+"""Tests without a device: the tester alone, as the twin of a test. `lossratio.keywords.Catalogue` makes them."""
 
 import re
 
@@ -8,7 +8,7 @@ _CORES = re.compile(r"(?<=-)\d+c-")
 
 
 def has_no_device(test: str) -> bool:
-    """Whether the name of a test is that of a twin without a device."""
+    """Whether the name of a test shows that the test is a twin without a device."""
     return _TWIN.search(test) is not None
 
 

@@ -100,7 +100,7 @@ class Finding:
     question: QuestionBefore | None = None
     """The question before the search; None: the test does not ask it."""
     estimate: Estimate | None = None
-    """What the model says, if the value itself is the model-free answer; None: nothing else."""
+    """The model's estimate, if the value itself is the model-free answer; None: there is no estimate."""
 
     @property
     def in_short(self) -> str:

@@ -23,7 +23,7 @@ from lossratio.runs.record import MAKE_ROOM, ResumeError
 from lossratio.runs.verdicts import FailureRecord, TestVerdict, verdict_of
 
 OUTPUT = "output.xml"
-"""While an attempt runs, this is its own output; afterwards, it is that of all attempts."""
+"""While an attempt runs, this is the attempt's own output; afterwards, it is the output of all attempts."""
 _ATTEMPTS = "attempts"
 """Folder below the directory of a run with the outputs of earlier attempts."""
 

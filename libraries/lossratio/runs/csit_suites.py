@@ -231,7 +231,7 @@ def _overhead(options: Mapping[str, str]) -> int:
 
 
 def _key(path: Path) -> _Key | None:
-    """The key of a suite below CSIT's folder of tests. Two kinds of DUT may have suites of one name."""
+    """The key of a suite below CSIT's folder of tests. Two kinds of DUT may have suites with the same name."""
     match = _NAME.fullmatch(path.stem)
     if match is None:
         return None

@@ -184,14 +184,14 @@ def check_selection(
     topology: Topology,
     variables: Mapping[str, object],
 ) -> None:
-    """Checks that the options select tests of the suites, and that the generator can send the streams that these name.
+    """Checks that the options select tests of the suites, and that the generator can send the streams of these tests.
 
     Args:
         options: The options for Robot Framework.
         suites: The suites.
         modifiers: The modifiers that change the suites before they run.
-        topology: The topology that they run on.
-        variables: Variables that they get besides those of the options.
+        topology: The topology that the suites run on.
+        variables: Variables that the suites get in addition to the variables of the options.
 
     Raises:
         RobotOptionsError: If Robot Framework cannot read the suites, or no test is selected.

@@ -394,7 +394,7 @@ class ConnectionTable:
         return self._most(duration) / duration / (1.0 - loss_ratio)
 
     def _most(self, duration: float) -> float:
-        """The most connections that are established in this many seconds."""
+        """The maximum number of connections that are established in this many seconds."""
         # The n-th connection takes 1 / rate + scan * n seconds.
         root = math.sqrt(1.0 + 2.0 * self.scan * self.rate**2 * duration)
         if not self.scan:

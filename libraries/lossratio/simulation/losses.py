@@ -1,4 +1,4 @@
-"""Losses of a simulated SUT located in time, and timelines made of them.
+"""The losses of a simulated SUT, located in time, and timelines made of these losses.
 
 Most models only say how many frames of a trial are lost, and the losses are assumed to be spread evenly. A
 `LocatingSut` says which frames are lost.

@@ -27,7 +27,7 @@ RESOLUTION = 0.1
 WATCH_SECONDS = 0.05
 """Seconds of traffic between two checks of the counters of a trial that may end early."""
 WATCH_SHARE = 0.05
-"""The same as a share of the time of the traffic so far, if that is longer."""
+"""The same interval, as a share of the time that the traffic has taken so far, if this is longer."""
 _MICROSECOND = 1e-6
 
 
@@ -159,7 +159,7 @@ class SimulatedMeasurer:
     def _watched(self, trial: TrialInput, certain_above: float, frames: int) -> TrialOutput:
         """Sends the frames of a trial in parts, until its loss ratio is certain to be above a limit.
 
-        As many frames as a generator allows to be in flight do not count, although no frames are in flight here.
+        As many lost frames as a generator allows to be in flight do not count, although no frames are in flight here.
         """
         sent = 0
         lost = [0] * self._directions

@@ -141,7 +141,7 @@ def record_of(trials: Iterable[tuple[float, float, float]]) -> dict[float, Seque
 
 
 def _loss_ratio(below: Sequence, above: Sequence, share: float, number: int) -> float:
-    """The loss ratio of a trial between two loads, this far from the lower to the upper load; 0: less than a frame."""
+    """The loss ratio at a share of the way from the lower to the upper load; 0: less than a frame is lost."""
     first, second = (np.log(sequence[:, number % sequence.shape[1]]) for sequence in (below, above))
     lost, sent = np.exp(first + share * (second - first))
     if lost >= 1.0 - _ROUNDING:

@@ -102,7 +102,7 @@ def probe_cabling(
 
 
 def _other_ports(topology: Topology, tg: NodeSession, used: Collection[str]) -> dict[str, str]:
-    """The TG's ports that are on none of the paths but where a wrong cable may end, by interface."""
+    """By interface, the TG's ports that are on none of the paths, but at which a wrong cable may end."""
     states = read_interfaces(tg, topology.nodes[topology.tg_name].interfaces).items()
     return {
         state.name: f"{topology.tg_name}.{port}"
@@ -335,7 +335,7 @@ class _Cabling:
         return True
 
     def _judge_silence(self, end: End) -> None:
-        """If nothing came out: finds out where the frames were lost, as far as that is known."""
+        """If nothing came out, finds out where the frames were lost, as far as that is known."""
         back = any(self._probe.seen[end.peer].copies.get(end.name, Counter()).values())
         counted = self._counted.get(end.name, {})
         here = str(end.neighbour)

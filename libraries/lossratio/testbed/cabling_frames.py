@@ -96,7 +96,7 @@ class Probe:
         count: int,
         destination: str | None = None,
     ) -> dict[str, list[int]]:
-        """Sends frames from some ports, and returns the frames' numbers; a `destination` gets them for its counters."""
+        """Sends frames from some ports, and returns their numbers. A `destination` gets them, for its counters."""
         sends: list[tuple[str, bytes]] = []
         numbers: dict[str, list[int]] = {end.name: [] for end in ends}
         for _ in range(count):

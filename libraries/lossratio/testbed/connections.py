@@ -1,4 +1,4 @@
-"""Trials through devices that keep connections, each with a table in which all of them are established."""
+"""Trials through devices that keep connections: before each trial, all connections are established in their tables."""
 
 import math
 import time
@@ -118,8 +118,8 @@ class Connections:
             output = fill(trial)
             seconds += trial.duration if output.elapsed is None else output.elapsed
 
-            # Frames that were not sent, or that a busy device lost, establish nothing: they are sent again. One frame
-            # opens a connection; of an exchange, a later frame may be missing although the connection counts.
+            # Frames that were not sent, or that a busy device lost, establish nothing: they are sent again. A single
+            # frame opens a connection. In an exchange, a connection may count although a later frame is missing.
             is_sent = opening is None or not output.unsent_frames
             if is_sent and all(
                 table.count() == self._connections for table in self._tables.values()
@@ -131,8 +131,8 @@ class Connections:
                 failures += 1
             if failures == _FILLS:
                 break
-            # The same rate opens the few connections that were lost. A rate that failed to fill the table twice, or
-            # more often as frames were unsent, is not tried again.
+            # The same rate opens the few connections that were lost. A rate is not tried again after it has failed
+            # twice to fill the table, or after `_FILLS_AT_A_RATE` attempts if frames were unsent.
             if failures > 1 or attempt >= _FILLS_AT_A_RATE:
                 self._rate = self._safe_rate
 

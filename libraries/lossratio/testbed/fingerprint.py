@@ -103,7 +103,7 @@ class NodePrint:
     awake: float | None = None
     """Seconds since the boot, without the time in which the node was suspended."""
     asked: float = 0.0
-    """When the controller asked for the fingerprint, on its clock that also runs while it is suspended."""
+    """When the controller asked for the fingerprint, on the clock that also runs while the controller is suspended."""
     answered: float = 0.0
     """When the controller had the answer, on the same clock."""
     threads: Mapping[str, ThreadPrint] = field(default_factory=dict)

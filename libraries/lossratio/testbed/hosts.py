@@ -39,7 +39,7 @@ class Host:
     def named(cls, text: str, ssh: Mapping[str, Any] = _NOTHING) -> "Host":
         """The end that a name stands for: ``netns:NAME``, ``container:NAME``, ``[USER@]HOST[:PORT]``, or a bare name.
 
-        A bare name is a namespace if there is one of that name, and otherwise a host. At every end, users
+        A bare name stands for the namespace of that name if it exists, and otherwise for a host. At every end, users
         other than root need ``sudo``.
 
         Args:
@@ -76,7 +76,7 @@ class Host:
         return cls(_node_name(match["host"]), fields)
 
     def connect(self, credentials: Credentials) -> NodeSession:
-        """Logs in there.
+        """Logs in at this end.
 
         Raises:
             NodeError: As `NodeSession.connect`; it names the namespace that a misspelt name may mean.
@@ -116,7 +116,7 @@ class HostPort:
     address: str
     """Its address there, with the length of its network's prefix."""
     gateway: str | None
-    """The next hop towards the other end; None: that is on the same network."""
+    """The next hop towards the other end; None: the other end is on the same network."""
     route: str
     """The network of the route that leads there; ``default``: the default route."""
 
@@ -187,10 +187,10 @@ def find_host_path(
     """Asks two hosts for their addresses and routes, and finds the path between them. Nothing is changed or sent.
 
     Args:
-        client: The one end.
+        client: One end.
         server: The other end.
-        to: The server's address; None: the first address that both have a way for, IPv4 first; along a default route
-            only if there is no other way.
+        to: The server's address; None: the first address that both ends have a way for. IPv4 addresses come first, and
+            default routes are used only if there is no other way.
         credentials: What to log in with.
 
     Raises:
@@ -233,7 +233,7 @@ def _paths(
     targets: Sequence[str],
     reasons: list[str],
 ) -> Iterator[tuple[HostPort, HostPort]]:
-    """The paths to addresses of the server, in their order; for all others, a reason is added to the reasons."""
+    """The paths to addresses of the server, in their order. For all other addresses, a reason is added to `reasons`."""
     for target in targets:
         west = _port(*client, target, None)
         if isinstance(west, str):

@@ -31,8 +31,8 @@ from lossratio.traffic import (
 from lossratio.trials import ChangedField, Integrity, LateFrames, Measurer
 
 LATE_WAIT = 0.2
-"""Seconds to wait for late frames of a measurement's last trial. Those of other trials are counted during the next
-one."""
+"""Seconds to wait for late frames of a measurement's last trial. Late frames of other trials are counted during the
+next trial."""
 LATE_SECONDS = 2.0
 """Seconds to wait after the latest of these frames, if a device has held frames for too long before."""
 MOST_LATE_SECONDS = 30.0
@@ -266,7 +266,7 @@ class LiveTestbed(Testbed):
             will.keep()
 
     def _reset_duts(self) -> None:
-        """Resets DUTs to their state before a trial; call it before any frames, which fill tables and empty buckets."""
+        """Resets DUTs to their state before a trial. Call this first, because frames fill tables and empty buckets."""
         for dut in self.duts:
             if dut.resets:
                 dut.reset()

@@ -42,7 +42,7 @@ def find_next_hops(
 ) -> NextHops:
     """Checks where DUTs route traffic with the lab's addresses, and asks the gateways for their MAC addresses.
 
-    A gateway is asked if nothing else gives its address, in the profile's IP version and with its tags.
+    A gateway is asked if nothing else gives its MAC address. The question has the profile's IP version and tags.
     """
     links = set_up.links
     sides = topology.sides([link.path for link in links], profile.versions)
@@ -116,7 +116,7 @@ def check_routes(
     profile: TrafficProfile,
     sessions: Mapping[str, NodeSession],
 ) -> None:
-    """Checks that DUTs whose kernel routes send test traffic with the lab's addresses along the path, and nowhere else.
+    """Checks that DUTs that route in the kernel keep test traffic with the lab's addresses on the path.
 
     Devices that cannot be reached, or that do not forward in the kernel, are not checked.
     """

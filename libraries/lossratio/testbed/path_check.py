@@ -52,7 +52,7 @@ class CheckedTraffic:
     rest: float = 0.0
     """Seconds without traffic that the DUTs need."""
     reset: Callable[[], None] = lambda: None
-    """Resets the DUTs to their state before a trial, before any of these frames."""
+    """Resets the DUTs to their state before a trial; called before any of these frames are sent."""
     is_spread: bool = False
     """Whether the generator is ready for a selection from all flows, instead of for trials."""
 

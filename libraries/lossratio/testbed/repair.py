@@ -38,9 +38,9 @@ from lossratio.trials import (
 )
 
 VERIFY_SECONDS = 20.0
-"""Seconds of trials after which the configuration of the DUTs is compared with the one that was set up. This takes
-about 0.2 s, a hundredth of the time. The trials of these seconds are not used if the configuration has changed, or the
-measurement is killed."""
+"""Seconds of trials after which the configuration of the DUTs is compared with the configuration that was set up. This
+takes about 0.2 s, a hundredth of the time. The trials of these seconds are not used if the configuration has changed,
+or the measurement is killed."""
 
 VERIFY_OFTEN_SECONDS = 2.0
 """The same in a run that was cut off before its trials were verified; otherwise, a run that is cut off again and again

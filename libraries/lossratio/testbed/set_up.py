@@ -42,9 +42,9 @@ def address_path(
 ) -> tuple[DestinationMacs, tuple[tuple[str, str], ...]]:
     """Finds the destinations on each link, beginning at the ends of the path.
 
-    A bridge does not change frames, so frames have the same destination before and behind it. A router changes it. The
-    first destinations are for frames that leave the TG; then come those for frames that leave each DUT, on its west and
-    its east side.
+    A bridge does not change frames, so frames have the same destination in front of it and behind it. A router changes
+    the destination. The first destinations are for frames that leave the TG; then come those for frames that leave each
+    DUT, on its west and its east side.
     """
     eastward = [east_mac]
     for dut in reversed(duts):
@@ -287,7 +287,7 @@ class LiveSetUp:
         """Whether the TG's ports may carry default routes.
 
         They may only if traffic has the lab's addresses, each end of the path is on one of the TG's two nodes, and no
-        end is reached over the network: a host's default route to the other end then leads through the device, and cuts
+        end is reached over the network. A host's default route to the other end then leads through the device, and cuts
         nobody off.
         """
         nodes = [topology.nodes[name] for name in self.tg_names]

@@ -38,8 +38,8 @@ _LATENCY_RATE, _LATENCY_SHARE = 1000.0, 0.1
 class SimulatedSource:
     """Latency trials and running traffic by a model; a `lossratio.testbed.testbed.TrafficSource`.
 
-    On a virtual clock, traffic only flows while a caller waits with `wait`. The SUT's queue, which all directions may
-    share, serves the capacity in frames per second; None: it has no queue.
+    On a virtual clock, traffic only flows while a caller waits with `wait`. The capacity is the number of frames per
+    second that the SUT's queue serves; None: there is no queue. All directions may share the queue.
     """
 
     def __init__(

@@ -175,7 +175,7 @@ class TrexCores(FileModel):
     """The CPUs of one pair of TRex's ports."""
 
     socket: int = Field(default=0, ge=0)
-    """Their NUMA node: the one that the cards are on."""
+    """The NUMA node that they and the cards are on."""
     threads: tuple[Annotated[int, Field(ge=0)], ...] = Field(min_length=1)
     """Their numbers; each sends on both ports."""
 

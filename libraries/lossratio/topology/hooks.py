@@ -64,7 +64,7 @@ class Hook(FileModel):
     """An action on a device, by a command or an HTTP request."""
 
     command: Command | None = None
-    """A command with its arguments; no shell interprets it unless it is one (``sh -c '...'``)."""
+    """A command with its arguments; no shell interprets it unless the command is a shell itself (``sh -c '...'``)."""
     runs_on: Literal["node", "controller"] = "node"
     """node: the command runs on the node, by its log-in. controller: it runs on this machine."""
     url: HttpAddress | None = None
@@ -129,7 +129,7 @@ class Question(Hook):
 
 
 class CountersHook(Question):
-    """Reads the frames that the device has counted. Without places, its answer is JSON with these four fields."""
+    """Reads how many frames the device has counted. Without places, its answer is JSON with these four fields."""
 
     received: dict[Side, Place] = Field(default_factory=dict)
     """Places of the received frames, by side."""
@@ -155,7 +155,7 @@ class Hooks(FileModel):
     reset: Hook | None = None
     """Resets state that trials leave behind."""
     counters: CountersHook | None = None
-    """Reads the frames that it has counted."""
+    """Reads how many frames the device has counted."""
     reconfigure: Hook | None = None
     """Adds entries to its tables; ``{entries}`` in the command, address or body becomes their number."""
     describe: DescribeHook | None = None

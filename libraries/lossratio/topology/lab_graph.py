@@ -123,9 +123,9 @@ class Lab:
     def way(
         self, first: str, over: Sequence[str], last: str, closed: Collection[str] = ()
     ) -> list[str] | None:
-        """The nodes of the shortest way between two nodes, over others in this order; no node comes twice.
+        """The nodes of the shortest way between two nodes through all of `over`, in this order; no node comes twice.
 
-        It goes through no end systems except those that it must go over.
+        The way goes through no end systems except those in `over`.
         """
         closed = {*closed, *self.hosts} - {first, *over, last}
         stops = [first, *(node for node in over if node not in (first, last)), last]

@@ -34,7 +34,7 @@ class StoppedTraffic:
     """Counters of traffic that was started and stopped outside of trials."""
 
     directions: tuple[trials.DirectionCounters, ...]
-    """The counters of each direction; what it received until the wait for frames in flight was over."""
+    """The counters of each direction; received frames are those until the end of the wait for frames in flight."""
     late_by_direction: Mapping[str, int]
     """Frames that each direction, by name, only received after that. They are not included in the received ones."""
     timelines: tuple[trials.Timeline, ...] = ()

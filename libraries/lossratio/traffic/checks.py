@@ -75,13 +75,13 @@ def check_path(
 
     Args:
         agent: The agent, which is configured.
-        growth: The factor by which each attempt sends more frames than the previous one: only the 65th frame may be an
-            answer that a NAT passes.
+        growth: The factor by which each attempt sends more frames than the previous one: a NAT may pass no answer
+            before the 65th frame.
         spread: Makes the agent send frames of flows from all over (see `spread_over_flows`); None: the flows do not
             change.
         rest: Seconds without traffic before each of these later attempts.
         reset: Resets devices to their state before a trial, if they can be reset: before each attempt, because the
-            frames of the previous one may have filled a table.
+            frames of the previous attempt may have filled a table.
 
     Raises:
         DeadPathError: If nothing gets through in a direction.

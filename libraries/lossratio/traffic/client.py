@@ -88,7 +88,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         node_name: The node.
         facts: What the agent reports about itself and the node.
         flows: Number of flows of each direction that it was configured for.
-        has_connections: Whether connections can be opened, and nothing else.
+        has_connections: Whether its trials can only open connections.
         loads_default_route: Whether a port may carry the node's default route, because nobody reaches the node over it.
         settle_time: Seconds after the traffic in which frames come back in time.
         see: Called about twice a second with the frames that a running trial has sent and received so far, over all
@@ -285,7 +285,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         return self._read(answers.read_late, self._ask("late", busy=wait, wait=wait))
 
     def late_by_traffic(self, wait: float) -> list[int]:
-        """The same over all directions, followed by late frames of the previous traffic, of the one before it, ...
+        """The same over all directions, followed by late frames of earlier traffic, newest first.
 
         Args:
             wait: Seconds to wait for them.
@@ -411,7 +411,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
             line = self._process.read_line(busy + self._patience, self._show_life)
             while self.see is not None and (note := _note_in(line)) is not None:
                 self.see(*note)
-                # Reading only shows life while no line comes.
+                # While lines come, reading gives the agent no sign of life.
                 self._show_life()
                 line = self._process.read_line(busy + self._patience, self._show_life)
         except NodeError as error:

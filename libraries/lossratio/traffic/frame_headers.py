@@ -46,7 +46,7 @@ _STEPPING_BYTES = 8
 _TCP_ACK, _TCP_WINDOW = 0x10, 8192
 _FIRST_NUMBERS = (1).to_bytes(4, "big") * 2
 _TAG_OPTION = bytes([1, 1, 254, 4 + TAG_BYTES + COMPENSATION_BYTES]) + b"LR"
-"""Before the tag: two options without a meaning, so that it is aligned, and an experimental one (RFC 6994)."""
+"""Bytes before the tag: two options without a meaning, which align the tag, and an experimental one (RFC 6994)."""
 
 
 def frames_spec(direction: TrafficDirection, source: Side, destination: Side) -> FramesSpec:

@@ -64,7 +64,7 @@ def check_frame_size(frame_size: int | str) -> None:
 def weights_of(
     frame_size: int | str, mixes: Mapping[str, Mapping[int, int]], *, has_ipv6: bool
 ) -> Mapping[int, int]:
-    """Sizes of the frames in bytes with FCS, each with its weight; `mixes` are those that are not well known.
+    """Sizes of the frames in bytes with FCS, each with its weight; `mixes` are the profile's own ones.
 
     If the frames have an IPv6 header, a well-known mix has frames of `SMALLEST_IPV6_FRAME` instead of smaller ones, as
     the documentation of FD.io CSIT's tests says.

@@ -43,10 +43,10 @@ class TrafficMeasurer:
             of the path since then do not count against a trial's rest.
         repeats: How often a trial is repeated at most. It is repeated if its counters were refused, or if the generator
             left frames unsent, unless the trial keeps these; frames that the SUT lost make no difference. The last
-            attempt counts, with its unsent frames. So does the second attempt with a larger share of unsent frames than
-            `FALTERING`; from then on, at that load or a higher one, the first such attempt counts. None: `REPEATS`, but
-            `SHORT_REPEATS` for unsent frames in short trials whose load the SUT forwards, until these repeats do not
-            help at that load or a lower one.
+            attempt counts, with its unsent frames. The second attempt with a larger share of unsent frames than
+            `FALTERING` also counts; from then on, at that load or a higher load, the first such attempt counts. None:
+            `REPEATS`. Short trials with unsent frames whose load the SUT forwards are then repeated `SHORT_REPEATS`
+            times, until these repeats do not help at that load or a lower load.
         tolerance: Seconds of traffic that may be missing without counting as unsent.
         ramp: Seconds before each trial in which the load grows from zero, and nothing is counted.
         reset: Resets devices to their state before a trial, if they can be reset: before all traffic, and before the
@@ -281,7 +281,7 @@ class TrafficMeasurer:
         raise AssertionError("The last attempt ends the loop.")
 
     def _begin_traffic(self, rest: float = 0.0) -> None:
-        """Resets the SUT if it can be, and waits until it had its idle time and a trial's rest."""
+        """Resets the SUT if possible, and waits until its idle time and the trial's rest are over."""
         self._reset()
         now = time.monotonic()
         rested = now - self._rested_since
@@ -302,7 +302,7 @@ class TrafficMeasurer:
 
 
 def _late_by_traffic(directions: Sequence[trials.DirectionCounters]) -> list[int]:
-    """Late frames that came with counters, over all directions: of the previous traffic, of the one before it, ..."""
+    """Late frames that came with counters, over all directions, by traffic: the previous one, then earlier ones."""
     by_direction = [
         (direction.late_frames, *direction.earlier_late_frames) for direction in directions
     ]

@@ -23,7 +23,7 @@ _LLDP = b"\x88\xcc"
 _LEAST_ETHERTYPE = 0x600
 _ICMPV6 = 58
 _NEIGHBOURS = range(130, 154)
-"""ICMPv6 types by which neighbours find each other, and groups."""
+"""ICMPv6 types by which nodes find neighbours and multicast groups."""
 MARK_ROOM = _MARK_BYTES + _SUM_BYTES
 """Bytes of payload that a frame needs."""
 

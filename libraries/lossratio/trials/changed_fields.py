@@ -21,7 +21,7 @@ FRAGMENTED = (
 _MOST_FIELDS = 4
 _FRAGMENTS = "IPv4 fragment offset and flags"
 _OF_FRAGMENTS = 0x3FFF
-"""The bits of that field that only fragments have: more fragments follow, or some came before."""
+"""The bits of the field above that only fragments have: more fragments follow, or some came before."""
 _MARKS = (
     "For a device that marks frames, give the profile 'is_marked: true' in its 'ipv4' or 'ipv6' header "
     "(as ethip4-ip4base-marked has). To compare the mark, too, give it 'received' with its 'dscp'. All other bytes are "
@@ -84,7 +84,7 @@ def seen_in_words(changes: Mapping[str, Sequence[Change]]) -> str:
 
 
 def changes_in_words(changes: Mapping[str, Sequence[Change]]) -> str:
-    """The same, and what to do about it."""
+    """The sentence of `seen_in_words`, and what to do about the changes."""
     seen = seen_in_words(changes)
     if not seen:
         return ""

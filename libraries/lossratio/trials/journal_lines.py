@@ -22,7 +22,7 @@ from lossratio.trials.trial_output import TrialOutput
 FORMAT = "lossratio-journal/7"
 """Format of the journals."""
 WITH_LATE_FRAMES_BEFORE = "lossratio-journal/6"
-"""An earlier format, which is also read. It has no lines for late frames, which the next trial's counters have."""
+"""An earlier format, which is also read. It has late frames in the next trial's counters, not in lines of their own."""
 
 
 class UnknownFormatError(ValueError):

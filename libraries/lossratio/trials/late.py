@@ -83,11 +83,11 @@ class LateFrames:
             self._take(self._latest.early, self._latest)
 
     def seen_since(self, counts: Iterable[int]) -> None:
-        """Notes late frames that came while the latest traffic flowed: of the previous traffic, the one before, ..."""
+        """Notes late frames that came while the latest traffic flowed, by earlier traffic, newest first."""
         self._put(counts, list(self._traffic)[1:])
 
     def seen_after(self, counts: Iterable[int]) -> None:
-        """Notes late frames that came after all traffic: of the latest traffic, of the previous one, ..."""
+        """Notes late frames that came after all traffic, by traffic, newest first."""
         self._put(counts, list(self._traffic))
 
     def _put(self, counts: Iterable[int], traffic: Sequence[_Traffic]) -> None:

@@ -46,11 +46,11 @@ class Algorithm:
     follows_rfc9971: bool = True
     """Whether its results must be as RFC 9971 defines them. If so, the independent checker checks them."""
     tonight: Callable[[Subject], Subject] = _as_it_is
-    """Makes the SUT as it is during the search."""
+    """Makes the SUT that the algorithm searches on."""
     early_verdict: bool = False
     """Whether its trials may end as soon as their verdict is certain."""
     overhead: Overhead | None = None
-    """The overhead that each of its trials has in every study; None: that of the study."""
+    """The overhead that each of its trials has in every study; None: the overhead of the study."""
     knows_the_sut: bool = False
     """Whether it must know the SUT's model, so that it cannot search on a testbed."""
 

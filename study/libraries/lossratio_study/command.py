@@ -1,4 +1,4 @@
-"""The command ``lossratio-study``, which is ``lossratio study``, too."""
+"""The command ``lossratio-study``, which is also ``lossratio study``."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence

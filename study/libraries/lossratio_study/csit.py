@@ -10,9 +10,9 @@ CSIT's settings, and their names here:
   lower bound, not 11: `TRIAL_OVERHEAD` and `MEASURER_ARGUMENTS`;
 - a surplus of received frames counts as loss: `NEGATIVE_LOSS`, for `lossratio.trials.counters`;
 - the forwarding rate at max load (MRR) as the first candidate load, the forwarding rate at that load as the second one,
-  smaller candidates first: the controller does so with any parameters, and lacks CSIT's targets of 1 s and 4.58 s at
+  smaller candidates first: our controller does this with any parameters, but lacks CSIT's targets of 1 s and 4.58 s at
   four and two goal widths. If both loads are overloaded, it draws a line through both forwarding rates. On a SUT with
-  the same forwarding rate at both loads, that gives the second candidate.
+  the same forwarding rate at both loads, this line leads to the second candidate.
 
 Two algorithms of a study search like this. `CSIT` searches for NDR and PDR, and its trials have CSIT's overhead.
 `AS_CSIT` searches for any goals, with the overhead of the study. In both, the loads are those of the study.

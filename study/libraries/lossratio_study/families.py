@@ -142,7 +142,7 @@ def drift(capacity: Range, rate: Range, signs: tuple[float, ...]) -> Make:
 MAX_LOADS = (14_880_952.0, 37_202_381.0)
 """64-byte frames on 10 and 25 Gbit/s, in frames per second."""
 MIN_LOAD = 9001.0
-"""FD.io CSIT's, in frames per second."""
+"""The minimum load of FD.io CSIT, in frames per second."""
 CAPACITY = (0.03, 0.95)
 """Shares of the largest load."""
 _slow_tail = spectrum(CAPACITY, (0.001, 0.004), tail_share=(0.05, 0.25), tail_size=(0.005, 0.05))
@@ -264,7 +264,7 @@ class Inconstant(WithoutTruth):
     plateau: float = 0.0
     """Frames per second."""
     frames: int = 0
-    """Frames that each trial loses at least."""
+    """Minimum number of frames that each trial loses."""
 
     def start(self, rng: np.random.Generator) -> RunningSut:
         """A SUT that is cold, rested and new."""

@@ -21,12 +21,12 @@ from lossratio_study.outcome import Outcome, searched
 from lossratio_study.suts import Overhead, Subject
 
 TIME = {"G1": (1.0, 0.95), "G2": (0.75, 0.7), "G3": (0.8, 0.75), "G4": (0.83, 0.8), "G5": (1.0, 0.95)}
-"""Must and aim for search time divided by the peer's, by goal set. The searches are as users run them, with the
-question after a rest."""
+"""The demands (must and aim) on search time divided by the peer's, by goal set. The searches are as users run them,
+with the question after a rest."""
 EARLY_TIME = {"G1": (0.86, 0.8), "G2": (0.56, 0.45), "G3": (0.46, 0.38), "G4": (0.6, 0.5), "G5": (0.88, 0.82)}
-"""The same with early verdicts. The peer's trials take their whole duration."""
+"""The same demands with early verdicts. The peer's trials take their whole duration."""
 SEQUENTIAL_TIME = {"G1": (1.0, 0.6), "G5": (1.0, 0.65)}
-"""The same for sequential goals, compared with the peer's search for goals of RFC 9971."""
+"""The same demands for sequential goals, compared with the peer's search for goals of RFC 9971."""
 BIAS = {"G1": 0.1, "G2": 0.5, "G3": 0.5, "G4": 0.1, "G5": 0.1}
 """Percent of the load."""
 
@@ -118,7 +118,7 @@ def worst_time_ratio(rows: Any, algorithm: str = OURS) -> float:
 
 
 def bias_beside_peer(rows: Any, algorithm: str = OURS) -> float:
-    """Distance between the mean lower bounds of both, in percent of the truth (mean over families that have one)."""
+    """Distance of the mean lower bound from the peer's, in percent of the truth: mean over families with a truth."""
     return abs(float((bias(rows, algorithm) - bias(rows, PEER)).mean()))
 
 
@@ -139,7 +139,7 @@ def mean_spread_ratio(rows: Any) -> float:
 def figures(rows: Any, growth: float) -> Iterator[Figure]:
     """All figures of a study; rows of goal sets without demands are left out.
 
-    The growth is the time per decision in a long search, as a multiple of the time in a short one.
+    The growth is the time per decision in a long search, as a multiple of the time in a short search.
     """
     rows = rows[rows.goal_set.isin(list(TIME))]
     free = at_overhead(rows, 0.0, counted=False)
@@ -196,10 +196,10 @@ def _by_goal_set(
 HINTED_TIME_UNCHANGED: Mapping[str, tuple[float, float]] = MappingProxyType(
     {"G1": (0.92, 0.89), "G2": (0.78, 0.74), "G3": (0.84, 0.80), "G4": (0.77, 0.73), "G5": (0.94, 0.91)}
 )
-"""Must and aim for search time divided by the time without hints, on an unchanged SUT."""
+"""The demands (must and aim) on search time divided by the time without hints, on an unchanged SUT."""
 
 HINTED_TIME = {"up to 5 %": (1.02, 1.0), "20 %": (1.05, 1.0), "nonsense": (1.15, 1.1)}
-"""The same after a change, for all goal sets alike."""
+"""The same demands after a change, for all goal sets alike."""
 HINTED_BIAS = {"G1": 0.1, "G2": 0.25, "G3": 0.1, "G4": 0.1, "G5": 0.1}
 """Percent of the load."""
 SEEN = 5.0
@@ -278,11 +278,11 @@ def seen(rows: Any, *, with_hints: bool) -> float:
 SHORT_SUM = 61.0
 """A duration sum in seconds with which NDR and PDR take some 100 trials."""
 LONG_SUM = 661.0
-"""A duration sum in seconds with which they take some 1,000 trials."""
+"""A duration sum in seconds with which NDR and PDR take some 1,000 trials."""
 
 
 def decision_time_growth() -> float:
-    """Measures the processor time per decision in a long search, as a multiple of that in a short one."""
+    """Measures the processor time per decision in a long search, as a multiple of the time in a short search."""
     # The first search also loads code. There is a short search before and after the long one, so that a busy machine
     # slows both down alike.
     _search(SHORT_SUM)

@@ -79,7 +79,7 @@ class Optimum:
         goal: The goal.
         full: Trials of the final duration at each of the loads that matter, in ascending order: at the first load they
             are always low-loss, at the last one always high-loss.
-        short: The same of the initial duration.
+        short: The same for trials of the initial duration.
         counted: Seconds of each trial's overhead that count towards the goal's duration sum.
 
     Attributes:
@@ -234,7 +234,7 @@ class Rehearsals:
 
 
 def growing(kinds: Sequence[Kind]) -> list[Kind]:
-    """The same with probabilities that do not fall.
+    """The same kinds of trials, with probabilities of loss that do not fall.
 
     Where they fall, neighbours get their mean (isotonic regression).
     """

@@ -25,7 +25,7 @@ class Outcome:
 
 @dataclass
 class Recorder:
-    """A measurer that records the trials of another one, and their processor time."""
+    """A measurer that records the trials of another measurer, and their processor time."""
 
     measurer: Measurer
     """Performs the trials."""
@@ -35,7 +35,7 @@ class Recorder:
     """Seconds of processor time that the measurer took for them."""
 
     def measure(self, trial: TrialInput) -> TrialOutput:
-        """Performs one trial; a `SearchError` if there are too many."""
+        """Performs one trial; raises a `SearchError` if there are too many trials."""
         if len(self.trials) >= MOST_TRIALS:
             raise SearchError(f"The search has not ended after {MOST_TRIALS} trials.")
         begin = thread_time()

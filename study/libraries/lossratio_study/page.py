@@ -24,7 +24,7 @@ _FEW = 4
 _MANY = 200
 LEAST_TRIALS = 10
 """Minimum number of trials at each load around the bounds for a record to say how well a goal repeats. With fewer
-trials, each search meets the same ones."""
+trials, each search meets the same trials."""
 _LEFT = 20.0
 _RIGHT = 880.0
 _TOP = 12.0

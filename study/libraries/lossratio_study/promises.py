@@ -75,7 +75,7 @@ def promises_kept(goals: tuple[SequentialGoal, ...], searches: int, first_seed: 
 def search_on_curve(goal: SequentialGoal, seed: int, stuck: int = 1) -> tuple[GoalResult, Curve, int]:
     """One search on the SUT of a seed: its result, the SUT, and the number of trials.
 
-    This many successive trials have the same luck. With more than 1, they are not independent.
+    If `stuck` is more than 1, trials are not independent: this many successive trials have the same luck.
     """
     draw = random.Random(seed)
     curve = _curve(goal, draw, hardest=seed % 2 == 0)
@@ -92,7 +92,7 @@ def search_on_curve(goal: SequentialGoal, seed: int, stuck: int = 1) -> tuple[Go
 
 
 def is_wrong(goal: SequentialGoal, result: GoalResult, curve: Curve) -> tuple[bool, bool]:
-    """Whether a regular result's lower bound is a bad load, and whether its upper bound is a good one."""
+    """Whether a regular result's lower bound is a bad load, and whether its upper bound is a good load."""
     lower = result.relevant_lower_bound
     upper = result.relevant_upper_bound
     if not result.regular or lower is None or upper is None:

@@ -1,6 +1,6 @@
 """One search of a study: its goals, an algorithm on a SUT, the rows that report it, and its certificate.
 
-The certificate is the time that an oracle that knows the search's result takes to prove this result. No search can be
+The certificate is the time in which an oracle, which knows the search's result, proves this result. No search can be
 much faster than the certificate, because its last trials are such a proof. The oracle measures only the relevant
 bounds, with the trial durations that prove them soonest, until RFC 9971 classifies each load for each goal. On a noisy
 SUT the proof may contradict the result of a lucky search. Its time counts nevertheless, and the certificate is marked.
@@ -98,8 +98,8 @@ class Row:
     certificate: float
     """Time in which an oracle proves the result again; NaN for all but the first search on a SUT."""
     faults: str
-    """Faults of the result by the independent checker; empty if there are none, or for a result that need not follow
-    RFC 9971."""
+    """Faults that the independent checker found in the result; empty if there are none, or for a result that need not
+    follow RFC 9971."""
     lower: float
     """Relevant lower bound; NaN if there is none."""
     upper: float
@@ -119,7 +119,7 @@ class Done:
     outcome: Outcome | None
     """Its result and its cost; None: it has failed."""
     faults: str
-    """Its faults by the independent checker, or why it has failed; empty if there are none."""
+    """The faults that the independent checker found, or why the search failed; empty if there are none."""
 
 
 def search(goal_set: GoalSet, subject: Subject, algorithm: Algorithm, measurer: Measurer) -> Done:

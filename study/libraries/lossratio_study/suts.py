@@ -94,7 +94,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Family:
-    """SUTs of one kind, with other parameters for each seed."""
+    """SUTs of one kind, with different parameters for each seed."""
 
     name: str
     """Its name in tables."""
@@ -159,7 +159,7 @@ def recorded_families(directory: Path) -> Mapping[str, Family]:
 
 
 def _test_of(file: Path) -> str:
-    """The origin of a file's trials: for a journal, the test with its traffic and device; else the file itself."""
+    """The origin of a file's trials: for a journal, the test with its traffic and device; otherwise the file itself."""
     header = _header(file)
     test = (header.get("about") or {}).get("test")
     if test is None:

@@ -207,10 +207,7 @@ IN_SUITES = {
     ),
     "no link": ("Set Up Testbed    {}    links=0", "0 parallel links were requested. Use 1 or more"),
     "no such file": ("Set Up Testbed    simulated.yml", "Cannot read simulated.yml: No such file or directory."),
-    "no trial": (
-        "Measure MRR    64B    trials=0",
-        "trials must be at least 1 and at most 1000000, not 0. Number of trials.",
-    ),
+    "no trial": ("Measure MRR    64B    trials=0", "trials must be at least 1, not 0. Number of trials."),
     "number of trials that is none": (
         "Measure MRR    64B    trials=many",
         "'many' that cannot be converted to integer",

@@ -44,7 +44,8 @@ while True:
         count += 1
         place += length + 3 & ~3
 """
-"""Deletes or counts the connections with a mark, by netlink (ctnetlink), because few nodes have a program for it."""
+"""Deletes or counts the connections with a mark, by netlink (ctnetlink), because few nodes have a program that does
+so."""
 
 
 class ConntrackOptions(FileModel):
@@ -141,7 +142,7 @@ class ConntrackOptions(FileModel):
 
 
 def match(left: dict[str, Any], right: Any, operator: str = "==") -> dict[str, Any]:
-    """An expression of nftables that compares."""
+    """An nftables expression that compares."""
     return {"match": {"op": operator, "left": left, "right": right}}
 
 

@@ -20,7 +20,7 @@ class CoreChoice:
     workers: tuple[int, ...]
     """CPUs of its workers: all siblings of each of their cores."""
     numa_node: int
-    """The NUMA node of the workers; if each card has its own workers, that of the west card's."""
+    """The NUMA node of the workers; if each card has its own workers, the node of the west card's workers."""
     shared: bool
     """Whether the main thread shares the operating system's core because there are too few cores."""
     has_siblings: bool = False

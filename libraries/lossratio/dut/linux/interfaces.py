@@ -91,7 +91,7 @@ def check_interfaces(node: DutNode, interfaces: Sequence[str]) -> None:
 
 
 def lifelines_among(node: DutNode, interfaces: Sequence[str]) -> Iterator[str]:
-    """Says which interfaces carry the node's default route or SSH session, so that traffic would cut it off."""
+    """Says which interfaces carry the node's default route or SSH session, so that traffic would cut the node off."""
     links = read_links(node)
     lifelines = dict(_lifelines(node))
     for name in (name for name in interfaces if name in links):
@@ -133,7 +133,7 @@ def _check_spare(
 
 
 def _above(name: str, links: Mapping[str, Link]) -> list[str]:
-    """Names of all interfaces on top of one: its bridge or bond, its VLANs, and the interfaces on top of those."""
+    """Names of all interfaces on top of another: its bridge or bond, its VLANs, and whatever is on top of those."""
     stack = [name]
     for below in stack:
         stack += [name for name in links if name not in stack and _is_on_top(name, below, links)]

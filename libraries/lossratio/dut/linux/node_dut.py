@@ -33,7 +33,7 @@ NFT = Tool("nft", "nftables")
 ETHTOOL = Tool("ethtool", "ethtool")
 PYTHON = Tool("python3", "python3")
 _WITHOUT_LIBRARY = "error while loading shared libraries"
-"""What the dynamic linker says. It ends with the same status as a shell that does not find a program."""
+"""The message of the dynamic linker, which exits with the same status as a shell that does not find a program."""
 
 
 def check_tools(node: DutNode, tools: Sequence[Tool]) -> dict[str, str]:
@@ -114,7 +114,7 @@ class SetUp:
     boot_id: str
     """The kernel's identifier of the boot."""
     state: State
-    """The node's state after it, which must not change."""
+    """The node's state after the set-up, which must not change."""
 
 
 class NodeDut(Dut[OptionsT_co]):
@@ -320,7 +320,7 @@ class NodeDut(Dut[OptionsT_co]):
             # With IPv6, the kernel would send its own frames during a trial.
             changes.write(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6", "1", optional=True)
             if "PROMISC" not in links[name]["flags"]:
-                # Programs switch it on, and some of them do not switch it off again.
+                # Programs switch promiscuous mode on, and some of them do not switch it off again.
                 changes.set_link(name, "promisc", "on", undo=("promisc", "off"))
 
     def verify(self) -> None:
@@ -418,7 +418,7 @@ class NodeDut(Dut[OptionsT_co]):
 
 
 class _Sentences(NamedTuple):
-    """The sentences about a value, from its name, its earlier value and its present one. Empty: this is allowed."""
+    """Sentences with a value's name, its earlier value and its present value. Empty: this change is allowed."""
 
     gone: str
     added: str
@@ -439,7 +439,7 @@ class _Sentences(NamedTuple):
 
 
 _HOST_ROUTES = "interface {0} had {1} routes to single hosts, and has {2}"
-# Table: the sentences for values that have gone, were added, or have changed. Empty: this is allowed.
+# Table: the sentences for values that have gone, were added, or have changed. Empty: this change is allowed.
 _CHANGES: Mapping[str, _Sentences] = {
     "interfaces": _Sentences(
         "interface {0} no longer exists, or was set down", "", "interface {0} is no longer in {1}"

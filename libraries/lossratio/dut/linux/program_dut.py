@@ -63,7 +63,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
     """
 
     socket_settle_time: ClassVar[float] = 0.1
-    """Seconds that frames may wait in front of it on kernel interfaces."""
+    """Seconds that frames may wait in front of the program on kernel interfaces."""
     places_queues: ClassVar[bool] = False
     """Whether workers on each card's NUMA node can have that card's receive queues."""
 
@@ -100,7 +100,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
 
     @property
     def settle_time(self) -> float:
-        """Seconds that frames may wait in front of it."""
+        """Seconds that frames may wait in front of the program."""
         if self.uses_cards:
             return 0.01
         return self.socket_settle_time

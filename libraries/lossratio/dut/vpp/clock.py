@@ -1,8 +1,9 @@
 """The clock of VPP's policers, and the CPU's own clock, which it must agree with.
 
-A policer counts the CPU's time stamps, and VPP measures only once how many of them make a second: for a millisecond,
-when it starts. If another program gets the CPU in that millisecond, the policers' rate is wrong as long as this VPP
-runs: by up to 9 % in 3 of 18 starts beside programs on the same CPU. VPP corrects its other clocks, not this one.
+A policer counts the CPU's time stamps. VPP measures only once how many time stamps make a second: for a millisecond,
+when VPP starts. If another program gets the CPU in that millisecond, the policers' rate is wrong as long as this VPP
+runs. In 3 of 18 starts beside programs on the same CPU, the rate was wrong by up to 9 %. VPP corrects its other clocks,
+not this one.
 """
 
 import re

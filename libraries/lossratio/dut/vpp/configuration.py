@@ -94,7 +94,7 @@ class VppOptions(Feature):
         return west, east
 
     def forwarding_pairs(self, ports: Ports) -> tuple[Ports, ...]:
-        """The pairs of ports that forward to each other: one pair, or one in front of a process and one behind it."""
+        """The pairs of ports that forward to each other: one pair, or two, in front of a process and behind it."""
         return next(
             (pairs for kind in self.features if (pairs := kind.pairs(self, ports)) is not None),
             (ports,),

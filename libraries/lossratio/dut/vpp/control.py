@@ -1,4 +1,4 @@
-"""The command line of a running VPP, whose answers alone show success or failure; checks of a node's VPP."""
+"""The command line of a running VPP, and checks of a node's VPP. Only VPP's answers show success or failure."""
 
 import re
 import time
@@ -109,7 +109,7 @@ class VppControl:
         """Checks that DPDK in VPP drives the cards.
 
         Raises:
-            DutError: If it does not drive one of them; with what VPP's log has about it.
+            DutError: If DPDK does not drive one of the cards; the message has what VPP's log says about it.
         """
         there = parse_interfaces(self.ask("show interface"))
         missing = [card.address for card in cards if card.name not in there]
@@ -141,7 +141,7 @@ class VppControl:
 
 _MOST_LINES = 2000
 _COMPLAINTS = 8
-"""The most lines of VPP's log that an error quotes."""
+"""The maximum number of lines of VPP's log that an error quotes."""
 _LINE_SECONDS = 0.1
 _POLL = 0.2
 _REPORTS_SECONDS = 3.0

@@ -57,7 +57,7 @@ _CONTAINER = ("unshare", "--mount", "--net", "--ipc", "--uts")
 _STARTS = 5
 """The maximum number of starts of VPP until the clock of its policers is right."""
 _PRIORITY = 5
-"""Its priority if it sleeps: above ordinary programs, and below senders, which may share its CPUs."""
+"""VPP's priority if its workers sleep: above ordinary programs, and below senders, which may share its CPUs."""
 _PLUGINS = {"driver: dpdk": "dpdk", "driver: rdma": "rdma", "sockets=af_xdp": "af_xdp"}
 """The plugins that drive interfaces, by what needs them."""
 _SHOWN_ON_TRIALS = ("show runtime", "show errors", "show interface", "show hardware-interfaces")
@@ -258,7 +258,7 @@ class Vpp(ProgramDut[VppOptions]):
             lines=dict.fromkeys(lines),
         )
         program = (self.program, "-c", write_startup(changes, control.directory, text))
-        # A process polls, and may have to share a CPU with VPP.
+        # A process beside VPP polls, and may have to share a CPU with VPP.
         goes_first = not self.polls and not options.has_programs
         priority = _PRIORITY if goes_first else None
         daemon = Daemon(self.node, control.directory, "vpp", program, priority)

@@ -11,8 +11,8 @@ is JSON::
         "texts": {"init": "..."}
     }
 
-Programs are found in the path. Programs and files, which are patterns, are copied with the libraries that they load.
-Every pattern must match a file, except for those of ``if_any``. Texts are files by name.
+Programs are found in the path. Entries of ``files`` and ``if_any`` are patterns, and only those of ``files`` must match
+a file. Programs and files are copied with the libraries that they load. Texts are files by name.
 """
 
 from __future__ import annotations

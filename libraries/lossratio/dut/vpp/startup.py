@@ -71,7 +71,7 @@ def startup_configuration(
     """The file's text.
 
     Without cards, VPP uses hugepages only if the options say so: by default, it would reserve more of them on the
-    machine. Its largest table will have this many entries. The `lines` are additional ones, each with its section.
+    machine. VPP's largest table will have this many entries. The `lines` are additional lines, each with its section.
     """
     start = start or VppStart()
     has_hugepages = has_hugepages or bool(cards)

@@ -462,7 +462,7 @@ def pack_device() -> NodeProgram:
 
 
 def _since(account: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    """A program's account, with the times and counts since an earlier one."""
+    """A program's account, with the times and counts since an earlier account."""
     # If a program has not run, the node does not count its runs.
     times = {name: account[name] - before[name] or None for name in ("runs", "run_nanoseconds")}
     counts = {name: count - before["counts"][name] for name, count in account["counts"].items()}

@@ -1,6 +1,6 @@
 """A program that sends one alert through the library apprise, without importing lossratio, so that it starts at once.
 
-Apprise's log may contain parts of an address, which are secret: only the status of an HTTP answer is shown from it.
+Apprise's log may contain secret parts of an address, so only the status of an HTTP answer is shown from the log.
 """
 
 import json

@@ -50,7 +50,7 @@ def delays_of(result: LatencyResult) -> tuple[Delays, ...]:
 
 
 def _above_least(direction: DirectionLatency, value: float | None) -> float | None:
-    """How far a latency is above the smallest one of its direction, microseconds; None: not known."""
+    """How far a latency is above the smallest latency of its direction, microseconds; None: not known."""
     if value is None:
         return None
     return value - (direction.least_us or 0.0)

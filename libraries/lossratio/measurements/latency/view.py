@@ -79,11 +79,11 @@ class LatencyView(View[LatencyResult]):
         yield Finding(result, "latency", result.outcome, "; ".join(faults) or None, has_value=False)
 
     def latencies(self, result: LatencyResult) -> Iterator[LatencyPoint]:
-        """All of them."""
+        """The latencies of the result."""
         return latency_points(result.latency)
 
     def rfc2544_rows(self, result: LatencyResult) -> Iterator[Rfc2544Row]:
-        """All delays."""
+        """The rows of all delays."""
         for delays in delays_of(result):
             yield from delays.rows()
 

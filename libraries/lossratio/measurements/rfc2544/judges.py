@@ -253,7 +253,7 @@ def no_loss(facts: Facts) -> Verdict:
 
 
 def with_link_limits(facts: Facts) -> Verdict:
-    """Whether the theoretical limits are known beside the throughput."""
+    """Whether the theoretical limits are known alongside the throughput."""
     return _met(facts.has_link_limits, "", _NO_LIMIT)
 
 
@@ -360,7 +360,7 @@ def settle(facts: Facts) -> Verdict:
 
 
 def burst_setting(name: str, text: str) -> Judge:
-    """Whether there are bursts, with a setting of the first one in a text."""
+    """Whether there are bursts. If so, the text states a setting of the first result with bursts."""
 
     def judge(facts: Facts) -> Verdict:
         stated = [getattr(one.settings, name) for one in facts.bursts]
@@ -445,7 +445,7 @@ def kinds_of_reset(facts: Facts) -> Verdict:
 
 
 def resets_stated(facts: Facts) -> Verdict:
-    """Whether each reset has a statement."""
+    """Whether a statement describes each reset."""
     return _met(facts.resets and all(one.reset for one in facts.resets), "", LEFT_OUT)
 
 

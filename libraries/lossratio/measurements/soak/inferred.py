@@ -44,7 +44,7 @@ _OF_FIT: Mapping[str, tuple[str, str, str]] = {
     ),
     "function_distance_stdevs": ("distance of the functions", "standard deviations", ".3g"),
 }
-"""Fields of the fit, likewise."""
+"""Fields of the fit: words, unit, format."""
 
 
 def scope_in_words(critical_load: CriticalLoad) -> str:
@@ -112,7 +112,7 @@ def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[
 def _long_run(result: SoakResult, critical_load: CriticalLoad, guard: GuardStatement) -> str | None:
     """What longer trials show, or why they show nothing.
 
-    None: the verdict says so, or the usual length is not known.
+    None: the verdict already says this, or the usual length is not known.
     """
     usual = critical_load.trial_s
     if usual is None or guard.protocol_s is not None or guard.verdict is Verdict.CONTRADICTED:

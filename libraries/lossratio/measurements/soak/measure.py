@@ -159,8 +159,8 @@ class SoakProgress:
         if self.latest is not None:
             _, low, high = self.latest.interval
             shown = (f"{load:,.{_digits(high - low)}f}" for load in self.latest.interval)
-            # Loads are chosen from this estimate, which is coarser than the final one. With few trials, it has another
-            # likelihood.
+            # Loads are chosen from this estimate, which is coarser than the final one. With few trials, this estimate
+            # uses another likelihood.
             found = "critical load about {} {unit} (roughly {} to {})".format(
                 *shown, unit=self.unit.name
             )

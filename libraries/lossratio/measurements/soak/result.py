@@ -141,7 +141,7 @@ class CriticalLoad(Record):
     """The part of the uncertainty that more nights reduce, as a standard deviation and a share of the load; null: in
     results of earlier versions."""
     shared_stdev_ratio: float | None = Field(default=None, ge=0.0)
-    """The part that all soak tests of the device share, such as the error of the line's shape, likewise."""
+    """The part that all soak tests of the device share, such as the error of the line's shape; in the same form."""
     stopping_factor: float = Field(default=1.0, ge=1.0)
     """Factor by which the interval was widened, because the search could end when it was narrow; 1 without a
     precision."""

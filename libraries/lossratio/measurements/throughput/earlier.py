@@ -1,4 +1,4 @@
-"""Searches before this search: of the same test, or of the same run if they have asked the device."""
+"""Earlier searches: those of the same test, and those of the same run that had a trial after a rest."""
 
 from __future__ import annotations
 

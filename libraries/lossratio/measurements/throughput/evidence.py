@@ -108,7 +108,7 @@ def _outcome(
     least: float,
     max_load: results.MaxLoad,
 ) -> GoalOutcome:
-    """The outcome of a goal, judged without anything but the SUT that limited the search."""
+    """The outcome of a goal, judged as if only the SUT had limited the search."""
 
     def rate(load: float | None) -> Rate | None:
         if load is None:

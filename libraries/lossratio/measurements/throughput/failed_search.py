@@ -95,7 +95,7 @@ def _is_unexplained(result: ThroughputResult) -> bool:
 
 
 def _may_pass_less(result: ThroughputResult) -> bool:
-    """Whether a load below the smallest one may pass, judging by how the loss changes with load."""
+    """Whether a load below the smallest load of the search may pass, judging by how the loss changes with load."""
     evidence = [trial.as_result() for trial in result.trials if trial.is_evidence]
     is_explained = any(pattern.kind != "direction" for pattern in _explanations(result))
     return not is_explained and level_loss_in(evidence) is None and loss_falls_with_load(evidence)
@@ -105,7 +105,7 @@ def require_lower_bounds(result: GoalsResult) -> None:
     """Checks that the search found a relevant lower bound for every goal.
 
     Raises:
-        AssertionError: If a goal has none; the message has the way out.
+        AssertionError: If a goal has none; the message says how to proceed.
         TesterError: If a goal has none because of the generator's limit, so that nothing is known about the SUT.
     """
     missing = [

@@ -39,15 +39,15 @@ QUICK_PDR = SearchGoal(0.005, 0.5, 0.5, 2.0, 0.01, 0.5, name="QUICK_PDR")
 HALF_NDR = replace(NDR, duration_sum=11.0, name="HALF_NDR")
 """As NDR, with half the evidence, in about half the time. Not comparable with FD.io CSIT's numbers."""
 HALF_PDR = replace(PDR, duration_sum=11.0, name="HALF_PDR")
-"""As PDR, likewise."""
+"""As HALF_NDR, but for PDR."""
 SEQUENTIAL_NDR = SequentialGoal(0.0, 0.5, name="SEQUENTIAL_NDR")
 """As NDR, but each load is tested until its verdict is certain enough. Not comparable with FD.io CSIT's numbers."""
 SEQUENTIAL_PDR = SequentialGoal(0.005, 0.5, name="SEQUENTIAL_PDR")
-"""As PDR, likewise."""
+"""As SEQUENTIAL_NDR, but for PDR."""
 COARSE_NDR = replace(HALF_NDR, width=0.02, name="COARSE_NDR")
 """As HALF_NDR, with bounds farther apart, so that short stalls of a busy machine do not decide about a load."""
 COARSE_PDR = replace(HALF_PDR, width=0.02, name="COARSE_PDR")
-"""As HALF_PDR, likewise."""
+"""As COARSE_NDR, but for PDR."""
 
 PRESETS: Mapping[str, SearchGoal] = {
     str(goal): goal

@@ -80,7 +80,7 @@ def is_least(reason: str | None) -> bool:
 
 
 def is_bound_of_others(trials: Iterable[results.Trial], bound: Rate | None, goal: Goal) -> bool:
-    """Whether most trials that lost too much at an upper bound only lacked frames that the SUT did not lose.
+    """Whether, in most trials that lost too much at an upper bound, the SUT itself lost few enough frames.
 
     Args:
         trials: The trials of the search.
@@ -97,7 +97,7 @@ def is_bound_of_others(trials: Iterable[results.Trial], bound: Rate | None, goal
 
 
 def is_bound_of_bursts(trials: Iterable[results.Trial], bound: Rate | None, goal: Goal) -> bool:
-    """Whether frames that the generator's bursts after stalls may have cost are the only cause of an upper bound.
+    """Whether an upper bound exists only because of frames that the generator's bursts after stalls may have cost.
 
     Args:
         trials: The trials of the search.
@@ -172,8 +172,7 @@ def check_generator(
     """Makes sure that a trial at the smallest load of a search does not fail because of the generator.
 
     Raises:
-        StarvedGeneratorError: If the trial would not fail for any goal without the frames that the generator did not
-        send, or dropped.
+        StarvedGeneratorError: If the trial fails only because of frames that the generator did not send, or dropped.
     """
     failed = []
     for goal in goals:

@@ -37,7 +37,7 @@ def goal_lines(report: GoalReport, result: GoalsResult) -> Iterator[str]:
 
 
 def _value_lines(found: GoalOutcome) -> Iterator[str]:
-    """The value of a goal. If only chance decides around this value, the loads of that zone, too."""
+    """The value of a goal, and, if only chance decides around this value, the loads of that zone."""
     value = value_line("conditional throughput", found.conditional_throughput)
     if found.zone is None:
         yield value

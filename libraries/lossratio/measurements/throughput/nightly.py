@@ -194,7 +194,9 @@ def _usual(nights: Iterable[Sequence[TrialResult]], tonight: Tonight) -> Usual:
 def replayed_changes(
     nights: Sequence[Sequence[TrialResult]], tonight: Tonight
 ) -> Iterator[ReplayedChange]:
-    """Asks about each night as if it were tonight and the others were known: unchanged, and after each of `ALLOWED`.
+    """Asks about each night as if it were tonight: without a change, and after each change in `ALLOWED`.
+
+    The other nights are known.
 
     Args:
         nights: The trials of searches, oldest first.

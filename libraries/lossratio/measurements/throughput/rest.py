@@ -62,7 +62,7 @@ def remarks_on_rest(
 
 
 def _answer_in_words(first: TrialResult, loads: Mapping[RestAnswer, Sequence[float]]) -> str:
-    """What trials after a rest say about a memory of loss, by their loads. The first such trial is given."""
+    """What trials after a rest say about a memory of loss, by their loads; `first` is the first such trial."""
     rest = f"after a rest of {first.input.rest:g} s"
     no_memory = (
         "nothing shows that the SUT remembers a loss; this cannot show a memory of more than "

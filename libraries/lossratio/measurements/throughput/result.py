@@ -107,7 +107,7 @@ class GoalOutcome(Record):
     conditional_throughput: Rate | None
     """The typical forwarding rate at the relevant lower bound; null without one."""
     zone: ZoneOfChance | None = None
-    """Loads that another search may find as well; left out: there is no such zone, or trials do not show one."""
+    """Loads that another search may find as well; left out: there is no such zone, or the trials do not show it."""
 
     _leave_out = left_out_if_empty("zone")
 

@@ -120,7 +120,7 @@ def draw_spectra(result: GoalsResult) -> str:
             plot.steps([(start, end, level.forwarding_rate)], colour)
             start += level.share
 
-        # Each has its own line, because side by side they would reach into the next panel.
+        # Each name has its own line, because names side by side would reach into the next panel.
         name = spectrum.report.goal.name
         if len(name) <= _LONGEST_NAME:
             short = name

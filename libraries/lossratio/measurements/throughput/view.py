@@ -148,7 +148,7 @@ class ThroughputView(View[GoalsResult]):
             yield from self._of_search(result)
 
     def warnings(self, result: GoalsResult) -> Iterator[str]:
-        """Warnings of irregular goal results, when the search is over."""
+        """Warnings about irregular goal results, when the search is over."""
         if result.is_as_before:
             return
         for report in result.goals:
@@ -217,7 +217,7 @@ class ThroughputView(View[GoalsResult]):
         )
 
     def stalls(self, result: GoalsResult, trials: Sequence[Trial]) -> Doubt | None:
-        """Stalls that decided the result; None: every upper bound would be one without them, too."""
+        """Stalls that decided the result; None: without them, every upper bound would still be an upper bound."""
         outcomes = (
             (report.goal, report.result) for report in result.goals if report.result is not None
         )

@@ -66,7 +66,7 @@ down to the minimum load have no such trials.
 """
 
 FAR_STEPS = 16
-"""From this many target widths below that load on, a look counts as such a jump."""
+"""A look counts as such a jump if it is at least this many target widths below that load."""
 
 UNLUCKY = 0.01
 """The largest loss ratio that may be bad luck. A SUT that loses more is overloaded."""
@@ -107,8 +107,9 @@ def _proof_of_jump(view: GoalView, index: int) -> Choice | None:
 def _next_look(interval: Interval, expectation: Expectation, width: int) -> tuple[int, Bound]:
     """The index of the load for the next single short trial, and the expected kind of bound.
 
-    As long as the expected bound holds, both sides of it are measured, beginning with the upper side. If this is not an
-    upper bound, the expected bound was too low, and its lower side need not be measured. The width is in grid steps.
+    As long as the expected bound holds, both sides of it are measured, beginning with the upper side. If the upper side
+    is not an upper bound, the expected bound was too low, and its lower side need not be measured. The width is in grid
+    steps.
     """
     first = interval.first
     last = interval.last

@@ -26,7 +26,7 @@ Needed = NDArray[np.intp]
 """How many low-loss and high-loss trials each load still needs, in a row for each load."""
 
 PATIENCE = 0.35
-"""A search goes on only if failures would take more than this many times as long, per trial that a lower bound needs.
+"""A search goes on only if failures take more than this many times as long, for each trial that a lower bound needs.
 
 Example: a pair fails in two of three cases, after 20 trials. Its failures take 40 trials on average. 5 bits are
 missing, and a trial gives half a bit, so a search takes 10 trials. 11 low-loss trials prove a lower bound, so failures
@@ -52,7 +52,7 @@ FEW_TRIALS = 4
 FAR, CHECKS = 8, 4
 """If the smallest lossy load lost few frames, there is a check before the search goes this many goal widths below it.
 This load and higher loads like it must together have this many more lossy trials than twice the number of trials that
-they passed, unless the load was asked three times as often."""
+they passed, unless the load itself has had three times this number of trials."""
 
 NARROW, ABOVE = 8, 8
 """If a load becomes an upper bound with at most this many more lossy trials than passed ones, there is a check. Higher
@@ -397,7 +397,7 @@ def best_pair(
 
 
 def information(curves: Curves, needed: Needed) -> Floats:
-    """How many bits a trial at each load gives about whether the load becomes a lower bound (the trial counts)."""
+    """The bits that a trial at each load gives about whether the load becomes a lower bound (the trial counts)."""
     lower = race(*map(int, needed.max(axis=0))).lower
     (lows, highs) = needed.T
     is_lossy = curves.chances @ LOSSY
@@ -412,7 +412,7 @@ def information(curves: Curves, needed: Needed) -> Floats:
 
 
 def _bits(curves: Curves, lower: Floats, width: int) -> float:
-    """How many bits of information about which pair is the bounds are missing."""
+    """How many bits of information are missing to tell which pair is the bounds."""
     falling = np.minimum.accumulate(curves.chances @ lower)
     chances = np.maximum(-np.diff(falling, prepend=1.0, append=0.0), 1e-12)
     pairs = np.concatenate([[1.0], np.maximum(1.0, np.diff(curves.positions) / width), [1.0]])

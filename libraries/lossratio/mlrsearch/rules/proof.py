@@ -72,7 +72,7 @@ def hint(view: GoalView) -> Choice | None:
 
 
 def descent(view: GoalView) -> Choice | None:
-    """The next load down for the finest target that a load failed after passing the coarser one; None: no such target.
+    """The next load down, for the finest target that a load failed after passing the coarser target; None: none.
 
     Example: a trial of 1 s passes at 100 kfps, and a trial of 60 s loses a frame there. The next loads are one width
     below, then two, then four, because the short trial shows little of what the long trial sees.
@@ -108,7 +108,7 @@ def _descend(view: GoalView, number: int) -> Choice | None:
 
 
 def _steps_to_rate(view: GoalView, duration: float, interval: Interval) -> int:
-    """Grid steps down to the rate that two early verdicts show behind a burst; 0: they show no such rate."""
+    """Grid steps down to the forwarding rate that two early verdicts show after a burst; 0: they show no such rate."""
     rate = None if interval.upper is None else view.curve.behind_bucket(interval.upper, duration)
     if rate is None:
         return 0

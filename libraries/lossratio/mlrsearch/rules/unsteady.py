@@ -89,7 +89,7 @@ def _secure_lower(view: GoalView) -> Choice | None:
 
 
 def _secure_upper(view: GoalView) -> Choice | None:
-    """A load as far above the bounds as these have already gone up.
+    """A load as far above the bounds as the bounds have already gone up.
 
     The next load above would be overtaken, too. If a load there has already passed a trial, it is overtaken, and the
     distance doubles.

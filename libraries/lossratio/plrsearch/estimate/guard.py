@@ -1,4 +1,4 @@
-"""The model-free statement beside the model: what frames at and just below the reported load say by themselves.
+"""The model-free statement alongside the model: what frames at and just below the reported load say by themselves.
 
 The critical load is mostly inferred from trials that lose far more than the target. Only frames at this load show
 whether its loss ratio is the ratio that the fitting functions predict. The mean loss ratio does not decrease as the
@@ -41,8 +41,8 @@ _FEW_TRIALS = 3
 _CHANCE = 3.0
 """So few lost frames in a trial mean nothing."""
 _RESULTS = 25
-"""All lower bounds that contradict hold at once in this many results. Contradictions are rare, so most of them would
-otherwise be false."""
+"""Lower bounds that contradict the reported load hold in this many results at once. Contradictions are rare, so most of
+them would otherwise be false."""
 _ROUNDING = 1e-9
 """Relative distance of equal loads."""
 _MOST_FRAMES = 1e18
@@ -233,7 +233,7 @@ class GuardStatement(Observed):
     missing_trials: int | None = None
     """Minimum number of further trials that would verify the load; null: in results of earlier versions."""
     missing_s: Seconds | None = None
-    """Seconds of traffic at the load for these frames; null likewise."""
+    """Seconds of traffic at the load for these frames; null in the same cases."""
     protocol_s: Seconds | None = None
     """Seconds of the long trials that agree with the verdict; null: there are none, or in results of earlier
     versions."""

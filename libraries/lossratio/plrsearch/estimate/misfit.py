@@ -42,7 +42,7 @@ class FitCheck(Observed):
     """Change of the capacity from the first to the last trial, as a share, in results of earlier versions; otherwise
     null."""
     drift_stdev_ratio: float | None
-    """Standard deviation of the drift, likewise."""
+    """Standard deviation of the drift, in results of earlier versions; otherwise null."""
     replicates_chi_squared: float | None = None
     """Chi-squared per degree of freedom of trials at equal loads: about 1 if they only differ by chance; null: no loads
     are equal, or in results of earlier versions."""

@@ -131,7 +131,7 @@ class CriticalLoadEstimate:
     def guard(self) -> GuardStatement:
         """The highest load that is verified without a model.
 
-        Without one, what frames at and just below the median say.
+        Without such a load, what the frames at and just below the median say.
         """
         described = self.description
         lowest = self._interval(0.95)[0]
@@ -255,7 +255,7 @@ class CriticalLoadEstimate:
 
     @property
     def _rare(self) -> str | None:
-        """Why the verified load may lose more than the target, although its trials did not; None: no such sign."""
+        """Why the verified load may lose more than the target, although its trials did not; None: no reason."""
         rare, said = self.description.rare, self.guard
         largest = said.largest_burst_frames
         if rare is None or largest is None or rare.frames <= largest:
@@ -309,8 +309,8 @@ class CriticalLoadEstimate:
 
         Each end is farther out than in the model by one frame in the longest trial, but within the limits, because a
         trial cannot distinguish two loads at which it sends the same number of frames. `stopping_factor` also widens
-        it. With the likelihood ``varying``, each end is at least 10 millionths from the median, because no clock is
-        better.
+        the interval. With the likelihood ``varying``, each end is at least 10 millionths from the median, because no
+        clock is better.
         """
         low, high = self._interval(probability)
         if self.likelihood is LikelihoodName.VARYING:
@@ -320,7 +320,7 @@ class CriticalLoadEstimate:
 
     @cached_property
     def _interval(self) -> Callable[[float], tuple[float, float]]:
-        """The interval in the model, by probability; cached, because several statements need the same one."""
+        """The interval in the model, by probability; cached, because several statements need the same interval."""
         return cache(self._interval_of_model)
 
     def _interval_of_model(self, probability: float) -> tuple[float, float]:
@@ -338,8 +338,8 @@ class CriticalLoadEstimate:
     def chance_and_shared(self) -> tuple[float, float]:
         """Standard deviations of the critical load's logarithm: by chance, and shared by soak tests of the same device.
 
-        Together, they make the 95 % interval. More nights reduce only the first one. If it is not known which part is
-        shared, each of the two is the whole.
+        Together, they make the 95 % interval. More nights reduce only the first deviation. If it is not known which
+        part is shared, each of the two is the whole.
         """
         low, high = self.interval(0.95)
         whole = float(np.log(high / low)) / _INTERVAL

@@ -4,7 +4,7 @@ Trial i has its own capacity M = m + s z, with z standard normal. Its losses are
 with this capacity. So a trial's probability is an integral over M of two factors. The first is the Poisson probability
 of its count, which is a bump around the capacity that explains the count. The second is the normal density around m. If
 the bump is the wider factor, or its count is large, the integrand is nearly Gaussian around its maximum (Laplace's
-method). If the bump is narrower and its count is small, the integrand is a skewed bump, which takes Gauss quadrature
+method). If the bump is narrower and its count is small, the integrand is a skewed bump, which needs Gauss quadrature
 with the bump as weight function. Both methods have an error of about 1 % of a trial's probability. If the count is very
 large, the bump itself is a Gaussian, and all such trials together are three sums for each row. The Gauss rules follow
 from a gamma distribution: its density is the probability of k losses as a function of the mean. For k = 0, the same
@@ -237,7 +237,7 @@ def _log_sum(log_terms: Array) -> Array:
 
 
 def wright_omega(z: Array) -> Array:
-    """The solution w of w + log w = z, to about a ten-thousandth; SciPy's takes ten times as long."""
+    """The solution w of w + log w = z, to about a ten-thousandth; SciPy's function takes ten times as long."""
     z = np.maximum(z, -30.0)
     log = np.maximum(z, 0.0) + np.log(1.0 + np.exp(-np.abs(z)))
     rough = log * (1.0 - np.log(1.0 + log) / (2.0 + log))
@@ -279,7 +279,7 @@ def _integrals(cells: _Cells, function: FittingFunction) -> Array:
 def _expanded(cells: _Cells, function: FittingFunction) -> tuple[Array, NDArray[np.bool_], Array]:
     """Logarithms of integrals by expansion around the cells' capacities, relative to a count that equals the mean.
 
-    Also returns which capacities are too far from the likeliest ones for this, and the steps towards those.
+    Also returns which capacities are too far from the likeliest capacities for this, and the steps towards the latter.
     """
     loss = function.log_loss(cells.load, cells.capacity, cells.spread)
     log_mean = loss.log_rate + cells.log_exposure

@@ -84,7 +84,7 @@ def sent_too_few(result: TrialResult) -> bool:
 
 
 def why_set_aside(result: TrialResult) -> str | None:
-    """Why a trial is no evidence about the SUT, because its generator did not offer the load; None if it did.
+    """How the generator failed to offer the load, so that a trial is no evidence about the SUT; None: it did not fail.
 
     The SUT's loss makes no difference to the answer. If the generator makes up for a stall with a burst, a SUT with
     memory, such as a policer, passes less of the burst. If the generator does not, the SUT passes more after the stall.

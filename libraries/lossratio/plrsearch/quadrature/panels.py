@@ -48,7 +48,7 @@ def _coefficient_sizes(values: Array) -> tuple[Array, Array, Array]:
 
 
 def partial_integrals(values: Array, until: Array) -> tuple[Array, Array]:
-    """Integrals from -1 to `until` of the polynomials through the nodes' values, and their values there, by panels."""
+    """Integrals of the polynomials through the nodes' values from -1 to `until`, and values at `until`; by panels."""
     series = values @ _TO_LEGENDRE.T
     legendre = legvander(until, ORDER)
     primitive = (legendre[:, 2:] - legendre[:, :-2]) / (2.0 * np.arange(1, ORDER) + 1.0)

@@ -101,7 +101,7 @@ class Distribution:
         return places[np.minimum(np.searchsorted(until, probabilities), len(places) - 1)]
 
     def quantiles(self, probabilities: Sequence[float]) -> Array:
-        """The loads (in frames per second) below which the critical load is with these probabilities.
+        """The quantiles of the critical load at these probabilities, in frames per second.
 
         A quantile at a limit is the limit itself.
 
@@ -134,7 +134,7 @@ class Distribution:
         return loads
 
     def quantile(self, probability: float) -> float:
-        """The load (in frames per second) below which the critical load is with this probability."""
+        """The quantile of the critical load at this probability, in frames per second."""
         return float(self.quantiles([probability])[0])
 
     def interval(self, probability: float = 0.95) -> tuple[float, float]:

@@ -48,7 +48,7 @@ class Modes:
 
 
 def find_modes(density: RowDensity, starts: Array) -> Modes:
-    """Finds each row's maximum and rough integral: with many trials, that of a Gaussian of the same curvature."""
+    """Finds each row's maximum and rough integral: with many trials, by a Gaussian of the same curvature."""
     if len(density.model.likelihood.groups) <= FEW_LOADS:
         mode, peak, low, high = supports(density, starts)
         return Modes(

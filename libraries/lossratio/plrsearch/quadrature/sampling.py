@@ -53,7 +53,7 @@ _POWERS = ((0.75, 1.0), (0.15, 0.25), (0.1, 0.0))
 """Shares of points that follow the ridge, a flatter ridge, or no ridge, so that no shoulder of the posterior is
 missed."""
 _ANYWHERE, _REACH = 0.1, 2.0
-"""Share of points whose log m is anywhere above log a, and its mean distance: about that of the prior."""
+"""Share of points whose log m is anywhere above log a, and their mean distance from log a: about that of the prior."""
 _TABLE = np.linspace(0.0, 1.0, 129)
 """Probabilities whose quantiles are tabulated."""
 _FREEDOM = 4.0

@@ -1,7 +1,7 @@
 """What a token bucket or a buffer passes only in short trials.
 
-In overload, a trial of D seconds passes C D + B frames: C frames per second in the long run, and only once the B frames
-that a full bucket or an empty buffer takes. Trials of two durations at one load show both C and B.
+In overload, a trial of D seconds passes C D + B frames: C frames per second in the long run and, only once, the B
+frames that a full bucket or an empty buffer takes. Trials of two durations at one load show both C and B.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _SURE = 10.0
 """A trial is beyond chance after this many standard deviations, because the standard deviation of two trials may be
 small by chance."""
 _BELOW = 6.0
-"""The long-run rate is set below its apparent value by this many standard deviations of a trial, which are three of its
-own."""
+"""The long-run rate is set below its apparent value by this many standard deviations of a trial, which equal three
+standard deviations of the rate."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Bucket:
     frames: float
     """The number of these frames, on one interface."""
     rate: float
-    """At least this many frames per second pass in the long run, if short trials lost frames. Otherwise, it may be
-    fewer."""
+    """At least this many frames per second pass in the long run, if short trials lost frames. Otherwise, fewer may
+    pass."""
     has_lost: bool = True
     """Whether short trials lost frames. If not, the bucket may hold more."""
 
@@ -50,7 +50,7 @@ class Bucket:
 
     @classmethod
     def _at(cls, load: float, counts: TrialCounts) -> Bucket | None:
-        """What short and usual trials at one load show; None: too little, or no difference beyond chance."""
+        """What short and usual trials at one load show; None: they show too little, or no difference beyond chance."""
         rate = counts.lost / np.maximum(counts.exposure, 1e-300)
         is_there = counts.load == load
         is_short = cls.is_short(counts)
@@ -77,7 +77,7 @@ class Bucket:
 
     @staticmethod
     def is_short(counts: TrialCounts) -> np.ndarray:
-        """Which trials are short ones."""
+        """Which trials are short."""
         if not len(counts.duration):
             return np.zeros(0, dtype=bool)
         return np.asarray(counts.duration < _SHORT * np.median(counts.duration))

@@ -89,7 +89,7 @@ def _first(counts: TrialCounts) -> tuple[int, bool] | None:
 
 
 def _chance(together: NDArray[np.int_], drawn: NDArray[np.int_], number: int) -> Array:
-    """The approximate probability of at least this many special items in the same number of draws; 1 if usual."""
+    """The approximate probability of at least so many special items in as many draws; 1 if that is usual."""
     log_choose = scipy.special.gammaln
     # Formula: the logarithm of a hypergeometric probability.
     parts = (

@@ -63,7 +63,7 @@ class Description:
 
     @property
     def allows_verified(self) -> bool:
-        """Whether pauses explain the losses that do not come from the load, and surely allow a verified load."""
+        """Whether pauses explain the losses that do not come from the load, and certainly allow a verified load."""
         return self.pauses is not None and self.pauses_allow.is_sure
 
     @property

@@ -57,7 +57,7 @@ class LocalFit(Distribution):
     above: float = 0.0
     """The highest load that lost no more than the target although a lower load lost more; 0: there is no such load."""
     lossy: float = 0.0
-    """The lowest load above that which loses more than the target, in frames per second."""
+    """The lowest load above `quiet` that loses more than the target, in frames per second."""
     shape_stdev: float = 0.0
     """The part of the standard deviation, as a share of the load, that comes from the error of the line's shape."""
     name: str = "local"
@@ -140,10 +140,10 @@ class LocalFit(Distribution):
 def _bracket(
     load: Array, lost: Array, allowed: Array, question: CriticalLoadQuestion
 ) -> tuple[float, float, float, float]:
-    """The highest load that loses no more than the target, the lowest load above that loses more, and both for certain.
+    """The highest load that loses at most the target, the lowest higher load that loses more, and both for certain.
 
-    At the last load, less is certainly lost. At the load before it, the trials above the first load together lose more.
-    Lower loads that lose more count more than higher loads that do not, because some losses are rare.
+    At the fourth load, less is certainly lost. Up to the third load, the trials above the first load together certainly
+    lose more. Lower loads that lose more count more than higher loads that do not, because some losses are rare.
     """
     error = _BEYOND * np.sqrt(allowed)
     high = float(load[lost > allowed + error + _BEYOND].min(initial=np.inf))
@@ -168,7 +168,7 @@ def _bracket(
 def _line(
     log_load: Array, lost: Array, sent: Array, log_target: float
 ) -> tuple[float, float, float, float] | None:
-    """Logarithm of the load with the target, its standard deviation, the part of it by shape, and the slope.
+    """Logarithm of the load with the target, its standard deviation, the part due to the shape, and the slope.
 
     None if the loss does not rise.
 

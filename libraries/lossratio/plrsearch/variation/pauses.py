@@ -48,7 +48,7 @@ have such lengths."""
 _PLAUSIBLE = 6.0
 """A plausible shape is less likely than the best shape by at most this many nats."""
 _LENGTH, _RING = 0.15, 0.25
-"""Length and ring are stated if the standard deviations of their logarithms are at most these."""
+"""Length and ring are stated if the standard deviations of their logarithms are at most these values."""
 _ALIKE = 1.2
 """Largest factor between the lengths by plausible shapes."""
 _KNOWN = 8.0
@@ -57,7 +57,7 @@ this."""
 _SURE = 1.1
 """The same factor for a sure verified load."""
 _MOST_STDEV = 5.0
-"""Largest standard deviation of its logarithm that is distinguished."""
+"""Largest standard deviation of the logarithm of the load that is distinguished."""
 _STEP = 3e-3
 """Step of derivatives, in nats."""
 _WIDTH, _LEAST_WIDTH = 0.2, 0.01
@@ -69,10 +69,10 @@ such loads."""
 _FEW_PAUSES = 3
 """Maximum number of pauses in the smallest loss at such a load."""
 _ALIKE_LENGTHS = 0.2
-"""If the logarithms of lengths differ by less than this, only one of them is tried."""
+"""If the logarithms of lengths differ by less than this, only one of the lengths is tried."""
 _OFF, _BEST = 60.0, 16
-"""The largest squared distance of a loss from a number of pauses that counts, in variances, and how many lengths and
-rings are tried."""
+"""The largest squared distance, in variances, at which a loss counts as a whole number of pauses, and how many lengths
+and rings are tried."""
 _CLOSE, _ROUNDS = 3e-3, 110
 """Where the search for the likeliest parameters ends, and its largest number of steps."""
 
@@ -82,11 +82,11 @@ class Allowed:
     """The load at which pauses lose the target ratio, in frames per second, as far as it is known."""
 
     likeliest: float
-    """By the likeliest pauses."""
+    """The load by the likeliest pauses."""
     least: float
-    """The smallest by all plausible pauses, minus twice the standard deviation."""
+    """The smallest load by any plausible pauses, minus twice its standard deviation."""
     most: float
-    """The largest, likewise."""
+    """The largest load by any plausible pauses, plus twice its standard deviation."""
 
     @property
     def is_known(self) -> bool:
@@ -112,7 +112,7 @@ class Pauses:
     ring_frames: float
     """Frames that the ring holds."""
     log_likelihood: float
-    """Of the counts."""
+    """Log likelihood of the counts."""
     covariance: Array = field(default_factory=lambda: np.diag(np.full(3, np.inf)), compare=False)
     """Covariance of the logarithms of the pauses per second, the length and the ring; infinite if the losses do not
     show them."""
@@ -411,7 +411,7 @@ class _Losses:
         ]
 
     def _straight(self, pauses: Array, weight: Array) -> tuple[float, float] | None:
-        """Length and ring from the line through the losses of one pause, with this many per trial; None: it falls."""
+        """Length and ring from a line through the losses of one pause, for these pauses; None: the line falls."""
         weight = weight * pauses**2
         total = float(weight.sum())
         if not total:

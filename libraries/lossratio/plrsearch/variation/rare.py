@@ -31,7 +31,7 @@ class RareLoss:
     load: float
     """The load of its trial, in frames per second."""
     frames: float
-    """Number of frames that this trial lost beyond what the other one lost."""
+    """Number of frames that this trial lost beyond what the other trial lost."""
 
     @classmethod
     def of(cls, counts: TrialCounts, long: TrialCounts, batch: float) -> RareLoss | None:

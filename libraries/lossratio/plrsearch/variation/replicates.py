@@ -171,11 +171,14 @@ class Replicates:
 
 
 def _multiple(lossy: NDArray[np.int64]) -> int:
-    """The number of which all counts are multiples; or else, of which most are, where chance explains this least."""
+    """The number of which all counts are multiples, or else most counts.
+
+    If there are several such numbers for most counts, the answer is the number that chance explains least.
+    """
     of_all = int(np.gcd.reduce(lossy))
     if of_all >= _LEAST_BATCH:
         return of_all
-    # A constant device loses the same number again and again, so equal counts only count once.
+    # A constant device loses the same number again and again, so equal counts count only once.
     different = np.unique(lossy)
     if len(different) < _MULTIPLES:
         return of_all
@@ -203,7 +206,7 @@ def _lose_little(freedom: NDArray[np.int_], ratio: NDArray[np.float64]) -> NDArr
 def _growth(
     scatter: NDArray[np.float64], freedom: NDArray[np.int_], is_few: NDArray[np.bool_]
 ) -> tuple[float | None, float]:
-    """The dispersion of loads that lose much, divided by the dispersion of the others, and the former itself.
+    """The dispersion of loads that lose much, divided by that of the others, and the undivided dispersion.
 
     None instead of the factor: chance explains the factor, or a part is too small.
     """

@@ -10,7 +10,7 @@ from lossratio.report.comparison.verdicts import judged
 from lossratio.report.run import Run
 
 LEAST_CHANGE = 0.01
-"""Smaller relative changes do not count. The bounds of one search are half of this apart."""
+"""Smaller relative changes do not count. The distance between the bounds of one search is half of this value."""
 _NOT_IN_A, _NOT_IN_B = "not in A", "not in B"
 
 

@@ -60,7 +60,7 @@ def compared_findings(
 
 
 def _sample(findings: Sequence[results.Finding]) -> Sample:
-    """The values of the findings that have one."""
+    """The values of those findings that have a value."""
     numbers = (results.number_of(finding.value) for finding in findings)
     return Sample(tuple(number for number in numbers if number is not None))
 

@@ -101,7 +101,7 @@ def _not_explained(
     ]
     weaker = plain
     if most is not None and abs(most.change) < abs(plain.change):
-        # Neither difference gives a verdict. The smaller one promises less.
+        # Neither difference gives a verdict. The smaller difference promises less.
         weaker = most
         notes.append(_both_changes(plain, most))
 

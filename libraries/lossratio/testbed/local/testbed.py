@@ -25,7 +25,7 @@ from lossratio.testbed.local.requirements import (
 from lossratio.topology import Node, Port, RealGenerator, Topology, XdpGenerator
 
 _OWN = "lossratio-"
-"""How the names of namespaces that lossratio makes begin: no other namespaces are made or removed."""
+"""The beginning of the names of namespaces that lossratio makes. No other namespaces are made or removed."""
 
 
 def join(topology: Topology) -> list[str]:

@@ -60,7 +60,7 @@ class Claim:
     token: str | None = None
     """Token of a lease that the owner has already. If the lease is still valid, the claim continues it."""
     succeeds: str | None = None
-    """Token of a lease whose process has ended. If it is still valid, the claim ends it and takes over."""
+    """Token of a lease whose process has ended. If the lease is still valid, the claim ends it and takes over."""
 
     def take(self, wait: float) -> dict[str, Any]:
         """The request for the lease."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The traffic agent: the program that runs on the TG node.
 
-It needs nothing there but Python 3.8 or later (and what its generators need: numpy for `afpacket`). The controller's
-side sends this package there as `lossratio_agent`, so it imports nothing of ours from outside the package. Programs of
+The node needs nothing but Python 3.8 or later (and what the generators need: numpy for `afpacket`). The controller
+sends this package to the node as `lossratio_agent`, so the package imports no other part of lossratio. Programs of
 added generators import the names below from it.
 """
 

@@ -82,8 +82,8 @@ class Agent:
     """Fulfils requests with one generator.
 
     `check` is called while traffic flows, and raises an exception if the controller is gone. `check_open` is called
-    when no traffic flows: then the controller may be silent, because its machine may be busy. `reply` sends it a
-    message while a request is being fulfilled, and `line` waits for its next line then.
+    when no traffic flows: then the controller may be silent, because its machine may be busy. While a request is being
+    fulfilled, `reply` sends the controller a message, and `line` waits for the controller's next line.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class Agent:
             raise AgentError("bad_request", f"The options must be an object, not {options!r}.")
         program = request.get("program")
         if configuration.speakers:
-            # Before the generator, because some have threads, and a process with threads should not be forked.
+            # This comes first because some generators have threads, and a process with threads should not be forked.
             self._responder = Responder(configuration.speakers, usable_links(configuration))
         self._generator = make_generator(name, configuration, options, program)
         if configuration.has_other_end:

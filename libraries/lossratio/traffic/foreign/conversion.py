@@ -350,7 +350,7 @@ def _mpls(layer: Layer, ranges: _Ranges, remarks: dict[str, None]) -> dict[str, 
 
 
 def _ip(layer: Layer, ranges: _Ranges, remarks: dict[str, None]) -> dict[str, Any]:
-    """Either version's header."""
+    """The IP header, of either version."""
     is_ipv4 = layer.name == "IP"
     service, limit, protocol = ("tos", "ttl", "proto") if is_ipv4 else ("tc", "hlim", "nh")
     header: dict[str, Any] = {"source": ranges.address("src"), "destination": ranges.address("dst")}

@@ -38,7 +38,7 @@ class ForeignFieldError(ValueError):
         self.way_out = way_out
 
     def at(self, what: str, line: int | None) -> ForeignFieldError:
-        """The same error, for a field that contains the thing that it is about."""
+        """The same error under the name of an outer field, which contains what cannot be used."""
         return ForeignFieldError(what, self.problem, line, self.way_out)
 
 

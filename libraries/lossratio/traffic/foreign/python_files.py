@@ -1,7 +1,8 @@
 """Finds the values that a declarative Python file describes, without running it.
 
-The file is parsed, and its functions are followed by the few kinds of statements and expressions that declarations
-need. Nothing is imported, no attribute of a Python object is looked up, and only the functions here are called.
+The file is parsed, and its functions are evaluated if they have only the few kinds of statements and expressions that
+declarations need. Nothing is imported, no attribute of a Python object is looked up, and only the functions here are
+called.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ class PythonFile:
         if isinstance(statement, ast.FunctionDef):
             self._globals[statement.name] = _Function(statement)
         elif isinstance(statement, ast.ClassDef):
-            # A header's definition, which TRex's Scapy does not have: it is known here.
+            # The file defines a header that TRex's Scapy does not have, but that is already known here.
             if statement.name not in self._layers:
                 self._globals[statement.name] = statement
         elif isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign)):

@@ -181,7 +181,7 @@ def _packet(stream: Mapping[str, Any], where: str) -> Packet:
         raise error.at(f"{where}.the_packet, {error.what}", None) from error
     if not isinstance(found, Packet):
         raise ForeignFieldError(f"{where}.the_packet", "only packets of Scapy's layers can be read")
-    # They are lines of the text, not of the file.
+    # The layers' lines are lines of the text, not of the file.
     layers = [replace(layer, line=None) for layer in found.layers]
     return Packet(tuple(layers), found.payload)
 

@@ -37,7 +37,7 @@ class Generator(ABC, Generic[SettingsT]):
 
     Another package adds a generator as a subclass with an entry point of the group ``lossratio.generator``. The class
     and its methods raise a `TopologyError` if the topology says too little about the generator, or requests something
-    that the TG does not have; and another `LossRatioError` if it cannot be used.
+    that the TG does not have; and another `LossRatioError` if the generator cannot be used.
 
     Attributes:
         settings_type: Model of its settings in the topology file.
@@ -167,7 +167,7 @@ class Generator(ABC, Generic[SettingsT]):
         return {"version": self.distribution, **facts}
 
     def _program_sources(self, name: str) -> dict[str, str]:
-        """Sources of its program by the names of its modules on the node; read only, as they need the agent."""
+        """Sources of its program by the names of its modules on the node; not imported, because they need the agent."""
         kind = self.settings.kind
         try:
             spec = find_spec(name)

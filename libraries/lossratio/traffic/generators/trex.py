@@ -24,7 +24,7 @@ from lossratio.traffic.trex_server import (
 )
 
 MBUF_FACTOR_ARGUMENT = "--mbuf-factor"
-"""The argument of TRex's program for the factor by which it has more packet buffers."""
+"""The argument of TRex's program that multiplies its number of packet buffers."""
 _FEW_CPUS = 3
 _CORES_OF_PAIR = 16
 _CORES_OF_EACH_PAIR = 8

@@ -123,7 +123,7 @@ class Header:
     counts_from: int = 0
     """The byte from which its length is counted."""
     addresses: int | None = None
-    """Where the addresses begin that are in checksums of the following header; they end with this header."""
+    """First byte of the addresses that the next header's checksum covers; they end with this header."""
 
 
 _LAYOUT = re.compile(

@@ -48,12 +48,12 @@ class Interval:
 
     @property
     def is_lower_valid(self) -> bool:
-        """Whether the lower bound conforms with the loss ratio."""
+        """Whether the lower bound conforms to the loss ratio."""
         return self.lower.loss_ratio <= self.loss_ratio
 
     @property
     def is_upper_valid(self) -> bool:
-        """Whether the upper bound does not conform with the loss ratio, or cannot be raised."""
+        """Whether the upper bound does not conform to the loss ratio, or cannot be raised."""
         return self.upper.loss_ratio > self.loss_ratio or self.upper.load >= self.max_load
 
     def updated(self, result: TrialResult) -> Interval:

@@ -149,7 +149,7 @@ class PhaseRule:
         return Choice(middle, "bisect")
 
     def _bisect(self, lower: float, upper: float) -> float | None:
-        """A load that splits the interval in even multiples of the width goal; None if it is narrow enough."""
+        """A load that splits the interval into even multiples of the width goal; None if it is narrow enough."""
         width = log_distance(lower, upper)
         if not is_wide(width, self.width_goal):
             return None
@@ -175,13 +175,13 @@ class PhaseRule:
         return Choice(clamped(step_up(lower, width), self.min_load, self.max_load), "external search up")
 
     def _expanded(self, widths: list[float]) -> float:
-        """The narrowest of the given widths, but at least the goal, multiplied."""
+        """The narrowest of the given widths, but at least the width goal, times the expansion coefficient."""
         narrowest = max(self.width_goal, min(widths, default=self.width_goal))
         return multiplied(narrowest, self.expansion_coefficient)
 
 
 def _if_better_lower(load: float | None, current: MeasuredBounds) -> float | None:
-    """The previous lower bound, if it is tighter than the current one and compatible with the current upper one."""
+    """The previous lower bound, if it is tighter than the current bound and compatible with the current upper bound."""
     if load is None or (current.upper is not None and load >= current.upper):
         return None
     return load if current.lower is None or load > current.lower else None

@@ -2,7 +2,7 @@
 
 A script is a generator that yields one trial after the other. From phase to phase, trials become longer and intervals
 narrower. Interval widths are logarithmic, so that doubling, halving and steps are products and sums. The logarithmic
-width of an interval is ``log(upper / lower)``; with the width w relative to the upper bound that is ``-log(1 - w)``.
+width of an interval is ``log(upper / lower)``; with a width w relative to the upper bound, this is ``-log(1 - w)``.
 """
 
 import math
@@ -21,7 +21,7 @@ No draft mentions the factor. The loads of the example run in draft-ietf-bmwg-ml
 """
 
 ROUNDING = 1e-12
-"""Loads and widths that differ by no more than this, relatively, are the same."""
+"""Loads and widths are the same if their relative difference is at most this."""
 
 
 def log_width(relative_width: float) -> float:
@@ -107,7 +107,7 @@ Script = Generator[Step, TrialResult, None]
 
 
 class ScriptedController(ABC):
-    """Hands out trials, takes in results, adds up time, and makes the result.
+    """Hands out trials, records their results, adds up time, and makes the result of the search.
 
     Attributes:
         goals: The search goals, in the order given.
@@ -163,7 +163,7 @@ class ScriptedController(ABC):
         return None if step is None or self._is_out_of_time() else step.trial
 
     def record(self, result: TrialResult) -> None:
-        """Takes in a trial's result. The controller need not have asked for that trial.
+        """Records a trial's result. The controller need not have asked for that trial.
 
         When the search is over, or the load is outside of the search's loads, only the trial's time counts.
         """
@@ -209,7 +209,7 @@ class ScriptedController(ABC):
 
     @abstractmethod
     def _goal_result(self, goal: SearchGoal, unfinished: IrregularReason) -> GoalResult:
-        """The result for a goal; `unfinished` is the reason for an irregular one where the bounds give none."""
+        """The result for a goal; `unfinished` is the reason for an irregular result if the bounds give none."""
 
 
 def one_trial_goals(goals: Iterable[SearchGoal]) -> tuple[SearchGoal, ...]:

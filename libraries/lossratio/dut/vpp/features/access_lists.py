@@ -104,8 +104,8 @@ class Classifier(Feature):
     """A table of destinations: frames to any other destination are dropped."""
 
     classify: bool = False
-    """Whether, where frames enter the path, a table lists the destination of test traffic (the first host of each
-    network) and frames to all other destinations are dropped; with ``ip4`` or ``ip6``."""
+    """Whether a table lists the destination of test traffic (the first host of each network), and frames to all other
+    destinations are dropped where they enter the path; with ``ip4`` or ``ip6``."""
 
     needs = Needs(_ROUTERS, tags=("iacldst",))
 
@@ -135,8 +135,8 @@ class AllowList(Feature):
     """A list of sources: frames from any other source are dropped."""
 
     allowlist: bool = False
-    """Whether, where frames enter the path, the networks of test traffic are on a list of sources and frames from all
-    other sources are dropped; with ``ip4`` or ``ip6``."""
+    """Whether the networks of test traffic are on a list of sources, and frames from all other sources are dropped
+    where they enter the path; with ``ip4`` or ``ip6``."""
 
     needs = Needs(_ROUTERS, plugins={"adl": ""}, version="20.09", tags=("adlalwlist",))
 

@@ -27,8 +27,7 @@ class Command:
     seconds: float = 30.0
     """The maximum number of seconds that it may take."""
     is_secret: bool = False
-    """Whether it has keys: it is then in no record, but only in a file that VPP reads and that is deleted
-    afterwards."""
+    """Whether the command has keys. If so, it is in no record, only in a file that is deleted after VPP has read it."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class VppPort:
     link: str
     """VPP's name for its interface on the link."""
     interface: str
-    """The interface that forwards: the interface on the link, or one that a feature makes on it."""
+    """The interface that forwards: the interface on the link, or an interface that a feature makes on it."""
     neighbour_mac: str
     """MAC address of the neighbour at the other end of the link; empty: a bridge learns it."""
     side: Side
@@ -268,7 +267,7 @@ class Feature(SocketOptions):
         yield from ()
 
     def routed(self, port: VppPort) -> Iterable[Command] | None:
-        """The routes to the networks behind a port; None: one to its network."""
+        """The routes to the networks behind a port; None: a single route to its network."""
         return None
 
     def commands(self, ports: Ports) -> Iterator[Command]:

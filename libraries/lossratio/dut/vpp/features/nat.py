@@ -29,7 +29,8 @@ _END_SECONDS, _LOOK_SECONDS = 10.0, 0.01
 _TABLE_SECONDS = 300.0
 """The maximum number of seconds in which VPP makes the table of sessions: millions of them, on a busy machine."""
 _GATEWAYS = {WEST: IPv4Network("169.254.18.0/30"), EAST: IPv4Network("169.254.19.0/30")}
-"""As in FD.io CSIT, VPP's address and its neighbour's are outside of the hosts, so that all hosts may have sessions."""
+"""As in FD.io CSIT, the addresses of VPP and its neighbour are not among the hosts', so that all hosts may have
+sessions."""
 
 
 class _Stateful(Feature):

@@ -44,7 +44,7 @@ class Vlan(Feature):
         return super().encapsulation_overhead + (_TAG_BYTES if self.vlan_between else 0)
 
     def problem(self) -> str | None:
-        """A second VLAN or a place needs a VLAN."""
+        """The options `vlan_east` and `vlan_between` need the option `vlan`."""
         if self.vlan is None:
             return "vlan_east and vlan_between apply to a tag; also set vlan"
         if self.vlan_between and self.vlan_east is not None:
@@ -115,7 +115,7 @@ class Vxlan(Feature):
         mac = port.other_end or port.neighbour_mac
         local, remote, vni = tunnel.local, tunnel.remote, tunnel.vni
         if port.faces_dut:
-            # Both ends use the same identifier, unlike those of a tunnel to the TG.
+            # Both ends use the same identifier, unlike the ends of a tunnel to the TG.
             local, remote = first_ends(port)
             vni = WEST_VNI
 
@@ -167,7 +167,7 @@ class _Segments(Feature):
         return super().growth
 
     def routed(self, port: VppPort) -> Iterable[Command] | None:
-        """Towards the other VPP: its segments."""
+        """For the port that faces the other VPP, the route to the segments of that VPP."""
         via = f"via {port.routed(6).neighbour} {port.interface}"
         if port.faces_dut:
             return [Command(f"ip route add {_sid(port, 0)}/112 {via}")]
@@ -187,7 +187,7 @@ class _Segments(Feature):
 
 
 class Srv6(_Segments):
-    """Segments of the other VPP, if there are two."""
+    """Segments of the other VPP of a path."""
 
     srv6: int | None = Field(default=None, ge=1, le=2)
     """Number of segments (1 or 2) of the other VPP that packets visit by segment routing; with ``ip6``."""
@@ -199,7 +199,7 @@ class Srv6(_Segments):
 
     @property
     def segments(self) -> tuple[int, int]:
-        """The number in the option, and both if the header remains."""
+        """The number in the option; for the header that the TG gets, two if it remains, otherwise none."""
         if self.srv6:
             return (self.srv6, 0 if self.srv6_decapsulation else 2)
         return super().segments
@@ -317,7 +317,7 @@ class Gtpu(Feature):
         return "gtpu_mtu applies to a tunnel; also set gtpu"
 
     def routed(self, port: VppPort) -> Iterable[Command] | None:
-        """Towards the other VPP: the ends of the tunnel."""
+        """For the port that faces the other VPP, the routes to the ends of the tunnel."""
         if port.faces_dut:
             return list(reach_ends(port))
         return None

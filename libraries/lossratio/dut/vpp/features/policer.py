@@ -93,8 +93,8 @@ class Marker(Feature):
     """A three-colour policer that marks frames."""
 
     mark: Literal["AF11", "AF12", "AF13", "AF21", "AF22", "AF23", "EF"] | None = None
-    """The code point (DSCP) with which frames to the first host of each network are marked, by a policer of RFC 2698
-    that all frames exceed, where they enter the path; with ``ip4``."""
+    """The code point (DSCP) that frames to the first host of each network get where they enter the path. The mark comes
+    from a policer of RFC 2698 that all of these frames exceed; with ``ip4``."""
 
     needs = Needs(("ip4",), plugins={"policer": "26.06"}, tags=("police_mark",))
 

@@ -43,7 +43,7 @@ def _key(secret: bytes, name: str, size: int) -> bytes:
 
 
 def both_sides(ports: Ports) -> tuple[VppPort, VppPort]:
-    """The port that faces the TG, and the one that faces the other VPP."""
+    """The port that faces the TG, and the port that faces the other VPP."""
     west, east = ports
     if west.faces_dut:
         return (east, west)
@@ -161,7 +161,10 @@ class Ipsec(Feature):
             yield "ipsec", f"ipv4-{way}-{_STARTUP[self.ipsec_lookup]} on"
 
     def routed(self, port: VppPort) -> Iterable[Command] | None:
-        """Towards the other VPP: the ends of tunnels; with policies, also all hosts, as policies drop other packets."""
+        """For the port that faces the other VPP, the routes to the ends of tunnels.
+
+        With policies, also a route to all hosts, because policies drop other packets.
+        """
         if not port.faces_dut:
             return None
         all_hosts = Command(
@@ -250,7 +253,7 @@ class Ipsec(Feature):
 
 
 class IpsecAsync(Feature):
-    """IPsec with packets that are encrypted by workers other than the one that forwards."""
+    """IPsec with packets that are encrypted by workers other than the worker that forwards."""
 
     ipsec_async: bool = False
     """Whether the first worker forwards and the others encrypt, by VPP's software scheduler; with ``ipsec``,
@@ -309,7 +312,7 @@ class WireGuard(Feature):
         return super().encapsulation_overhead + (_WIREGUARD_BYTES if self.wireguard else 0)
 
     def routed(self, port: VppPort) -> Iterable[Command] | None:
-        """Towards the other VPP: the ends of tunnels."""
+        """For the port that faces the other VPP, the routes to the ends of tunnels."""
         if port.faces_dut:
             return list(reach_ends(port))
         return None

@@ -143,7 +143,7 @@ def main() -> None:
 
 
 def check(request: Request) -> Request:
-    """What prevents programs here, and each interface's program and whether it can send frames for programs."""
+    """What prevents programs here; for each interface, its program, and whether it can send frames for programs."""
     impossible = why_impossible()
     sends, attached = {}, {}
     for name in request["interfaces"] if impossible is None else ():

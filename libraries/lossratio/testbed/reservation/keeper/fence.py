@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ends all processes that were started under a lease, at every end of the lease.
+"""Ends all processes that were started under a lease, however the lease ends.
 
-Each of them has the lease's token in its environment. If the kernel permits it, they are also in a PID namespace of the
-lease. The guard, a process that outlives the keeper, watches the record. It ends all processes of the lease as soon as
-the record no longer has the lease. The first process of the namespace dies with the guard, and the kernel ends all
-others.
+Each process has the lease's token in its environment. If the kernel permits it, the processes are also in a PID
+namespace of the lease. The guard, a process that outlives the keeper, watches the record. It ends all processes of the
+lease as soon as the record no longer has the lease. The first process of the namespace dies with the guard, and the
+kernel ends all others.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class Keeper:
         return False
 
     def _go_on(self) -> Message | None:
-        """Continues the controller's lease, or takes over that of an earlier process of its run, which has ended."""
+        """Continues the controller's lease, or takes over the lease of an ended process of the same run."""
         with self._file.mutex() as record:
             lease = record["lease"]
             if lease is None:

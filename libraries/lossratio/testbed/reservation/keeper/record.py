@@ -22,8 +22,9 @@ MUTEX = 1 << 20
 VERSION = 2
 """Version of a lease in a record. Leases of version 1 have neither a version nor a checksum."""
 SETTLE_SECONDS = 0.5
-"""Seconds in which nobody takes a lease in a new record while the guard of another lease is alive: its file was
-removed. The guard notices this long before the end of these seconds, and ends with all traffic of its lease."""
+"""Seconds in which nobody takes a lease in a new record while the guard of another lease is alive, because the file of
+that lease was removed. The guard notices the removal long before these seconds have passed, and ends with all traffic
+of its lease."""
 _TEXTS = ("token", "owner", "purpose", "started", "boot")
 _NUMBERS = ("process", "since", "expires")
 _LARGEST = 1e15

@@ -33,8 +33,8 @@ _NANOSECONDS = 1e9
 class Reception:
     """Numbers of frames that arrived, in any order, and the gaps between them in the order of arrival.
 
-    `least_silence` seconds without a frame are a silence. The longest `silences` are in order: receipt before and after
-    each, in seconds.
+    `least_silence` seconds without a frame are a silence. `silences` are the longest ones, in order: the times of
+    receipt before and after each, in seconds.
     """
 
     def __init__(self, least_silence: float = LEAST_SILENCE) -> None:
@@ -73,9 +73,9 @@ class Reception:
         return np.concatenate((np.flatnonzero(~arrived) + first, np.arange(first + len(arrived), end)))
 
     def outages(self, sent: int) -> tuple[Numbers, Numbers, NDArray[np.float64]]:
-        """Runs of lost frames, of this many that were sent: the numbers of the first and the last frame of each run.
+        """Runs of lost frames among this many sent frames: the numbers of the first and the last frame of each run.
 
-        The times of receipt before and after each run are also in the answer; NaN: no frame was received.
+        The answer also has the times of receipt before and after each run; NaN: no frame was received.
         """
         lost = self.lost(0, sent)
         firsts = lost[np.diff(lost, prepend=-2) != 1]

@@ -37,7 +37,7 @@ class ClockState:
 
 
 def clock_state() -> ClockState:
-    """Asks this node's chrony. The bound is the manual's: offset, root dispersion, and half of the root delay."""
+    """Asks this node's chrony. The error bound is its manual's: offset, root dispersion, and half of the root delay."""
     try:
         tracking, sources = _answer("tracking"), _answer("sources")
     except FileNotFoundError:

@@ -78,7 +78,7 @@ class Conversation:
     def replies(self, first: int, load: float, next_tag: Callable[[], int]) -> Iterator[tuple[Sender, SendOrder]]:
         """Each pass after the first: who sends, and what. Request the next pass when the frames have arrived.
 
-        It begins with the number of the `first` frame that opened a connection; the load is in frames per second.
+        `first` is the number of the first frame that opened a connection; the load is in frames per second.
         """
         self._first = first
         self._alive = opened = self._responder.arrived()
@@ -131,7 +131,7 @@ class Conversation:
 
     @property
     def rejections(self) -> int:
-        """Frames with which a device rejected connections, since these began."""
+        """Frames with which a device has rejected the connections since the first one was opened."""
         return self._rejections.read()
 
     @property
@@ -148,7 +148,7 @@ class Conversation:
     def answers_again(
         self, load: float, next_tag: Callable[[], int], *, is_unasked: bool
     ) -> Iterator[tuple[Sender, SendOrder]]:
-        """The first answer once more over all connections of the previous exchange; see `replies`.
+        """Repeats the first answer over all connections of the previous exchange; see `replies`.
 
         Unasked answers come from a port other than the one that a connection was opened to; the connections end with
         them.
@@ -248,7 +248,7 @@ class Conversation:
         return change
 
     def _completed(self, rows: Bytes, now: Pass) -> Bytes:
-        """Headers with which frames of a pass begin, if all but times to live and checksums is as required."""
+        """Headers for the frames of a pass, from headers in which only times to live and checksums may be wrong."""
         frames = self._frames
         start = self._frames.tag_offset
         header = bytes.fromhex(frames.header)
@@ -267,7 +267,7 @@ class Conversation:
         return data[:, :start]
 
     def _from_elsewhere(self, rows: Bytes) -> Bytes:
-        """Headers from a port to which no connection was opened: that of the first connection with one bit changed."""
+        """Headers from a port to which no connection was opened: the port of these headers, with one bit changed."""
         place = self._frames.addresses[0][1]
         changed: Bytes = rows.copy()
         changed[:, place] ^= OTHER_PORT

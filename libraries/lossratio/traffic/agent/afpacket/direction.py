@@ -24,7 +24,7 @@ from .sender import Sender, SenderReport, SendOrder
 from .transmit import SenderSetup
 
 MOST_EARLIER = TRAFFIC_AT_ONCE - 1
-"""How much earlier traffic is remembered to count its late frames."""
+"""How many earlier runs of traffic are remembered, so that their late frames are counted."""
 BROADCAST = b"\xff" * 6
 """The MAC address of all stations."""
 FAR = 0x80000000
@@ -76,7 +76,7 @@ class SendingEnd:
     def so_far(self, rate: float) -> SentSoFar:
         """What has left of running traffic with this many frames per second."""
         progress = self.sender.progress
-        # Frames that leave while the counters are read may come back and hide loss, but never the other way round.
+        # Frames that leave while the counters are read may come back and hide loss, but they never look lost.
         sent = progress.sent
         usual = int(BATCH * rate) + 2
         return SentSoFar(sent, progress.unsent, max(0, progress.longest_burst - usual))
@@ -194,7 +194,7 @@ class ReceivingEnd:
         return self._returns.late()
 
     def late_of_earlier(self) -> list[int]:
-        """Late frames since the last call of this or `counters`: of the previous traffic, the one before it, ..."""
+        """Late frames since the last call of this or `counters`, by traffic: the previous one, then earlier ones."""
         return self._returns.late_of_earlier()[0]
 
     def counters(self, sent: Sent, received: int, dropped: int) -> Message:
@@ -263,7 +263,7 @@ class ReceivingEnd:
 
 
 class ActiveDirection:
-    """A direction with those of its ends that are on this node, one at least.
+    """A direction, with its ends that are on this node: at least one.
 
     Its sender begins on the first of the processors.
     """
@@ -419,7 +419,7 @@ class ActiveDirection:
         return late_frames + late_probes + late_answers
 
     def late_of_earlier(self) -> list[int]:
-        """Late frames since the last call of this or `counters`: of the previous traffic, the one before it, ..."""
+        """Late frames since the last call of this or `counters`, by traffic: the previous one, then earlier ones."""
         return [] if self.receiving is None else self.receiving.late_of_earlier()
 
     def counters(

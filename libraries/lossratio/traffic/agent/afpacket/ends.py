@@ -78,7 +78,7 @@ class End:
 
     @property
     def strangers(self) -> int:
-        """Connections of which a frame arrived with other addresses, but none with its own."""
+        """Connections for which a frame arrived with other addresses, but none with the right ones."""
         return int((self._is_strange & ~self._has_arrived).sum())
 
     def note(self) -> None:
@@ -123,7 +123,7 @@ class End:
         return numbers
 
     def are_late(self, tag: int) -> bool:
-        """Waits for frames with a tag, or similar ones; returns whether any arrive."""
+        """Waits for late frames with a tag; returns whether any arrive."""
         let_tag_through(self._ring.socket, self._place, tag)
         self._is_over = False
         end = time.monotonic() + _LATE_SECONDS

@@ -38,9 +38,9 @@ Flags = NDArray[np.bool_]
 
 
 class Examiner:
-    """Keeps some arriving frames of a direction, and compares them with those sent when the traffic has ended.
+    """Keeps some arriving frames of a direction and, after the traffic, compares them with the frames that were sent.
 
-    They are chosen by their sequence numbers, in runs of neighbours, so that all copies of a chosen frame are seen, and
+    Frames are chosen by their sequence numbers, in runs of neighbours. So all copies of a chosen frame are seen, as are
     frames that overtake each other. The longer endless traffic flows, the smaller is the share that is chosen. In
     addition, it keeps every frame that belongs to another direction of the trial, has a length that was not sent, or
     has a destination MAC address other than the port's.

@@ -60,7 +60,7 @@ _MIXED_BITS = 8
 _Program = List[Jump]
 _ETHERNET_BYTES = 14
 TAGS_OF_TRAFFIC_BITS = 9
-"""Bits of a tag below those that number runs of traffic."""
+"""How many bits a tag has below the bits that number runs of traffic."""
 _STREAM_SHIFT = stream_tag(0, 1).bit_length() - 1
 TRAFFIC_AT_ONCE = 16
 """How many runs of traffic are counted at the same time: the latest and earlier ones. A power of two."""
@@ -267,7 +267,7 @@ def tag_start(place: TagPlace) -> int:
 
 
 def _bytes_ahead(place: TagPlace) -> int:
-    """By how many bytes fields are closer to X than in the frame as it was written."""
+    """How many bytes closer to X fields are than in the frame as it was written."""
     return VLAN_TAG_BYTES if place.behind_vlan else 0
 
 

@@ -174,7 +174,7 @@ class Numbering:
         self._tag = self._first = self._first_row = 0
 
     def begin(self, tag: int, row: int = 0) -> None:
-        """Writes a tag into all frames; the next frame to be numbered, in this row, is number 0."""
+        """Writes a tag into all frames; the next frame to be numbered is in this row, and becomes number 0."""
         if self._streams is None:
             self._whole_tags[:] = np.frombuffer(tag_bytes(tag), dtype=np.uint8)
         else:
@@ -273,11 +273,11 @@ class FrameCycle:
     """Frames of one direction, in the order in which they are sent, over and over."""
 
     data: Bytes
-    """One row per frame, without FCS; what lies behind its length is not sent."""
+    """One row per frame, without FCS; bytes beyond its length are not sent."""
     lengths: NDArray[np.uint32]
     """Bytes of each frame, without FCS."""
     patches: HeaderPatches | Replies | None = None
-    """How frames differ from the previous round; None: these are all different frames."""
+    """How frames differ from the previous round; None: the rows hold all frames that differ."""
     streams: Numbers | None = None
     """The stream of each frame, if there are several; in that case, there are no patches."""
 

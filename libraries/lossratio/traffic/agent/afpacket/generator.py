@@ -166,7 +166,7 @@ class AfPacketGenerator:
     def _answer_again(
         self, name: str, conversation: Conversation, load: float, exchange: Exchange, check: Check
     ) -> Message:
-        """Answers over the previous exchange's connections: all are intended, and those that come back are received."""
+        """Repeats the answers over the previous exchange's connections, and counts those that come back as received."""
         count = conversation.alive
         is_unasked = exchange.answers == "unasked"
         sent = 0
@@ -296,7 +296,7 @@ class AfPacketGenerator:
                 direction.note_arrivals(least=1)
             pause(max(0.0, ended + self._settle_time - time.monotonic()), check)
         finally:
-            # Only after an error are senders still running.
+            # Senders are still running only after an error.
             for sender in pending.values():
                 sender.drain()
 
@@ -343,7 +343,7 @@ class AfPacketGenerator:
         ]
 
     def _sent(self, reports: Mapping[Sender, SenderReport]) -> dict[str, Sent]:
-        """What left from this node, by direction; nothing for a pass with other senders than in trials."""
+        """What left from this node, by direction; nothing for a pass whose senders are not those of trials."""
         sent = {}
         for direction in self._directions:
             if direction.sending is not None and direction.sending.sender in reports:
@@ -364,7 +364,7 @@ class AfPacketGenerator:
 
 
 def _with_latency_frames(counters: Message, latency: Message | None) -> Message:
-    """The counters of a direction, with its latency frames among those received; None: they are counted elsewhere."""
+    """A direction's counters, with latency frames among the received ones; None: these are counted elsewhere."""
     if latency is None:
         return counters
     duplicates, examination = latency["duplicate_frames"], counters["examination"]

@@ -43,7 +43,7 @@ _STAMPED_FRAMES = 2
 _SO_TIMESTAMPING = 37
 _TX_SOFTWARE, _SOFTWARE, _TIME_ONLY = 1 << 1, 1 << 4, 1 << 11
 STAMPED = [(socket.SOL_SOCKET, _SO_TIMESTAMPING, struct.pack("=I", _TX_SOFTWARE))]
-"""What accompanies a frame so that the kernel reports when it left."""
+"""The control data that make the kernel report when a frame left."""
 
 
 class PacedOutput(Protocol):
@@ -59,7 +59,7 @@ class PacedOutput(Protocol):
         """How many of the frames handed over have not left yet."""
 
     def stamps(self) -> list[float]:
-        """When the stamped frames that left since the last call did so, in seconds, in order."""
+        """When stamped frames left since the last call: times in seconds, in order."""
 
 
 class Queue:
@@ -123,7 +123,7 @@ def have_stamps(packets: socket.socket) -> None:
 
 
 def read_stamps(packets: socket.socket) -> list[float]:
-    """When the stamped frames of a socket that left since the last call did so, in seconds, in order."""
+    """When a socket's stamped frames left since the last call: times in seconds, in order."""
     left: list[float] = []
     while True:
         try:

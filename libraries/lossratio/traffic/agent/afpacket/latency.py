@@ -57,9 +57,10 @@ def latency_frames(load: float, duration: float) -> tuple[int, ...]:
 
 
 class Probe:
-    """Measures the latency of one direction once, with those of the load's `frames` that have tags from `tag` on.
+    """Measures the latency of one direction once, with some `frames` of the load, whose tags count up from `tag`.
 
-    It sees late frames until it is closed. If another agent has an end (None), that agent says what it saw.
+    It sees late frames until it is closed. `source` or `sink` is None if another agent has that end; that agent then
+    says what it saw.
 
     Attributes:
         name: The direction.
@@ -165,7 +166,7 @@ class Stamps:
     overlooked: int
     """Frames for which there was no more room."""
     kernel: str
-    """The start of the kernel that saw them; each kernel has one clock."""
+    """The run of the kernel that saw them, as `started_as` names it; each kernel has one clock."""
     clock_was_set: bool = False
     """Whether its clock was set in the meantime."""
     clock: ClockState = field(default_factory=ClockState)

@@ -195,17 +195,17 @@ class FrameCounter:
         take_all(self.socket, link)
 
     def watch(self, tag: int) -> None:
-        """Counts frames with this tag from now on, from zero."""
+        """Starts to count frames with this tag, from zero."""
         let_tag_through(self.socket, self._place, tag)
         self._begin()
 
     def watch_rejections(self, frames: FramesSpec) -> None:
-        """Counts frames with which a device rejects these from now on, from zero; see `let_rejections_through`."""
+        """Starts to count frames with which a device rejects these frames, from zero; see `let_rejections_through`."""
         let_rejections_through(self.socket, frames)
         self._begin()
 
     def watch_foreign(self, tags: Mapping[int, Sequence[int]]) -> None:
-        """Counts frames with none of these tags from now on, from zero; see `let_foreign_through`."""
+        """Starts to count frames with none of these tags, from zero; see `let_foreign_through`."""
         let_foreign_through(self.socket, self._place, tags)
         self._begin()
 
@@ -237,7 +237,7 @@ class StreamsCounter:
         self.by_stream: list[int] = []
 
     def watch(self, tag: int) -> None:
-        """Counts frames of new traffic with this tag from now on, from zero."""
+        """Starts to count frames of new traffic with this tag, from zero."""
         for stream, counter in enumerate(self._counters):
             counter.watch(stream_tag(tag, stream))
         self.by_stream = []

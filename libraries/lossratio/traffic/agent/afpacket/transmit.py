@@ -130,7 +130,7 @@ class TransmitRing:
         return int(np.count_nonzero(self._status))
 
     def stamps(self) -> list[float]:
-        """When the stamped frames that left since the last call did so, in seconds, in order."""
+        """When stamped frames left since the last call: times in seconds, in order."""
         return read_stamps(self._socket)
 
     def offer(self, count: int) -> int:
@@ -283,7 +283,7 @@ class ProbeSocket:
 
 
 class MixedOutput(TransmitRing):
-    """The frames of one direction, some of which measure latency; `latency_frames` is the socket of those."""
+    """The frames of one direction, some of which measure latency; `latency_frames` is the socket that sends these."""
 
     def __init__(self, setup: SenderSetup) -> None:
         super().__init__(setup)

@@ -34,7 +34,7 @@ DIRECTIONS = 0xFF
 COMPENSATION_BYTES = 2
 """Bytes of the word that compensates for a tag and its sequence number in checksums."""
 STREAM_BITS = 4
-"""How many of those bits, the highest ones, distinguish the streams of a direction, if the tag does that."""
+"""How many of those bits distinguish the streams of a direction, if the tag does that: the highest ones."""
 MOST_STREAMS = 1 << STREAM_BITS
 """The maximum number of streams of a direction."""
 _DIRECTION_BITS = 8 - STREAM_BITS
@@ -63,7 +63,7 @@ class SteppingField:
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """What listed values add to the lowest one; empty: they are not listed."""
+        """What to add to the lowest value for each listed value; empty: the values are not listed."""
         return tuple(value - self.first for value in self.values)
 
 
@@ -136,7 +136,7 @@ class StreamOrder:
     """The size of each of these frames, by its index in `FramesSpec.sizes`."""
 
     def count(self, first: int, frames: int) -> list[int]:
-        """How many frames each stream has among this many successive frames, from one frame of the order on."""
+        """How many frames each stream has among this many successive frames, which begin at this place in the order."""
         rounds, rest = divmod(frames, len(self.streams))
         first %= len(self.streams)
         of_rest = (self.streams[first:] + self.streams[:first])[:rest]
@@ -218,7 +218,7 @@ class FramesSpec:
 
     @property
     def handshake(self) -> int | None:
-        """Place of the TCP header if a handshake opens connections and the tag is in one of its options; else None."""
+        """Place of the TCP header if a handshake opens connections and the tag is in a TCP option; otherwise None."""
         has_udp = any(checksum.is_udp for checksum in self.checksums)
         place = self.addresses[0][1] if self.addresses else self.tag_offset
         is_tcp = not has_udp and any(checksum.pseudo_header is not None for checksum in self.checksums)
@@ -435,7 +435,7 @@ class Configuration:
     networks: tuple[str, ...] = BENCHMARK_NETWORKS
     """Networks of the traffic's addresses, to which the node must not forward frames."""
     connects: bool = False
-    """Whether all its trials open connections; a generator with a special mode for that then uses it."""
+    """Whether all its trials open connections; a generator with a special mode for connections then uses that mode."""
     watches: bool = False
     """Whether losses of running traffic are located in time."""
     loads_default_route: bool = False

@@ -79,7 +79,7 @@ class SoFar:
 
 
 def is_certain(directions: Sequence[SoFar], above: float) -> bool:
-    """Whether a trial's loss ratio is above a limit, whatever its rest may show, by the counters of all directions.
+    """Whether all directions' counters prove that a trial's loss ratio is above a limit, whatever its rest may show.
 
     The answer is no if frames are unsent: the trial will be measured again, or its loss is the generator's.
     """

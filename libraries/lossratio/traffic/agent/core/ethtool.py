@@ -20,8 +20,8 @@ _DRIVER_NAME = slice(4, 36)
 _COUNT_OFFSET = 180
 _NAME_BYTES = 32
 _WITHOUT_BUFFER = {"vmxnet3": "pkts rx OOB"}
-"""By driver: the name of its statistic of frames that found no buffer as they arrived, if the driver leaves these out
-of the interface's own counters."""
+"""For each driver whose interface counters leave out frames that found no buffer on arrival: the name of the driver's
+own statistic of these frames."""
 
 
 def statistics(name: str) -> Mapping[str, int]:

@@ -105,8 +105,8 @@ class DistinguishingGenerator(Protocol):
     """A generator that counts the late frames of several trials separately.
 
     A generator's program need not inherit from this class: it only needs the method. If it has the method,
-    `Generator.trial` also answers with ``earlier_late_frames``: late frames of the traffic before the latest earlier
-    traffic, of the traffic before that, and so on.
+    `Generator.trial` also answers with ``earlier_late_frames``: late frames of the traffic before the previous traffic,
+    of the traffic before that, and so on.
     """
 
     def late_of_earlier(self) -> dict[str, list[int]]:
@@ -120,11 +120,11 @@ class ConnectingGenerator(Protocol):
     """A generator that opens connections, and answers over them (RFC 9693)."""
 
     def connect(self, load: float, count: int, exchange: Exchange, check: Check) -> list[Message]:
-        """Opens connections in its only direction, and answers over each one that arrives.
+        """Opens connections in its only direction, and answers over each connection that arrives.
 
-        A connection counts as received if all frames over it arrived, the answers at the address and port that opened
-        it. TCP connections have a handshake. The load is the number of connections opened per second, until there are
-        `count`.
+        A connection counts as received if all frames over it arrived, and the answers arrived at the address and port
+        that opened it. TCP connections have a handshake. The load is the number of connections opened per second, until
+        there are `count`.
 
         The counters are as `Generator.trial` returns them, with ``unanswered_frames``: frames that arrived but whose
         answer did not come back.
@@ -254,7 +254,7 @@ def unknown_latency(name: str, resolution_us: float, error: str | None = None) -
 def counted_course(began: float, counters: Message) -> Message:
     """The ``course`` of a burst whose losses were only counted: see `TimedGenerator.schedule`.
 
-    Its counters have ``last``: seconds from when its first frame left (`began`) until the last one did.
+    Its counters have ``last``: seconds from its first frame (`began`) to its last one.
     """
     sent, last = counters["sent_frames"], counters["last"]
     step = {"elapsed": counters["elapsed_s"], "intended": counters["intended_frames"], "sent": sent}
@@ -280,7 +280,7 @@ def make_generator(
         if program is None:
             module = _own_program(name)
         else:
-            # The agent's start imports the modules that it was sent from there: `lossratio.nodes.program`.
+            # The code that starts the agent imports its modules from these sources: `lossratio.nodes.program`.
             vars(sys.modules["__main__"])["SOURCES"].update(program)
             module = import_module(program_module(name))
 

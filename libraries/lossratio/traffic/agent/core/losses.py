@@ -24,13 +24,13 @@ MOST_FLOWS = 1024
 MOST_PLACES = 256
 """How many places of a pattern of sizes are counted separately."""
 MOST_SIZES = 16
-"""Sizes up to which the frames of each flow and size are counted."""
+"""The maximum number of sizes for which the frames of each flow and size are counted."""
 MOST_CLASSES = 64
-"""Values of a field up to which it makes classes of flows."""
+"""The maximum number of values of a field that makes classes of flows."""
 BLOCKS = 16
 """The maximum number of parts of a trial that are counted separately."""
 STEP_SECONDS = 0.01
-"""Time of the steps by which lost frames are counted; doubled as long as there would be more than `MOST_STEPS`."""
+"""Seconds of each step for which lost frames are counted; doubled until there are at most `MOST_STEPS` steps."""
 MOST_STEPS = 4096
 HASH_BITS = 7
 """Bits of a hash that are kept: as many as cards use in the tables that determine receive queues."""
@@ -50,7 +50,7 @@ _PLACES = {_IPV4: (9, range(12, 20), range(20, 24)), _IPV6: (6, range(8, 40), ra
 class Fates:
     """Which frames of a trial were lost, if known.
 
-    Frames are known in runs: `run` frames from each of the `starts` on, as far as that many were sent. All numbers are
+    Frames are known in runs: `run` frames from each of the `starts` on, or fewer if the traffic ended. All numbers are
     those of the order of sending, in ascending order.
     """
 
@@ -212,7 +212,7 @@ def _events(fates: Fates) -> Message:
     if fates.is_whole and len(distances) >= _LEAST_DISTANCES and distances.min() == distances.max():
         every = int(distances[0])
 
-    # Record: runs of lost frames, and how far these are apart.
+    # Record: runs of lost frames, and how far apart they are.
     return {
         "events": _counts(np.bincount(np.log2(sizes).astype(np.int64))),
         "leading_frames": leading,

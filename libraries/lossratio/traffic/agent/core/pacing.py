@@ -23,8 +23,8 @@ COUNTING = 1
 def free_processors(of_devices: Iterable[int]) -> tuple[int, ...]:
     """The processors that senders may use, without those of devices if there are any others.
 
-    `of_devices` are the processors of devices under test on this machine that are programs: a local testbed has one for
-    each.
+    `of_devices` are the processors of devices under test on this machine that are programs: a local testbed has a
+    processor for each.
     """
     allowed = os.sched_getaffinity(0)
     return tuple(sorted(allowed - set(of_devices)) or sorted(allowed))
@@ -80,7 +80,7 @@ class Transmission:
     """The traffic that one direction sent."""
 
     intended: int
-    """Frames that the load and the duration require; if it was stopped, that were due until then."""
+    """Frames that the load and the duration require; if it was stopped, frames that were due until then."""
     sent: int
     """Frames that left."""
     elapsed: float
@@ -116,9 +116,9 @@ def transmit(
     up for after a stall, in one go; infinite: every frame is sent, if that takes less than twice the duration plus
     `LONGEST_STALL`. A patient sender also sends every frame within that time. It does not make up for a longer stall:
     the remaining frames, and all that follow, leave late, at the load. `note` is called after each batch with the
-    frames sent and skipped until then; and `give_way` while the sender is behind, after each piece. Senders of the same
-    priority on one processor take turns then; otherwise the first one would keep it, and the other direction would get
-    nothing.
+    frames sent and skipped until then. `give_way` is called after each piece while the sender is behind: senders of the
+    same priority on one processor then take turns. Otherwise, the first one would keep the processor, and the other
+    direction would get nothing.
     """
     end = math.inf if duration is None else duration
     is_complete = math.isinf(catch_up)
@@ -208,7 +208,7 @@ def ramp_up(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Sends at a load that grows from nothing, in steps as high as they are long; see `transmit` for the arguments."""
+    """Sends at a load that grows from nothing, in equal steps; see `transmit` for the arguments."""
     for step in range(1, RAMP_STEPS + 1):
         transmit(offer, load * step / (RAMP_STEPS + 1), duration / RAMP_STEPS, is_stopped, clock=clock, sleep=sleep)
 

@@ -54,8 +54,8 @@ def attach_filter(packets: socket.socket, program: Sequence[Jump]) -> None:
 def share_frames(sockets: Sequence[socket.socket], program: Sequence[Jump]) -> None:
     """Makes packet sockets of one interface share its frames: a frame costs no more time than with one socket.
 
-    The value that a classic BPF program returns for a frame, modulo their number, selects the socket; its filter may
-    still skip the frame. The program sees frames without their Ethernet header. Linux 4.12 or later.
+    The value that a classic BPF program returns for a frame, modulo the number of sockets, selects the socket, whose
+    filter may still skip the frame. The program sees frames without their Ethernet header. Linux 4.12 or later.
     """
     first, *others = sockets
     how = _FANOUT_BY_PROGRAM << _FANOUT_TYPE_BITS

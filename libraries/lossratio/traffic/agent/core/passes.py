@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections that two ends open and use: each frame of a pass belongs to one, and each pass answers the previous one.
+"""Connections that two ends open and use, in passes of one frame for each; each pass answers the previous one.
 
 RFC 9693: the Initiator's frames open connections, and the Responder keeps the addresses with which they arrive, as a
 NAT has changed them. A connection continues only if the next frame comes back to its own addresses.
@@ -20,7 +20,7 @@ SYN = 2
 FIN = 1
 """TCP's flag of the last frame, which counts as a byte."""
 LEAST_SILENT = 10
-"""How many answers there must be for some of them to have to come back: fewer may be lost by chance."""
+"""From this many answers on, some must come back; if there are fewer, all may be lost by chance."""
 OTHER_PORT = 0x80
 """The bit in a port's first byte that distinguishes the port of unasked answers from the port to which connections were
 opened."""
@@ -44,7 +44,7 @@ class Pass(NamedTuple):
 
 
 def passes_of(exchange: Exchange, *, is_tcp: bool) -> list[Pass]:
-    """All passes, the one that opens the connections first."""
+    """All passes, beginning with the pass that opens the connections."""
     back_and_forth = [Pass(True, is_tcp * (_PSH | _ACK)), Pass(False, is_tcp * (_PSH | _ACK))] * exchange.data_frames
     if not is_tcp:
         return [Pass(True), Pass(False), *back_and_forth]

@@ -59,7 +59,7 @@ def check_may_transmit(
 
 
 def _default_route_links(routes: Sequence[Route]) -> dict[int, str]:
-    """Indices of the interfaces that carry a default route, of any table and family, and how."""
+    """Indices of the interfaces that carry a default route, or a part of one, of any table and family; and how."""
     reasons: dict[int, str] = {}
     default = default_networks({route.network for route in routes})
     for route in routes:
@@ -76,7 +76,7 @@ def _default_route_links(routes: Sequence[Route]) -> dict[int, str]:
 
 def _check_forwarding(name: str, routes: Sequence[Route], ports: set[int], networks: Sequence[str]) -> None:
     test_networks = [ip_network(network) for network in networks]
-    # A route of each version of IP that would take test traffic through another interface than the ports.
+    # For each version of IP, a route that would take test traffic through an interface other than the ports.
     ways_out = {}
     for route in routes:
         version = route.network.version
@@ -119,7 +119,7 @@ def _ssh_links(links: Mapping[str, Link]) -> set[int]:
 
 
 def _ssh_connection() -> str | None:
-    # sudo clears the variable, so that the processes which started this one are looked at, too. The id is read from
+    # sudo clears the variable, so the processes that started this process are also examined. The id is read from
     # /proc, because /proc may belong to another PID namespace than this process.
     pid = int(os.readlink("/proc/self"))
     while pid > 1:

@@ -28,7 +28,7 @@ PROTOCOL = 3
 SILENCE_SECONDS = 5.0
 """Seconds without a line after which the controller counts as gone while traffic flows."""
 STALL_SECONDS = 1.0
-"""Seconds between two checks from which on this machine itself has stood still, because it checks several times a
+"""If this many seconds pass between two checks, this machine itself has stood still, because it checks several times a
 second."""
 MOST_STALLED = 30.0
 """The maximum number of seconds of such stalls that excuse a silence; afterwards, traffic ends, however busy this

@@ -57,7 +57,7 @@ class Returns:
         return 0
 
     def late_of_earlier(self) -> tuple[list[int], int]:
-        """Late frames of the previous traffic, of the one before it, ..., since the last call; and further copies.
+        """Late frames since the last call, by traffic: the previous one, then earlier ones; and further copies.
 
         The list ends with the oldest traffic that has late frames.
         """

@@ -88,8 +88,8 @@ class AstfConnection(TrexConnection):
 class AstfGenerator:
     """Opens connections, and answers over them, with a TRex server; a `ConnectingGenerator`.
 
-    TRex chooses the source ports: a client's ports count up from 1024. The lost connections are at least as many as the
-    segments that TRex's stack had to send again.
+    TRex chooses the source ports: a client's ports count up from 1024. The number of lost connections is at
+    least the number of segments that TRex's stack had to send again.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class AstfGenerator:
             allowed = due + late_end + needed
             end = due + count / load + passes * self._settle_time
             if exchange.is_complete:
-                # Their number matters, and not their rate, so TRex has all of its time.
+                # Only the number of connections matters, and not their rate, so TRex may use all of its time.
                 allowed = math.inf
                 end = latest
             # If TRex answers late, it is not known when the last connections became complete.

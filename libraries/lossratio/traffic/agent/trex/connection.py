@@ -47,7 +47,7 @@ _LOST = (
 
 @dataclass(frozen=True)
 class TrexSettings:
-    """How to reach a TRex server, and what its ports are. The controller's side makes it, too."""
+    """How to reach a TRex server, and what its ports are. The controller's side also makes this object."""
 
     directory: str
     """The installation that the server runs from."""
@@ -289,7 +289,7 @@ class TrexConnection:
             raise
 
     def start_delayed(self, delays: Mapping[int, float], load: float, duration: float | None) -> None:
-        """Starts ports whose streams wait this many seconds, by the port's number; each sends that much longer.
+        """Starts ports whose streams wait this many seconds, by the port's number; each port sends that much longer.
 
         If the server does not start one of them, none sends.
         """

@@ -38,11 +38,13 @@ class Pace:
     """Checks what interfaces have transmitted in a trial.
 
     After a stall, a server sends everything that was due at once, and its counters are right in the end. A device with
-    memory, such as a policer, passes less of such a burst. If nothing was sent too early, each check gives the latest
-    time at which traffic began, and also the earliest time if nothing was late. The largest difference between the two
-    is the minimum lateness that explains the checks. All frames lie between the last check before the first of them and
-    the first check after the last one. As a server catches up after a stall, the checks of at least half of a trial
-    also show when it began, within a batch and the lateness.
+    memory, such as a policer, passes less of such a burst.
+
+    If nothing was sent too early, each check gives the latest time at which traffic began. If nothing was late either,
+    each check also gives the earliest time. The largest difference between the two is the minimum lateness that
+    explains the checks. All frames left between the last check before the first frame and the first check after the
+    last frame. Because a server catches up after a stall, the checks of at least half of a trial also show when traffic
+    began, to within a batch and the lateness.
 
     `due` are the frames that each port must send, by name; `read` returns what it has transmitted.
     """
@@ -122,7 +124,7 @@ class Pace:
 
     @property
     def earliest_end(self) -> float:
-        """When a port has sent all its frames at the earliest, apart from the time between two checks."""
+        """The earliest time at which a port has sent all its frames, apart from the time between two checks."""
         return min(self._silent.values()) + self._duration - LOOK_SECONDS
 
     @property
@@ -139,7 +141,7 @@ class Pace:
     def _earliest_begin(self, port: str) -> float:
         first, last = self._timed.get(port, (0.0, 0.0))
         if last - first < 0.5 * self._duration:
-            # They may all be of one stall.
+            # All checks may belong to a single stall.
             return self._silent[port]
         spread = max(BATCH, self._seeming[port] - self._begun[port])
         return max(self._silent[port], self._begun[port] - self._early[port] / self._rates[port] - spread)

@@ -42,14 +42,14 @@ Statistics = Mapping[int, Mapping[str, int]]
 class Run:
     """When traffic flowed, in seconds on the agent's clock.
 
-    The server begins some time after `asked`, which may be long before it answers, and all its traffic lies between
-    `asked` and `ended`.
+    The server begins some time after `asked`, perhaps long before it answers. All its traffic lies between `asked` and
+    `ended`.
     """
 
     asked: float
-    """Before the server was asked to start it; if its beginning is observed, the last time before it."""
+    """Before the server was asked to start it; if the traffic's beginning is observed, the last time before that."""
     started: float
-    """When the server had answered; if its beginning is observed, the first time after it."""
+    """When the server had answered; if the traffic's beginning is observed, the first time after that."""
     duration: float = math.inf
     """Seconds for which it should be sent at its load."""
     pace: Pace | None = None
@@ -61,7 +61,7 @@ class Run:
     is_stretched: bool = False
     """Whether traffic for a duration had not ended by itself in time."""
     is_known: bool = True
-    """Whether the requests were made and answered soon enough to know that, and the traffic was not seen to take longer
+    """Whether the requests were made and answered soon enough to know this, and the traffic was not seen to take longer
     than its duration."""
     was_cut: bool = False
     """Whether it was ended before its duration was over because its verdict was certain."""
@@ -81,8 +81,8 @@ class TrexRunner:
     should have ended, and its counters come with the time that it took.
 
     The ports are TRex's numbers, and have `delays`: seconds that their streams wait before their first frames.
-    `has_begun` says whether each port has sent a frame since the counters were zero; it is called until that is so,
-    unless a pace shows it. None: traffic begins with the request to start it. `beside` is called about ten times a
+    `has_begun` says whether each port has sent a frame since the counters were zero; it is called until each has,
+    unless a pace shows this. None: traffic begins with the request to start it. `beside` is called about ten times a
     second while it waits, before the last tenth.
     """
 
@@ -397,7 +397,7 @@ def find_delays(connection: TrexConnection, counters: TrexCounters, ports: Seque
     """Finds how long streams must wait before their first frames, so that a sleeping server sends none at once.
 
     TRex shortens each sleep by its own measurement of what a sleep costs. But that number depends on when the server
-    was started (up to version 3.08): it is anything up to 50 ms. A server without traffic is ahead of its clock by that
+    was started (up to version 3.08): it is up to 50 ms. A server without traffic is ahead of its clock by that
     time: when traffic begins on its first port, the frames of that time leave at once, and the last ones leave that
     much earlier. Ports that begin while another one has traffic are in time. The time is computed from the frames that
     each port has sent soon after the start. This is done more than once, because the server may be stalled then.

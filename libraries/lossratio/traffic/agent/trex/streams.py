@@ -66,7 +66,7 @@ class StreamMaker:
     def burst_streams(self, load: float, duration: float) -> list[Any]:
         """Streams, one for each size, that send the frames of a duration at a load, in frames per second, and end.
 
-        The frames of several sizes are divided by their weights, and the largest share has what is left over.
+        Frames of several sizes are divided by their weights, and the remainder goes to the largest share.
         """
         weights = dict(self._direction.frames.sizes)
         total = sum(weights.values())
@@ -124,7 +124,7 @@ class StreamMaker:
         if size - FCS_BYTES < len(header):
             raise unsupported(f"A frame of {size} bytes is too small: these headers need {len(header) + FCS_BYTES}.")
 
-        # The embedded generator's payload; in place of its tag, there is nothing here.
+        # The embedded generator's payload, but with zeros in place of its tag.
         places = range(len(header), size - FCS_BYTES)
         data = bytearray(header + bytes(place & 0xFF if place >= spec.payload_offset else 0 for place in places))
         data[:12] = self._macs

@@ -112,7 +112,7 @@ class CardClock:
 
 
 def clock_of(port: Link) -> Callable[[], int]:
-    """The clock by which a card stamps the frames that arrive, for programs.
+    """The clock with which a card stamps arriving frames, for use by programs.
 
     Raises:
         AgentError: If they cannot have it; the message says why.
@@ -177,11 +177,11 @@ def refused_frames(before: Link, now: Link, sent: tuple[str, int] | None, given:
     """How many frames a port did not take: a veth counts these, and a card only counts sent frames.
 
     Args:
-        before: The port before it was given some.
+        before: The port before it was given frames.
         now: The port now.
         sent: The earlier result of `transmitted`.
         given: How many frames it was given.
-        is_over: Whether it must have counted some by now.
+        is_over: Whether it must have counted some of these frames by now.
 
     Raises:
         AgentError: If its driver has counted none.
@@ -252,7 +252,7 @@ def stamping(name: str) -> tuple[int | None, bool]:
 
 
 def batch_at(rate: float, rings: Iterable[int]) -> int:
-    """How many runs of a program pass before frames are handed over: a quarter of the smallest ring at most."""
+    """How many runs of a program pass before frames are handed over: at most a quarter of the smallest ring."""
     return min([next(batch for least, batch in _BATCHES if rate >= least), *(max(1, ring // 4) for ring in rings)])
 
 

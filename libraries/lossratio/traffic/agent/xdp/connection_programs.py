@@ -112,7 +112,7 @@ class ExchangeMemory:
         shared = self.shared
         shared.arrived = shared.copies = shared.strangers = shared.cursor = 0
         shared.is_forward = is_forward
-        # A bit of the source's port, which is the first one of two.
+        # A bit of the source port, which is the first of the two ports.
         shared.other_port = int.from_bytes(bytes((OTHER_PORT * is_unasked, 0, 0, 0)), sys.byteorder)
         shared.latest = tag
         shared.is_over = False
@@ -136,7 +136,7 @@ class ExchangeMemory:
 
 
 class ConnectProgram(ScheduledProgram):
-    """The program that sends one end's frames: in each pass over the connections, one frame for each of them."""
+    """The program that sends one end's frames: in each pass, one frame over each connection."""
 
     def __init__(self, memory: ExchangeMemory, plan: FramePlan, interface: int, *, is_forward: bool) -> None:
         (frames,), contents = constants_of([plan])

@@ -295,7 +295,7 @@ class ConnectingGenerator:
         }
 
     def _answer_again(self, load: float, exchange: Exchange, check: Check) -> Message:
-        """Answers once more over the connections of the previous exchange; see `Exchange.answers`."""
+        """Repeats the answers over the connections of the previous exchange; see `Exchange.answers`."""
         count = self._alive
         counts = _Counts(is_patient=exchange.is_complete)
         began = time.monotonic()
@@ -411,7 +411,7 @@ class ConnectingGenerator:
         return new
 
     def _late_of_earlier(self) -> tuple[list[int], int]:
-        """Late frames of the previous exchange, of the one before it, ..., since the last call; and further copies."""
+        """Late frames since the last call, by exchange: the previous one, then earlier ones; and further copies."""
         late, all_copies = [], 0
         for earlier, seen in zip(self._earlier, self._memory.late_of_earlier()):
             came, copies, missing = late_and_copies(seen - earlier.seen, earlier.missing)

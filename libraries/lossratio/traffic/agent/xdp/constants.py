@@ -25,7 +25,7 @@ WRAP_BITS = 16
 """Lower bits of an entry of the ring that hold how often the ring was full before this frame, plus 1. Above them is the
 time of sending: the lower 48 bits of the kernel's clock in nanoseconds."""
 LONGEST_FRAME = 4096
-"""Bytes below which all frames are."""
+"""All frames are shorter than this, in bytes."""
 _MOST_WORDS, _WORD = 20, 8
 _BLOCK = 64
 _MACS = 12
@@ -69,9 +69,9 @@ def program(name: str) -> ObjectFile:
 
 
 def constants_of(plans: Sequence[FramePlan]) -> tuple[list[Any], bytes]:
-    """What programs know about frames: the constants of each plan, and what is in the map ``contents``.
+    """What programs know about frames: the constants of each plan, and the contents of the map ``contents``.
 
-    There are sizes in their order, orders of stepping fields, and contents of frames.
+    This map holds sizes in their order, orders of stepping fields, and contents of frames.
     """
     contents = bytearray()
     return [_frames(plan, contents) for plan in plans], bytes(contents)

@@ -182,7 +182,7 @@ class ActiveDirection:
     def sent_so_far(self, now: Mapping[str, Link]) -> SentSoFar:
         """What has left this node of running traffic; `now` are all interfaces."""
         parts = self._parts_sent()
-        # Frames that leave while the counters are read may come back and hide loss, but never the other way round.
+        # Frames that leave while the counters are read may come back and hide loss, but they never look lost.
         sent = sum(part.sent for part in parts)
         unsent = sum(part.unsent for part in parts)
         # A sender that loses its processor keeps the frames of a batch, which already count as sent.
@@ -213,7 +213,7 @@ class ActiveDirection:
     def counters(self, elapsed: float, after: Mapping[str, Link]) -> Message:
         """Its counters; `after` are all interfaces. Without `elapsed`, its traffic was not cut short.
 
-        The node that its frames come back to has them all.
+        The node to which its frames come back has all counters.
         """
         direction = self._direction
         if not self.receives_here:
@@ -337,7 +337,7 @@ class ActiveDirection:
         return self._returns.late() if self.receives_here else 0
 
     def late_of_earlier(self) -> list[int]:
-        """Late frames since the last call of this or `counters`: of the previous traffic, the one before it, ..."""
+        """Late frames since the last call of this or `counters`, by traffic: the previous one, then earlier ones."""
         return self._returns.late_of_earlier()[0] if self.receives_here else []
 
     def _refused(self, now: Mapping[str, Link], *, is_over: bool = True) -> int:
@@ -399,7 +399,7 @@ class ActiveDirection:
         if self.sends_here:
             sent = self._sent_by_stream()
         else:
-            # As far as is known here.
+            # The sender is elsewhere: this is how far its frames are known here.
             sent = [self._reception.highest(number) for number in self._numbers]
         for log, count in zip(self._logs, sent):
             log.note(count)

@@ -2,7 +2,7 @@
 """Which frames were lost: the times of sending that remain in the ring, read while the traffic flows.
 
 A sender keeps the time of each frame in a ring, and the receiver takes it out. If another node sends, the receiver
-writes the round of each frame into the ring. The ring is as long as the latest 2^20 frames of a stream, so earlier
+writes the round of each frame into the ring. The ring has room for the latest 2^20 frames of a stream, so earlier
 frames are read before later ones take their places.
 """
 
@@ -79,7 +79,7 @@ def fates_of(logs: Sequence[FateLog], sent: Sequence[int], lost: int) -> Fates |
     """Which frames of a direction were lost; None: not known.
 
     Its streams send every second frame, or every third one and so on, in the order of the logs: this many frames each.
-    `lost` is how many frames did not come back by the counters, which all known frames must agree with.
+    `lost` is how many frames did not come back, by the counters; the frames that are known must agree with it.
     """
     together = min(sent)
     for log, of_stream in zip(logs, sent):

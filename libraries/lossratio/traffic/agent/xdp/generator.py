@@ -45,7 +45,7 @@ SWITCH_SECONDS = 0.0001
 """Seconds after which a Python thread gives way to another one."""
 PERMIT_SECONDS = 10.0
 """Seconds for which endless traffic continues without a sign of life from the agent, which may get no processor. Other
-traffic has its end in the program. If the agent ends or is stopped, so do its senders, which are its threads."""
+traffic has its end in the program. The senders are threads of the agent, so they end or stop with it."""
 _NATIVE_REFUSED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ERANGE, errno.ENOMEM, errno.ENOSPC, errno.EBUSY)
 _WAY_OUT = "Use 'kind: afpacket' for this TG, or 'kind: auto', which does so automatically."
 _PROOF = Plan(((1000.0, 0.02),), is_burst=True)

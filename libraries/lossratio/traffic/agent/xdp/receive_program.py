@@ -57,11 +57,11 @@ class Latencies:
     least: int | None
     """The smallest latency, in nanoseconds; None: there was no frame."""
     most: int
-    """Nanoseconds."""
+    """The largest latency, in nanoseconds."""
     reordered: int
     """Frames among these with a lower number than an earlier frame."""
     duplicated: int
-    """Further copies of them."""
+    """Further copies of these frames."""
     histogram: Sequence[int]
     """How many latencies are in each interval: see `histogram`."""
 
@@ -136,8 +136,8 @@ class Reception:
     """Memory that all programs of the receiving ports share: tags, and counters for each stream and processor.
 
     `flows` are counts of received frames by flow, four bytes each; and `times` say when each of the latest frames of a
-    stream was sent: see `RING_BITS` and `WRAP_BITS`. If another node sends a stream (`elsewhere`), they say which of
-    its frames came back: the lower bits of an entry are the round of the latest one.
+    stream was sent: see `RING_BITS` and `WRAP_BITS`. If another node sends a stream (`elsewhere`), `times` say which
+    of its frames came back: the lower bits of an entry are the round of the latest one.
     """
 
     def __init__(
@@ -214,7 +214,7 @@ class Reception:
         return self.times.words[stream << RING_BITS : stream + 1 << RING_BITS]
 
     def highest(self, stream: int) -> int:
-        """The number after the highest one of a stream's frames that have come back, through any queue."""
+        """One more than the highest number among a stream's frames that have come back, through any queue."""
         return max(int(order.next) for order in self._shared.streams[stream].orders)
 
     def others(self, *streams: int) -> tuple[int, int]:
@@ -240,7 +240,7 @@ class Reception:
         return sum(in_time[stream] + self._shared.streams[stream].late[place] for stream in streams)
 
     def received(self, *streams: int, latencies: range = range(0)) -> ReceivedFrames:
-        """What arrived of some streams since `watch`; `latencies` are the places of those of the profile's streams."""
+        """What arrived of some streams since `watch`; `latencies` are the places of latencies by stream."""
         blocks: list[Any] = [
             block for each in self._blocks for block in map(each.__getitem__, streams) if block.arrived
         ]

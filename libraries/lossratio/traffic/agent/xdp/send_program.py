@@ -98,7 +98,7 @@ class ScheduledProgram:
             one.close()
 
     def clear(self) -> None:
-        """Empties all schedules, so that it waits for one."""
+        """Empties all schedules, so that the program waits for new ones."""
         self._shared.start = FOREVER
         self.last_call = 0
         for number in range(MOST_WAYS):

@@ -23,7 +23,7 @@ CPU_SHARE = 0.9
 """The largest share of its processor that a sender takes, unless another one is given. The kernel stops a SCHED_FIFO
 thread for 50 ms of a second if it leaves others less than 5 %."""
 PERIOD_SECONDS = 0.001
-"""Seconds in which a sender gives way once: a frame may be late by the others' share of them."""
+"""Seconds in which a sender gives way once: a frame may be late by the others' share of this time."""
 _START_SECONDS = 10.0
 _POLL_SECONDS = 0.0002
 _FIRST_RUNS, _MOST_RUNS = 1 << 7, 1 << 20
@@ -116,10 +116,10 @@ class Sender:
     def _run(self) -> None:
         """Runs the program in pieces, and sleeps between them for as long as the processor is owed to others.
 
-        A sleep lasts longer than requested, by the time that the kernel needs to wake the thread, so the next sleep is
-        shorter, but only by that time: otherwise, a sender that had waited for another one would then run for many
-        periods. It does not sleep if that might last beyond the end of the schedule, because the last frames would stay
-        unsent.
+        A sleep lasts longer than requested, by the time that the kernel needs to wake the thread. The next sleep is
+        shorter by that time, but by no more: otherwise, a sender that had waited for another one would then run for
+        many periods. The thread does not sleep if that might last beyond the end of the schedule, because the last
+        frames would stay unsent.
         """
         runs = float(_FIRST_RUNS)
         of_others = 1.0 / self._share - 1.0
