@@ -22,8 +22,9 @@ Array = npt.NDArray[np.float64]
 
 STEP = 0.0005
 """The step that the CUSUM looks for, relative to the load; steps of less than half of this are never found."""
-_NIGHTS_PER_ALARM = 365.0
-"""Mean number of nights between false alarms."""
+_NIGHTS_PER_ALARM = 730.0
+"""Mean number of nights between false alarms, if the level were known. It is estimated, so they are up to twice as
+frequent: one in a year, or fewer."""
 _LEAST_BEFORE = 3
 """A night is judged by this many earlier nights or more."""
 _LAG = 2
