@@ -37,17 +37,22 @@ class Quantity:
 def _seconds(value: object) -> object:
     if isinstance(value, str):
         return parse_duration(value)
-    seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    if _is_number(seconds):
-        check_duration(seconds, seconds)
-    return seconds
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    if _is_number(value):
+        check_duration(value, value)
+    return value
 
 
 def _parsed(parse: Callable[[str | float], float]) -> BeforeValidator:
     """Reads numbers and texts. Other types are left to the field, whose error names its type."""
-    return BeforeValidator(
-        lambda value: parse(value) if isinstance(value, str) or _is_number(value) else value
-    )
+
+    def parsed(value: object) -> object:
+        if isinstance(value, str) or _is_number(value):
+            return parse(value)
+        return value
+
+    return BeforeValidator(parsed)
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:

@@ -6,6 +6,7 @@ Keywords and files have units. All other code computes in plain numbers: frames 
 import math
 import re
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
@@ -156,7 +157,8 @@ def parse_whole_number(text: str | float) -> int:
     number = math.nan
     if isinstance(text, str):
         match = _WHOLE_NUMBER.fullmatch(text)
-        number = float(match[1]) if match else math.nan
+        if match:
+            number = float(match[1])
     elif not isinstance(text, bool) and abs(text) <= _LARGEST_FLOAT:
         number = text
     if abs(number) > LARGEST_NUMBER:
@@ -172,10 +174,10 @@ def parse_number(text: str | float) -> float:
     Raises:
         ValueError: If it is not a finite number.
     """
-    try:
-        number = math.nan if isinstance(text, bool) else float(text)
-    except (ValueError, OverflowError):
-        number = math.nan
+    number = math.nan
+    if not isinstance(text, bool):
+        with suppress(ValueError, OverflowError):
+            number = float(text)
     if not math.isfinite(number):
         raise ValueError(f"{text!r} is not a number; write it like '0.5'.{_with_point(text)}")
     return number

@@ -88,7 +88,9 @@ class _NotBlank(click.Parameter):
     """A parameter whose values are not empty: an empty path would mean the working directory."""
 
     def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
-        given = value if isinstance(value, tuple | list) else (value,)
+        given = [value]
+        if isinstance(value, tuple | list):
+            given = [*value]
         is_blank = any(isinstance(text, str) and not text.strip() for text in given)
         if is_blank and value != self.default:
             raise click.BadParameter(

@@ -188,8 +188,12 @@ _RECEIVE_QUEUE = re.compile(r"rx_q(\d+)_packets")
 def iommu_width(node: DutNode) -> int | None:
     """Bits of the addresses that the narrowest of a node's Intel IOMMUs translates; None: it has none."""
     registers = node.attempt("sh", "-c", "cat /sys/class/iommu/*/intel-iommu/cap").stdout
-    # The field MGAW of the capability register is the number of bits, less one.
-    return min((((int(text, 16) >> 16) & 0x3F) + 1 for text in registers.split()), default=None)
+    widths = []
+    for register in registers.split():
+        # The field MGAW of the capability register is the number of bits, less one.
+        field = (int(register, 16) >> 16) & 0x3F
+        widths.append(field + 1)
+    return min(widths, default=None)
 
 
 def are_linked(node: DutNode, directory: str) -> bool:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from lossratio import results
 from lossratio.history.result_readings import Reading, readings_of
@@ -148,7 +149,6 @@ def _began(run: Run) -> datetime:
 
 def _entry(run: Run, finding: results.Finding) -> Entry:
     result = finding.result
-    estimate = finding.estimate
     factor = None
     if finding.unit == FRAMES_PER_SECOND:
         factor = result.conditions.load.aggregate_factor
@@ -190,10 +190,20 @@ def _entry(run: Run, finding: results.Finding) -> Entry:
         device=result.conditions.measured_on,
         aggregate_factor=factor,
         stream=finding.stream,
-        estimate=None if estimate is None else results.aggregate_of(estimate.value),
-        estimate_chance=None if estimate is None else estimate.chance_ratio,
-        estimate_shared=None if estimate is None else estimate.shared_ratio,
+        **_estimated(finding),
     )
+
+
+def _estimated(finding: results.Finding) -> dict[str, Any]:
+    """The fields of an entry about the estimate by the model; empty: there is none."""
+    estimate = finding.estimate
+    if estimate is None:
+        return {}
+    return {
+        "estimate": results.aggregate_of(estimate.value),
+        "estimate_chance": estimate.chance_ratio,
+        "estimate_shared": estimate.shared_ratio,
+    }
 
 
 def _most(finding: results.Finding, factor: float) -> float | None:

@@ -204,12 +204,16 @@ def trends_of(
     finite = [part.values[index] for part, index in zip(alike, indices, strict=True)]
     trends = []
     for part, index, begins in zip(alike, indices, group_starts(finite), strict=True):
-        starts = night_starts(part, index) if part.is_of_nights else begins
+        starts = begins
+        if part.is_of_nights:
+            starts = night_starts(part, index)
         trends.append(_trend(_Judged(part, index, starts), known, rules))
 
     whole_trends = []
     for trend, whole in zip(trends, series, strict=True):
-        nights = all_nights(trend.series) if whole.is_of_nights else None
+        nights = None
+        if whole.is_of_nights:
+            nights = all_nights(trend.series)
         added = replace(
             trend,
             left_out=len(whole.times) - len(trend.series.times),
@@ -300,8 +304,10 @@ def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> 
     series = judged.series
     indices = judged.indices
     steps = judged.steps
-    # A step between nights is certain, however small it is.
-    least_change = 0.0 if series.is_of_nights else series.least_change(rules.least_change)
+    least_change = series.least_change(rules.least_change)
+    if series.is_of_nights:
+        # A step between nights has its own proof, however small it is.
+        least_change = 0.0
     rules = replace(rules, least_change=least_change)
     new_kinds = tuple(sorted(series.kinds[-1].difference(*series.kinds[-1 - rules.fresh : -1])))
     # A series without values is judged by its failures.

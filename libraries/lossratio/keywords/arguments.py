@@ -293,8 +293,9 @@ def _explained(what: str, convert: Callable[[Any], Any]) -> Callable[[Any], Any]
         convert: The converter. Its annotation has the types that it takes.
     """
     (hint,) = (hint for name, hint in get_type_hints(convert).items() if name != "return")
+    # Any takes everything, as object does.
     parts = [get_origin(part) or part for part in get_args(hint) or (hint,)]
-    taken = tuple(object if part is Any else part for part in parts)
+    taken = tuple({Any: object}.get(part, part) for part in parts)
 
     def explained(value):  # type: ignore[no-untyped-def]
         # In Python, True is 1.
@@ -348,13 +349,11 @@ def with_strict_types(library: LibraryT) -> LibraryT:
         if not hasattr(method, "robot_name"):
             continue
         signature = inspect.signature(method)
-        parameters = [
-            parameter.replace(default=_Default(parameter.default))
-            if _hides_errors(parameter.default)
-            else parameter
-            for parameter in signature.parameters.values()
-        ]
-        vars(method)["__signature__"] = signature.replace(parameters=parameters)
+        parameters = dict(signature.parameters)
+        for argument, parameter in signature.parameters.items():
+            if _hides_errors(parameter.default):
+                parameters[argument] = parameter.replace(default=_Default(parameter.default))
+        vars(method)["__signature__"] = signature.replace(parameters=[*parameters.values()])
     return library
 
 

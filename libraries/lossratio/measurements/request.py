@@ -315,8 +315,11 @@ def _in_words(request: type[Request], wrong: Mapping[str, Any]) -> str:
         "less_than_equal",
     )
     if is_outside and bounds:
-        seconds = value.total_seconds() if isinstance(value, timedelta) else value
-        given = write(seconds) if isinstance(seconds, int | float) else repr(seconds)
+        if isinstance(value, timedelta):
+            value = value.total_seconds()
+        given = repr(value)
+        if isinstance(value, int | float):
+            given = write(value)
         return f"{name} must be {bounds}, not {given}.{about}"
 
     said = in_words(wrong)

@@ -58,7 +58,7 @@ class SearchGoal:
             self._check(
                 name,
                 0.0 < getattr(self, name) <= LONGEST_DURATION,
-                "a positive number of seconds, at most 1e+09",
+                f"a positive number of seconds, at most {LONGEST_DURATION:g}",
             )
         self._check(
             "width",

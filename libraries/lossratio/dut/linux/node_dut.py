@@ -3,26 +3,18 @@
 import logging
 import time
 from abc import abstractmethod
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import replace
+from typing import Any, ClassVar
 
 from lossratio.dut.base import SIDES, DestinationMacs, Dut, OptionsT_co, Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon
-from lossratio.dut.linux.addressing import count_host_routes
-from lossratio.dut.linux.interfaces import (
-    MADE,
-    Link,
-    check_interfaces,
-    has_link,
-    is_up,
-    read_links,
-    read_routes,
-)
-from lossratio.dut.linux.nftables import check_unclaimed, table_name, take_claim
+from lossratio.dut.linux.interfaces import MADE, check_interfaces, has_link, is_up, read_links
+from lossratio.dut.linux.nftables import check_unclaimed, take_claim
 from lossratio.dut.linux.reports import describe_node, interface_facts, linux_telemetry
+from lossratio.dut.linux.state import SetUp, boot_id, check_unchanged, read_state
 from lossratio.errors import DutError, LinkError, LossRatioError, NodeError
 from lossratio.nodes import NOT_FOUND, CommandRunner, DutNode, reason
 from lossratio.topology import Hop, Port
@@ -81,40 +73,6 @@ LINK_TIMEOUT = 10.0
 """Seconds within which an interface must have a link after it was brought up."""
 _POLL = 0.05
 _LOG = logging.getLogger(__name__)
-_PROTOCOLS = ("kernel", "boot")
-"""Protocols of the routes that a DUT depends on: routes that come with addresses, and routes that commands add."""
-
-# Without counters, and without the elements of named sets, which daemons change all the time.
-_TABLES = """
-tables=$(nft list tables) || exit
-echo "$tables" | while read -r _ family name; do
-    [ -z "$name" ] || echo "$family $name $(nft -s -t list table "$family" "$name" | sha256sum)"
-done
-"""
-
-_QUEUES = """
-for name; do echo "$name $(tc qdisc show dev "$name" | tr '\\n' ';')"; done
-"""
-
-_BOOT_ID = "/proc/sys/kernel/random/boot_id"
-State = Mapping[str, Mapping[str, Any]]
-"""The state of a node that a DUT depends on: by subject (see `_CHANGES`), values by name."""
-
-
-@dataclass(frozen=True)
-class SetUp:
-    """A completed set-up."""
-
-    changes: Changes
-    """The changes that it made."""
-    neighbours: tuple[str, str]
-    """MAC addresses of the neighbours, west and east."""
-    interfaces: tuple[str, ...]
-    """Names of its interfaces, or PCI addresses of its cards."""
-    boot_id: str
-    """The kernel's identifier of the boot."""
-    state: State
-    """The node's state after the set-up, which must not change."""
 
 
 class NodeDut(Dut[OptionsT_co]):
@@ -288,7 +246,7 @@ class NodeDut(Dut[OptionsT_co]):
             self.build(changes, *neighbours)
             self._wait_for_links()
             names = tuple(dict.fromkeys((self.west, self.east, *self.interfaces)))
-            state = _read_state(self.node, names, changes.settings)
+            state = read_state(self.node, names, changes.settings)
             self._present = SetUp(changes, neighbours, names, boot_id(self.node), state)
         except BaseException as cause:
             # The timeout of a test or an interrupt must not leave half a set-up behind.
@@ -310,7 +268,7 @@ class NodeDut(Dut[OptionsT_co]):
 
     def take_state(self) -> None:
         """From now on, the node must stay in its present state; call this after a restart."""
-        state = _read_state(self.node, self.present.interfaces, self.present.changes.settings)
+        state = read_state(self.node, self.present.interfaces, self.present.changes.settings)
         self._present = replace(self.present, state=state)
 
     def quieten(self, changes: Changes) -> None:
@@ -415,147 +373,3 @@ class NodeDut(Dut[OptionsT_co]):
                     f"Is the other end up, and the cable plugged in?"
                 )
             time.sleep(_POLL)
-
-
-class _Sentences(NamedTuple):
-    """Sentences with a value's name, its earlier value and its present value. Empty: this change is allowed."""
-
-    gone: str
-    added: str
-    changed: str
-
-    def about(self, name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-        """The sentence about a value with this name; empty: there is none."""
-        if name not in now:
-            sentence = self.gone
-        elif name not in before:
-            sentence = self.added
-        elif before[name] != now[name]:
-            sentence = self.changed
-        else:
-            sentence = ""
-
-        return sentence.format(name, before.get(name, 0), now.get(name, 0))
-
-
-_HOST_ROUTES = "interface {0} had {1} routes to single hosts, and has {2}"
-# Table: the sentences for values that have gone, were added, or have changed. Empty: this change is allowed.
-_CHANGES: Mapping[str, _Sentences] = {
-    "interfaces": _Sentences(
-        "interface {0} no longer exists, or was set down", "", "interface {0} is no longer in {1}"
-    ),
-    "ports": _Sentences("", "interface {0} was put into a bridge of the DUT", ""),
-    "ways": _Sentences("", "", "the {0} was {1}, and is {2}"),
-    "routes": _Sentences("the route to {0} no longer exists", "", ""),
-    "host routes": _Sentences(_HOST_ROUTES, _HOST_ROUTES, _HOST_ROUTES),
-    "tables": _Sentences(
-        "the nftables table {0} no longer exists",
-        "the nftables table {0} was added",
-        "the nftables table {0} was changed",
-    ),
-    "settings": _Sentences("{0} was {1}, and no longer exists", "", "{0} was {1}, and is {2}"),
-}
-
-
-def _read_state(node: DutNode, interfaces: Sequence[str], settings: Iterable[str]) -> State:
-    # Only these protocols, because there may be very many host routes; these are counted instead.
-    routes = read_routes(node, *_PROTOCOLS)
-    queues = dict(
-        line.split(" ", 1)
-        for line in node.run("sh", "-c", _QUEUES, "queues", *interfaces).splitlines()
-    )
-    host_routes = count_host_routes(node)
-    tables = _nftables(node, {table_name(name) for name in interfaces})
-    paths = tuple(settings)
-    texts = node.read_files(*paths) if paths else {}
-
-    # This comes last, so that an interface that disappears in the meantime counts as missing, not as changed.
-    links = read_links(node)
-    up = [name for name in interfaces if name in links and is_up(links[name])]
-    bridged = [name for name, link in links.items() if link.get("master") in interfaces]
-
-    # Record: what must not change; the names are those of `_CHANGES`.
-    return {
-        "interfaces": {name: links[name].get("master") for name in up},
-        "ports": {name: "" for name in bridged if name not in interfaces},
-        "ways": _ways({name: links[name] for name in up}, queues),
-        "routes": {_in_words(route): "" for route in routes if route.get("dev") in interfaces},
-        "host routes": {name: host_routes[name] for name in host_routes if name in interfaces},
-        "tables": tables,
-        "settings": texts,
-    }
-
-
-def _ways(links: Mapping[str, Link], queues: Mapping[str, str]) -> dict[str, str]:
-    """The facts that determine the way of frames through each interface."""
-    ways = {}
-    for name, link in links.items():
-        program = link.get("xdp", {}).get("prog", {})
-        ways[_mac_address_of(name)] = link.get("address", "none")
-        ways[f"XDP program of interface {name}"] = str(program.get("id", "none"))
-        ways[f"queueing discipline of interface {name}"] = queues[name]
-    return ways
-
-
-def _mac_address_of(interface: str) -> str:
-    return f"MAC address of interface {interface}"
-
-
-def _in_words(route: Mapping[str, Any]) -> str:
-    return f"{route['dst']} dev {route['dev']} table {route.get('table', 'main')}"
-
-
-def _nftables(node: DutNode, own: Container[str]) -> dict[str, str]:
-    """Digests of the nftables tables: all tables that lossratio did not make, and its own tables for this DUT."""
-    digests = {}
-    for line in node.run("sh", "-c", _TABLES).splitlines():
-        family, name, digest = line.split()[:3]
-        if name in own or not name.startswith(table_name("")):
-            digests[f"{family} {name}"] = digest
-    return digests
-
-
-def boot_id(node: DutNode) -> str:
-    """The kernel's identifier of the boot, which changes with every boot of the node."""
-    return node.read_files(_BOOT_ID).get(_BOOT_ID, "")
-
-
-def _differences(before: State, now: State) -> list[str]:
-    """The sentences about the differences between two states, in the order of the table, without mere consequences."""
-    gone = before["interfaces"].keys() - now["interfaces"].keys()
-    # A bridge without its own address has the address of a port, and takes another port's address when that port
-    # leaves.
-    left = {
-        master
-        for name, master in before["interfaces"].items()
-        if name in gone or now["interfaces"][name] != master
-    }
-    addresses = {_mac_address_of(bridge) for bridge in left}
-
-    said: list[str] = []
-    for what, sentences in _CHANGES.items():
-        names = sorted(before[what].keys() | now[what].keys())
-        if what == "ways":
-            names = [name for name in names if name not in addresses]
-        elif what == "settings":
-            # The settings of an interface disappear with it.
-            names = [name for name in names if gone.isdisjoint(name.split("/"))]
-        said += [sentences.about(name, before[what], now[what]) for name in names]
-
-    return [sentence for sentence in said if sentence]
-
-
-def check_unchanged(node: DutNode, since: SetUp) -> None:
-    """Checks that nothing has gone, no nftables table was added, and no setting has changed.
-
-    Raises:
-        DutError: If something has, or the node was rebooted.
-    """
-    if boot_id(node) != since.boot_id:
-        raise DutError(f"{node.name} was rebooted since its set-up. Set it up again.")
-
-    lost = _differences(since.state, _read_state(node, since.interfaces, since.changes.settings))
-    if lost:
-        raise DutError(
-            f"{node.name} has changed since its set-up: {'; '.join(lost)}. Tear it down and set it up again."
-        )

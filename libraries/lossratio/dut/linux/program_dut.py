@@ -13,8 +13,9 @@ from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, make_directory
 from lossratio.dut.linux.cores import LSCPU, CoreChoice, cores_of_path, describe_cores
 from lossratio.dut.linux.interfaces import check_interfaces, read_links
-from lossratio.dut.linux.node_dut import NodeDut, boot_id
+from lossratio.dut.linux.node_dut import NodeDut
 from lossratio.dut.linux.reports import RINGS_OF
+from lossratio.dut.linux.state import boot_id
 from lossratio.errors import DutError, NotMeasuredHereError
 from lossratio.nodes import INTERFACES_OF_CARD, DutNode
 from lossratio.topology import Port

@@ -386,12 +386,15 @@ class Vpp(ProgramDut[VppOptions]):
         interfaces = ("show interface address", "show interface rx-placement", "show mode")
         shown = ("show version verbose", "show threads", *interfaces)
         startup = self.node.run("cat", f"{control.directory}/startup.conf").splitlines()
-        clock = self._clock
+        clock = None
+        if self._clock is not None:
+            clock = {**asdict(self._clock), "starts": self._starts}
+
         return {
             **super().facts(),
             "version": control.ask("show version").strip(),
             "startup": startup,
-            "clock": {**asdict(clock), "starts": self._starts} if clock else None,
+            "clock": clock,
             "verified": self._verified,
             "shown": {command: control.lines(command) for command in shown},
         }

@@ -116,13 +116,17 @@ class Description:
         critical load is only known to lie between two loads, so this share is not known.
         """
         mixed = self.mixed(weighting)
+        if not mixed.stdev:
+            return None
+
         if self.local is not None:
-            if not self.local.is_line or not mixed.stdev:
+            if not self.local.is_line:
                 return None
             return float(min(1.0, (self.local.shape_stdev * mixed.mean / mixed.stdev) ** 2))
+
         parts = zip(self.weights(weighting), self.reported, strict=True)
         between = sum(weight * (part.mean - mixed.mean) ** 2 for weight, part in parts)
-        return float(min(1.0, between / mixed.stdev**2)) if mixed.stdev else None
+        return float(min(1.0, between / mixed.stdev**2))
 
     def mixed(self, weighting: Weighting) -> Distribution:
         """The critical load under all reported distributions together."""
