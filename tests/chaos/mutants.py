@@ -332,7 +332,7 @@ MUTATIONS = (
     ),
     Mutation(
         "bands may be one width of the goal apart",
-        "history/steps.py",
+        "history/bands.py",
         "LEAST_WIDTHS = 2.5",
         "LEAST_WIDTHS = 0.5",
         ("history/test_bands_and_widths.py",),

@@ -17,13 +17,13 @@ from lossratio.history.annotations import (
     add_known_changes,
     load_known_changes,
 )
+from lossratio.history.bands import Bands
 from lossratio.history.devices import with_lines
 from lossratio.history.entries import entries_of
 from lossratio.history.names import with_names_now
 from lossratio.history.nights import AllNights
 from lossratio.history.readings import series_of_readings
 from lossratio.history.series import Series, rates_in_words, series_of
-from lossratio.history.steps import Bands
 from lossratio.history.store import History, StoredEntries, continued
 from lossratio.history.testers import with_testers
 from lossratio.history.trend import NO_VERDICT, Change, Trend, TrendRules, TrendVerdict, trends_of

@@ -8,10 +8,11 @@ from enum import Enum
 import numpy as np
 
 from lossratio.history.annotations import KnownChange
+from lossratio.history.bands import Bands, bands_in
 from lossratio.history.entries import FAILED
 from lossratio.history.nights import AllNights, all_nights, night_starts
 from lossratio.history.series import Series
-from lossratio.history.steps import Bands, bands_in, group_starts
+from lossratio.history.steps import group_starts
 from lossratio.report import Difference, difference_at_most, real_change
 from lossratio.results import Ends, agreed_change, what_differs
 

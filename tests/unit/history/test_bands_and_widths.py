@@ -7,8 +7,9 @@ import pytest
 from history_examples import series, with_columns
 from report_examples import throughput
 
+from lossratio.history.bands import Bands, bands_in
 from lossratio.history.entries import entries_of
-from lossratio.history.steps import Bands, bands_in, group_starts
+from lossratio.history.steps import group_starts
 from lossratio.history.trend import TrendVerdict, trends_of
 from lossratio.history.trend_words import describe_trend
 from lossratio.report.run import Run
