@@ -1,71 +1,26 @@
-"""The server of the Open Traffic Generator without frames: what it answers, and what hostile clients get."""
+"""The server of the Open Traffic Generator without frames: which configurations and requests it takes."""
 
 import json
-import socket
-import ssl
-import subprocess
-import sys
 import threading
-from http.client import HTTPConnection, HTTPSConnection
 
 import pytest
 import snappi
-from click.testing import CliRunner
+from otg_parts import STATE, Generator, ask, serving
 from waiting import wait_until
 
-from lossratio.commands.main import commands
-from lossratio.errors import TopologyError
-from lossratio.tls import given_context, made_context
 from lossratio.traffic.client import AgentRefusalError
-from lossratio.traffic.otg import OtgServer, Tester, checked
+from lossratio.traffic.otg import checked
 from lossratio.traffic.otg.flows import MOST_FLOWS
-from lossratio.traffic.otg.server import MOST_BYTES, ROUTES
 from lossratio.trials import DirectionCounters
 
 PORTS = [{"name": "a", "location": "tg0"}, {"name": "b", "location": "tg1"}]
 ETHERNET = {"choice": "ethernet", "ethernet": {}}
-STATE = {
-    word: {"choice": "traffic", "traffic": {"choice": "flow_transmit", "flow_transmit": {"state": word}}}
-    for word in ("start", "stop")
-}
-POST = "POST /config HTTP/1.1\r\nHost: localhost\r\n"
-
-
-class Generator:
-    """Stands for the generator of this machine: it sends nothing."""
-
-    def __init__(self, kind):
-        self.kind = kind
-        self.flows = ()
-
-    def configure(self, flows, configuration):
-        self.flows = flows
-
-    def close(self):
-        pass
 
 
 @pytest.fixture
 def server(monkeypatch):
-    monkeypatch.setattr("lossratio.traffic.otg.tester.OwnGenerator", Generator)
-    with OtgServer(Tester({"tg0": "tg0", "tg1": "tg1"}, "afpacket", 0.1, print), ("127.0.0.1", 0)) as made:
-        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield made
-        made.shutdown()
-        thread.join()
-
-
-def ask(server, method, path, contents=None, **headers):
-    """Status and answer of a request whose contents are JSON data, or bytes."""
-    connection = HTTPConnection("127.0.0.1", server.server_port, timeout=20)
-    body = contents if contents is None or isinstance(contents, bytes) else json.dumps(contents).encode()
-    names = {name.replace("_", "-"): value for name, value in headers.items()}
-    connection.request(method, path, body, {"Content-Type": "application/json", **names})
-    answer = connection.getresponse()
-    data = json.loads(answer.read())
-    connection.close()
-    return answer.status, data
+    with serving(monkeypatch) as server:
+        yield server
 
 
 def flow(name="f", **fields):
@@ -251,11 +206,6 @@ def test_values_of_all_fields_are_bounded_together(server):
     )
 
 
-def test_a_request_that_is_too_long_is_answered_when_it_has_been_sent(server):
-    status, answer = ask(server, "POST", "/config", b" " * (4 * MOST_BYTES))
-    assert (status, answer["errors"]) == (413, ["a request may have at most 1,048,576 bytes"])
-
-
 def sent(server, monkeypatch, *counters):
     """Starts flows that have these counters in the end, and waits for it; returns the answer to the start."""
     monkeypatch.setattr("lossratio.traffic.otg.runs.Run._send", lambda _: [(counted, None) for counted in counters])
@@ -438,161 +388,9 @@ def test_a_flow_that_nobody_receives_has_no_count_of_what_arrived(server):
     assert not {"frames_rx", "bytes_rx", "port_rx"} & metric.keys()
 
 
-@pytest.fixture
-def secured(monkeypatch):
-    monkeypatch.setattr("lossratio.traffic.otg.tester.OwnGenerator", Generator)
-    tester = Tester({"tg0": "tg0", "tg1": "tg1"}, "afpacket", 0.1, print)
-    with OtgServer(tester, ("127.0.0.1", 0), made_context("127.0.0.1")) as made:
-        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield made
-        made.shutdown()
-        thread.join()
-
-
-def test_with_tls_any_name_may_lead_here_and_clients_without_it_keep_nobody_out(secured):
-    silent = [socket.create_connection(("127.0.0.1", secured.server_port)) for _ in range(3)]
-    silent[0].sendall(b"GET /config HTTP/1.1\r\nHost: localhost\r\n\r\n")
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    connection = HTTPSConnection("127.0.0.1", secured.server_port, timeout=20, context=context)
-    for name, status in (("clab-lab1-tester", 200), ("127.0.0.1", 200)):
-        connection.request("GET", "/config", headers={"Host": name})
-        answer = connection.getresponse()
-        assert (answer.status, json.loads(answer.read())) == (status, {})
-    connection.request("GET", "/config", headers={"Origin": "https://evil.example"})
-    assert connection.getresponse().status == 403
-    # The one that spoke no TLS was closed.
-    assert b"200" not in silent[0].recv(1000)
-    for client in silent:
-        client.close()
-
-
-def test_snappi_itself_speaks_tls(secured):
-    api = snappi.api(location=f"https://127.0.0.1:{secured.server_port}", verify=False)
-    assert api.get_config().serialize() == api.config().serialize()
-
-
-def test_a_certificate_of_the_users_own_is_the_one_that_clients_see(tmp_path):
-    made = ("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=lab", "-days", "2")
-    files = ("-addext", "subjectAltName=DNS:lab", "-keyout", tmp_path / "key", "-out", tmp_path / "certificate")
-    done = subprocess.run(["openssl", *made, *files], check=False, capture_output=True)
-    assert done.returncode == 0, done.stderr
-    server = given_context(tmp_path / "certificate", tmp_path / "key")
-    client = ssl.create_default_context(cafile=tmp_path / "certificate")
-    ours, theirs = socket.socketpair()
-    thread = threading.Thread(target=lambda: server.wrap_socket(ours, server_side=True))
-    thread.start()
-    with client.wrap_socket(theirs, server_hostname="lab") as connected:
-        assert connected.getpeercert()["subject"] == ((("commonName", "lab"),),)
-    thread.join()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        (
-            ("--certificate", "nowhere.pem"),
-            "nowhere.pem is not a certificate (PEM) with its key from nowhere.pem: No such",
-        ),
-        (("--certificate", __file__), "is not a certificate (PEM) with its key from"),
-        (("--key", "key.pem"), "--key is for a --certificate: give both."),
-    ],
-)
-def test_a_certificate_that_cannot_be_used_is_an_error_of_the_command(arguments, error):
-    done = CliRunner().invoke(commands, ["lab", "otg-serve", "lo", "--tcp-port", "0", *arguments])
-    assert error in str(done.exception)
-
-
-def test_a_page_in_a_browser_cannot_ask_for_traffic(server):
-    status, answer = ask(server, "POST", "/config", {}, Content_Type="text/plain")
-    assert (status, answer["errors"]) == (415, ["requests have the Content-Type application/json"])
-
-
-@pytest.mark.parametrize(("length", "status"), [(None, 411), ("-1", 411), (str(MOST_BYTES + 1), 413), ("9" * 99, 413)])
-def test_a_request_without_a_size_or_with_a_huge_one_is_not_read(server, length, status):
-    header = "" if length is None else f"Content-Length: {length}\r\n"
-    with socket.create_connection(("127.0.0.1", server.server_port), timeout=20) as client:
-        client.sendall(f"{POST}Content-Type: application/json\r\n{header}\r\n".encode())
-        assert client.makefile("rb").readline().split()[1] == str(status).encode()
-
-
-def test_stranded_connections_do_not_keep_others_out(server):
-    waiting = [socket.create_connection(("127.0.0.1", server.server_port)) for _ in range(20)]
-    waiting[0].sendall(b"POST /config HTTP/1.1\r\nContent-Length: 5\r\n")
-    assert ask(server, "GET", "/config")[0] == 200
-    for client in waiting:
-        client.close()
-
-
 def test_nothing_starts_without_a_configuration(server):
     status, answer = ask(server, "POST", "/control/state", STATE["start"])
     assert (status, answer["errors"][0]) == (
         400,
         "traffic.flow_transmit.state: there are no flows to start; send a configuration first",
     )
-
-
-def test_a_mistake_of_ours_is_an_answer_and_ends_nothing(server, monkeypatch, capfd):
-    monkeypatch.setattr(server.tester, "set_config", lambda *_: 1 / 0)
-    assert ask(server, "POST", "/config", {}) == (
-        500,
-        {"code": 500, "kind": "internal", "errors": ["division by zero"]},
-    )
-    reported = ""
-
-    def is_reported():
-        nonlocal reported
-        reported += capfd.readouterr().err
-        return "ZeroDivisionError" in reported
-
-    wait_until(is_reported)
-    assert ask(server, "GET", "/config") == (200, {})
-
-
-@pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "http://evil.example"}])
-def test_a_page_of_another_site_cannot_ask_at_all(server, headers):
-    for method, path in ROUTES:
-        status, answer = ask(server, method, path, {}, **headers)
-        assert (status, answer["code"], answer["kind"]) == (403, 403, "validation")
-
-
-def test_an_interface_that_is_not_there_is_refused_at_the_start():
-    done = CliRunner().invoke(commands, ["lab", "otg-serve", "lo", "west=eth\x1b77"])
-    assert str(done.exception).startswith("There is no network interface 'eth\\x1b77' here. The interfaces are lo")
-
-
-def test_without_snappi_the_error_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "snappi", None)
-    with pytest.raises(TopologyError, match=r"It is the extra 'otg': pip install 'robotframework-lossratio\[otg\]'"):
-        OtgServer(Tester({}, "afpacket", 0.1, print), ("127.0.0.1", 0))
-
-
-def test_an_address_that_is_taken_is_an_error_of_the_command(server):
-    done = CliRunner().invoke(commands, ["lab", "otg-serve", "lo", "--tcp-port", str(server.server_port)])
-    assert str(done.exception) == (
-        f"Cannot listen on 127.0.0.1, TCP port {server.server_port}: Address already in use."
-    )
-
-
-def test_only_what_listening_needs_is_imported_before_it():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        code = (
-            "import atexit, sys\n"
-            "from lossratio.commands.main import main\n"
-            "atexit.register(lambda: print(*sys.modules))\n"
-            f"sys.argv = ['lossratio', 'lab', 'otg-serve', 'lo', '--tcp-port', '{taken.getsockname()[1]}']\n"
-            "main()\n"
-        )
-        done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
-    assert "Address already in use" in done.stderr
-    loaded = {name.partition(".")[0] for name in done.stdout.split()}
-    assert "click" in loaded
-    assert not loaded & {"robot", "snappi", "pydantic", "numpy", "yaml"}
-
-
-@pytest.mark.parametrize("ports", [["p=tg0", "p=tg1"], ["p="]])
-def test_ports_have_locations_of_their_own(ports):
-    done = CliRunner().invoke(commands, ["lab", "otg-serve", *ports])
-    assert "name each port once, as INTERFACE or LOCATION=INTERFACE" in str(done.exception)
