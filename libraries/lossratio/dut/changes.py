@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lossratio.errors import DutError
-from lossratio.nodes import DutNode, reason, shown
+from lossratio.nodes import COMMAND_SECONDS, DutNode, reason, shown
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,27 @@ class Changes:
         stdin: str | None = None,
         undo: Sequence[str] = (),
         undo_stdin: str | None = None,
+        timeout: float = COMMAND_SECONDS,
     ) -> None:
-        """Runs a command that changes nothing if it fails. Without an undo, the undo of an earlier change covers it."""
+        """Runs a command that changes nothing if it fails. Without an undo, the undo of an earlier change covers it.
+
+        Args:
+            command: The program and its arguments, one string each.
+            stdin: What it reads from its standard input; None: nothing.
+            undo: The command that undoes the change; empty: none.
+            undo_stdin: What the undo reads from its standard input; None: nothing.
+            timeout: Seconds that the command may take in all.
+
+        Raises:
+            DutError: If it fails.
+            NodeError: If it does not end in time, or the connection is lost.
+        """
         if undo:
             # Recorded before the change, because this process may end right after it.
             self._add(_Step(tuple(undo), undo_stdin))
 
         try:
-            self._node.run(*command, stdin=stdin)
+            self._node.run(*command, stdin=stdin, timeout=timeout)
         except DutError:
             if undo:
                 self._drop_last()

@@ -19,7 +19,7 @@ from lossratio.dut.base import (
     Tool,
 )
 from lossratio.dut.changes import Changes
-from lossratio.dut.daemon import Daemon
+from lossratio.dut.daemon import READY_TIMEOUT, Daemon
 from lossratio.dut.linux.addressing import unused_macs
 from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.linux.interfaces import read_links
@@ -83,6 +83,14 @@ def parse_pmd_workers(
 _RXQ = re.compile(r"^\s+port:\s+(?P<port>\S+)\s+queue-id:\s+(?P<queue>\d+)")
 
 
+_ANSWER_SECONDS = 20
+"""Seconds that a program of Open vSwitch may wait for an answer."""
+_PORTS_SECONDS = round(READY_TIMEOUT)
+"""The same for the command that adds the ports, because the switch starts the cards before it answers."""
+_MARGIN_SECONDS = 10.0
+"""Seconds that the command may take beyond that. So its own message is the error, which says what it waited for."""
+
+
 @dataclass(frozen=True)
 class OvsControl:
     """A private Open vSwitch."""
@@ -103,9 +111,10 @@ class OvsControl:
         """The switch."""
         return self._daemon("ovs-vswitchd", f"unix:{self.directory}/db.sock")
 
-    def vsctl(self, *arguments: str) -> tuple[str, ...]:
-        """A command that changes the configuration."""
-        return ("ovs-vsctl", f"--db=unix:{self.directory}/db.sock", "--timeout=20", *arguments)
+    def vsctl(self, *arguments: str, seconds: int = _ANSWER_SECONDS) -> tuple[str, ...]:
+        """A command that changes the configuration, and waits for the switch for at most so many seconds."""
+        database = f"--db=unix:{self.directory}/db.sock"
+        return ("ovs-vsctl", database, f"--timeout={seconds}", *arguments)
 
     def ofctl(self, verb: str, bridge: str, *arguments: str) -> tuple[str, ...]:
         """An OpenFlow command to a bridge."""
@@ -122,7 +131,7 @@ class OvsControl:
         """A command to the switch itself."""
         return (
             "ovs-appctl",
-            "--timeout=20",
+            f"--timeout={_ANSWER_SECONDS}",
             f"--target={self._control('ovs-vswitchd')}",
             *arguments,
         )
@@ -372,7 +381,10 @@ class OpenVswitch(ProgramDut[OvsOptions]):
             changes.clean_up("ip", "link", "delete", "dev", tap)
         control.switch.start(changes, lambda: control.answers(control.switch))
         bridge = self.stem
-        changes.run(*control.vsctl(*self._bridge_arguments(len(cores.workers))))
+        ports = self._bridge_arguments(len(cores.workers))
+        changes.run(
+            *control.vsctl(*ports, seconds=_PORTS_SECONDS), timeout=_PORTS_SECONDS + _MARGIN_SECONDS
+        )
 
         if self.options.forwarding == "learning":
             for port, neighbour in zip(self._ports, (west_mac, east_mac), strict=True):

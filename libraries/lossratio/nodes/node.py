@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from lossratio.errors import DutError
 from lossratio.nodes.facts import GatheredFacts, gather_facts
-from lossratio.nodes.session import CommandResult, CommandRunner
+from lossratio.nodes.session import COMMAND_SECONDS, CommandResult, CommandRunner
 
 # Users other than root may lack the sbin directories in their path, and messages should be in one language.
 _ENVIRONMENT = (
@@ -58,7 +58,7 @@ class DutNode:
         return gather_facts(self._session)
 
     def attempt(
-        self, *command: str, stdin: str | None = None, timeout: float = 30.0
+        self, *command: str, stdin: str | None = None, timeout: float = COMMAND_SECONDS
     ) -> CommandResult:
         """Runs a command that may fail, but must end in time.
 
@@ -72,7 +72,7 @@ class DutNode:
         """
         return self._session.run(*_ENVIRONMENT, *command, timeout=timeout, check=False, stdin=stdin)
 
-    def run(self, *command: str, stdin: str | None = None, timeout: float = 30.0) -> str:
+    def run(self, *command: str, stdin: str | None = None, timeout: float = COMMAND_SECONDS) -> str:
         """Runs a command that must succeed in time, and returns its standard output.
 
         Args:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 AnyClient: TypeAlias = "paramiko.SSHClient | Client"
 """A log-in on a node, or the way into a namespace of this machine."""
+COMMAND_SECONDS = 30.0
+"""Seconds that a command on a node may take, unless its caller gives it more."""
 _OPEN_TIMEOUT = 30.0
 _SLOWEST_TRANSFER = 1e5
 """Smallest rate at which a file must be written, bytes per second."""
@@ -57,7 +59,7 @@ class CommandRunner(Protocol):
     def run(
         self,
         *command: str,
-        timeout: float = 30.0,
+        timeout: float = COMMAND_SECONDS,
         check: bool = True,
         stdin: str | bytes | None = None,
         most: int | None = None,
@@ -146,7 +148,7 @@ class NodeSession(AbstractContextManager["NodeSession"]):
     def run(
         self,
         *command: str,
-        timeout: float = 30.0,
+        timeout: float = COMMAND_SECONDS,
         check: bool = True,
         stdin: str | bytes | None = None,
         most: int | None = None,

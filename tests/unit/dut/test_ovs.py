@@ -9,9 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from lossratio.bpf import why_impossible
+from lossratio.dut.daemon import READY_TIMEOUT
 from lossratio.dut.ovs import OvsConnections, OvsControl, parse_coverage, parse_meters, parse_ports, parse_socket_drops
 from lossratio.errors import DutError
-from lossratio.nodes import DutNode
+from lossratio.nodes import COMMAND_SECONDS, DutNode
 
 WHY_NOT = None
 if shutil.which("ovs-vswitchd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin") is None:
@@ -61,6 +62,25 @@ def test_telemetry_has_the_load_of_the_thread_that_forwards(dut_lab, set_up, opt
     assert worker["worker"].startswith("pmd thread" if options else "main thread")
     assert worker["frames"] == 40
     assert worker["queues"] == ([f"{name} queue 0" for name in ("dut0", "dut1")] if options else [])
+
+
+@needs_ovs
+def test_a_command_that_waits_for_the_switch_gives_up_before_the_node_ends_it(dut_lab, set_up, monkeypatch):
+    """Its own message says what it waited for. Cards take longest: each command has as long as a start may take."""
+    limits = {}
+    run = dut_lab.shell.run
+
+    def recorded(*command, timeout=COMMAND_SECONDS, **others):
+        own = [word for word in command if word.startswith("--timeout=")]
+        if own:
+            limits["add-port" if "add-port" in command else command[-1]] = int(own[0].partition("=")[2]), timeout
+        return run(*command, timeout=timeout, **others)
+
+    monkeypatch.setattr(dut_lab.shell, "run", recorded)
+    set_up().describe()
+    assert {"init", "add-port", "show", "version"} <= set(limits)
+    assert all(own < of_node for own, of_node in limits.values())
+    assert limits["add-port"][0] >= READY_TIMEOUT
 
 
 @needs_ovs
