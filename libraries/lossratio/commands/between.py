@@ -111,7 +111,7 @@ def between(
         # A wrong size is an error before there is a directory.
         load_profile(profile, frame_size=size)
     if resume is None:
-        directory = _begun(output, f"between-{ends[0].name}-{ends[1].name}", text)
+        directory = _begun(output, f"between-{path.client.host.name}-{path.server.host.name}", text)
     else:
         directory = _continued(resume, text)
 

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_interface
 from types import MappingProxyType
 from typing import Any
@@ -21,6 +21,7 @@ from lossratio.wrong_values import in_words
 
 _SSH = re.compile(r"(?:(?P<user>[^@:/]+)@)?(?P<host>[^@:/]+)(?::(?P<port>\d+))?$")
 _WAYS = ("netns", "container", "host")
+_SSH_PORT = 22
 _DEFAULT = "default"
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _SUDO: Mapping[str, Any] = MappingProxyType({"sudo": True})
@@ -74,6 +75,13 @@ class Host:
         if match["user"] is not None:
             fields["username"] = match["user"]
         return cls(_node_name(match["host"]), fields)
+
+    @property
+    def distinction(self) -> str:
+        """What distinguishes it from other ends of its name: the port of its sshd, or how it is entered."""
+        if "host" in self.fields:
+            return str(self.fields.get("port", _SSH_PORT))
+        return next(way for way in _WAYS if way in self.fields)
 
     def connect(self, credentials: Credentials) -> NodeSession:
         """Logs in at this end.
@@ -198,7 +206,7 @@ def find_host_path(
         TopologyError: If there is no path, or both names stand for the same end.
     """
     if client.name == server.name:
-        raise TopologyError(f"Both ends are {client.name}. Name two different ends.")
+        client, server = _told_apart(client, server)
     with ExitStack() as opened:
         near = opened.enter_context(client.connect(credentials))
         far = opened.enter_context(server.connect(credentials))
@@ -225,6 +233,15 @@ def find_host_path(
     paths.sort(key=lambda ends: _DEFAULT in (ends[0].route, ends[1].route))
     (west, east), *rest = paths
     return HostPath(west, east, tuple(other.address for _, other in rest))
+
+
+def _told_apart(*ends: Host) -> Iterator[Host]:
+    """Two ends of the same name, with names that also have what distinguishes them."""
+    name = ends[0].name
+    if len({end.distinction for end in ends}) == 1:
+        raise TopologyError(f"Both ends are {name}. Name two different ends.")
+    for end in ends:
+        yield replace(end, name=f"{name}-{end.distinction}")
 
 
 def _paths(

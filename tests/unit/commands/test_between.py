@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import subprocess
@@ -16,7 +17,7 @@ from lossratio.commands.between import between
 from lossratio.errors import NodeError, TopologyError
 from lossratio.nodes import NO_CREDENTIALS
 from lossratio.results import RunDirectory
-from lossratio.testbed import Host
+from lossratio.testbed import Host, find_host_path
 from lossratio.topology import load_topology
 from lossratio.trials import read_journal
 
@@ -100,6 +101,35 @@ def test_a_misspelt_namespace_names_the_nearest(text, meant, tmp_path, monkeypat
 def test_one_end_is_no_path():
     done = CliRunner().invoke(between, ["netns:a", "netns:a"])
     assert "Both ends are a" in str(done.exception)
+
+
+ENDS = (
+    ("root@127.0.0.1:2201", "root@127.0.0.1:2202", ["127.0.0.1-2201", "127.0.0.1-2202"]),
+    ("lab", "lab:2222", ["lab-22", "lab-2222"]),
+    ("netns:a", "container:a", ["a-netns", "a-container"]),
+    ("h1", "h2", ["h1", "h2"]),
+)
+
+
+@pytest.mark.parametrize(("client", "server", "names"), ENDS)
+def test_two_ends_of_one_name_are_told_apart(client, server, names, monkeypatch):
+    """So are hosts behind one address, whose sshds have a port each."""
+    asked = []
+
+    def asked_for(host, _credentials):
+        asked.append(host.name)
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr(Host, "connect", asked_for)
+    with pytest.raises(AttributeError):
+        find_host_path(Host.named(client), Host.named(server))
+    assert asked == names
+
+
+@pytest.mark.parametrize(("client", "server"), [("bob@h1:22", "h1"), ("netns:a", "netns:a")])
+def test_one_end_under_two_names_is_no_path(client, server):
+    with pytest.raises(TopologyError, match="Both ends are"):
+        find_host_path(Host.named(client), Host.named(server))
 
 
 @needs_root[0]
