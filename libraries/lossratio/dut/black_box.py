@@ -361,18 +361,19 @@ class BlackBoxOptions(DutOptions):
     """What the owner of a device knows about the device."""
 
     hold: DurationOption = 0.5
-    """How long after a trial frames may still come out of it, e.g. ``2 s`` for a deep queue. Later frames count as
-    lost. Default: 0.5 s."""
+    """How long frames may still come out of the device after a trial, e.g. ``2 s`` for a deep queue. Later frames
+    count as lost. Default: 0.5 s."""
     rest: DurationOption = 0.0
     """Time without traffic after which a trial has no effect on the next one, e.g. until a policer's bucket is full.
     lossratio waits for this time between trials. Default: 0."""
     west_mac: MacAddress | None = None
-    """MAC address of frames from the west: the next hop, if the device routes. Default: the address of the gateway of
-    the TG's west port in the topology file, or, without a gateway, the address of the TG's east port."""
+    """Destination MAC address of frames from the west: the next hop's, if the device routes. Default: the address of
+    the gateway of the TG's west port in the topology file, or, without a gateway, that of the TG's east port."""
     east_mac: MacAddress | None = None
-    """MAC address of frames from the east, likewise."""
+    """Destination MAC address of frames from the east, with the corresponding default."""
     translates: bool = False
-    """Whether it translates addresses on purpose (NAT). All measurements then count frames without comparing them."""
+    """Whether the device translates addresses on purpose (NAT). All measurements then count frames without comparing
+    them."""
 
     @property
     def filters(self) -> int | None:

@@ -16,8 +16,8 @@ class OptionValues(TypedDict, total=False):
     acl_output: bool | str
     """vpp: Whether frames pass the list when they leave, instead of when they enter."""
     acl_stateful: bool | str
-    """vpp: Whether these two rules begin a session, in which the flow's other frames pass without being checked against
-    the rules."""
+    """vpp: Whether the rules that permit test traffic begin a session, in which the flow's other frames pass without
+    being checked against the rules."""
     allowlist: bool | str
     """vpp: Whether the networks of test traffic are on a list of sources, and frames from all other sources are dropped
     where they enter the path; with `ip4` or `ip6`."""
@@ -52,7 +52,7 @@ class OptionValues(TypedDict, total=False):
     """vpp: Number of hosts in the west that have ports of a deterministic NAT, from the first address of the network on;
     a power of two, with `ip4`."""
     east_mac: str
-    """black_box: MAC address of frames from the east, likewise."""
+    """black_box: Destination MAC address of frames from the east, with the corresponding default."""
     every: int | str
     """xdp: The share of frames with faults: of `every` frames in a direction, each fault affects one, and different
     faults affect different frames. At least 4."""
@@ -85,8 +85,8 @@ class OptionValues(TypedDict, total=False):
     gtpu_mtu: int | str
     """vpp: Bytes of the largest packet between the two VPPs. Larger packets are fragmented, and reassembled."""
     hold: float | str
-    """black_box: How long after a trial frames may still come out of it, e.g. `2 s` for a deep queue. Later frames count
-    as lost. Default: 0.5 s."""
+    """black_box: How long frames may still come out of the device after a trial, e.g. `2 s` for a deep queue. Later
+    frames count as lost. Default: 0.5 s."""
     home: str
     """grout: Directory of grout on the node, with `bin/grout` and `bin/grcli`. Default: the value of the environment
     variable `GROUT_HOME` on the machine that runs the suite, or `/usr`.
@@ -226,8 +226,8 @@ class OptionValues(TypedDict, total=False):
     VPPs: `dynamic` (End.AD), `masquerading` (End.AM) or `static` (End.AS); with `ip6`. The TG gets them with their
     outer header."""
     translates: bool | str
-    """black_box: Whether it translates addresses on purpose (NAT). All measurements then count frames without comparing
-    them."""
+    """black_box: Whether the device translates addresses on purpose (NAT). All measurements then count frames without
+    comparing them."""
     udp_timeout: str
     """linux_router: Time after which an idle UDP connection is forgotten, in whole seconds. Default: the node's setting.
     vpp: Time after which the NAT forgets an idle UDP connection, in whole seconds. Default: 300 s."""
@@ -248,8 +248,9 @@ class OptionValues(TypedDict, total=False):
     vxlan_between: bool | str
     """vpp: Whether only frames between two DUTs are in a VXLAN tunnel; with `l2bd` or `l2xc`."""
     west_mac: str
-    """black_box: MAC address of frames from the west: the next hop, if the device routes. Default: the address of the
-    gateway of the TG's west port in the topology file, or, without a gateway, the address of the TG's east port."""
+    """black_box: Destination MAC address of frames from the west: the next hop's, if the device routes. Default: the
+    address of the gateway of the TG's west port in the topology file, or, without a gateway, that of the TG's east
+    port."""
     wireguard: int | str
     """vpp: Number of WireGuard tunnels between the two VPPs of the path, one for each of the first hosts of a side; with
     `ip4`."""

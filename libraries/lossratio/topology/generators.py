@@ -107,8 +107,8 @@ class AfPacketGenerator(RealGenerator):
     python: ProgramName = "python3"
     """Python 3.8 or later on the TG node, with numpy."""
     catch_up: Duration | None = None
-    """Seconds of traffic that it sends late, in one burst, after the machine stalled it (default: 1 ms). Older frames
-    stay unsent. Larger values are only for DUTs whose queues hold such a burst."""
+    """How much overdue traffic it sends in one burst after a stall of its machine, in seconds (default: 1 ms). Older
+    frames stay unsent. Larger values are only for DUTs whose queues hold such a burst."""
 
 
 class XdpGenerator(RealGenerator):
@@ -117,17 +117,17 @@ class XdpGenerator(RealGenerator):
     has_two_nodes: ClassVar[bool] = True
     kind: Literal["xdp"]
     catch_up: Duration | None = None
-    """Seconds of traffic that it sends late, in one burst, after the machine stalled it (default: 1 ms). Older frames
-    stay unsent."""
+    """How much overdue traffic it sends in one burst after a stall of its machine, in seconds (default: 1 ms). Older
+    frames stay unsent."""
     cpus: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(default=None, min_length=1)
-    """CPUs of its senders: one for all directions, one for each, or several for each. By default, it chooses them, and
-    avoids ``device_cpus``."""
+    """CPUs of its senders: one for all directions, one for each, or several for each. By default, it chooses CPUs
+    that are not in ``device_cpus``."""
     cpus_per_direction: Annotated[int, Field(ge=1)] | None = None
     """How many CPUs each direction gets, each with a sender of its own; instead of ``cpus``. Default: one if there are
     more CPUs than directions, otherwise one for all directions."""
     cpu_share: Annotated[Share, Field(ge=0.1, le=1.0)] | None = None
     """The largest share of each of these CPUs that a sender takes (default: 90 %). Other programs get the rest of each
-    millisecond. Frames that do not fit into this share are unsent."""
+    millisecond. Frames for which this share is not enough are unsent."""
     card_stamps: Literal[True] | None = None
     """``true``: latency is measured until the receiving card stamps the frame, not until a program sees it."""
     device_cpus: tuple[Annotated[int, Field(ge=0)], ...] = ()
@@ -200,8 +200,8 @@ class TrexGenerator(RealGenerator):
     latency_core: int | None = Field(default=None, ge=0)
     """The CPU for the thread that measures latency and receives frames."""
     cores: tuple[TrexCores, ...] = ()
-    """The CPUs of each pair of ports. By default, they are chosen on the NUMA nodes of the cards; in software mode,
-    TRex chooses one."""
+    """The CPUs of each pair of ports. By default, lossratio chooses them on the NUMA nodes of the cards; in software
+    mode, TRex chooses one."""
     cores_per_pair: int | None = Field(default=None, ge=1, le=64)
     """The largest number of cores that are chosen for a pair of ports. Default: 16 for a single pair, and 8 for each of
     several, as in FD.io CSIT."""
@@ -211,8 +211,8 @@ class TrexGenerator(RealGenerator):
     """Megabytes of hugepages that TRex takes on each NUMA node of its cards. Default: 8192 as in CSIT (16384 for
     several pairs), or what is free if that is less."""
     mbuf_factor: float | None = Field(default=None, gt=0)
-    """Factor by which TRex has more packet buffers. Default: 32 with cards, as in CSIT, or less if memory is
-    limited."""
+    """Factor by which TRex gets more packet buffers than usual. Default: 32 with cards, as in CSIT, or less if memory
+    is limited."""
     hugepages: int | None = Field(default=None, ge=64)
     """Megabytes of hugepages to reserve on each NUMA node of the cards if fewer are free. They are given back at the
     end. By default, none are reserved."""
@@ -247,11 +247,11 @@ class TrexGenerator(RealGenerator):
     prefix: FileName | None = None
     """Name that separates several servers on one TG. They also need different ports."""
     rpc_port: int = Field(default=4501, ge=1, le=65535)
-    """TCP port for requests to it."""
+    """TCP port for requests to the server."""
     publisher_port: int = Field(default=4500, ge=1, le=65535)
-    """TCP port for its events."""
+    """TCP port for the server's events."""
     arguments: tuple[str, ...] = ()
-    """Further arguments of its program, e.g. ``[--mbuf-factor, "2"]``."""
+    """Further arguments of TRex's program, e.g. ``[--mbuf-factor, "2"]``."""
     start_timeout: Duration = 60.0
     """Seconds that TRex may take to start."""
     late_end: Duration | None = None

@@ -66,8 +66,8 @@ class DirectionCounters(Observed):
     name: str
     """The direction, e.g. ``port0>port1``."""
     intended_frames: Frames
-    """The frames that belong to the load and the duration, even if the trial ended early. If a slow generator took
-    longer, the frames that belong to the load in that time."""
+    """Load times duration, even if the trial ended early. If a slow generator took longer, load times this longer
+    time."""
     sent_frames: Frames
     """Frames that left the generator."""
     received_frames: Frames
@@ -82,10 +82,10 @@ class DirectionCounters(Observed):
     """Frames that came back and that the generator itself dropped; they are no evidence about the SUT."""
     late_frames: Frames = 0
     """Frames of the previous traffic (the previous trial, or an earlier attempt at this one) that came back after the
-    wait for frames in flight. They do not belong to this trial, whose own late frames are in the trial, not in its
+    wait for frames in flight. They do not belong to this trial. Its own late frames are in the trial, not in its
     directions."""
     earlier_late_frames: tuple[Frames, ...] = ()
-    """The same for each earlier traffic, newest first, as far back as the generator counts."""
+    """The same for each earlier trial or attempt, newest first, as far back as the generator counts."""
     foreign_frames: Frames | None = None
     """Frames that came out of the testbed and belong to no trial: they come from other senders, have a foreign
     payload, or are further copies of earlier frames. None: the generator cannot distinguish them."""
@@ -110,8 +110,8 @@ class DirectionCounters(Observed):
     wrong_length_frames: Frames = 0
     """Frames that came back truncated or padded; they do not count as received."""
     misdelivered_frames: Frames = 0
-    """Frames that came back with other addresses, and frames of other directions that arrived here; both do not count
-    as received."""
+    """Frames that came back with other addresses, and frames of other directions that arrived here; neither count as
+    received."""
     changed_fields: tuple[ChangedField, ...] = ()
     """The first few fields of a frame that did not come back as they should; empty: not known."""
     flows_with_loss: Frames | None = None
@@ -131,14 +131,14 @@ class DirectionCounters(Observed):
     latency_most_us: float | None = None
     """The largest of these latencies."""
     jitter_us: float | None = None
-    """Mean difference (absolute) between the latencies of successive frames (RFC 3393; IPDV of RFC 5481)."""
+    """Mean absolute difference between the latencies of successive frames (RFC 3393; IPDV of RFC 5481)."""
     clock_error_us: float | None = None
-    """The largest error of these times if cards stamp frames; None: they do not."""
+    """The largest error of the latencies if cards stamp frames; None: they do not."""
     unanswered_frames: Frames | None = None
     """Lost frames that arrived but whose answer did not come back; None: frames are not answered."""
     left_frames: tuple[Frames, ...] = ()
-    """Connections without a missing frame, after each pass over all of them: the first frames, their answers, and so
-    on. Empty: frames open no connections, or the generator does not report this."""
+    """Number of connections without a missing frame: after the first frames of all connections, after the answers, and
+    so on. Empty: frames open no connections, or the generator does not report this."""
     rejection_frames: Frames | None = None
     """Frames with which a device rejected connections: TCP resets (RST), and ICMP "destination unreachable", that came
     to the port that opens them. Devices often limit their rate. None: the generator does not count them."""

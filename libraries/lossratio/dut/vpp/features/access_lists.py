@@ -33,8 +33,8 @@ class AccessLists(Feature):
     acl_output: bool = False
     """Whether frames pass the list when they leave, instead of when they enter."""
     acl_stateful: bool = False
-    """Whether these two rules begin a session, in which the flow's other frames pass without being checked against the
-    rules."""
+    """Whether the rules that permit test traffic begin a session, in which the flow's other frames pass without being
+    checked against the rules."""
 
     filter_option = "acl"
     needs = Needs(plugins={"acl": ""}, tags=("iacl", "oacl"))
