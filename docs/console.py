@@ -50,7 +50,7 @@ def search_text(result: TestResult, lines: Sequence[str]) -> str:
     shown = (0, 1, len(lines) // 2, len(lines) - 1)
     return "\n".join(
         [
-            f"This search has {len(result.trials)} trials. {searching} of them look where the limits are; the other",
+            f"This search has {len(result.trials)} trials. {searching} of them look for the limits; the other",
             f"{len(result.trials) - searching} prove the bounds. Some of them on the console:",
             "",
             "```",
@@ -100,8 +100,8 @@ def reading_text(readme: str) -> str:
         f"The bounds of a goal are **offered loads**. This search proved that {lower} frames per second meet the goal "
         f"(the relevant lower bound), and that {bounds[1]} do not (the relevant upper bound). Of the {lower} that were "
         f"offered, {forwarded} came back: that is the **conditional throughput**, the typical forwarding rate at the "
-        "lower bound. Because some loss is allowed, it is less than the lower bound. It is the number to quote, and "
-        "the bounds show how precisely it is known."
+        "lower bound. Because some loss is allowed, it is less than the lower bound. Quote this number; the bounds "
+        "show how precisely it is known."
     )
     return f"```\n{sentence[0]}\n```\n\n{textwrap.fill(meaning, 120)}\n"
 
