@@ -108,5 +108,5 @@ def test_a_clock_of_the_node_that_jumps_by_an_hour_changes_no_lease(lab, tmp_pat
     )
     wrong.chmod(0o755)
     lab.python = str(wrong)
-    with pytest.raises(TestbedReservedError, match="alice@ci3"):
+    with pytest.raises(TestbedReservedError, match=r"alice@ci3.*that share only the TG need reservations of different"):
         lab.take("bob@desk")
