@@ -2,7 +2,7 @@
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] VPP IPv4 router with routes to as many single hosts as its
 ...               name says, all of them used; -rnd: in random order. [Ver] NDR and PDR by RFC 9971, MRR at maximum
 ...               load, critical load by PLRsearch. [Ref] RFC 2544.
-Metadata          Differs From CSIT    frames, routes, cores
+Metadata          Differs From CSIT    frames, routes, cores, frame size
 Metadata          Cores    1 2 4
 Metadata          Variant 20k    scale fib_20k routes=20000
 Metadata          Variant 20k-rnd    scale fib_20k ip4_rnd routes=20000

@@ -2,6 +2,7 @@
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] VPP with a bridge domain that learns as many addresses as
 ...               its name says. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref]
 ...               RFC 2544.
+Metadata          Differs From CSIT    frame size
 Metadata          Cores    1 2 4
 Metadata          Variant 10k    l2bdscale scale fib_10k macs=10000
 Metadata          Variant 100k    l2bdscale scale fib_100k macs=100000

@@ -11,7 +11,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lossratio.keywords.catalogue import Catalogue as Catalogue, SuiteExpander as SuiteExpander
+    from lossratio.keywords.catalogue import (
+        Catalogue as Catalogue,
+        SuiteExpander as SuiteExpander,
+        twin_tags as twin_tags,
+    )
     from lossratio.keywords.library import LossRatio as LossRatio
     from lossratio.keywords.measurements import measurement_keyword as measurement_keyword
     from lossratio.keywords.planned_traffic import (
@@ -25,6 +29,7 @@ _MODULE_OF = MappingProxyType(
     {
         "Catalogue": "catalogue",
         "SuiteExpander": "catalogue",
+        "twin_tags": "catalogue",
         "LossRatio": "library",
         "measurement_keyword": "measurements",
         "check_planned_streams": "planned_traffic",

@@ -219,16 +219,23 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
                 for test in suite.tests:
                     old = test.name.rpartition("-")[0].partition(f"{_CORES}c-")[2]
                     test.name = "-tg-".join(test.name.rsplit("-", 1))
-                    test.tags = [
-                        *(f"{tag}-tg" if tag == old else tag for tag in test.tags if tag != kind),
-                        "trex",
-                    ]
+                    tags = [tag for tag in test.tags if tag not in (kind, old)]
+                    test.tags = [*tags, *twin_tags(old)]
 
             variables = _variables(setting.variables)
             suite.setup.args = tuple(_replaced(arg, variables) for arg in suite.setup.args)
 
         sizes = self._frame_sizes or _listed_by(suite, "Frame Sizes") or FRAME_SIZES
         suite.tests = [copy for test in suite.tests for copy in _copies(test, sizes, setting)]
+
+
+def twin_tags(name: str) -> tuple[str, ...]:
+    """Tags of a suite's twin without DUTs, by the suite's name, such as ``ethip4-ip4scale20k``.
+
+    As in CSIT, a part of the name (``ip4scale20k``) is a tag of the twin only: the suite itself has ``fib_20k``.
+    """
+    addresses = (word for word in name.split("-")[1:2] if word.startswith(("ip4", "ip6")))
+    return ("trex", f"{name}-tg", *addresses)
 
 
 def _distinguish(suites: Sequence[TestSuite], settings: Sequence[_Setting]) -> None:

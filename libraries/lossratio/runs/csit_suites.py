@@ -17,6 +17,7 @@ from robot.variables import Variables
 
 from lossratio.dut import parse_options
 from lossratio.errors import JobError
+from lossratio.keywords import twin_tags
 from lossratio.records import FileModel
 from lossratio.traffic import read_profile
 from lossratio.yaml_file import load_yaml_file
@@ -291,10 +292,9 @@ def _arguments(test: TestCase) -> Iterator[str]:
 
 def _of_twin(tags: Iterable[Any]) -> Iterator[str]:
     """Possible tags of a test without DUTs, as `lossratio.keywords.Catalogue` sets them: any tag may name the suite."""
-    yield "trex"
     for tag in tags:
         yield str(tag)
-        yield f"{tag}-tg"
+        yield from twin_tags(str(tag))
 
 
 def _plain(tags: Iterable[Any]) -> frozenset[str]:

@@ -87,18 +87,38 @@ FACTS = {
 }
 """All tags of a test in CSIT but those of testbed, NIC, driver, frame size, cores and kind of test."""
 
+TWINS = {
+    "eth-l2bdscale1mmaclrn": {"eth", "l2bdmaclrn", "scale", "l2bdscale", "fib_1m"},
+    "ethip4-ip4base": {"eth", "base", "ip4base"},
+    "ethip4-ip4scale20k": {"eth", "scale", "ip4scale20k"},
+    "ethip6-ip6base": {"eth", "base", "ip6base"},
+    "ethip6-ip6scale20k": {"eth", "scale", "ip6scale20k"},
+    "ethip4tcp-ip4base-h1024-p63-s64512-tput": {"eth", "ip4base", "scale", "hosts_1024", "tcp", "tcp_tput"},
+    "ethip4udp-ip4base-h1024-p63-s64512-cps": {"eth", "ip4base", "scale", "hosts_1024", "udp", "udp_cps"},
+}
+"""All tags of a test of the TG alone in CSIT but those of testbed, NIC, driver, frame size, cores and kind of test."""
+
 ALWAYS = {"perftest", "vpp", "ndrpdr"}
 MORE_HERE = {"sfdp"}
 """Tags that CSIT's tests have not: its expressions cannot ask for them."""
 
 
-@pytest.fixture(scope="module")
-def tests():
+def expanded(*arguments):
     suites = Suite.from_file_system(ROOT / "tests" / "performance")
-    suites.visit(Catalogue())
+    suites.visit(Catalogue(*arguments))
     found = {test.name: test for test in suites.all_tests}
     assert len(found) > 9000
     return found
+
+
+@pytest.fixture(scope="module")
+def tests():
+    return expanded()
+
+
+@pytest.fixture(scope="module")
+def twins():
+    return expanded(str(ROOT / "topologies" / "local-cable.yaml"))
 
 
 def tags_of(tests, name):
@@ -111,6 +131,14 @@ def tags_of(tests, name):
 @pytest.mark.parametrize("name", FACTS)
 def test_a_test_has_csits_tags_and_no_others(name, tests):
     assert {tag.lower() for tag in tags_of(tests, name)} - MORE_HERE == FACTS[name]
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_a_twin_has_csits_tags(name, twins):
+    (test,) = [one for one in twins if re.fullmatch(rf"(64|78|100)B-1c-{re.escape(name)}-tg-ndrpdr", one)]
+    tags = set(map(str, twins[test].tags))
+    assert {*TWINS[name], "trex", f"{name}-tg"} <= tags
+    assert not {"vpp", name} & tags
 
 
 def test_exactly_the_suites_that_start_a_virtual_machine_have_its_tag(tests):
