@@ -9,6 +9,7 @@ from trex_stand_in import MACS, Server, StandIn
 
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.traffic.agent.core.protocol import AgentError, ControllerGoneError
+from lossratio.traffic.agent.trex import generator as module
 from lossratio.traffic.agent.trex.connection import TrexLibrary
 from lossratio.traffic.agent.trex.generator import TrexGenerator
 from lossratio.traffic.answers import read_latency, read_stop
@@ -88,6 +89,18 @@ def test_all_directions_of_a_server_that_runs_ahead_begin_at_the_same_time(ahead
     first, second = (ports[number].began + server._delay(number) - ports[number].ahead for number in (0, 1))
     assert first == pytest.approx(second, abs=0.002)
     assert server.now - asked < 1.0 + 0.1 + 0.025
+
+
+def test_threads_of_the_client_get_the_priority_of_the_agent(monkeypatch):
+    """Otherwise, other programs stop such a thread while it holds Python's lock, and the agent cannot look."""
+    order = []
+    connect = StandIn.STLClient
+    monkeypatch.setattr(module, "raise_priority", lambda priority: order.append("priority"))
+    monkeypatch.setattr(
+        StandIn, "STLClient", lambda *given, **named: order.append("client") or connect(*given, **named)
+    )
+    generator(Server(), modes={"sleeps": True})
+    assert order == ["priority", "client"]
 
 
 def test_no_port_goes_on_when_another_one_cannot_be_started(monkeypatch):

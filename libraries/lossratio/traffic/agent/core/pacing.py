@@ -18,6 +18,8 @@ from .protocol import Check
 
 COUNTING = 1
 """Priority of the process that reads counters when frames have had their time to come back."""
+SWITCH_SECONDS = 0.0001
+"""Seconds after which a thread of an agent gives way to another one that waits for Python's interpreter lock."""
 
 
 def free_processors(of_devices: Iterable[int]) -> tuple[int, ...]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from contextlib import ExitStack
 from functools import partial
@@ -12,7 +13,7 @@ from typing import Any, Callable, Mapping, Sequence
 from ..core.configuration import Configuration, Direction, mac_bytes
 from ..core.early_verdict import Lookout, Watch, wait_for_held_frames
 from ..core.generator import counted_course
-from ..core.pacing import COUNTING, raise_priority
+from ..core.pacing import COUNTING, SWITCH_SECONDS, raise_priority
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Check, Message, unsupported
 from .cards import Neighbours
@@ -75,6 +76,12 @@ class TrexGenerator:
         self._started_load = 0.0
         self._kept_load = 0.0
         self._load_streams: dict[str, list[int]] = {}
+        if settings.sleeps:
+            # A trial must not be judged by checks for which the agent had to wait behind other programs. The client has
+            # a thread of its own, which gets the same priority if it begins later. Otherwise, other programs may stop
+            # that thread while it holds Python's lock, and then checks wait, too.
+            raise_priority(COUNTING)
+            sys.setswitchinterval(SWITCH_SECONDS)
         self._connection = TrexConnection(library, settings, clock, sleep)
 
         with ExitStack() as undo:
@@ -354,8 +361,6 @@ class TrexGenerator:
         return self._counters.have_sent({direction.name: 1 for direction in self._directions})
 
     def _find_delays(self) -> dict[int, float]:
-        # A trial must not be judged by checks for which the agent had to wait behind other programs.
-        raise_priority(COUNTING)
         delays = find_delays(self._connection, self._counters, self._sources)
         self._makers = self._stream_makers(delays)
         for direction in self._directions:

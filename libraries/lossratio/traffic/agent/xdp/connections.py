@@ -14,7 +14,16 @@ from lossratio.bpf import Attachment, BpfError, XdpMode, why_impossible
 from ..core.configuration import Configuration
 from ..core.generator import Exchange, Tags, integrity_of, late_and_copies
 from ..core.links import Link
-from ..core.pacing import CATCH_UP, LONGEST_STALL, frames_within, free_processors, grace_after, pause, raise_priority
+from ..core.pacing import (
+    CATCH_UP,
+    LONGEST_STALL,
+    SWITCH_SECONDS,
+    frames_within,
+    free_processors,
+    grace_after,
+    pause,
+    raise_priority,
+)
 from ..core.passes import (
     LEAST_SILENT,
     answered_again,
@@ -29,15 +38,7 @@ from ..core.protocol import AgentError, Check, Message, unsupported
 from .cards import batch_at, described, refused_frames, transmitted
 from .connection_programs import MOST_EARLIER, MOST_PASSES, ArriveProgram, ConnectProgram, ExchangeMemory
 from .frames import FramePlan
-from .generator import (
-    AGENT_PRIORITY,
-    PERMIT_SECONDS,
-    SWITCH_SECONDS,
-    attach,
-    check_can_send,
-    check_may_attach,
-    is_sending_unknown,
-)
+from .generator import AGENT_PRIORITY, PERMIT_SECONDS, attach, check_can_send, check_may_attach, is_sending_unknown
 from .send_program import Segment, SentSegment
 from .sender import CPU_SHARE, WAKE_SECONDS, Sender, claim_cpus
 

@@ -29,7 +29,7 @@ from ..core.early_verdict import LOOK_SECONDS, Lookout, Watch, wait_for_held_fra
 from ..core.generator import Tags, integrity_of
 from ..core.links import Link
 from ..core.meeting import Alone, Meeting, Sight
-from ..core.pacing import CATCH_UP, free_processors, pause, raise_priority
+from ..core.pacing import CATCH_UP, SWITCH_SECONDS, free_processors, pause, raise_priority
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Check, Message, unsupported
 from .cards import CardClock, batch_at, clock_of, described
@@ -41,8 +41,6 @@ from .sender import CPU_SHARE, WAKE_SECONDS, Sender, Senders, claim_cpus, share_
 
 AGENT_PRIORITY = 20
 """Priority (SCHED_FIFO) of the agent's own thread, which reads counters in time even if all processors are busy."""
-SWITCH_SECONDS = 0.0001
-"""Seconds after which a Python thread gives way to another one."""
 PERMIT_SECONDS = 10.0
 """Seconds for which endless traffic continues without a sign of life from the agent, which may get no processor. Other
 traffic has its end in the program. The senders are threads of the agent, so they end or stop with it."""
