@@ -112,11 +112,16 @@ class OpeningRequest(Request):
         return math.inf
 
     def check_loads(self, testbed: Testbed, loads: LoadRange) -> None:
-        """Checks that the traffic has enough connections for the longest trial at the largest rate."""
+        """Checks that traffic and generator have enough connections for the longest trial at the largest rate."""
+        from lossratio.traffic import check_connections
+
         most = floor(loads.max_load * self.longest_trial)
         check_flows(
             self.profile, most, f"Give max_load={self.most_load:.0f} cps, or shorter trials"
         )
+        if self.exchange.established and tables_of(testbed):
+            most = self.profile.flows
+        check_connections(testbed.generator, most)
 
     def check(self, testbed: Testbed) -> None:
         """Checks, before any traffic, that connections can be opened, and are forgotten before the next trial.

@@ -46,6 +46,7 @@ from lossratio.traffic.frame_sizes import (
     parse_frame_size as parse_frame_size,
 )
 from lossratio.traffic.generators import (
+    check_connections as check_connections,
     check_early_verdicts as check_early_verdicts,
     check_sends_streams as check_sends_streams,
     load_generator as load_generator,

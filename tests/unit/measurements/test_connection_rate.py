@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from local_testbeds import local_topology, needs_testbed, own_state
 from measurement_examples import SIMULATED, place
 
-from lossratio.errors import DutError, SearchError
+from lossratio.errors import DutError, SearchError, TrafficError
 from lossratio.measurements import measure
 from lossratio.measurements.connection_rate import ConnectionRate, ConnectionRateRequest
+from lossratio.measurements.connections import OpeningRequest
 from lossratio.measurements.throughput import require_throughput
 from lossratio.mlrsearch import NDR, PDR, SearchGoal
 from lossratio.nodes import NodeSession
@@ -18,9 +20,10 @@ from lossratio.results import Outcome, findings_of, message, view_of
 from lossratio.results.repair import repair
 from lossratio.results.run_directory import RunDirectory, read_result
 from lossratio.simulation import ConnectionTable
+from lossratio.testbed.loads import LoadRange
 from lossratio.testbed.local import LocalTestbed
 from lossratio.testbed.opening import open_testbed
-from lossratio.topology import load_topology
+from lossratio.topology import TrexGenerator, load_topology
 from lossratio.traffic import load_profile
 from lossratio.trials import read_journal
 
@@ -81,6 +84,30 @@ def test_a_device_that_forgets_before_it_is_answered_has_no_rate(tmp_path):
     assert (result.outcome, finding.value) == (Outcome.IRREGULAR, None)
     with pytest.raises(AssertionError, match="it should be at least 5000 connections/s"):
         require_throughput(result, 5000.0)
+
+
+SESSIONS = load_profile("ethip4-udp-h16384-p63", frame_size=100)
+LONG = SearchGoal(0.0, 0.5, 30.0, 30.0, WIDTH, name="connection rate")
+
+
+def checked_before_traffic(tables, **asked):
+    """Checks a request for a testbed with TRex and devices that keep connections, at up to 50,000 frames/s."""
+    generator = TrexGenerator(kind="trex", directory="/opt/trex", **asked)
+    duts = [SimpleNamespace(hop=SimpleNamespace(node_name="DUT1"), connections=table) for table in tables]
+    request = request_for(profile=SESSIONS, established=bool(tables), goals=(LONG,))
+    OpeningRequest.check_loads(request, SimpleNamespace(generator=generator, duts=duts), LoadRange(9e3, 34e3, None))
+
+
+def test_more_connections_than_trex_has_room_for_are_refused_before_anything_is_started():
+    """Otherwise, a suite of a million sessions would be set up, and its first trial would fail."""
+    assert SESSIONS.flows == 1_032_192
+    said = r"room for 996,147 connections, but the measurement needs {} at once. .* 'most_connections' .* to {} or more"
+    with pytest.raises(TrafficError, match=said.format("1,032,192", "1,086,518")):
+        checked_before_traffic([object()])
+    checked_before_traffic([object()], most_connections=1_086_518)
+    with pytest.raises(TrafficError, match=said.format("1,020,000", "1,073,685")):
+        checked_before_traffic([])
+    checked_before_traffic([], most_connections=1_073_685)
 
 
 def test_the_unit_is_in_journal_report_and_demands(tmp_path):

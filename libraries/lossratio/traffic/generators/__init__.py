@@ -75,6 +75,19 @@ def check_sends_streams(topology: Topology, profile: ProfileFile) -> None:
         )
 
 
+def check_connections(settings: object, connections: int) -> None:
+    """Makes sure that a generator can keep this many connections at once; a simulated one always can.
+
+    Raises:
+        TrafficError: If it cannot.
+    """
+    if not isinstance(settings, RealGenerator):
+        return
+    problem = load_generator(settings.kind).connections_problem(settings, connections)
+    if problem is not None:
+        raise TrafficError(problem)
+
+
 def check_early_verdicts(settings: object) -> None:
     """Makes sure that a generator can end a trial as soon as its verdict is certain; a simulated one always can.
 

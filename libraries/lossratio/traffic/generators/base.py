@@ -92,6 +92,11 @@ class Generator(ABC, Generic[SettingsT]):
         """Whether its program has `WatchingGenerator.watched_trial`, with these settings."""
         return cls.ends_trials_early
 
+    @classmethod
+    def connections_problem(cls, settings: SettingsT, connections: int) -> str | None:
+        """Why it cannot keep this many connections at once with these settings, and the remedy; None: it can."""
+        return None
+
     @abstractmethod
     def ready(self) -> Mapping[str, Any]:
         """Makes sure that it can be used, and returns the options of its program, as JSON data."""

@@ -1,5 +1,6 @@
 """TRex on the controller's side: its server's configuration, cores and memory, and the options of its program."""
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -11,6 +12,7 @@ from lossratio.errors import LossRatioError, TopologyError, TrafficError
 from lossratio.nodes import Core, Hardware, NodeSession, read_hardware
 from lossratio.topology import TREX_HOME, Port, TrexGenerator
 from lossratio.traffic.agent.core.configuration import Configuration
+from lossratio.traffic.agent.trex.astf import FULL
 from lossratio.traffic.agent.trex.connection import SERVER_LOST, TrexSettings
 from lossratio.traffic.client import AgentClient, AgentRefusalError
 from lossratio.traffic.configuration import questions_of_ports
@@ -299,6 +301,18 @@ class Trex(Generator[TrexGenerator]):
     def can_end_trials_early(cls, settings: TrexGenerator) -> bool:
         """In software mode without flow statistics; cards, and flow statistics, may count late."""
         return settings.software and not settings.flow_statistics
+
+    @classmethod
+    def connections_problem(cls, settings: TrexGenerator, connections: int) -> str | None:
+        """It reserves memory for a number of connections when its server starts."""
+        most = int(FULL * settings.most_connections)
+        if connections <= most:
+            return None
+        return (
+            f"TRex has room for {most:,} connections, but the measurement needs {connections:,} at once. Set the "
+            f"generator's 'most_connections' in the topology file to {math.ceil(connections / FULL):,} or more, or "
+            "take a profile with fewer hosts or a smaller max_load."
+        )
 
     @classmethod
     def choices(

@@ -25,7 +25,7 @@ _BEGIN_SECONDS = 2.0
 _OPEN_SECONDS = 3600
 _UDP_BYTES, _TCP_BYTES = 8, 20
 _MOST_PORTS = 64_000
-_FULL = 0.95
+FULL = 0.95
 """Share of TRex's memory for connections above which it silently opens no more connections."""
 _OWN_FAULTS = ("err_c_nf_throttled", "err_s_nf_throttled", "err_flow_overflow", "err_no_memory", "err_c_tuple_err")
 """TRex's own errors: it could not hold this many connections."""
@@ -226,7 +226,7 @@ class AstfGenerator:
         self._connection.call("leave service mode", "set_service_mode", ports=ports, enabled=False)
 
     def _check(self, count: int, exchange: Exchange) -> None:
-        most = min(int(_FULL * self._settings.most_connections), self._ends.hosts * _MOST_PORTS)
+        most = min(int(FULL * self._settings.most_connections), self._ends.hosts * _MOST_PORTS)
         if count > most:
             raise unsupported(
                 f"TRex can keep {most:,} connections of {self._ends.hosts} source addresses, but must open {count:,}. "
