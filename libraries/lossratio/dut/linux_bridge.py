@@ -19,7 +19,7 @@ class BridgeOptions(LinuxOptions):
     is_router = False
     filter_option = "rules"
     rules: int = Field(default=0, ge=0, le=10_000)
-    """nftables rules that filter every frame: each rule examines the frame, and no rule drops it."""
+    """Number of nftables rules that filter every frame: each rule examines the frame, and no rule drops it."""
     vxlan: bool = False
     """Whether frames come and go in VXLAN tunnels, one on each link, which the bridge connects. The traffic profile
     ``ethip4vxlan-l2bdbase`` has such frames: VNI 24 from the west and 25 from the east, between the first address of

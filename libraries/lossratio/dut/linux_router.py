@@ -87,8 +87,8 @@ class RouterOptions(LinuxOptions, ConntrackOptions):
     no other routes, so test traffic must not go to more hosts. Profiles such as ``ethip4-ip4scale20k`` send to that
     number of hosts. Default: one route to each side's network."""
     rules: int = Field(default=0, ge=0, le=10_000)
-    """Number of nftables rules that every frame passes in a second stage, behind a queue of 256 frames for each
-    direction, in a kernel thread of that direction. With enough rules (hundreds), the router itself loses frames: in a
+    """Number of nftables rules that every frame passes in a second stage. Each direction has its own kernel thread for
+    this stage, behind a queue of 256 frames. With enough rules (hundreds), the router itself loses frames: in a
     measurement, 1000 rules took 40 microseconds per frame. The TTL is lowered twice. Cannot be combined with
     ``police``."""
 

@@ -7,9 +7,9 @@ class OptionValues(TypedDict, total=False):
     """Options by name. A kind takes its own only; an error names them. docs/reference/duts.md explains each."""
     reset: bool | str
     """All kinds: Whether state that trials leave behind, such as a policer's empty bucket, is reset before each trial.
-    This costs a command on each DUT. Otherwise, lossratio waits until the DUT has recovered by itself: for the time
-    that the kind of DUT requires (a policer: burst / rate), that the option `rest` of a `black_box` states, or that
-    the argument `rest` of a measurement states."""
+    This costs a command on each DUT. Otherwise, lossratio waits until the DUT has recovered by itself. This time
+    depends on the kind of DUT (a policer: burst / rate), on the option `rest` of a `black_box`, or on the argument
+    `rest` of a measurement."""
     acl: int | str
     """vpp: Number of rules, up to 100, of an access control list that every frame passes once: on the first DUT of the
     path. These rules match other flows. Two further rules permit all frames of test traffic by their source."""
@@ -19,12 +19,13 @@ class OptionValues(TypedDict, total=False):
     """vpp: Whether the rules that permit test traffic begin a session, in which the flow's other frames pass without
     being checked against the rules."""
     allowlist: bool | str
-    """vpp: Whether the networks of test traffic are on a list of sources, and frames from all other sources are dropped
-    where they enter the path; with `ip4` or `ip6`."""
+    """vpp: Whether there is a list of allowed sources (the networks of test traffic). Frames from other sources are
+    dropped where they enter the path; with `ip4` or `ip6`."""
     attach: Literal['auto', 'native', 'generic'] | str
-    """xdp: `native` (in the driver), `generic` (behind it: slower, with any driver) or `auto`: native if the drivers of
-    both interfaces can currently send frames for programs and accept your program, otherwise generic. The description
-    names the choice (`attached`), and why a driver refused it (`not_native_because`)."""
+    """xdp: Where programs are attached: `native` (in the driver), `generic` (behind it: slower, with any driver) or
+    `auto`. This means native if the drivers of both interfaces can currently send frames for programs and accept your
+    program, otherwise generic. The description names the choice (`attached`), and why a driver refused it
+    (`not_native_because`)."""
     bond: bool | str
     """vpp: Whether the link between the two VPPs of the path is a bond by LACP; with `l2xc` or `l2bd`."""
     burst: int | str
@@ -32,8 +33,8 @@ class OptionValues(TypedDict, total=False):
     testpmd: Number of frames that the program takes from a queue at once. Default: 32.
     vpp: Bytes that a full bucket of the policer holds. Default: 20 ms of its rate."""
     classify: bool | str
-    """vpp: Whether a table lists the destination of test traffic (the first host of each network), and frames to all
-    other destinations are dropped where they enter the path; with `ip4` or `ip6`."""
+    """vpp: Whether there is a table of allowed destinations (the first host of each network). Frames to other
+    destinations are dropped where they enter the path; with `ip4` or `ip6`."""
     container: bool | str
     """vpp: Whether a second VPP with the same number of cores takes the place of testpmd: a cross-connect in a container
     with its own namespaces for mounts, network, IPC and host name. With `process=memif` or `srv6_proxy`."""
@@ -49,8 +50,8 @@ class OptionValues(TypedDict, total=False):
     det44_addresses: int | str
     """vpp: Number of addresses of this NAT, a power of two: the last addresses of the network in the east."""
     det44_hosts: int | str
-    """vpp: Number of hosts in the west that have ports of a deterministic NAT, from the first address of the network on;
-    a power of two, with `ip4`."""
+    """vpp: Number of hosts in the west, from the network's first address on, that have ports of a deterministic NAT; a
+    power of two, with `ip4`."""
     east_mac: str
     """black_box: Destination MAC address of frames from the east, with the corresponding default."""
     every: int | str
@@ -106,7 +107,7 @@ class OptionValues(TypedDict, total=False):
     `cores=2` or more and `queues=1`."""
     ipsec_lookup: Literal['interfaces', 'policy', 'policy-flow-cache', 'policy-fastpath'] | str
     """vpp: How the tunnel of a packet is found: by routes to `interfaces` (the default), by trying each `policy` in
-    turn, with a cache in front of these (`policy-flow-cache`), or in a hash table (`policy-fastpath`)."""
+    turn, with a cache in front of the policies (`policy-flow-cache`), or in a hash table (`policy-fastpath`)."""
     ipsec_mtu: int | str
     """vpp: Bytes of the largest packet between the two VPPs. Larger packets are fragmented, and reassembled."""
     ipsec_udp: bool | str
@@ -119,10 +120,11 @@ class OptionValues(TypedDict, total=False):
     macs: int | str
     """vpp: Number of MAC addresses of test traffic that the bridge domain must have learned; with `l2bd`."""
     map: str
-    """xdp: Name of a map of your program that leads to interfaces (`BPF_MAP_TYPE_DEVMAP`, or an array of numbers): entry
-    0, and the entry with the number of the incoming interface, get the number of the outgoing interface."""
+    """xdp: Name of a map of your program that leads to interfaces (`BPF_MAP_TYPE_DEVMAP`, or an array of numbers). The
+    number of the outgoing interface is written into entry 0, and into the entry with the number of the incoming
+    interface."""
     mark: Literal['AF11', 'AF12', 'AF13', 'AF21', 'AF22', 'AF23', 'EF'] | str
-    """vpp: The code point (DSCP) that frames to the first host of each network get where they enter the path. The mark
+    """vpp: The code point (DSCP) that frames to the first host of each network get when they enter the path. The mark
     comes from a policer of RFC 2698 that all of these frames exceed; with `ip4`."""
     mode: Literal['io', 'mac', '5tswap', 'csum'] | str
     """testpmd: What the program does to frames: `io` (nothing; the default), `mac` (puts its own and the neighbour's
@@ -162,7 +164,7 @@ class OptionValues(TypedDict, total=False):
     police: float | str
     """frr, linux_bridge, linux_router, ovs: The frame rate to which a token bucket (in Open vSwitch: a meter) polices
     each direction, in whole frames per second, e.g. `50 kfps`.
-    vpp: The bit rate to which frames that enter on each interface are policed, in whole kbit/s, e.g. `50 Mbps`;
+    vpp: The bit rate to which the frames that enter each interface are policed, in whole kbit/s, e.g. `50 Mbps`;
     frames count without their FCS."""
     poll: bool | str
     """grout: Whether the threads poll without any sleep (the default). Otherwise they sleep for microseconds while no
@@ -174,8 +176,8 @@ class OptionValues(TypedDict, total=False):
     """l3fwd: The program on the node. Default: the value of the environment variable `L3FWD` on the machine that runs
     the suite, or `dpdk-l3fwd`, the name that DPDK's own build gives it."""
     queues: int | str
-    """grout, l3fwd, ovs, testpmd, vpp: Number of receive queues of each interface. Default: one for each hardware thread
-    that forwards if the program polls cards, and one on interfaces of the kernel."""
+    """grout, l3fwd, ovs, testpmd, vpp: Number of receive queues of each interface. Default: on cards that the program
+    polls, one for each hardware thread that forwards; on interfaces of the kernel, one."""
     reconfiguration: Literal['announce', 'withdraw'] | str
     """frr: What a reconfiguration does: `announce` (the first peer announces further routes, which no test traffic
     takes; the default) or `withdraw` (it withdraws the routes of test traffic and announces them again)."""
@@ -196,20 +198,21 @@ class OptionValues(TypedDict, total=False):
     """frr, linux_bridge, linux_router: CPUs that process arriving frames (receive packet steering), e.g. `1` or `0,2-3`.
     Default: the node's own setting. This needs root on the machine, not only in a namespace."""
     rules: int | str
-    """linux_bridge: nftables rules that filter every frame: each rule examines the frame, and no rule drops it.
-    linux_router: Number of nftables rules that every frame passes in a second stage, behind a queue of 256 frames for
-    each direction, in a kernel thread of that direction. With enough rules (hundreds), the router itself loses
+    """linux_bridge: Number of nftables rules that filter every frame: each rule examines the frame, and no rule drops
+    it.
+    linux_router: Number of nftables rules that every frame passes in a second stage. Each direction has its own
+    kernel thread for this stage, behind a queue of 256 frames. With enough rules (hundreds), the router itself loses
     frames: in a measurement, 1000 rules took 40 microseconds per frame. The TTL is lowered twice. Cannot be combined
     with `police`.
     ovs: Number of OpenFlow rules of each direction. A single rule matches all frames of the direction. If there are
     more, each rule matches one IPv4 destination, beginning with the first host of the other side's network.
-    xdp: Rules of the filter, up to 8,000 (the kernel takes no program with more jumps in a row): each compares the
-    source address of every IPv4 frame, one after the other, and no rule drops test traffic. The filter also looks up
-    the address in a table, which is empty at first."""
+    xdp: Number of rules of the filter, up to 8,000 because the kernel takes no program with more jumps in a row. One
+    after the other, the rules compare the source address of every IPv4 frame, and none drops test traffic. The filter
+    also looks up the address in a table, which is empty at first."""
     section: str
     """xdp: The section of the file with the program. Default: `xdp`."""
     sfdp: Literal['ip4', 'l4ip4'] | str
-    """vpp: Stateful flows (SFDP), with `ip4`: `ip4` (frames are routed) or `l4ip4` (and sessions follow the states of
+    """vpp: Stateful flows (SFDP), with `ip4`: `ip4` (frames are routed) or `l4ip4` (sessions also follow the states of
     UDP and TCP)."""
     sfdp_sessions: int | str
     """vpp: The largest number of sessions."""
@@ -217,14 +220,14 @@ class OptionValues(TypedDict, total=False):
     """l3fwd, ovs, testpmd, vpp: How the program gets the frames of the kernel's interfaces: `packet` (AF_PACKET; the
     default) or `af_xdp` (past the kernel's network stack). Cards have no sockets."""
     srv6: int | str
-    """vpp: Number of segments (1 or 2) of the other VPP that packets visit by segment routing; with `ip6`."""
+    """vpp: Number of the other VPP's segments (1 or 2) that packets visit by segment routing; with `ip6`."""
     srv6_decapsulation: bool | str
     """vpp: Whether the second segment removes the outer header. Otherwise, the segment is beyond the path, and the TG
     gets packets with their outer header."""
     srv6_proxy: Literal['dynamic', 'masquerading', 'static'] | str
-    """vpp: How packets in segment routing go through a process (testpmd, by memif, or `container`) beside each of two
-    VPPs: `dynamic` (End.AD), `masquerading` (End.AM) or `static` (End.AS); with `ip6`. The TG gets them with their
-    outer header."""
+    """vpp: How packets in segment routing go through a process beside each of two VPPs (testpmd by memif, or a
+    `container`): `dynamic` (End.AD), `masquerading` (End.AM) or `static` (End.AS); with `ip6`. The TG gets them with
+    their outer header."""
     translates: bool | str
     """black_box: Whether the device translates addresses on purpose (NAT). All measurements then count frames without
     comparing them."""
@@ -238,8 +241,8 @@ class OptionValues(TypedDict, total=False):
     vlan_east: int | str
     """vpp: VLAN of the frames on the east link of the path, if it is a different one."""
     vm: Literal['testpmd', 'vpp'] | str
-    """vpp: What forwards in a virtual machine that takes the place of the process, on as many CPUs as VPP: `testpmd`, or
-    `vpp` (a cross-connect). With `process=vhost`."""
+    """vpp: The program of a virtual machine that takes the place of the process: `testpmd`, or `vpp` (a cross-connect).
+    The machine has as many CPUs as VPP. With `process=vhost`."""
     vxlan: bool | str
     """linux_bridge: Whether frames come and go in VXLAN tunnels, one on each link, which the bridge connects. The
     traffic profile `ethip4vxlan-l2bdbase` has such frames: VNI 24 from the west and 25 from the east, between the

@@ -79,7 +79,7 @@ class DirectionCounters(Observed):
     refused_frames: Frames = 0
     """Unsent frames for which the generator's port, or the ring of a virtual link, had no room."""
     generator_drop_frames: Frames = 0
-    """Frames that came back and that the generator itself dropped; they are no evidence about the SUT."""
+    """Frames that came back, but were dropped by the generator itself; they are no evidence about the SUT."""
     late_frames: Frames = 0
     """Frames of the previous traffic (the previous trial, or an earlier attempt at this one) that came back after the
     wait for frames in flight. They do not belong to this trial. Its own late frames are in the trial, not in its
@@ -110,8 +110,8 @@ class DirectionCounters(Observed):
     wrong_length_frames: Frames = 0
     """Frames that came back truncated or padded; they do not count as received."""
     misdelivered_frames: Frames = 0
-    """Frames that came back with other addresses, and frames of other directions that arrived here; neither count as
-    received."""
+    """Frames that came back with other addresses, and frames of other directions that arrived here; they do not count
+    as received."""
     changed_fields: tuple[ChangedField, ...] = ()
     """The first few fields of a frame that did not come back as they should; empty: not known."""
     flows_with_loss: Frames | None = None
@@ -140,8 +140,8 @@ class DirectionCounters(Observed):
     """Number of connections without a missing frame: after the first frames of all connections, after the answers, and
     so on. Empty: frames open no connections, or the generator does not report this."""
     rejection_frames: Frames | None = None
-    """Frames with which a device rejected connections: TCP resets (RST), and ICMP "destination unreachable", that came
-    to the port that opens them. Devices often limit their rate. None: the generator does not count them."""
+    """Frames with which a device rejected connections: TCP resets (RST), and ICMP "destination unreachable", at the
+    port that opens the connections. Devices often limit their rate. None: the generator does not count them."""
     streams: tuple[StreamCounters, ...] = ()
     """Counters of its streams; empty: the generator does not count them."""
     by_stream: tuple[StreamFrames, ...] = ()

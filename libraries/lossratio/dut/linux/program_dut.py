@@ -34,8 +34,8 @@ class ProgramOptions(DutOptions):
     the interfaces. The system keeps the machine's first core, and the program's main thread gets the next one. If the
     cards are on two NUMA nodes, each node has half of the cores."""
     queues: int | None = Field(default=None, ge=1, le=64)
-    """Number of receive queues of each interface. Default: one for each hardware thread that forwards if the program
-    polls cards, and one on interfaces of the kernel."""
+    """Number of receive queues of each interface. Default: on cards that the program polls, one for each hardware
+    thread that forwards; on interfaces of the kernel, one."""
 
 
 class SocketOptions(ProgramOptions):

@@ -57,9 +57,9 @@ class XdpOptions(DutOptions):
     """``redirect`` (frames leave through the other interface, unchanged; the default), ``mac`` (they also get the MAC
     addresses of the outgoing interface and of the neighbour) or ``filter`` (rules and a table check sources first)."""
     rules: int | None = Field(default=None, ge=0, le=8_000)
-    """Rules of the filter, up to 8,000 (the kernel takes no program with more jumps in a row): each compares the source
-    address of every IPv4 frame, one after the other, and no rule drops test traffic. The filter also looks up the
-    address in a table, which is empty at first."""
+    """Number of rules of the filter, up to 8,000 because the kernel takes no program with more jumps in a row. One
+    after the other, the rules compare the source address of every IPv4 frame, and none drops test traffic. The filter
+    also looks up the address in a table, which is empty at first."""
     firewall: Literal["hash", "lru_hash"] | None = None
     """A table of connections, without a time-out: frames of UDP and TCP over IPv4 from the west open connections, and
     only answers pass from the east. When the table is full, ``hash`` accepts no more connections, and ``lru_hash``
@@ -77,9 +77,10 @@ class XdpOptions(DutOptions):
     """Seconds for which delayed frames are held (0.002). Frames that arrive in the meantime overtake them, so delayed
     frames are also reordered."""
     attach: Literal["auto", "native", "generic"] = "auto"
-    """``native`` (in the driver), ``generic`` (behind it: slower, with any driver) or ``auto``: native if the drivers
-    of both interfaces can currently send frames for programs and accept your program, otherwise generic. The
-    description names the choice (``attached``), and why a driver refused it (``not_native_because``)."""
+    """Where programs are attached: ``native`` (in the driver), ``generic`` (behind it: slower, with any driver) or
+    ``auto``. This means native if the drivers of both interfaces can currently send frames for programs and accept your
+    program, otherwise generic. The description names the choice (``attached``), and why a driver refused it
+    (``not_native_because``)."""
     object: Annotated[Path | None, Role.TESTED] = None
     """Your BPF object file, on the machine that runs the suite. ``ip`` on the node loads it separately for each
     interface, and needs libbpf for that (as in Debian's ``iproute2``)."""
@@ -89,8 +90,9 @@ class XdpOptions(DutOptions):
     """Path of a pinned program on the node, instead of a file, e.g. after ``bpftool prog load``. Both interfaces share
     its maps."""
     map: str | None = None
-    """Name of a map of your program that leads to interfaces (``BPF_MAP_TYPE_DEVMAP``, or an array of numbers): entry
-    0, and the entry with the number of the incoming interface, get the number of the outgoing interface."""
+    """Name of a map of your program that leads to interfaces (``BPF_MAP_TYPE_DEVMAP``, or an array of numbers). The
+    number of the outgoing interface is written into entry 0, and into the entry with the number of the incoming
+    interface."""
 
     @property
     def is_router(self) -> bool | None:  # type: ignore[override]

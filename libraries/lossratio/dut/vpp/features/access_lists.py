@@ -104,8 +104,8 @@ class Classifier(Feature):
     """A table of destinations: frames to any other destination are dropped."""
 
     classify: bool = False
-    """Whether a table lists the destination of test traffic (the first host of each network), and frames to all other
-    destinations are dropped where they enter the path; with ``ip4`` or ``ip6``."""
+    """Whether there is a table of allowed destinations (the first host of each network). Frames to other destinations
+    are dropped where they enter the path; with ``ip4`` or ``ip6``."""
 
     needs = Needs(_ROUTERS, tags=("iacldst",))
 
@@ -135,7 +135,7 @@ class AllowList(Feature):
     """A list of sources: frames from any other source are dropped."""
 
     allowlist: bool = False
-    """Whether the networks of test traffic are on a list of sources, and frames from all other sources are dropped
+    """Whether there is a list of allowed sources (the networks of test traffic). Frames from other sources are dropped
     where they enter the path; with ``ip4`` or ``ip6``."""
 
     needs = Needs(_ROUTERS, plugins={"adl": ""}, version="20.09", tags=("adlalwlist",))

@@ -103,8 +103,8 @@ class Det44(_Stateful):
     """Deterministic network address translation: an inside host's ports outside follow from its address."""
 
     det44_hosts: int | None = Field(default=None, ge=1, le=65_536)
-    """Number of hosts in the west that have ports of a deterministic NAT, from the first address of the network on; a
-    power of two, with ``ip4``."""
+    """Number of hosts in the west, from the network's first address on, that have ports of a deterministic NAT; a power
+    of two, with ``ip4``."""
     det44_addresses: int = Field(default=1, ge=1, le=1024)
     """Number of addresses of this NAT, a power of two: the last addresses of the network in the east."""
 
@@ -156,7 +156,7 @@ class Sfdp(_Stateful):
     """VPP's stateful flows (SFDP): a session for each connection, and a chain of services for its frames."""
 
     sfdp: Literal["ip4", "l4ip4"] | None = None
-    """Stateful flows (SFDP), with ``ip4``: ``ip4`` (frames are routed) or ``l4ip4`` (and sessions follow the states of
+    """Stateful flows (SFDP), with ``ip4``: ``ip4`` (frames are routed) or ``l4ip4`` (sessions also follow the states of
     UDP and TCP)."""
     sfdp_sessions: int = Field(default=64_512, ge=1, le=1 << 24)
     """The largest number of sessions."""

@@ -190,7 +190,7 @@ class Srv6(_Segments):
     """Segments of the other VPP of a path."""
 
     srv6: int | None = Field(default=None, ge=1, le=2)
-    """Number of segments (1 or 2) of the other VPP that packets visit by segment routing; with ``ip6``."""
+    """Number of the other VPP's segments (1 or 2) that packets visit by segment routing; with ``ip6``."""
     srv6_decapsulation: bool = True
     """Whether the second segment removes the outer header. Otherwise, the segment is beyond the path, and the TG gets
     packets with their outer header."""
@@ -236,7 +236,7 @@ class Srv6Proxy(_Segments):
     """A service that knows nothing about segment routing, behind a proxy on each of the two VPPs of a path."""
 
     srv6_proxy: Literal["dynamic", "masquerading", "static"] | None = None
-    """How packets in segment routing go through a process (testpmd, by memif, or `container`) beside each of two VPPs:
+    """How packets in segment routing go through a process beside each of two VPPs (testpmd by memif, or a `container`):
     ``dynamic`` (End.AD), ``masquerading`` (End.AM) or ``static`` (End.AS); with ``ip6``. The TG gets them with their
     outer header."""
 

@@ -40,7 +40,7 @@ class Policer(Feature):
     """A token bucket for the frames that enter on each interface."""
 
     police: Annotated[int | None, BeforeValidator(_whole_kilobits)] = None
-    """The bit rate to which frames that enter on each interface are policed, in whole kbit/s, e.g. ``50 Mbps``; frames
+    """The bit rate to which the frames that enter each interface are policed, in whole kbit/s, e.g. ``50 Mbps``; frames
     count without their FCS."""
     burst: int | None = Field(default=None, ge=1, le=2**32 - 1)
     """Bytes that a full bucket of the policer holds. Default: 20 ms of its rate."""
@@ -93,7 +93,7 @@ class Marker(Feature):
     """A three-colour policer that marks frames."""
 
     mark: Literal["AF11", "AF12", "AF13", "AF21", "AF22", "AF23", "EF"] | None = None
-    """The code point (DSCP) that frames to the first host of each network get where they enter the path. The mark comes
+    """The code point (DSCP) that frames to the first host of each network get when they enter the path. The mark comes
     from a policer of RFC 2698 that all of these frames exceed; with ``ip4``."""
 
     needs = Needs(("ip4",), plugins={"policer": "26.06"}, tags=("police_mark",))

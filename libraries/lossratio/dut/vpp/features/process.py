@@ -137,8 +137,8 @@ class VirtualMachine(Feature):
     """A virtual machine in place of the process, as in FD.io CSIT's suites."""
 
     vm: Guest | None = None
-    """What forwards in a virtual machine that takes the place of the process, on as many CPUs as VPP: ``testpmd``, or
-    ``vpp`` (a cross-connect). With ``process=vhost``."""
+    """The program of a virtual machine that takes the place of the process: ``testpmd``, or ``vpp`` (a cross-connect).
+    The machine has as many CPUs as VPP. With ``process=vhost``."""
 
     needs = Needs(tags=("1vm",))
 

@@ -124,7 +124,7 @@ class Ipsec(Feature):
         "interfaces"
     )
     """How the tunnel of a packet is found: by routes to ``interfaces`` (the default), by trying each ``policy`` in
-    turn, with a cache in front of these (``policy-flow-cache``), or in a hash table (``policy-fastpath``)."""
+    turn, with a cache in front of the policies (``policy-flow-cache``), or in a hash table (``policy-fastpath``)."""
     ipsec_udp: bool = False
     """Whether packets are in UDP (RFC 3948)."""
     ipsec_anti_replay: bool = False
