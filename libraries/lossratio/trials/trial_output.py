@@ -96,8 +96,8 @@ class DirectionCounters(Observed):
     lateness_s: Seconds | None = None
     """The longest delay of the sender because its machine stalled; None: the generator does not report it."""
     stretch_s: Seconds | None = None
-    """Time by which the traffic may have exceeded the duration without any frames counting as unsent, because the
-    generator does not report the traffic's beginning and end. None: the generator reports them."""
+    """How much longer than the duration the traffic may have taken. No frames count as unsent for this time, because
+    the generator does not report when traffic begins and ends. None: the generator reports this."""
     examined_frames: Frames | None = None
     """Frames that came back and were examined byte by byte. If only a part was examined, the counts below are estimates
     for all frames that came back. None: no frames were examined."""
