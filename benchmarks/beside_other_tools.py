@@ -150,7 +150,8 @@ def main(rounds: int, write: bool) -> None:
 def table(all_tools: Sequence[Tool], seen: dict[tuple[str, int | None], list[float]], refused: dict[str, str]) -> str:
     """The table in Markdown."""
     rows = [
-        f"| | as fast as it can, frames/s | {PACED:,} frames/s requested | what it says about frames that come back |\n",
+        f"| | as fast as it can, frames/s | {PACED:,} frames/s requested "
+        "| what it says about frames that come back |\n",
         "| --- | --- | --- | --- |\n",
     ]
     for tool in all_tools:

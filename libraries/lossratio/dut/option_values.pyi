@@ -20,21 +20,21 @@ class OptionValues(TypedDict, total=False):
     being checked against the rules."""
     allowlist: bool | str
     """vpp: Whether there is a list of allowed sources (the networks of test traffic). Frames from other sources are
-    dropped where they enter the path; with `ip4` or `ip6`."""
+    dropped where they enter the path. With `ip4` or `ip6`."""
     attach: Literal['auto', 'native', 'generic'] | str
     """xdp: Where programs are attached: `native` (in the driver), `generic` (behind it: slower, with any driver) or
     `auto`. This means native if the drivers of both interfaces can currently send frames for programs and accept your
     program, otherwise generic. The description names the choice (`attached`), and why a driver refused it
     (`not_native_because`)."""
     bond: bool | str
-    """vpp: Whether the link between the two VPPs of the path is a bond by LACP; with `l2xc` or `l2bd`."""
+    """vpp: Whether the link between the two VPPs of the path is a bond by LACP. With `l2xc` or `l2bd`."""
     burst: int | str
     """frr, linux_bridge, linux_router, ovs: Frames that a full bucket of the policer holds. Default: 20 ms of its rate.
     testpmd: Number of frames that the program takes from a queue at once. Default: 32.
     vpp: Bytes that a full bucket of the policer holds. Default: 20 ms of its rate."""
     classify: bool | str
     """vpp: Whether there is a table of allowed destinations (the first host of each network). Frames to other
-    destinations are dropped where they enter the path; with `ip4` or `ip6`."""
+    destinations are dropped where they enter the path. With `ip4` or `ip6`."""
     container: bool | str
     """vpp: Whether a second VPP with the same number of cores takes the place of testpmd: a cross-connect in a container
     with its own namespaces for mounts, network, IPC and host name. With `process=memif` or `srv6_proxy`."""
@@ -55,7 +55,7 @@ class OptionValues(TypedDict, total=False):
     east_mac: str
     """black_box: Destination MAC address of frames from the east, with the corresponding default."""
     every: int | str
-    """xdp: The share of frames with faults: of `every` frames in a direction, each fault affects one, and different
+    """xdp: The share of frames with faults: each fault affects one of `every` frames in a direction, and different
     faults affect different frames. At least 4."""
     faults: str
     """xdp: What happens to a known share of frames: `drop`, `duplicate`, `delay`, e.g. `drop,duplicate`."""
@@ -78,11 +78,11 @@ class OptionValues(TypedDict, total=False):
     """grout: Descriptors of each queue.
     vpp: Descriptors of each queue of a card or of an AF_XDP socket (1024). Packet sockets have none."""
     geneve: int | str
-    """vpp: Number of GENEVE tunnels on the east link, one for each of the first hosts in the east; with `ip4`, and
+    """vpp: Number of GENEVE tunnels on the east link, one for each of the first hosts in the east. With `ip4`, and
     traffic profiles such as `ethip4-geneve16`. On that link, the TG sends and receives frames that are 50 bytes
     longer."""
     gtpu: bool | str
-    """vpp: Whether packets between the two VPPs of the path are in a GTP-U tunnel; with `ip4`."""
+    """vpp: Whether packets between the two VPPs of the path are in a GTP-U tunnel. With `ip4`."""
     gtpu_mtu: int | str
     """vpp: Bytes of the largest packet between the two VPPs. Larger packets are fragmented, and reassembled."""
     hold: float | str
@@ -96,14 +96,14 @@ class OptionValues(TypedDict, total=False):
     ip_version: Literal[4, 6] | str
     """grout, linux_router: 4 (the default) or 6."""
     ipsec: int | str
-    """vpp: Number of IPsec tunnels between the two VPPs of the path, one for each of the first hosts of a side; with
+    """vpp: Number of IPsec tunnels between the two VPPs of the path, one for each of the first hosts of a side. With
     `ip4`."""
     ipsec_algorithms: str
     """vpp: The tunnels' algorithms, by CSIT's names: `aes256gcm` (the default), `aes128cbc-hmac512sha` ..."""
     ipsec_anti_replay: bool | str
     """vpp: Whether repeated packets are refused."""
     ipsec_async: bool | str
-    """vpp: Whether the first worker forwards and the others encrypt, by VPP's software scheduler; with `ipsec`,
+    """vpp: Whether the first worker forwards and the others encrypt, by VPP's software scheduler. With `ipsec`,
     `cores=2` or more and `queues=1`."""
     ipsec_lookup: Literal['interfaces', 'policy', 'policy-flow-cache', 'policy-fastpath'] | str
     """vpp: How the tunnel of a packet is found: by routes to `interfaces` (the default), by trying each `policy` in
@@ -118,14 +118,14 @@ class OptionValues(TypedDict, total=False):
     """l3fwd: How the program finds the route of a frame: `lpm` (longest prefix match; the default) or `fib` (DPDK's
     FIB)."""
     macs: int | str
-    """vpp: Number of MAC addresses of test traffic that the bridge domain must have learned; with `l2bd`."""
+    """vpp: Number of MAC addresses of test traffic that the bridge domain must have learned. With `l2bd`."""
     map: str
     """xdp: Name of a map of your program that leads to interfaces (`BPF_MAP_TYPE_DEVMAP`, or an array of numbers). The
     number of the outgoing interface is written into entry 0, and into the entry with the number of the incoming
     interface."""
     mark: Literal['AF11', 'AF12', 'AF13', 'AF21', 'AF22', 'AF23', 'EF'] | str
     """vpp: The code point (DSCP) that frames to the first host of each network get when they enter the path. The mark
-    comes from a policer of RFC 2698 that all of these frames exceed; with `ip4`."""
+    comes from a policer of RFC 2698 that all of these frames exceed. With `ip4`."""
     mode: Literal['io', 'mac', '5tswap', 'csum'] | str
     """testpmd: What the program does to frames: `io` (nothing; the default), `mac` (puts its own and the neighbour's
     address on them), `5tswap` (swaps source and destination on layers 2 to 4) or `csum` (`mac`, and new checksums)."""
@@ -171,7 +171,7 @@ class OptionValues(TypedDict, total=False):
     frames come."""
     process: Literal['memif', 'vhost'] | str
     """vpp: Interfaces through which every frame goes from VPP to a process (testpmd) and back: `memif` or `vhost`
-    (virtio at the process); with `l2xc`, `l2bd` or `ip4`."""
+    (virtio at the process). With `l2xc`, `l2bd` or `ip4`."""
     program: str
     """l3fwd: The program on the node. Default: the value of the environment variable `L3FWD` on the machine that runs
     the suite, or `dpdk-l3fwd`, the name that DPDK's own build gives it."""
@@ -192,7 +192,7 @@ class OptionValues(TypedDict, total=False):
     network. There are no other routes, so test traffic must not go to more hosts. Profiles such as
     `ethip4-ip4scale20k` send to that number of hosts. Default: one route to each side's network.
     vpp: Number of routes to single hosts, half of them to the first hosts of each side's network. There are no other
-    routes; with `ip4` or `ip6`. If there are more than 130,000 IPv4 routes, they lead to hosts of 240.0.0.0/6 and
+    routes. With `ip4` or `ip6`. If there are more than 130,000 IPv4 routes, they lead to hosts of 240.0.0.0/6 and
     244.0.0.0/6."""
     rps_cpus: str
     """frr, linux_bridge, linux_router: CPUs that process arriving frames (receive packet steering), e.g. `1` or `0,2-3`.
@@ -220,13 +220,13 @@ class OptionValues(TypedDict, total=False):
     """l3fwd, ovs, testpmd, vpp: How the program gets the frames of the kernel's interfaces: `packet` (AF_PACKET; the
     default) or `af_xdp` (past the kernel's network stack). Cards have no sockets."""
     srv6: int | str
-    """vpp: Number of the other VPP's segments (1 or 2) that packets visit by segment routing; with `ip6`."""
+    """vpp: Number of the other VPP's segments (1 or 2) that packets visit by segment routing. With `ip6`."""
     srv6_decapsulation: bool | str
     """vpp: Whether the second segment removes the outer header. Otherwise, the segment is beyond the path, and the TG
     gets packets with their outer header."""
     srv6_proxy: Literal['dynamic', 'masquerading', 'static'] | str
     """vpp: How packets in segment routing go through a process beside each of two VPPs (testpmd by memif, or a
-    `container`): `dynamic` (End.AD), `masquerading` (End.AM) or `static` (End.AS); with `ip6`. The TG gets them with
+    `container`): `dynamic` (End.AD), `masquerading` (End.AM) or `static` (End.AS). With `ip6`. The TG gets them with
     their outer header."""
     translates: bool | str
     """black_box: Whether the device translates addresses on purpose (NAT). All measurements then count frames without
@@ -247,15 +247,15 @@ class OptionValues(TypedDict, total=False):
     """linux_bridge: Whether frames come and go in VXLAN tunnels, one on each link, which the bridge connects. The
     traffic profile `ethip4vxlan-l2bdbase` has such frames: VNI 24 from the west and 25 from the east, between the
     first address of the sender's network and the second address of the opposite network.
-    vpp: Whether frames come and go in VXLAN tunnels, as for `linux_bridge`; with `l2bd` or `l2xc`."""
+    vpp: Whether frames come and go in VXLAN tunnels, as for `linux_bridge`. With `l2bd` or `l2xc`."""
     vxlan_between: bool | str
-    """vpp: Whether only frames between two DUTs are in a VXLAN tunnel; with `l2bd` or `l2xc`."""
+    """vpp: Whether only frames between two DUTs are in a VXLAN tunnel. With `l2bd` or `l2xc`."""
     west_mac: str
     """black_box: Destination MAC address of frames from the west: the next hop's, if the device routes. Default: the
     address of the gateway of the TG's west port in the topology file, or, without a gateway, that of the TG's east
     port."""
     wireguard: int | str
-    """vpp: Number of WireGuard tunnels between the two VPPs of the path, one for each of the first hosts of a side; with
+    """vpp: Number of WireGuard tunnels between the two VPPs of the path, one for each of the first hosts of a side. With
     `ip4`."""
 
 AnyOptions = OptionValues | Mapping[str, object]

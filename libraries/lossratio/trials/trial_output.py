@@ -120,8 +120,8 @@ class DirectionCounters(Observed):
     """The largest number of sequence numbers by which a frame was behind an earlier frame; None: not known for every
     frame."""
     extent_frames: Frames | None = None
-    """The largest reordering extent (RFC 4737): for a reordered frame, the frames that had arrived since the first one
-    with a higher number; None: not known for every frame."""
+    """The largest reordering extent (RFC 4737): how many arrivals before a reordered frame the first frame with a
+    higher number came; None: not known for every frame."""
     late_offset_us: float | None = None
     """The longest time between the arrivals of these two frames (RFC 4737, late-time offset)."""
     latency_median_us: float | None = None

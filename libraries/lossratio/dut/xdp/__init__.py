@@ -71,7 +71,7 @@ class XdpOptions(DutOptions):
     ] = ()
     """What happens to a known share of frames: ``drop``, ``duplicate``, ``delay``, e.g. ``drop,duplicate``."""
     every: int | None = Field(default=None, ge=_FEWEST, le=1_000_000_000)
-    """The share of frames with faults: of ``every`` frames in a direction, each fault affects one, and different faults
+    """The share of frames with faults: each fault affects one of ``every`` frames in a direction, and different faults
     affect different frames. At least 4."""
     delay: float = Field(default=0.002, gt=0.0, le=10.0)
     """Seconds for which delayed frames are held (0.002). Frames that arrive in the meantime overtake them, so delayed

@@ -105,7 +105,7 @@ class Classifier(Feature):
 
     classify: bool = False
     """Whether there is a table of allowed destinations (the first host of each network). Frames to other destinations
-    are dropped where they enter the path; with ``ip4`` or ``ip6``."""
+    are dropped where they enter the path. With ``ip4`` or ``ip6``."""
 
     needs = Needs(_ROUTERS, tags=("iacldst",))
 
@@ -136,7 +136,7 @@ class AllowList(Feature):
 
     allowlist: bool = False
     """Whether there is a list of allowed sources (the networks of test traffic). Frames from other sources are dropped
-    where they enter the path; with ``ip4`` or ``ip6``."""
+    where they enter the path. With ``ip4`` or ``ip6``."""
 
     needs = Needs(_ROUTERS, plugins={"adl": ""}, version="20.09", tags=("adlalwlist",))
 

@@ -83,9 +83,9 @@ class Vxlan(Feature):
     """A VXLAN tunnel on links."""
 
     vxlan: bool = False
-    """Whether frames come and go in VXLAN tunnels, as for ``linux_bridge``; with ``l2bd`` or ``l2xc``."""
+    """Whether frames come and go in VXLAN tunnels, as for ``linux_bridge``. With ``l2bd`` or ``l2xc``."""
     vxlan_between: bool = False
-    """Whether only frames between two DUTs are in a VXLAN tunnel; with ``l2bd`` or ``l2xc``."""
+    """Whether only frames between two DUTs are in a VXLAN tunnel. With ``l2bd`` or ``l2xc``."""
 
     needs = Needs(("l2bd", "l2xc"), plugins={"vxlan": "23.06"}, tags=("vxlan",))
 
@@ -190,7 +190,7 @@ class Srv6(_Segments):
     """Segments of the other VPP of a path."""
 
     srv6: int | None = Field(default=None, ge=1, le=2)
-    """Number of the other VPP's segments (1 or 2) that packets visit by segment routing; with ``ip6``."""
+    """Number of the other VPP's segments (1 or 2) that packets visit by segment routing. With ``ip6``."""
     srv6_decapsulation: bool = True
     """Whether the second segment removes the outer header. Otherwise, the segment is beyond the path, and the TG gets
     packets with their outer header."""
@@ -237,7 +237,7 @@ class Srv6Proxy(_Segments):
 
     srv6_proxy: Literal["dynamic", "masquerading", "static"] | None = None
     """How packets in segment routing go through a process beside each of two VPPs (testpmd by memif, or a `container`):
-    ``dynamic`` (End.AD), ``masquerading`` (End.AM) or ``static`` (End.AS); with ``ip6``. The TG gets them with their
+    ``dynamic`` (End.AD), ``masquerading`` (End.AM) or ``static`` (End.AS). With ``ip6``. The TG gets them with their
     outer header."""
 
     needs = replace(
@@ -299,7 +299,7 @@ class Gtpu(Feature):
     """A GTP-U tunnel (3GPP TS 29.281) between the two VPPs of a path."""
 
     gtpu: bool = False
-    """Whether packets between the two VPPs of the path are in a GTP-U tunnel; with ``ip4``."""
+    """Whether packets between the two VPPs of the path are in a GTP-U tunnel. With ``ip4``."""
     gtpu_mtu: int | None = Field(default=None, ge=576, le=9000)
     """Bytes of the largest packet between the two VPPs. Larger packets are fragmented, and reassembled."""
 
@@ -341,7 +341,7 @@ class Bond(Feature):
     """A bond of one link between the two VPPs of a path."""
 
     bond: bool = False
-    """Whether the link between the two VPPs of the path is a bond by LACP; with ``l2xc`` or ``l2bd``."""
+    """Whether the link between the two VPPs of the path is a bond by LACP. With ``l2xc`` or ``l2bd``."""
 
     needs = Needs(("l2xc", "l2bd"), plugins={"lacp": ""}, tags=("lbond",), duts=2)
 
@@ -370,7 +370,7 @@ class Geneve(Feature):
     """GENEVE tunnels (RFC 8926): packets to the east are routed into them, and packets from there arrive in them."""
 
     geneve: int | None = Field(default=None, ge=1, le=1024)
-    """Number of GENEVE tunnels on the east link, one for each of the first hosts in the east; with ``ip4``, and traffic
+    """Number of GENEVE tunnels on the east link, one for each of the first hosts in the east. With ``ip4``, and traffic
     profiles such as ``ethip4-geneve16``. On that link, the TG sends and receives frames that are 50 bytes longer."""
 
     needs = Needs(("ip4",), plugins={"geneve": ""}, tags=("geneve_l3mode",), duts=1)

@@ -94,7 +94,7 @@ class Marker(Feature):
 
     mark: Literal["AF11", "AF12", "AF13", "AF21", "AF22", "AF23", "EF"] | None = None
     """The code point (DSCP) that frames to the first host of each network get when they enter the path. The mark comes
-    from a policer of RFC 2698 that all of these frames exceed; with ``ip4``."""
+    from a policer of RFC 2698 that all of these frames exceed. With ``ip4``."""
 
     needs = Needs(("ip4",), plugins={"policer": "26.06"}, tags=("police_mark",))
 

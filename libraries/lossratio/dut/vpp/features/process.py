@@ -25,7 +25,7 @@ class Process(Feature):
 
     process: Literal["memif", "vhost"] | None = None
     """Interfaces through which every frame goes from VPP to a process (testpmd) and back: ``memif`` or ``vhost``
-    (virtio at the process); with ``l2xc``, ``l2bd`` or ``ip4``."""
+    (virtio at the process). With ``l2xc``, ``l2bd`` or ``ip4``."""
 
     needs = Needs(("l2xc", "l2bd", "ip4"), plugins={"memif": "", "vhost": "25.10"})
 

@@ -23,7 +23,7 @@ class Routes(Feature):
 
     routes: int | None = Field(default=None, ge=2, le=2_000_000, multiple_of=2)
     """Number of routes to single hosts, half of them to the first hosts of each side's network. There are no other
-    routes; with ``ip4`` or ``ip6``. If there are more than 130,000 IPv4 routes, they lead to hosts of 240.0.0.0/6 and
+    routes. With ``ip4`` or ``ip6``. If there are more than 130,000 IPv4 routes, they lead to hosts of 240.0.0.0/6 and
     244.0.0.0/6."""
 
     needs = Needs(("ip4", "ip6"), tags=("scale",))
@@ -57,7 +57,7 @@ class LearnedMacs(Feature):
     """MAC addresses that a bridge domain learns from test traffic."""
 
     macs: int | None = Field(default=None, ge=2, le=2_000_000)
-    """Number of MAC addresses of test traffic that the bridge domain must have learned; with ``l2bd``."""
+    """Number of MAC addresses of test traffic that the bridge domain must have learned. With ``l2bd``."""
 
     needs = Needs(("l2bd",), shows=("show l2fib",), tags=("l2bdscale",))
 

@@ -116,7 +116,7 @@ class Ipsec(Feature):
     """IPsec tunnels between the two VPPs of a path (RFC 4303)."""
 
     ipsec: int | None = Field(default=None, ge=1, le=_MOST_TUNNELS)
-    """Number of IPsec tunnels between the two VPPs of the path, one for each of the first hosts of a side; with
+    """Number of IPsec tunnels between the two VPPs of the path, one for each of the first hosts of a side. With
     ``ip4``."""
     ipsec_algorithms: Annotated[str, AfterValidator(_algorithms)] = "aes256gcm"
     """The tunnels' algorithms, by CSIT's names: ``aes256gcm`` (the default), ``aes128cbc-hmac512sha`` ..."""
@@ -256,7 +256,7 @@ class IpsecAsync(Feature):
     """IPsec with packets that are encrypted by workers other than the worker that forwards."""
 
     ipsec_async: bool = False
-    """Whether the first worker forwards and the others encrypt, by VPP's software scheduler; with ``ipsec``,
+    """Whether the first worker forwards and the others encrypt, by VPP's software scheduler. With ``ipsec``,
     ``cores=2`` or more and ``queues=1``."""
 
     needs = Needs(("ip4",), plugins={"crypto_sw_scheduler": ""}, duts=2)
@@ -290,7 +290,7 @@ class WireGuard(Feature):
     """WireGuard tunnels between the two VPPs of a path."""
 
     wireguard: int | None = Field(default=None, ge=1, le=_MOST_WIREGUARD)
-    """Number of WireGuard tunnels between the two VPPs of the path, one for each of the first hosts of a side; with
+    """Number of WireGuard tunnels between the two VPPs of the path, one for each of the first hosts of a side. With
     ``ip4``."""
 
     needs = Needs(("ip4",), plugins={"wireguard": ""}, tags=("wireguard",), duts=2)
