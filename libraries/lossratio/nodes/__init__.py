@@ -17,4 +17,10 @@ from lossratio.nodes.node import NOT_FOUND, DutNode, Will, reason, shown
 from lossratio.nodes.process import NodeProcess, Pulse
 from lossratio.nodes.program import NodeProgram, pack_program, read_sources
 from lossratio.nodes.public_keys import is_public_key
-from lossratio.nodes.session import COMMAND_SECONDS, CommandResult, CommandRunner, NodeSession
+from lossratio.nodes.session import (
+    COMMAND_SECONDS,
+    REPORT_SECONDS,
+    CommandResult,
+    CommandRunner,
+    NodeSession,
+)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lossratio.nodes.session import CommandRunner
+from lossratio.nodes.session import REPORT_SECONDS, CommandRunner
 from lossratio.results import NodeFacts, ToolVersions
 
 _REPORT = r"""
@@ -176,7 +176,8 @@ def cores_in(listing: Mapping[str, Any]) -> tuple[Core, ...]:
 
 def _answers_of(session: CommandRunner, script: str, *arguments: str) -> dict[str, str]:
     """The answers of a script that begins with `_REPORT`, by name; answers that the node does not give are missing."""
-    output = session.run("sh", "-c", _REPORT + script, "report", *arguments, check=False).stdout
+    command = ("sh", "-c", _REPORT + script, "report", *arguments)
+    output = session.run(*command, timeout=REPORT_SECONDS, check=False).stdout
     parts = (part.partition("\n") for part in output.split("\x1e")[1:])
     return {name: answer.strip() for name, _, answer in parts if answer.strip()}
 

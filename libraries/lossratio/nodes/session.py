@@ -24,6 +24,8 @@ AnyClient: TypeAlias = "paramiko.SSHClient | Client"
 """A log-in on a node, or the way into a namespace of this machine."""
 COMMAND_SECONDS = 30.0
 """Seconds that a command on a node may take, unless its caller gives it more."""
+REPORT_SECONDS = 120.0
+"""Seconds that a script may take that describes a node, because it starts dozens of programs."""
 _OPEN_TIMEOUT = 30.0
 _SLOWEST_TRANSFER = 1e5
 """Smallest rate at which a file must be written, bytes per second."""

@@ -14,6 +14,7 @@ from lossratio.dut.linux import core_choices, lifelines_among
 from lossratio.errors import NodeError, TopologyError, TrafficError
 from lossratio.nodes import (
     INTERFACES_OF_CARD,
+    REPORT_SECONDS,
     CommandRunner,
     DutNode,
     NodeSession,
@@ -77,7 +78,8 @@ def read_interfaces(
 ) -> dict[str, InterfaceState]:
     """Asks a node about its interfaces, by port name; interfaces that the node does not have are missing."""
     names = {port: known_as(interface) for port, interface in interfaces.items()}
-    answer = session.run("sh", "-c", _INTERFACES, "sh", *names.values(), check=False).stdout
+    command = ("sh", "-c", _INTERFACES, "sh", *names.values())
+    answer = session.run(*command, timeout=REPORT_SECONDS, check=False).stdout
     rows = [line.split("\t") for line in answer.splitlines()]
     states = {row[0]: row[1:] for row in rows}
     return {port: _state(states[name]) for port, name in names.items() if name in states}
