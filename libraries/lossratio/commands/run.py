@@ -278,6 +278,9 @@ _SENDS = {
 }
 _COULD_NOT = "this machine could not measure it, as shown above."
 _OF_THIS_MACHINE = (ExitStatus.FAILED, ExitStatus.INFRASTRUCTURE, ExitStatus.UNAVAILABLE)
+_LONGEST_DEMO = 150.0
+"""Seconds for the demo's search before it begins again with less traffic. Where all frames leave in time, it takes some
+60 s."""
 
 
 @command()
@@ -291,12 +294,13 @@ def demo(
     """Measure the Linux bridge of this machine with real frames. A policer limits it to a known rate.
 
     The testbed is made of network namespaces, and is removed at the end. If this machine is too busy to send that many
-    frames, the demo limits the bridge to a lower rate. If the machine cannot build the testbed, or still cannot measure
-    the bridge, the bridge is simulated, and you see the reason. The last lines show which generator sent the frames.
+    frames in time, the demo measures again, with a lower limit for the bridge. If the machine cannot build the testbed,
+    or still cannot measure the bridge, the bridge is simulated, and you see the reason. The last lines show which
+    generator sent the frames.
 
     Exit status: that of `lossratio run`.
     """
-    from lossratio.runs import RunRequest, check_directory
+    from lossratio.runs import Limits, RunRequest, check_directory
 
     check_directory(output or Path("results"), "--output")
     robot_options = (
@@ -306,7 +310,8 @@ def demo(
     real = RunRequest((Path("local"),), (), (), robot_options, job=_JOB, name="demo")
     simulated = replace(real, topologies=(Path("simulated"),))
     slower = replace(real, job=_JOB_OF_BUSY_MACHINES)
-    outcome = measured_or_simulated(real, simulated, slower=slower)
+    limited = replace(real, limits=Limits(test=_LONGEST_DEMO))
+    outcome = measured_or_simulated(limited, simulated, slower=slower)
     _show_problems(outcome)
     if outcome.directory is not None and outcome.status is ExitStatus.PASSED:
         try:
@@ -326,7 +331,8 @@ def measured_or_simulated(
     Args:
         real: The measurement on a local testbed.
         simulated: The same measurement on a simulated testbed.
-        slower: The same measurement with less traffic, to try first if the machine is too busy; None: there is none.
+        slower: The same measurement with less traffic, to try first if the machine is too busy, or if a goal's result
+            is irregular; None: there is none.
     """
     from lossratio.results import in_columns
     from lossratio.runs import run
@@ -334,9 +340,12 @@ def measured_or_simulated(
 
     reason = why_unavailable()
     outcome = None if reason else run(real)
-    if outcome is not None and outcome.status in _OF_THIS_MACHINE:
-        reason = outcome.error or _COULD_NOT
-        if slower is not None:
+    if outcome is not None:
+        if outcome.status in _OF_THIS_MACHINE:
+            reason = outcome.error or _COULD_NOT
+        elif slower is not None and outcome.status is ExitStatus.PASSED:
+            reason = _irregular_in(outcome.directory)
+        if reason and slower is not None:
             click.echo(in_columns(f"Again, with a lower limit for the bridge: {reason}"))
             outcome = run(slower)
             is_measured = outcome.status not in _OF_THIS_MACHINE
@@ -345,6 +354,17 @@ def measured_or_simulated(
         click.echo(in_columns(f"Simulated instead of real: {reason}"))
         outcome = run(simulated)
     return outcome
+
+
+def _irregular_in(directory: Path | None) -> str | None:
+    """Why a goal's result of a run is irregular; None: all of them are regular, or there are none."""
+    from lossratio.results import RunDirectory
+
+    results: Sequence[Any] = () if directory is None else RunDirectory(directory).results()
+    for report in (report for result in results for report in result.goals):
+        if report.result is not None and not report.result.regular:
+            return f"{report.goal.name} is irregular: {report.result.reason}."
+    return None
 
 
 def _show_truth(directory: Path) -> None:
