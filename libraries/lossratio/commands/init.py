@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
@@ -84,7 +84,12 @@ def init(
     you get a first result at once. If this machine cannot measure it, or is too busy, the lab is simulated, and you see
     the reason.
     """
+    from lossratio.runs import check_directory
+
+    check_directory(directory, "lossratio init")
     name = _ask("Name of the testbed", "lab1", _NAME, "letters, digits, '_', '.' and '-'")
+    files_of_lab = tuple(directory / f"{name}{end}" for end in (".yaml", ".robot", "-job.yaml"))
+    _check_new(files_of_lab)
     is_local = trex is None and click.confirm(
         "Build it from network namespaces on this machine, to try it out?", default=True
     )
@@ -132,16 +137,15 @@ def init(
     remarks = "".join(f"# {remark}\n" for remark in lab.remarks)
     tests = re.sub("|".join(words), lambda found: words[found[0]], template)
     demanded = yaml.safe_dump(_job(name) | demand, sort_keys=False, width=120)
-    texts = {
-        directory / f"{name}.yaml": remarks + yaml.safe_dump(topology, sort_keys=False, width=120),
-        directory / f"{name}.robot": tests,
-        directory / f"{name}-job.yaml": demanded,
-    }
-    _write(texts)
-    load_topology(directory / f"{name}.yaml")
+    described = remarks + yaml.safe_dump(topology, sort_keys=False, width=120)
+    directory.mkdir(parents=True, exist_ok=True)
+    for file, text in zip(files_of_lab, (described, tests, demanded), strict=True):
+        file.write_text(text, encoding="utf-8")
+    lab_file, suite, _ = files_of_lab
+    load_topology(lab_file)
     for remark in lab.remarks:
         click.echo(remark)
-    click.echo(f"Written: {', '.join(map(str, texts))}. Next:")
+    click.echo(f"Written: {', '.join(map(str, files_of_lab))}. Next:")
     click.echo(f"  lossratio check {directory / name}.yaml{'' if is_local else ' --connect'}")
     click.echo(f"  lossratio run --job {directory / name}-job.yaml")
     is_measured = False
@@ -154,7 +158,6 @@ def init(
     if is_measured:
         from lossratio.runs import RunRequest
 
-        lab_file, suite, _ = texts
         # These loads are so far apart that short stalls decide nothing, so even a busy machine gets a first number.
         # Latency and telemetry would take longer than the search.
         variables = ("GOALS:coarse", "LATENCY:off", "TELEMETRY:off")
@@ -298,13 +301,10 @@ def _job(name: str) -> dict[str, Any]:
     }
 
 
-def _write(texts: Mapping[Path, str]) -> None:
-    """Writes files that do not exist yet: all or none."""
-    existing = [str(path) for path in texts if path.exists()]
+def _check_new(paths: Iterable[Path]) -> None:
+    """Refuses to overwrite files: they are written all or not at all."""
+    existing = [str(path) for path in paths if path.exists()]
     if existing:
         raise TopologyError(
-            f"{', '.join(existing)} already there. Remove them, or choose another name or directory."
+            f"Already there: {', '.join(existing)}. Remove them, or choose another name or directory."
         )
-    for path, text in texts.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")

@@ -8,6 +8,7 @@ from lossratio.mlrsearch.as_before import (
     Usual as Usual,
 )
 from lossratio.mlrsearch.bursts import (
+    is_of_sut as is_of_sut,
     of_sut as of_sut,
     with_late_frames as with_late_frames,
     without_generators_faults as without_generators_faults,

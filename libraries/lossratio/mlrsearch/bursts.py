@@ -3,6 +3,10 @@
 A search stops measuring a load as soon as the remaining trials cannot change its verdict. If a generator stalled in one
 of these trials, and then sent a burst, the burst may have cost frames. Without them, the remaining trials may still
 change the verdict, so they are measured.
+
+If bursts may have made the verdict of the whole duration sum, steady trials decide, in which no sender stalled. More
+trials follow until these make the load an upper bound on their own. Whether a trial is steady does not depend on its
+loss, so this selects no results.
 """
 
 from collections.abc import Iterable
@@ -13,6 +17,7 @@ from lossratio.mlrsearch.evidence import classify
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.sequential import SequentialGoal
 from lossratio.trials import (
+    STALL,
     TrialResult,
     loss_ratio_without_tester,
     missing_frames,
@@ -22,6 +27,12 @@ from lossratio.trials import (
 
 BURSTS = "bursts"
 """Name of the rule that repeats the measurement of an upper bound that bursts may have made."""
+_MOST_SUMS = 4.0
+"""The most duration sums to measure at such a load."""
+_ONE_STEADY_OF = 8
+"""If fewer trials than one of this many are steady, they are too few to decide within that time."""
+_TO_SPARE = 2
+"""How many steady trials may be missing by chance."""
 
 
 def without_generators_faults(trial: TrialResult, goal: SearchGoal) -> TrialResult:
@@ -51,6 +62,20 @@ def of_sut(trial: TrialResult, goal: SearchGoal) -> TrialResult:
     return _with_loss_ratio(seen, sut_loss_ratio(seen, in_bursts))
 
 
+def is_of_sut(goal: SearchGoal, at_upper: Iterable[TrialResult]) -> bool:
+    """Whether an upper bound does not rest on frames that the generator's bursts after stalls may have cost.
+
+    Either it is also an upper bound without these frames, or the steady trials alone make it one.
+
+    Args:
+        goal: The goal of the bound.
+        at_upper: The trials at the bound's load, in order.
+    """
+    trials = list(at_upper)
+    ways = ([of_sut(trial, goal) for trial in trials], _steady(trials, goal))
+    return any(classify(goal, way) is Bound.UPPER for way in ways)
+
+
 def needs_more_trials(goal: SearchGoal, at_upper: Iterable[TrialResult]) -> bool:
     """Whether bursts may have made an upper bound, and more trials at its load would show whether they did.
 
@@ -63,7 +88,26 @@ def needs_more_trials(goal: SearchGoal, at_upper: Iterable[TrialResult]) -> bool
     trials = list(at_upper)
     if isinstance(goal, SequentialGoal) or not any(map(_lost_in_bursts, trials)):
         return False
-    return classify(goal, [of_sut(trial, goal) for trial in trials]) is Bound.UNDECIDED
+    if is_of_sut(goal, trials):
+        return False
+    if classify(goal, [of_sut(trial, goal) for trial in trials]) is Bound.UNDECIDED:
+        return True
+
+    steady = _steady(trials, goal)
+    measured = sum(trial.duration for trial in trials)
+    too_few = len(trials) > _ONE_STEADY_OF * (len(steady) + _TO_SPARE)
+    if too_few or measured >= _MOST_SUMS * goal.duration_sum:
+        return False
+    return classify(goal, steady) is Bound.UNDECIDED
+
+
+def _steady(trials: Iterable[TrialResult], goal: SearchGoal) -> list[TrialResult]:
+    """The trials in which no sender stalled."""
+    return [with_late_frames(trial, goal) for trial in trials if _is_steady(trial)]
+
+
+def _is_steady(trial: TrialResult) -> bool:
+    return all((direction.lateness_s or 0.0) <= STALL for direction in trial.output.directions)
 
 
 def _lost_in_bursts(trial: TrialResult) -> float:

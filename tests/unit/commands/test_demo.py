@@ -67,6 +67,30 @@ def test_where_the_machine_is_too_busy_for_less_traffic_the_demo_is_simulated_an
     assert "Simulated instead of real: local is not fit for demo-busy." in done.output
 
 
+@pytest.mark.parametrize(("is_regular", "jobs"), [(True, ["demo"]), (False, ["demo", "demo-busy"])])
+def test_where_a_number_is_irregular_the_demo_sends_less_and_says_why(is_regular, jobs, tmp_path, monkeypatch):
+    asked = []
+
+    def run(request):
+        asked.append(request)
+        return RunOutcome(ExitStatus.PASSED, tmp_path / "results")
+
+    reason = None if is_regular else "the generator's limit, not the SUT's"
+    goal = SimpleNamespace(goal=SimpleNamespace(name="NDR"), result=SimpleNamespace(regular=is_regular, reason=reason))
+    found = SimpleNamespace(results=lambda: (SimpleNamespace(goals=(goal,), conditions=None),))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("lossratio.testbed.local.why_unavailable", lambda: None)
+    monkeypatch.setattr("lossratio.runs.run", run)
+    monkeypatch.setattr("lossratio.results.RunDirectory", lambda directory: found)
+    done = CliRunner().invoke(commands, ["demo"])
+    assert done.exit_code == 0
+    assert [request.job.stem for request in asked] == jobs
+    said = "Again, with a lower limit for the bridge: NDR is irregular: the generator's limit, not the SUT's."
+    assert (said in done.output) is not is_regular
+    # A first search that the machine prolongs ends after minutes; the second one has the time that it needs.
+    assert [request.limits.test is None for request in asked] == [False, True][: len(jobs)]
+
+
 @pytest.mark.parametrize("status", [ExitStatus.BAD_INPUT, ExitStatus.INTERRUPTED])
 def test_a_demo_that_is_stopped_or_cannot_write_is_not_simulated(status, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -151,10 +151,18 @@ def test_nothing_is_overwritten(ask, tmp_path):
     ask("\n" * 8 + "n\n")
     (tmp_path / "lab1.yaml").unlink()
     before = (tmp_path / "lab1.robot").read_text()
-    with pytest.raises(TopologyError, match=r"^lab1.robot, lab1-job.yaml already there"):
-        ask("\n" * 8 + "n\n")
+    # The first answer is enough to know.
+    with pytest.raises(TopologyError, match=r"^Already there: lab1.robot, lab1-job.yaml. Remove them"):
+        ask("\n")
     assert (tmp_path / "lab1.robot").read_text() == before
     assert not (tmp_path / "lab1.yaml").exists()
+
+
+def test_a_directory_that_takes_no_files_is_refused_before_the_first_question(lossratio, tmp_path):
+    (tmp_path / "file").touch()
+    status, out, err = lossratio("init", tmp_path / "file" / "lab")
+    assert (status, out) == (2, "")
+    assert err.endswith(". Choose another directory: lossratio init DIR.\n")
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,10 @@ def searched(stalls, is_stalled):
     [
         pytest.param(0.0, lambda above: True, (0, 0), id="no stall"),
         pytest.param(0.006, lambda above: above % 4 == 0, (1, 10), id="a few bursts explain the loss"),
-        pytest.param(0.02, lambda above: True, (0, 0), id="all trials are explained, so that more cannot tell"),
+        pytest.param(0.006, lambda above: above % 4, (23, 33), id="the fourth trials, without stalls, decide alone"),
+        pytest.param(0.006, lambda above: above % 7, (60, 73), id="few have no stalls, until enough was measured"),
+        pytest.param(0.006, lambda above: above % 20, (1, 20), id="too few have no stalls, so that more cannot tell"),
+        pytest.param(0.02, lambda above: True, (1, 6), id="all trials are explained, so that more cannot tell"),
     ],
 )
 def test_a_bound_is_measured_again_if_more_trials_can_prove_it_without_bursts(stall, is_stalled, more):

@@ -18,6 +18,7 @@ from lossratio.mlrsearch import (
     LossUnit,
     SearchGoal,
     evidence_of,
+    is_of_sut,
     of_sut,
     with_late_frames,
     without_generators_faults,
@@ -48,7 +49,11 @@ _ALSO_DUE_TO_OTHERS = (
 
 
 def judge(
-    result: GoalResult, trials: Sequence[TrialResult], *, max_load_origin: results.LoadOrigin
+    result: GoalResult,
+    trials: Sequence[TrialResult],
+    *,
+    max_load_origin: results.LoadOrigin,
+    may_be_steady: bool = True,
 ) -> str | None:
     """Decides why a goal result is irregular; None: it is regular.
 
@@ -56,9 +61,16 @@ def judge(
     or dropped when they came back, make its relevant upper bound an upper bound. In the second case, even the maximum
     load is a lower bound, and the generator cannot send more. If only late frames make the upper bound, the SUT may
     forward more: the search counted these frames as lost, but they were not. The SUT may also forward more if it lost
-    no more frames than the generator sent in bursts, to make up for its stalls.
+    no more frames than the generator sent in bursts, to make up for its stalls, unless the trials without stalls alone
+    make the bound.
+
+    Args:
+        result: The goal result.
+        trials: The trials of the search.
+        max_load_origin: What limits the maximum load.
+        may_be_steady: Whether the trials without stalls may make the bound. In earlier versions, they did not.
     """
-    limit = _limit_of_others(result, trials, max_load_origin)
+    limit = _limit_of_others(result, trials, max_load_origin, may_be_steady=may_be_steady)
     reason = result.reason
     if reason is None:
         return limit
@@ -107,13 +119,10 @@ def is_bound_of_bursts(trials: Iterable[results.Trial], bound: Rate | None, goal
     if bound is None:
         return False
     searched = search_goal(goal)
-    load = bound.per_interface_fps
     made = _evidence_at(bound, trials)
     with_bursts = [with_late_frames(trial, searched) for trial in made]
-    without_bursts = [of_sut(trial, searched) for trial in made]
-    return _is_upper_bound(load, searched, with_bursts) and not _is_upper_bound(
-        load, searched, without_bursts
-    )
+    is_upper = _is_upper_bound(bound.per_interface_fps, searched, with_bursts)
+    return is_upper and not is_of_sut(searched, made)
 
 
 def _evidence_at(bound: Rate, trials: Iterable[results.Trial]) -> list[TrialResult]:
@@ -126,7 +135,11 @@ def _evidence_at(bound: Rate, trials: Iterable[results.Trial]) -> list[TrialResu
 
 
 def _limit_of_others(
-    result: GoalResult, trials: Sequence[TrialResult], max_load_origin: results.LoadOrigin
+    result: GoalResult,
+    trials: Sequence[TrialResult],
+    max_load_origin: results.LoadOrigin,
+    *,
+    may_be_steady: bool,
 ) -> str | None:
     """What bounded a result from above, apart from the SUT; None: nothing did."""
     if result.reason is IrregularReason.MAX_LOAD_IS_LOWER_BOUND:
@@ -143,9 +156,16 @@ def _limit_of_others(
     ways = (without_generators_faults, with_late_frames, of_sut)
     for limit, kept in zip(_LIMITS_OF_OTHERS, ways, strict=True):
         there = [kept(trial, goal) if trial.load == upper else goal.seen(trial) for trial in trials]
-        if there != seen and not _is_upper_bound(upper, goal, there):
-            return limit
+        if there == seen or _is_upper_bound(upper, goal, there):
+            continue
+        if limit == STALL_LIMIT and may_be_steady:
+            return None if is_of_sut(goal, _at(upper, trials)) else limit
+        return limit
     return None
+
+
+def _at(load: float, trials: Iterable[TrialResult]) -> list[TrialResult]:
+    return [trial for trial in trials if trial.load == load]
 
 
 def _is_upper_bound(load: float, goal: SearchGoal, trials: Iterable[TrialResult]) -> bool:
