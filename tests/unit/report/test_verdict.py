@@ -129,6 +129,35 @@ def test_bursts_in_a_few_lossy_trials_do_not_excuse_the_sut():
     assert judged([*BELOW, *lossy, stalled_trial(100_400.0, lost=3, stall=0.003)]) is None
 
 
+@pytest.mark.parametrize(
+    ("steady", "limit", "doubts"),
+    [
+        pytest.param([3] * 11, None, 0, id="enough trials without stalls lose frames"),
+        pytest.param([3] * 10, STALL_LIMIT, 1, id="too few"),
+        pytest.param([3] * 10 + [0] * 11, STALL_LIMIT, 1, id="most of them lose none"),
+    ],
+)
+def test_trials_without_stalls_alone_may_prove_a_bound(steady, limit, doubts):
+    at_upper = [stalled_trial(100_400.0, lost=3, stall=0.003)] * 30
+    at_upper += [stalled_trial(100_400.0, lost=lost, stall=0.001) for lost in steady]
+    assert judged([*BELOW, *at_upper]) == limit
+    result = throughput_of([*BELOW, *at_upper])
+    found = [doubt for doubt in doubts_of([result])[0] if doubt.kind is DoubtKind.GENERATOR_STALLS]
+    assert len(found) == doubts
+
+
+def test_an_earlier_version_may_call_irregular_what_trials_without_stalls_prove():
+    at_upper = [stalled_trial(100_400.0, lost=3, stall=0.003)] * 30 + [counted_trial(100_400.0, lost=3)] * 11
+    result = throughput_of([*BELOW, *at_upper])
+    (report,) = result.goals
+    irregular = report.result.model_copy(update={"regular": False, "reason": STALL_LIMIT})
+    as_earlier = result.model_copy(
+        update={"goals": (report.model_copy(update={"result": irregular}),), "outcome": Outcome.IRREGULAR}
+    )
+    for one in (result, as_earlier):
+        assert list(contradictions_of(one)) == []
+
+
 def test_a_burst_may_have_lost_the_frames_of_a_stream():
     def streams(lost):
         counted = (StreamFrames("voice", 5_000, 5_000 - lost), StreamFrames("data", 15_000, 15_000))
