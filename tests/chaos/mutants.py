@@ -418,6 +418,20 @@ MUTATIONS = (
         ("traffic/test_traffic_measurer.py",),
     ),
     Mutation(
+        "trials in which the generator stalled prove an upper bound alone",
+        "mlrsearch/bursts.py",
+        "(direction.lateness_s or 0.0) <= STALL",
+        "(direction.lateness_s or 0.0) <= 10.0 * STALL",
+        ("report/test_verdict.py::test_trials_without_stalls_alone_may_prove_a_bound",),
+    ),
+    Mutation(
+        "the demo is content with an irregular result of a busy machine",
+        "commands/run.py",
+        "reason = _irregular_in(outcome.directory)",
+        "reason = None",
+        ("commands/test_demo.py::test_where_a_number_is_irregular_the_demo_sends_less_and_says_why",),
+    ),
+    Mutation(
         "a search never rests before its last trial",
         "mlrsearch/rested.py",
         "TrialInput(self._duration, self._grid.load(index), rest=self._rest)",
