@@ -334,6 +334,8 @@ def test_the_doctor_names_what_is_missing_and_the_way_out(lossratio, monkeypatch
     assert lines[2] == "For a first measurement:"
     assert lines[3].startswith("  yes  simulated testbeds")
     assert lines[4] == "   no  local testbeds of network namespaces: not installed: sshd"
+    # Without them, the demo's bridge cannot be set up.
+    assert [line.split()[1] for line in lines[5:7]] == ["nft", "ethtool"]
     assert "   no  xdp (frames sent and received inside the kernel): the kernel is locked down" in lines
     assert "   no  git (bisection between revisions): apt install git" in lines
     assert f"   no  TRex (a traffic generator): {tmp_path} has no program _t-rex-64" in lines

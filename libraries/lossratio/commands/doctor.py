@@ -77,6 +77,7 @@ def _needed() -> Iterator[_Line]:
     yield _Line("simulated testbeds", None)
     yield _Line("local testbeds of network namespaces", why_unavailable())
     yield _program("nft", "limits of the demo and of Linux devices", "nftables")
+    yield _program("ethtool", "settings of the interfaces of Linux devices", "ethtool")
 
 
 def _more_on_this_machine() -> Iterator[_Line]:
@@ -86,7 +87,6 @@ def _more_on_this_machine() -> Iterator[_Line]:
     yield _Line("xdp", why_impossible(), "frames sent and received inside the kernel")
     as_root = None if is_privileged() else "run lossratio as root"
     yield _Line("testbeds without a user namespace", as_root)
-    yield _program("ethtool", "facts about interfaces and their offloads", "ethtool")
     yield _program("perf", "processor counters in telemetry", "linux-perf")
 
 
