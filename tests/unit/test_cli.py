@@ -334,13 +334,17 @@ def test_the_doctor_names_what_is_missing_and_the_way_out(lossratio, monkeypatch
     assert lines[2] == "For a first measurement:"
     assert lines[3].startswith("  yes  simulated testbeds")
     assert lines[4] == "   no  local testbeds of network namespaces: not installed: sshd"
-    # Without them, the demo's bridge cannot be set up.
-    assert [line.split()[1] for line in lines[5:7]] == ["nft", "ethtool"]
     assert "   no  xdp (frames sent and received inside the kernel): the kernel is locked down" in lines
     assert "   no  git (bisection between revisions): apt install git" in lines
     assert f"   no  TRex (a traffic generator): {tmp_path} has no program _t-rex-64" in lines
     way_out = "if it is installed, set VPP_HOME to the directory that contains bin/vpp"
     assert f"   no  FD.io VPP: {way_out}" in lines
+
+
+def test_the_doctor_says_that_a_first_measurement_needs_what_sets_up_the_demos_bridge(lossratio, monkeypatch):
+    monkeypatch.setattr(doctor, "_has", lambda program: False)
+    needed = lossratio("lab", "doctor").out.partition("For a first measurement:")[2].partition("Optional")[0]
+    assert [words for words in ("apt install nftables", "apt install ethtool") if words not in needed] == []
 
 
 def test_the_doctor_lists_every_extra_of_users_and_what_a_study_needs(lossratio, monkeypatch):
