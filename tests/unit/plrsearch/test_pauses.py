@@ -110,6 +110,18 @@ def test_a_few_losses_of_equal_pauses_show_the_load_that_they_allow():
     assert known == pytest.approx([truth] * len(known), rel=0.05)
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_pauses_that_come_many_times_in_each_trial_are_counted(seed):
+    """The trials with the most pauses lose more than one frame in a thousand, as trials in overload do."""
+    loads = [10.1e6, 10.3e6, 10.6e6, 11e6, 13e6, 16e6]
+    lost = lost_by(0.1, equal(400e-6), 4096.0, loads=loads, trials=4, seed=seed)
+    found = Pauses.of(lost.with_more(counts_of([(28e6, 2.0, 20e6)] * 2)))
+    assert lost.lost.max() > 1e-3 * 2.0 * 16e6
+    assert found.length_s == pytest.approx(400e-6, rel=0.01)
+    assert found.ring_frames == pytest.approx(4096.0, rel=0.02)
+    assert found.every_s == pytest.approx(0.1, rel=0.1)
+
+
 def test_a_load_that_losses_do_not_show_is_not_known():
     question = estimated([trial(1e6, 0)], likelihood="varying", max_load=28e6).question
     few = Pauses.of(lost_by(0.5, exponential(100e-6), 2048.0, loads=[12e6, 14e6, 15e6, 16e6, 17e6], trials=1))

@@ -111,6 +111,20 @@ def test_pauses_are_not_taken_for_a_capacity_that_varies():
     assert known.pauses is not None
 
 
+def test_frequent_pauses_are_not_taken_for_a_capacity_that_overload_does_not_show():
+    # Pauses of 155 us come each .18 s. No trial shows that they are rare: each loses more than one at less load.
+    rng = np.random.default_rng(1)
+    loads = np.array([3.2e6] * 6 + [3.31e6, 3.4e6, 3.6e6, 4.1e6, 6.4e6, 8.1e6, 12.8e6, 16.3e6])
+    lost = rng.poisson(2.0 / 0.18, len(loads)) * np.maximum(155e-6 * loads - 512.0, 0.0)
+    over = 373e3 + 4e4 * rng.standard_normal(6)
+    rows = [*zip(loads, np.round(lost), strict=True), *((17.3e6, round(more)) for more in over)]
+    known = described(counts(rows), QUESTION, LikelihoodName.VARYING)
+    assert known.rare is None
+    assert known.replicates.scatter is Scatter.EVENTS
+    assert known.pauses.length_s == pytest.approx(155e-6, rel=0.01)
+    assert known.pauses.ring_frames == pytest.approx(512.0, rel=0.02)
+
+
 def test_trials_in_overload_at_different_loads_also_show_how_low_no_capacity_is():
     overload = [(18.0e6, 83_000), (17.97e6, 49_000), (18.15e6, 330_000), (18.22e6, 418_000)]
     rare = RareLoss.of(counts([(15.6e6, 7_700), (16.4e6, 0), (17.3e6, 42), *overload]), NONE, 1.0)

@@ -141,6 +141,15 @@ def test_what_a_few_trials_missed_of_a_varying_capacity_is_not_verified():
     assert found.doubt
 
 
+def test_counts_that_are_more_even_than_chance_do_not_make_the_capacity_vary():
+    """Regular pauses lose one frame in each trial at 7.8 Mfps; overload differs hardly more than by chance."""
+    even = [(7.8e6, 2.0, 1.0)] * 5
+    over = [(18.2e6, 2.0, lost) for lost in (439_350.0, 439_350.0, 439_800.0, 442_200.0, 442_650.0, 442_650.0)]
+    found = Replicates.of(counts_of([*even, *over]))
+    assert found.overload > 5.0
+    assert found.scatter is not Scatter.VARYING
+
+
 @pytest.mark.parametrize("size", [300.0, 3000.0])
 def test_few_trials_show_that_losses_do_not_come_from_overload_where_overload_is_constant(size):
     """A capacity that varies so much would show in overload, and batches of that size, too."""

@@ -20,7 +20,7 @@ from lossratio.plrsearch.variation.bucket import OVERLOAD, Bucket
 from lossratio.plrsearch.variation.change import Change
 from lossratio.plrsearch.variation.local import LocalFit
 from lossratio.plrsearch.variation.pauses import Allowed, Pauses
-from lossratio.plrsearch.variation.rare import RareLoss
+from lossratio.plrsearch.variation.rare import RareLoss, seen_capacity
 from lossratio.plrsearch.variation.replicates import Replicates, Scatter
 
 LONG = 4.0
@@ -165,18 +165,21 @@ def described(
     replicates = replace(Replicates.of(usual), is_final=not for_selection)
     long = counts.at(is_after & is_long)
     rare = RareLoss.of(usual, long, replicates.batch)
-    if rare is not None and replicates.scatter is Scatter.VARYING:
-        # No capacity varies down to that load, but the losses scatter like the losses of a varying capacity.
-        replicates = replace(replicates, growth=0.0, much=0.0)
     # Record: what is known before the fit.
     found = Description(
         (), None, question, usual, likelihood, replicates, change, long, bucket=bucket, rare=rare
     )
 
-    if replicates.scatter is Scatter.VARYING and usual.lost.any():
+    is_varying = replicates.scatter is Scatter.VARYING and usual.lost.any()
+    if is_varying and rare is None:
         divided = usual.in_batches(replicates.batch)
-        known = posteriors(divided, question, likelihood, for_selection=for_selection)
-        return replace(found, posteriors=known)
+        varying = posteriors(divided, question, likelihood, for_selection=for_selection)
+        if _best(varying).mode.deviation <= seen_capacity(usual)[1]:
+            return replace(found, posteriors=varying)
+    if is_varying:
+        # Losses that only scatter like those of a varying capacity, which overload does not show to vary as much.
+        replicates = replace(replicates, growth=0.0, much=0.0)
+        found = replace(found, replicates=replicates)
     # A shorter trial at such a load does not lose more.
     is_quiet = long.lost <= question.target_loss_ratio * long.load * long.exposure
     shown = usual.with_more(long.at(is_quiet))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, TrialCounts
 
-_SHAPES = (1.0, 8.0, 60.0, 1e5)
+_SHAPES = (1.0, 6.0, 36.0, 216.0, 1e8)
 """The shapes of the lengths' distribution that are compared, from exponential to equal lengths."""
 _EQUAL = 2.0
 """Shape above which lengths are about equal."""
@@ -63,10 +63,10 @@ _STEP = 3e-3
 _WIDTH, _LEAST_WIDTH = 0.2, 0.01
 """The search for the likeliest parameters first looks this far from its beginning, for exponential lengths and for
 equal ones."""
-_APART, _PAIRS = 0.003, 200
+_APART, _PAIRS = 0.003, 24
 """Two loads that show where the search begins must differ by at least this share; and the maximum number of pairs of
 such loads."""
-_FEW_PAUSES = 3
+_FEW_PAUSES = 20
 """Maximum number of pauses in the smallest loss at such a load."""
 _ALIKE_LENGTHS = 0.2
 """If the logarithms of lengths differ by less than this, only one of the lengths is tried."""
@@ -241,6 +241,8 @@ class _Losses:
         lost = counts.lost * counts.duration / np.maximum(counts.exposure, 1e-300)
         is_quiet = lost <= _QUIET
         overloaded = counts.lost > _OVERLOAD * counts.load * counts.exposure
+        # Many pauses lose as much as overload. Only the load is the same in trials with many pauses and with few.
+        overloaded &= counts.load > counts.load[~overloaded].max(initial=0.0)
         passed = counts.load - counts.lost / np.maximum(counts.exposure, 1e-300)
         most = float(counts.load[is_quiet].max(initial=0.0))
         if overloaded.any():
@@ -331,7 +333,7 @@ class _Losses:
 
         one = np.maximum(length * self.load - ring, 1.0)
         pauses = float(np.maximum(np.rint(self.lost / one), 1.0).sum())
-        is_quiet = self.quiet_load > ring / length
+        is_quiet = length * self.quiet_load - ring > _QUIET
         quiet = float((self.quiet_seconds * self.quiet_trials)[is_quiet].sum())
         often = pauses / (float(self.seconds.sum()) + quiet)
         return np.log([often, length, max(length * where - ring, 1.0)])
@@ -377,7 +379,7 @@ class _Losses:
         length = (size[1] - size[0]) / (loads[1] - loads[0])
         ring = length * loads[0] - size[0]
 
-        is_possible = (length > 0.0) & (ring > 0.0)
+        is_possible = (length > 0.0) & (ring > 0.0) & (length * self._lossy_loads[0] > ring)
         return np.array([length[is_possible], ring[is_possible]])
 
     @cached_property
@@ -398,7 +400,7 @@ class _Losses:
         # Quiet trials also say something about such pauses, unless their loads are below all losses.
         quiet = float(self.quiet_trials[self.quiet_load >= self._lossy_loads[0]].sum())
         mean = pauses.sum(axis=1, keepdims=True) / (len(self.lost) + quiet)
-        score = (distance - pauses * np.log(mean)).sum(axis=1)
+        score = (distance + pauses - pauses * np.log(mean)).sum(axis=1)
         # A half or a third of the length explains the losses nearly as well: the best length of each kind is tried.
         order = np.argsort(score)
         alike = np.rint(np.log(length[order, 0]) / _ALIKE_LENGTHS)

@@ -44,7 +44,8 @@ class RareLoss:
             long: Trials that are much longer.
             batch: Number of frames that are lost at once.
         """
-        lowest = _lowest_capacity(counts)
+        capacity, variation = seen_capacity(counts)
+        lowest = capacity - variation
         losses = (cls._below(lowest, trials, batch) for trials in (counts, long))
         return min(filter(None, losses), key=attrgetter("load"), default=None)
 
@@ -73,12 +74,15 @@ class RareLoss:
         )
 
 
-def _lowest_capacity(counts: TrialCounts) -> float:
-    """The load (frames per second) below which there is no capacity, judging by equal trials in overload."""
+def seen_capacity(counts: TrialCounts) -> tuple[float, float]:
+    """The capacity in overload, and how much it may vary, in frames per second.
+
+    Without overload, the capacity is infinite. If no two trials in overload show how much it varies, that is infinite.
+    """
     passed = counts.load - counts.lost / np.maximum(counts.exposure, 1e-300)
     is_overload = counts.lost > _OVERLOAD * counts.load * counts.exposure
     if not is_overload.any():
-        return np.inf
+        return np.inf, 0.0
 
     passed = passed[is_overload]
     _, group = np.unique(counts.load[is_overload], return_inverse=True)
@@ -88,9 +92,10 @@ def _lowest_capacity(counts: TrialCounts) -> float:
         group = np.zeros_like(group)
     trials = np.bincount(group)
     freedom = len(passed) - len(trials)
+    middle = float(np.median(passed))
     if not freedom:
-        return 0.0
+        return middle, np.inf
     mean = np.bincount(group, passed) / trials
     stdev = float(np.sqrt(np.sum((passed - mean[group]) ** 2) / freedom))
     times = max(_BEYOND, float(scipy.special.stdtrit(freedom, 1.0 - _TAIL)))
-    return float(np.median(passed)) - times * stdev
+    return middle, times * stdev

@@ -214,7 +214,8 @@ def _growth(
     if not min(few, many):
         return None, 0.0
 
-    low = max(float(scatter[is_few].sum()), 1e-300) / few
+    # Rounding and regular pauses make counts more even than chance, but this does not mean that the others vary.
+    low = max(float(scatter[is_few].sum()) / few, 1.0)
     high = max(float(scatter[~is_few].sum()), 1e-300) / many
     growth = high / low
     test = scipy.special.fdtrc if growth > 1.0 else scipy.special.fdtr
