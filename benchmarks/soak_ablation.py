@@ -1,10 +1,11 @@
 """What each mechanism of soak tests earns: the judge's searches without it.
 
     python benchmarks/soak_ablation.py --seconds 300 --seeds 2
-    python benchmarks/soak_ablation.py --without "batches" "change" --seconds 60
+    python benchmarks/soak_ablation.py --seconds 300 --seeds 1 --drawn 72000 72120
+    python benchmarks/soak_ablation.py --without "batches" "change of the SUT" --seconds 60
 
-For each mechanism, all families of `soak_judge.py` are searched with the same seeds while the mechanism is switched
-off.
+For each mechanism, all families of `soak_judge.py`, or the drawn devices, are searched with the same seeds while the
+mechanism is switched off.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ from unittest.mock import patch
 
 import numpy as np
 from soak_devices import FAMILIES
+from soak_drawn import family_named
 from soak_judge import search
 
 from lossratio.plrsearch import CriticalLoadEstimate, PLRsearch, selection, verifying
 from lossratio.plrsearch.estimate import result as estimate_result
+from lossratio.plrsearch.model import TrialCounts
 from lossratio.plrsearch.selection import PosteriorSelection
-from lossratio.plrsearch.variation import Description, RareLoss, Replicates, Scatter, inference, local
+from lossratio.plrsearch.variation import Description, RareLoss, Replicates, Scatter, inference, local, pauses
+from lossratio.plrsearch.variation.bucket import Bucket
 from lossratio.plrsearch.variation.change import Change
 from lossratio.plrsearch.verifying import Verifying
 
@@ -48,6 +52,14 @@ MECHANISMS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
     "capacity that few trials show to vary": ((Replicates, "_surely_varies", False),),
     "verified loads above the median": ((estimate_result, "_MAY_MISS", 0),),
     "losses that do not come from the load": ((RareLoss, "of", lambda *_: None),),
+    "capacity that overload shows to be constant": ((inference, "seen_capacity", lambda _: (np.inf, np.inf)),),
+    "doubt because of rare losses": ((CriticalLoadEstimate, "_rare", None),),
+    "pauses": ((Description, "pauses", None),),
+    "lengths between exponential and equal": ((pauses, "_SHAPES", (1.0, 1e8)),),
+    "pauses that allow a verified load": ((Description, "allows_verified", False),),
+    "bucket": ((Bucket, "of", lambda _: None),),
+    "long trials without loss in the line": ((TrialCounts, "with_more", lambda self, _: self),),
+    "rate in the long run": ((Description, "in_long_run", property(lambda self: self.question.max_load)),),
     "line near the target": ((local, "_line", lambda *_: None),),
     "loads that pauses allow": ((Description, "most", property(lambda self: self.question.max_load)),),
     "lower loads": ((Verifying, "_lower", lambda *_: None),),
@@ -75,15 +87,22 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--without", nargs="+", default=list(MECHANISMS), choices=list(MECHANISMS))
+    parser.add_argument("--drawn", nargs=2, type=int, metavar=("FIRST", "LAST"), help="devices drawn at random instead")
     arguments = parser.parse_args()
-    print("| without | right | confident above the truth | of these, not by the scope | above | below .9 | false |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    families = list(FAMILIES)
+    if arguments.drawn:
+        families = [f"drawn {number}" for number in range(*arguments.drawn)]
+    print(
+        "| without | right | confident above the truth | of these, not by the scope | above | below .9 | "
+        "healthy flagged | false |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for name in arguments.without:
         seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
         with ExitStack() as stack:
             for place, attribute, value in MECHANISMS[name]:
                 stack.enter_context(patch.object(place, attribute, value))
-            runs = [search(family, arguments.seconds, seed) for family in FAMILIES for seed in seeds]
+            runs = [search(family, arguments.seconds, seed) for family in families for seed in seeds]
         print(_line(name, runs), flush=True)
 
 
@@ -95,6 +114,7 @@ def _line(name: str, runs: list[dict[str, Any]]) -> str:
         sum(not run["unseen"] for run in wrong),
         sum(run["share"] > 1.00002 for run in runs),
         sum(run["share"] < 0.9 for run in runs),
+        sum(run["flagged"] and family_named(run["family"]).healthy for run in runs),
         sum(len(run["false"]) for run in runs),
     )
     return f"| {name} | {' | '.join(str(cell) for cell in cells)} |"

@@ -406,25 +406,7 @@ class _Losses:
         alike = np.rint(np.log(length[order, 0]) / _ALIKE_LENGTHS)
         first = np.unique(alike, return_index=True)[1]
         best = order[np.sort(first)[:_BEST]]
-        return [
-            self._straight(pauses[at], 1.0 / variance[at] * (off[at] < _OFF))
-            or (float(length[at, 0]), float(ring[at, 0]))
-            for at in best
-        ]
-
-    def _straight(self, pauses: Array, weight: Array) -> tuple[float, float] | None:
-        """Length and ring from a line through the losses of one pause, for these pauses; None: the line falls."""
-        weight = weight * pauses**2
-        total = float(weight.sum())
-        if not total:
-            return None
-        one = self.lost / pauses
-        load = float(weight @ self.load) / total
-        size = float(weight @ one) / total
-        spread = float(weight @ (self.load - load) ** 2)
-        length = float(weight @ ((self.load - load) * (one - size))) / max(spread, 1e-300)
-        ring = length * load - size
-        return (length, ring) if length > 0.0 and ring > 0.0 else None
+        return [(float(length[at, 0]), float(ring[at, 0])) for at in best]
 
     def _log_likelihood(self, known: Array, shape: float) -> float:
         loads, where = self._loads
