@@ -278,7 +278,7 @@ FIGURES = {
         "generator-in-kernel.md", r"A call takes # µs, and not # ms", "{:.0f} µs and not {:.0f} ms"
     ),
     "found for 1,561,500": Figure(
-        "generator-in-kernel.md", r"Searches found # to # for #, half of them", "{0:,.0f} for {2:,.0f}"
+        "generator-in-kernel.md", r"Searches found # to # for #, half of them", "{0:,.0f} instead of {2:,.0f}"
     ),
     "capacity with a cpumap": Figure(
         "generator-in-kernel.md", r"the capacity went from # to # million", "{:.2f} to {:.2f} million"
