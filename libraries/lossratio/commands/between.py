@@ -94,7 +94,9 @@ def between(
     ssh = {name: str(file.resolve()) for name, file in given.items() if file is not None}
     ends = tuple(Host.named(text, ssh) for text in (client, server))
     path = find_host_path(*ends, to=to)
-    generator = {"kind": "afpacket", "max_rate": max_load, "python": _python(ends, python)}
+    # Files refuse small rates without a unit.
+    max_rate = f"{max_load:.12g} fps"
+    generator = {"kind": "afpacket", "max_rate": max_rate, "python": _python(ends, python)}
     text = yaml.safe_dump(path.topology(generator), sort_keys=False, width=120)
     click.echo(f"From {path.client}")
     click.echo(f"to   {path.server}.")
