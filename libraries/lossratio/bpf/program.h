@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later */
-/* What programs of lossratio in restricted C share: types, functions of the kernel, and a digest of their source. */
+/* What all BPF programs of lossratio share: types, functions of the kernel, and a digest of the source. */
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -13,7 +13,7 @@ struct xdp_md {
 
 enum { XDP_ABORTED, XDP_DROP, XDP_PASS, XDP_TX, XDP_REDIRECT };
 
-/* Functions of the kernel; their numbers are a part of its interface. */
+/* Functions of the kernel. Their numbers are part of its interface. */
 static void *(*const map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*const map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static u64 (*const ktime_get_ns)(void) = (void *)5;
@@ -25,25 +25,25 @@ static long (*const xdp_store_bytes)(struct xdp_md *context, u32 offset, void *f
 
 #define PROGRAM __attribute__((section("xdp")))
 #define PART static inline __attribute__((always_inline))
-/* Code for the constants of a trial: the kernel, which knows these, leaves out branches that are never taken. So loops are
-   written out, branches stay branches, and there is no function to call: that takes ten nanoseconds where the processor
-   needs safe returns. */
+/* When the kernel loads a program, it knows the constants of the trial, and removes branches that are never taken. For
+   this, loops are unrolled and branches must stay branches. Functions are inlined: on a processor with mitigations, a
+   return takes ten nanoseconds. */
 #define WRITTEN_OUT _Pragma("clang loop unroll(full)")
 #define KNOWN(condition) ((condition) && ({ asm volatile(""); 1; }))
-/* A loop that is written out for `most` rounds, of which the kernel leaves those that are needed. */
+/* A loop that is unrolled to `most` rounds. The kernel keeps only those that are needed. */
 #define ROUNDS(i, first, most, needed) \
     WRITTEN_OUT for (u32 i = (first), needed_##i = (needed); i < (most) && UP_TO(i, needed_##i); i++)
 #define UP_TO(i, needed) ({ KEEP(needed); i < needed; })
 #define RARELY(condition) __builtin_expect(!!(condition), 0)
-/* A value that the compiler neither computes again nor knows something about. */
+/* Hides a value from the optimizer: the compiler neither recomputes it nor assumes anything about it. */
 #define KEEP(value) asm volatile("" : "+r"(value))
 #define WHILE_RUNNING _Pragma("clang loop unroll(disable)")
 
-/* A constant that the loader writes before the kernel verifies the program, so that its value is known there. */
+/* A constant. The loader sets it before the kernel verifies the program, so the verifier knows its value. */
 #define CONSTANT extern const
 
 #define DATA(context) ((u8 *)(long)(context)->data)
 #define DATA_END(context) ((u8 *)(long)(context)->data_end)
 
-/* Of all sources, so that no object is older than these: a test compares it. */
+/* The digest of all sources: a test uses it to find objects that are older than their sources. */
 __attribute__((section("source"), used)) const char SOURCE[] = DIGEST;

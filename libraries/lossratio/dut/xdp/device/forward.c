@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The programs of the devices: from one interface to another, unchanged, readdressed, filtered, or with faults; or back. */
+/* The program of XDP devices: it forwards frames to another interface (unchanged, readdressed, filtered, or with
+   faults), or reflects them. */
 
 #include "program.h"
 
 enum { MACS = 12, TYPE = 12, SOURCE_ADDRESS = 26, ADDRESSES_END = 34, IPV4 = 0x0800, TO_ALL = 1 << 3 };
 enum { PLAIN_IPV4 = 0x45, VERSION = 14, PROTOCOL = 23, PORTS_END = 38, TCP = 6, UDP = 17, NEW_ONLY = 1 };
 enum { IPV6 = 0x86DD, DOT1Q = 0x8100, DOT1AD = 0x88A8, TAG = 4, MOST_TAGS = 2, IPV4_SOURCE = 14, IPV6_SOURCE = 10 };
-/* The first of the addresses that rules drop, 240.0.0.0: no traffic has them. */
+/* The first of the addresses that rules drop, 240.0.0.0: no traffic uses them. */
 #define FILTERED_FROM 0xF0000000u
 
 extern struct {
     u64 seen, filtered, dropped, duplicated, delayed;
 } counts;
-/* Source addresses that are dropped, the leaving interface twice, and connections. */
+/* Maps: source addresses to drop, the outgoing interface twice (for duplicates), and connections. */
 extern u8 filtered, twice, connections;
 
-/* The leaving interface, whether it is a filter, the number of its rules, whether frames get other MAC addresses,
-   whether they go back, whether only those of connections pass, and whether frames open these. */
+/* The outgoing interface; whether the program is a filter, with how many rules; whether frames get new MAC addresses;
+   whether frames are reflected; whether only frames of connections pass; whether frames open connections. */
 CONSTANT u32 LEAVING, IS_FILTER, RULES, HAS_MACS, REFLECTS, KEEPS, OPENS;
 CONSTANT u32 NEW_MACS[MACS / 4];
-/* One frame of EVERY has each of the faults: the one with this rest. */
+/* Of EVERY frames, one has each of the faults: the one whose number has this remainder. */
 CONSTANT u64 EVERY, DROPPED, DUPLICATED, DELAYED;
 
 PART int is_filtered(struct xdp_md *context)
@@ -38,8 +39,8 @@ PART int is_filtered(struct xdp_md *context)
     return map_lookup_elem(&filtered, &source) != 0;
 }
 
-/* Whether a UDP or TCP frame over IPv4 is of no connection, and cannot open one. A connection has addresses and ports as
-   its opener sends them. */
+/* Whether a UDP or TCP frame over IPv4 belongs to no connection, and cannot open one. The key of a connection has the
+   addresses and ports of the frame that opened it. */
 PART int is_refused(struct xdp_md *context)
 {
     u8 *data = DATA(context);
@@ -65,9 +66,9 @@ PART void swap(u8 *one, u32 words)
     }
 }
 
-/* Has an IP packet go back where it came from: with its MAC addresses and its IP addresses swapped, no checksum changes.
-   All other frames stay as they are. It leaves by redirect, as all others: a veth does not wake an other end that has
-   no program for XDP_TX. */
+/* Reflects an IP packet: swaps its MAC addresses and its IP addresses, which changes no checksum. Other frames stay as
+   they are. It leaves by redirect, like all frames: after XDP_TX, a veth wakes its other end only if that has a
+   program, too. */
 PART int turn_round(struct xdp_md *context)
 {
     u8 *data = DATA(context), *end = DATA_END(context), *type = data + TYPE;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends the way of a trial's own frames behind the packet sockets that count them: the node's IP stack would look for a
-   route for each of them, and find none. */
+/* Drops the frames of a trial after the packet sockets have counted them. Otherwise the node's IP stack would look for
+   a route for each of them, in vain. */
 
 #include "program.h"
 
 enum { NEXT = -1, DROP = 2, DIRECTIONS = 0xFF };
 
-/* The context of a program at the ingress of an interface, as the kernel documents it, as far as it is used. */
+/* The context of a program at the ingress of an interface, as the kernel documents it: only what is used here. */
 struct sk_buff {
     u32 others[19], data, data_end;
 };
@@ -14,7 +14,7 @@ struct sk_buff {
 extern struct {
     u64 tag;
 } present;
-/* Where a frame's tag is. */
+/* The place of a frame's tag. */
 CONSTANT u32 PLACE;
 
 __attribute__((section("ingress"))) int end(struct sk_buff *context)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program at an end of connections: it looks at every frame that arrives on its port, and keeps those of connections.
+/* The program that receives the frames of connections, at one end. It looks at every frame that arrives on its port.
 
-   The Responder's notes the addresses with which connections are opened. Later frames must have these; the Initiator's
-   must have its own. All other frames go on untouched. */
+   At the Responder, it stores the addresses with which each connection is opened; later frames must have the same ones.
+   At the Initiator, frames must have the addresses of the traffic profile. It passes all other frames on unchanged. */
 
 #include "frames.h"
 #include "connections.h"
@@ -10,8 +10,8 @@
 enum { IPV4 = 0x0800, ICMP = 1, UNREACHABLE = 3, TRIES = 3 };
 enum { OTHERS, OWN };
 
-/* How frames arrive at this end: as those that it sends itself, with their ends in each other's place. `ends` are addresses
-   and ports that are the same in all of them, as far as `masks` has bits. */
+/* How frames arrive at this end: like those that it sends itself, with source and destination swapped. `ends` has the
+   addresses and ports, and `masks` their bits that are the same in all frames. */
 struct incoming {
     struct frames frames;
     u32 is_forward, addresses, ethertype, protocol, unreachable, pad;
@@ -20,14 +20,14 @@ struct incoming {
 
 CONSTANT struct incoming END;
 
-/* Whether a frame came over its own connection. */
+/* Whether a frame has the addresses and ports of its connection. */
 PART int has_own_ends(u8 *data, struct connection *one, u32 number)
 {
     u8 *ends = data + END.addresses;
     if (KNOWN(END.is_forward))
         return AT(u32, ends) == one->source && AT(u32, ends + 4) == one->destination && AT(u32, ends + 8) == one->ports;
     u32 different = 0;
-    /* The frame ends here, so that nobody sees this. */
+    /* This changes the frame, which nobody will see: it is dropped. */
     AT(u32, ends + 8) ^= (u32)exchange.other_port;
     WRITTEN_OUT for (u32 i = 0; i < 3; i++)
         different |= (AT(u32, ends + 4 * i) ^ END.ends[i]) & END.masks[i];
@@ -47,10 +47,10 @@ PART int has_own_ends(u8 *data, struct connection *one, u32 number)
     return !different;
 }
 
-/* The MAC addresses with which all answers go back. */
+/* Stores the MAC addresses of all answers. */
 PART void note_macs(u8 *data)
 {
-    /* In each other's place: source, then destination. */
+    /* Swapped: the source first, then the destination. */
     u64 source = AT(u16, data + 6) | (u64)AT(u32, data + 8) << 16, destination = AT(u32, data) | (u64)AT(u16, data + 4) << 32;
     u64 macs = source | destination << 48, more = destination >> 16;
     if (!exchange.macs && !exchange.more_macs) {
@@ -61,7 +61,7 @@ PART void note_macs(u8 *data)
     }
 }
 
-/* Counts a connection's frame that came with its own addresses in its pass: the first one, or a copy of it. */
+/* Counts a frame with the right addresses, in its pass: the first one of its connection, or a copy. */
 PART void count_own(struct connection *one, u32 pass)
 {
     WRITTEN_OUT for (u32 i = 0; i < TRIES; i++) {
@@ -78,7 +78,7 @@ PART void count_own(struct connection *one, u32 pass)
     __sync_fetch_and_add(&exchange.copies, 1);
 }
 
-/* Counts a connection's frame that came with other addresses, or after a copy with the right ones. */
+/* Counts a frame with wrong addresses. If the right one has arrived before, it is a copy. */
 PART void count_strange(struct connection *one, u32 pass)
 {
     if ((one->state & PASSES) != pass)
@@ -87,7 +87,7 @@ PART void count_strange(struct connection *one, u32 pass)
         __sync_fetch_and_add(&exchange.strangers, 1);
 }
 
-/* Counts a frame of this exchange. */
+/* Counts a frame of the current exchange. */
 PART void count(u8 *data, u32 pass)
 {
     u32 number = __builtin_bswap32(AT(u32, data + END.frames.tag_offset + 4));
@@ -117,7 +117,7 @@ PART void count(u8 *data, u32 pass)
         count_strange(one, pass);
 }
 
-/* Counts a frame of an earlier exchange; whether it is of one. */
+/* Counts a frame of an earlier exchange. Returns whether it is one. */
 PART int count_late(u32 tag)
 {
     WHILE_RUNNING for (u32 i = 0; i < MOST_EARLIER; i++) {
@@ -130,7 +130,7 @@ PART int count_late(u32 tag)
     return 0;
 }
 
-/* Counts a message of ICMP that rejects a connection. */
+/* Counts ICMP messages that reject a connection. */
 PART void note_rejection(u8 *data)
 {
     if (AT(u16, data + END.ethertype) == __builtin_bswap16(IPV4) && data[END.protocol] == ICMP &&

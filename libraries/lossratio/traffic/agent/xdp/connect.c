@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program that sends one frame over each connection: it opens them, or goes on with those whose frames have arrived.
+/* The program that sends one frame over each connection. The first pass opens the connections; later ones use those
+   whose frames have arrived.
 
-   The Initiator's frames are those of the traffic profile, by the number of their connection. The Responder's go back to
-   where those came from. */
+   The Initiator sends the frames of the traffic profile, one for each number of a connection. The Responder's frames go
+   back to where the Initiator's came from. */
 
 #include "sending.h"
 #include "connections.h"
 
 enum { AT_ONCE = 16 };
 
-/* One end's frames, and where their addresses are; those of ports follow. And where checksums over them are. */
+/* One end's frames, the place of their addresses (the ports follow), and the places of checksums over these. */
 struct outgoing {
     struct frames frames;
     u32 interface, is_forward, addresses, checksum, pseudo_checksum, pad;
@@ -17,7 +18,7 @@ struct outgoing {
 
 CONSTANT struct outgoing END;
 
-/* Finds the connection that sends next. Most runs have no frame to send yet: so this costs no time of the schedule. */
+/* Finds the connection that sends next. This happens while no frame is due, as in most runs, and so delays no frame. */
 PART struct connection *find_next(u64 *number)
 {
     u64 pass = pass_of(exchange.latest), next = exchange.cursor;
@@ -40,7 +41,7 @@ PART u64 sum_of_words(u32 words)
     return (words & 0xFFFF) + (words >> 16);
 }
 
-/* A checksum after words of other values have taken the place of those that it covers (RFC 1624). */
+/* Updates a checksum after words that it covers have changed (RFC 1624). */
 PART void renew_checksum(u8 *place, u64 before, u64 now, int is_udp)
 {
     u64 sum = (u16)~AT(u16, place) + folded(folded(~before & 0xFFFFFFFF)) + folded(now);
@@ -50,7 +51,7 @@ PART void renew_checksum(u8 *place, u64 before, u64 now, int is_udp)
     AT(u16, place) = checksum;
 }
 
-/* Sends a frame back to where the first one came from. */
+/* Readdresses a frame to where the connection's first frame came from. */
 PART int turn_round(struct xdp_md *context, struct connection *one)
 {
     u8 *data = DATA(context), *ends = data + END.addresses;

@@ -1,56 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections over which frames go in passes: in each pass one frame over each of them, all one way.
+/* Connections, over which frames are sent in passes: each pass sends one frame over each connection, all in one
+   direction.
 
-   The first pass opens them. The programs at both ends and those that send share what is known of each connection. */
+   The first pass opens the connections. The sending and the receiving programs of both ends share this state. */
 
 enum { PASSES = 0xFF, STRANGE = 0x100, LATE = 0x200, TAGS_APART_BITS = 8, MOST_PASSES = 256, MOST_EARLIER = 64 };
 
-/* A connection: the addresses and ports with which its first frame arrived, in the order of the network. The lower bits of
-   its state are how many of its frames have arrived, all in their passes; others say that one came with other addresses,
-   or late. */
+/* A connection: the addresses and ports with which its first frame arrived, in network byte order. The lower bits of
+   `state` count the frames that arrived in their passes. Two more bits say that a frame came with wrong addresses, or
+   late. */
 struct connection {
     u32 source, destination;
     u32 ports, state;
 };
 
 struct exchange {
-    /* The tag of the first pass, and of the one that is under way; those of two passes are so far apart. */
+    /* The tags of the first pass and of the current one. Tags of successive passes differ by 2^TAGS_APART_BITS. */
     u64 first, latest;
-    /* Whether the Initiator sends it; and whether its frames are late from now on. */
+    /* Whether the Initiator sends this pass, and whether the pass is over: further frames of it are late. */
     u64 is_forward, is_over;
-    /* How many connections there are, and which may be the next to send. */
+    /* How many connections there are, and where to look for the next one to send. */
     u64 count, cursor;
-    /* What the port of answers differs in from the one that a connection was opened to, in the order of the network. */
+    /* The bits in which the port that answers differs from the port that the connection was opened to, in network byte
+       order. */
     u64 other_port;
-    /* MAC addresses of answers: those of the first frame that arrived, in each other's place. */
+    /* The MAC addresses of answers: those of the first frame that arrived, swapped. */
     u64 macs, more_macs;
-    /* Connections whose frames arrived in this pass; further copies; connections of which a frame came with other
-       addresses, and none with its own. */
+    /* Connections whose frames arrived in this pass; further copies of these frames; connections that received only
+       frames with wrong addresses. */
     u64 arrived, copies, strangers;
-    /* Connections whose frame came late. Frames that belong to nobody, that reject connections, and that came from a
-       gateway with another MAC address. */
+    /* Connections whose frame came late; frames of no connection; frames that reject a connection; frames with other
+       MAC addresses than the first one. */
     u64 late, foreign, rejections, other_macs;
-    /* The first tags of earlier exchanges, how many passes these had, and their frames that came since. */
+    /* For each earlier exchange: its first tag, its number of passes, and how many of its frames came late. */
     u64 first_tags[MOST_EARLIER], passes[MOST_EARLIER], late_frames[MOST_EARLIER];
 };
 
 extern struct exchange exchange;
 extern struct connection connections[];
 
-/* For how many connections there is memory. */
+/* The number of connections for which there is memory. */
 CONSTANT u32 ROOM;
 
-/* A connection by its number; 0: there is none. */
+/* A connection by its number, or 0 if there is none. */
 PART struct connection *connection_of(u64 number)
 {
     if (number >= exchange.count || number >= ROOM)
         return 0;
-    /* Only now, as the compiler would compute the address before the kernel sees that it is within bounds. */
+    /* The address must be computed after the check of bounds, or the verifier refuses it. */
     KEEP(number);
     return &connections[number];
 }
 
-/* Which pass the tag of this exchange belongs to, from 0 on; MOST_PASSES: it is of no such pass. */
+/* The pass that a tag belongs to, from 0, or MOST_PASSES if it belongs to no pass of this exchange. */
 PART u64 pass_of(u32 tag)
 {
     u32 since = tag - (u32)exchange.first;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later */
-/* The frames of a direction: how they are written, and how they are compared with what was sent.
+/* The frames of a direction: how to write them, and how to compare them with what was sent.
 
-   The constants are those of `lossratio.traffic.agent.xdp.constants`. */
+   `lossratio.traffic.agent.xdp.constants` has the same constants. */
 
 #include "program.h"
 
 enum { MOST_WORDS = 20, MOST_FIELDS = 6, MOST_CHECKSUMS = 4, MOST_SIZED = 6, MOST_HEADERS = 2, HEADER_WORDS = 5 };
 enum { LONGEST_FRAME = 4096, RING_BITS = 20, WRAP_BITS = 16, WRAPS = 4095, MOST_WAYS = 8 };
 
-/* A field that steps from frame to frame. */
+/* A field whose value changes from frame to frame. */
 struct field {
     u64 first;
     u32 offset, width, count, is_shuffled, order, is_ignored, is_address, pad;
 };
 
-/* A checksum over such fields: `sum` is that of everything else, and `covered` has a bit for each of them. */
+/* A checksum over such fields: `covered` has a bit for each of them, and `sum` is the sum of everything else. */
 struct checksum {
     u32 offset, sum, covers_all, covered, is_udp, is_ignored;
 };
@@ -23,39 +23,43 @@ struct sized {
     u32 offset, is_ignored;
 };
 
-/* A header whose checksum a device on the way may write anew: where it starts. */
+/* Where a header starts whose checksum a device on the path may rewrite. */
 struct header {
     u32 start, pad;
 };
 
 struct frames {
-    /* The beginning of all frames in words of eight bytes, which bits are always the same, and which of these addresses. */
+    /* The beginning of every frame, in words of eight bytes; a mask of the bits that never change; a mask of
+       addresses. */
     u64 words[MOST_WORDS], masks[MOST_WORDS], addresses[MOST_WORDS];
-    /* The last eight bytes of it, if it is no number of whole words. */
+    /* The last eight bytes of the beginning, if its length is not a multiple of eight. */
     u64 tail, tail_mask, tail_addresses;
     struct field fields[MOST_FIELDS];
     struct checksum checksums[MOST_CHECKSUMS];
     struct sized sized[MOST_SIZED];
     struct header headers[MOST_HEADERS];
-    /* How many of each there are; bytes of the beginning, and of the longest frame. */
+    /* How many of each there are; the length of the beginning (`direct`) and of the longest frame, in bytes. */
     u32 field_count, checksum_count, sized_count, header_count, direct, longest;
     u32 pad, words_count, tag_offset, is_numbered, compensation, behind_vlan;
     u32 flows, round, period;
-    /* Frames of several sizes: their pattern, its places in `contents`, and the words of each place. */
+    /* For frames of several sizes: the length of their pattern, where it is in `contents`, and the bytes of each
+       entry. */
     u32 sizes, pattern, stride;
-    /* Where the contents of the longest frame are, and the sums of what is behind the beginning, for each place. */
+    /* Where the contents of the longest frame are, and, for each entry of the pattern, the sums of what follows the
+       beginning. */
     u32 contents, sums;
 };
 
-/* Memory: patterns of sizes, orders of fields, and contents. */
+/* Shared memory: patterns of sizes, orders of fields, and contents. */
 extern u8 contents[];
-/* Memory: when each of the latest frames of a stream was sent, above how often the ring was full before it, plus 1. */
+/* Shared memory, a ring for each stream: when each of its latest frames was sent (upper 48 bits), and in which round of
+   the ring, from 1 (lower 16 bits). */
 extern u64 times[];
 
 #define AT(type, place) (*(type *)(place))
 
-/* Where the time of a frame of a stream is kept. In two steps, as kernels before 6.10 lose the bounds of a sum that the
-   compiler makes an "or". */
+/* Where a frame's time of sending is kept. It takes two steps, because the compiler turns a sum into an "or", and
+   kernels before 6.10 then lose track of its bounds. */
 PART u64 *entry_of(u64 ring, u32 number)
 {
     u64 *entries = &times[ring << RING_BITS];
@@ -63,29 +67,29 @@ PART u64 *entry_of(u64 ring, u32 number)
     return &entries[number & ((1 << RING_BITS) - 1)];
 }
 
-/* What a frame has in its own places: its size, its flow, and the values of its fields. */
+/* What is special to one frame: its size, its flow, and the values of its fields. */
 struct values {
     u32 *entry;
     u64 place, flow;
     u64 fields[MOST_FIELDS];
-    /* The sums of their words, and of all of them. */
+    /* The sum of each field's words, and the sum of all of these. */
     u64 sums[MOST_FIELDS], sum;
 };
 
-/* The complement of a sum of 18 bits at most, whose carries are added to it (RFC 1071). */
+/* The complement of a sum of at most 18 bits, after its carries have been added (RFC 1071). */
 PART u16 complement(u64 sum)
 {
     sum = (sum & 0xFFFF) + (sum >> 16);
     return ~(sum + (sum >> 16));
 }
 
-/* A sum with its words of 16 bits added up: 17 bits from one of 32, and 19 bits at most. */
+/* Adds the upper bits of a sum to its lower 16 bits: 32 bits become 17, and no result has more than 19 bits. */
 PART u64 folded(u64 sum)
 {
     return (sum & 0xFFFF) + (sum >> 16);
 }
 
-/* All words of eight bytes, one after the other: a loop would move its counter for each of them. */
+/* Does something with each word of eight bytes. A loop would also have to count. */
 #define WORD(i, words, done, DO) \
     if (words <= i) \
         goto done; \
@@ -98,7 +102,7 @@ PART u64 folded(u64 sum)
     WORD(13, words, done, DO) WORD(14, words, done, DO) WORD(15, words, done, DO) WORD(16, words, done, DO) \
     WORD(17, words, done, DO) WORD(18, words, done, DO) WORD(19, words, done, DO)
 
-/* Finds the pattern's place of a frame. */
+/* Finds a frame's entry in the pattern of sizes. */
 PART int find_size(const struct frames *frames, u32 number, struct values *values)
 {
     u64 place = number % frames->sizes;
@@ -110,7 +114,7 @@ PART int find_size(const struct frames *frames, u32 number, struct values *value
     return 1;
 }
 
-/* Computes what steps from frame to frame. */
+/* Computes a frame's flow and the values of its fields. */
 PART int find_values(const struct frames *frames, u32 number, struct values *values)
 {
     u32 flow = 0, flows = frames->flows;
@@ -146,7 +150,7 @@ PART int find_values(const struct frames *frames, u32 number, struct values *val
     return 1;
 }
 
-/* A checksum from the values, in the order of the network. */
+/* A checksum, from the values of the fields, in network byte order. */
 PART u16 compute(const struct frames *frames, u32 place, struct values *values)
 {
     const struct checksum *checksum = &frames->checksums[place];
@@ -172,7 +176,7 @@ PART u16 compute(const struct frames *frames, u32 place, struct values *values)
     return __builtin_bswap16(result);
 }
 
-/* The word that makes up for tag and number in checksums, in the order of the network. */
+/* The word that compensates for the tag and the number in checksums, in network byte order. */
 PART u16 compensation(u32 tag_sum, u32 number)
 {
     return __builtin_bswap16(complement((u64)tag_sum + (number >> 16) + (number & 0xFFFF)));

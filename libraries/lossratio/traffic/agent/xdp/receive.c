@@ -1,53 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later */
-/* The program that receives: it looks at every frame that arrives on a port, and keeps those of the trial.
+/* The program that receives. It looks at every frame that arrives on a port.
 
-   Frames with a tag of this agent are counted, compared with what was sent, and end here. All others go on untouched. */
+   It counts the frames with a tag of this agent, compares them with what was sent, and drops them. It passes all others
+   on unchanged. */
 
 #include "frames.h"
 
 enum { QUEUES = 64, GAP_BITS = 10, MOST_GAPS = 1 << GAP_BITS, SUB_BITS = 7, MOST_BITS = 34, INTERVALS = (MOST_BITS - SUB_BITS + 1) << SUB_BITS };
 enum { STREAM_BITS = 0xFF, VLAN_TAG_BYTES = 4, BLOCK = 64, MANY = 1 << 16 };
-/* Each traffic has two tags, the first one for its ramp; and of how much traffic late frames are counted. */
+/* Tags that each traffic uses (one for its ramp, one for the rest, for every stream); how many earlier traffics are
+   known. */
 enum { TAGS_OF_TRAFFIC = 2 * (STREAM_BITS + 1), MOST_TRAFFIC = 64 };
-/* What a look for a tag can find, besides verdicts. */
+/* What `look` returns besides verdicts. */
 enum { NO_TAG = 16, OF_OTHERS };
 enum { INTACT, CORRUPTED, READDRESSED };
 
-/* Numbers that are missing before one that has come: from `start` on and before `end`; when, and after how many frames. */
+/* Missing numbers before one that arrived: from `start` up to but not including `end`; after how many frames, and
+   when. */
 struct gap {
     u64 start, end, position, time;
 };
 
-/* The number after the highest one that has arrived by a receive queue, the number of its arrivals, and of its gaps.
-   A card puts flows into queues, whose frames come in no order, and it may be another processor that takes each. */
+/* For a receive queue: the number after the highest one that has arrived, and how many frames and gaps there were. A
+   card spreads flows over its queues. Frames of different queues arrive in no order, perhaps on different
+   processors. */
 struct order {
     u64 next, position, gap_count;
 };
 
 struct stream {
-    /* In the order of the network, and the sum of its two words. */
+    /* In network byte order, and the sum of its two words. */
     u32 tag, tag_sum;
-    /* Frames of other streams, and of no known tag. */
+    /* Frames of other streams, and frames without a known tag. */
     u64 strayed, foreign;
     struct order orders[QUEUES];
-    /* Late frames of earlier traffic, by its place. */
+    /* Late frames of each earlier traffic. */
     u64 late[MOST_TRAFFIC];
 };
 
 struct reception {
-    /* Tags without the bits of streams: of the frames that are examined, and of the latest traffic, whose frames are not
-       examined while counters begin anew. */
+    /* Tags without the bits of the stream: of the frames to examine, and of the latest traffic. While counters are
+       being reset, no frames are examined. */
     u64 family, latest;
     struct stream streams[];
 };
 
-/* Latencies of intact frames on one processor; and which of these frames were behind others, or came again. */
+/* Latencies of intact frames on one processor, and how many of the frames were reordered or duplicated. */
 struct latencies {
     u64 sum, least, most, reordered, duplicated;
     u64 histogram[INTERVALS];
 };
 
-/* Findings of a stream on one processor. Where frames are of a profile's streams, each of these has the latencies. */
+/* What was found of a stream on one processor. If the profile has streams of its own, their latencies are kept
+   elsewhere. */
 struct counters {
     u64 arrived, wrong_length, wrong_mac, corrupted, readdressed, duplicated, stale, intact;
     u64 reordered, displacement, extent, late_offset;
@@ -55,14 +60,14 @@ struct counters {
     struct latencies latencies;
 };
 
-/* Two clocks at one moment, in nanoseconds: a card's and the system's; and how much more of the system's pass, in parts
-   of 2^32. */
+/* A card's clock and the system's at the same moment, in nanoseconds, and by how much the system's clock is faster, in
+   units of 2^-32. */
 struct comparison {
     u64 card, system;
     long long stretch;
 };
 
-/* The latest comparison is at `current`; the agent writes the other one meanwhile. */
+/* `current` is the latest comparison; meanwhile, the agent may write the other one. */
 struct card_clock {
     u64 current;
     struct comparison comparisons[2];
@@ -70,33 +75,35 @@ struct card_clock {
 
 extern struct reception reception;
 extern struct counters counters[];
-/* Of each of the profile's streams, on each processor. */
+/* For each of the profile's streams, on each processor. */
 extern struct latencies stream_latencies[];
-/* The latest gaps of each queue of each stream. Numbers of all other queues are missing in one, so that there are many. */
+/* The latest gaps of each queue of each stream. There are many, since a queue misses the frames of all other queues. */
 extern struct gap gaps[];
 extern u32 flow_counts[];
 extern struct card_clock card_clock;
 
-/* When a card has received a frame, by its own clock: not 0 if nobody knows. The kernel has it for programs under GPL. */
+/* Reads when the card received a frame, by its own clock. The result is not 0 if that is unknown. The kernel offers
+   this function only to programs under the GPL. */
 extern int bpf_xdp_metadata_rx_timestamp(const struct xdp_md *context, u64 *time);
 
-/* The frames of a direction, and the streams that send them. */
+/* The frames of one direction, and the streams that send them. */
 struct way {
     struct frames frames;
     /* The port's MAC address. */
     u32 mac;
-    /* MANY: frames have many addresses. */
+    /* MANY if frames have many MAC addresses. */
     u32 mac_end;
-    /* The number of its first stream, how many there are, and which frames are the first one's. */
+    /* The number of its first stream; how many streams there are; the first stream's frames, as first number and
+       step. */
     u32 number, streams, first, step;
-    /* Where flows of its first stream are counted, if `counts_flows`; those of the others follow. */
+    /* Where flows of its first stream are counted, if `counts_flows`; the other streams follow. */
     u32 flow_counts, counts_flows;
-    /* Whether another node sends them: its agent keeps the times of sending. */
+    /* Whether another node sends them. Then the times of sending are at that node's agent. */
     u32 is_elsewhere;
-    /* Which of the profile's streams frames are of: its number for each flow, in `contents`; whether there are some; and
-       where the latencies of the first one are. */
+    /* The place in `contents` of a table that says which of the profile's streams each flow belongs to; whether there
+       is one; the place of the first stream's latencies. */
     u32 streams_of_flows, has_streams, first_latencies;
-    /* One bit for each length of frames. */
+    /* One bit for each possible length of frames. */
     u64 lengths[LONGEST_FRAME / 64];
 };
 
@@ -122,7 +129,7 @@ PART void count_latency(struct counters *counters, struct latencies *latencies, 
     }
     counters->next_in_turn = (u32)number + 1;
     counters->last_latency = latency;
-    /* Intervals of one nanosecond, and from 128 ns on 128 for each power of two. */
+    /* Intervals are 1 ns wide up to 128 ns; above, each power of two has 128 intervals. */
     if (KNOWN(latency >> MOST_BITS))
         latency = (1ULL << MOST_BITS) - 1;
     u64 interval = 0;
@@ -137,7 +144,7 @@ PART void count_latency(struct counters *counters, struct latencies *latencies, 
         latencies->histogram[interval]++;
 }
 
-/* Where the latency of a frame of a flow is counted. */
+/* The latencies that a frame of a flow is counted in. */
 PART struct latencies *latencies_of(const struct way *way, struct counters *here, u64 cpu, u64 flow)
 {
     if (!KNOWN(way->has_streams))
@@ -147,13 +154,13 @@ PART struct latencies *latencies_of(const struct way *way, struct counters *here
     u64 place = cpu * ALL_LATENCIES + way->first_latencies + contents[way->streams_of_flows + flow];
     if (place >= PROCESSORS * ALL_LATENCIES)
         return &here->latencies;
-    /* Only now, as the compiler would compute the address before the kernel sees that it is within bounds. */
+    /* The address must be computed after the check of bounds, or the verifier refuses it. */
     KEEP(place);
     return &stream_latencies[place];
 }
 
-/* Finds the gap that a number was missing in: the latest one that begins at it or before. Gaps begin further and further
-   on, so that each look halves how many come into question. */
+/* Finds the gap that a number was missing in: the latest one that begins at this number or before. The gaps are sorted,
+   so this is a binary search. */
 PART struct gap *find_gap(struct gap *own, u64 gap_count, u32 number)
 {
     u32 back = 1;
@@ -166,7 +173,7 @@ PART struct gap *find_gap(struct gap *own, u64 gap_count, u32 number)
     return &own[(gap_count - back) & (MOST_GAPS - 1)];
 }
 
-/* The gaps of a queue of a stream. Most frames need none of them. */
+/* The gaps of a queue of a stream. */
 PART struct gap *gaps_of(u64 stream, u64 queue)
 {
     struct gap *of_queues = &gaps[stream * QUEUES << GAP_BITS];
@@ -174,7 +181,7 @@ PART struct gap *gaps_of(u64 stream, u64 queue)
     return &of_queues[queue << GAP_BITS];
 }
 
-/* Looks whether a frame came behind one of its queue with a higher number (RFC 4737). Numbers go round after 2^32. */
+/* Finds out whether a frame arrived after one with a higher number in its queue (RFC 4737). Numbers wrap at 2^32. */
 PART void note_order(struct order *order, u64 stream, u64 queue, struct counters *counters, struct latencies *latencies, u32 number, u64 now)
 {
     u64 position = ++order->position;
@@ -182,7 +189,7 @@ PART void note_order(struct order *order, u64 stream, u64 queue, struct counters
     int ahead = number - next;
     if (!RARELY(ahead < 0)) {
         if (RARELY(ahead > 0)) {
-            /* Numbers are missing: they are lost, or will be late. */
+            /* Some numbers are missing: these frames are lost, or will be late. */
             struct gap *gap = &gaps_of(stream, queue)[order->gap_count++ & (MOST_GAPS - 1)];
             gap->start = next;
             gap->end = number;
@@ -205,7 +212,8 @@ PART void note_order(struct order *order, u64 stream, u64 queue, struct counters
     }
 }
 
-/* The sum of words, and the sum of all sums before it, which also depends on their order (as in Fletcher's checksum). */
+/* The sum of words, and the sum of all sums so far, which depends on the order of words, too (as in Fletcher's
+   checksum). */
 struct sums {
     u64 sum, of_sums;
 };
@@ -218,8 +226,8 @@ PART void add_block(struct sums *sums, u8 *block)
     }
 }
 
-/* Whether the bytes behind the beginning are those that were sent. Nothing after a loop depends on how often it ran: the
-   kernel would verify that again for each number of times. */
+/* Whether the bytes after the beginning are those that were sent. What follows a loop must not depend on its number of
+   rounds, since the kernel would verify it for each number again. */
 PART int has_right_contents(struct xdp_md *context, const struct frames *frames, u32 lost, u64 place_of_size)
 {
     struct sums *right = (struct sums *)(contents + frames->sums) + place_of_size, sums = {0, 0};
@@ -256,7 +264,7 @@ PART int has_right_contents(struct xdp_md *context, const struct frames *frames,
     return is_right;
 }
 
-/* A field's value. */
+/* Reads a field's value. */
 PART u64 load(u8 *place, u32 width)
 {
     if (KNOWN(width == 8))
@@ -268,7 +276,8 @@ PART u64 load(u8 *place, u32 width)
     return *place;
 }
 
-/* What differs in what is the same in all frames, and in fields; or in addresses alone. */
+/* The bits in which a frame differs from the one that was sent, apart from checksums and sizes; or only those of
+   addresses. */
 PART u64 differences(u8 *frame, const struct frames *frames, struct values *values, u32 lost, int of_addresses)
 {
     u64 different = 0;
@@ -292,8 +301,8 @@ compared:
     return different;
 }
 
-/* Compares a frame with the one that was sent. `lost` is how many bytes of the tag of its
-   VLAN are missing: `frame` is displaced by them, so that places are those of the frame as it was sent. */
+/* Compares a frame with the one that was sent. `lost` is the number of missing bytes, if the kernel has removed the
+   VLAN tag: `frame` points that far before the data, so that all places are those of the frame as it was sent. */
 PART int compare(struct xdp_md *context, u8 *frame, const struct way *way, u32 lost, u32 order, u64 *flow)
 {
     const struct frames *frames = &way->frames;
@@ -330,7 +339,7 @@ PART int compare(struct xdp_md *context, u8 *frame, const struct way *way, u32 l
     return INTACT;
 }
 
-/* When a frame arrived, by the system's clock. */
+/* When a frame arrived, by the system's clock, in nanoseconds. */
 PART u64 arrival(struct xdp_md *context, struct counters *counters)
 {
     u64 stamp = 0;
@@ -345,7 +354,7 @@ PART u64 arrival(struct xdp_md *context, struct counters *counters)
     return compared->system + since + (since * compared->stretch >> 32);
 }
 
-/* Takes note of an intact frame that another node has sent: its place in the ring then has its round. */
+/* Counts an intact frame that another node has sent, once: its entry in the ring then has its round. */
 PART int note_of_elsewhere(struct counters *here, u64 *entry, u64 round)
 {
     u64 before = *entry, later = (before - round) & WRAPS;
@@ -361,11 +370,11 @@ PART int note_of_elsewhere(struct counters *here, u64 *entry, u64 round)
     return 1;
 }
 
-/* Takes the time of sending of an intact frame out of the ring: it is there once. */
+/* Counts an intact frame, once: takes its time of sending out of the ring. */
 PART int take_time(struct counters *here, struct latencies *latencies, u64 *entry, u64 round, u64 now, u64 sequence)
 {
     u64 time = *entry, of_entry = time & ((1 << WRAP_BITS) - 1), later = (of_entry - round) & WRAPS;
-    /* A frame that was never sent has a wrong number. */
+    /* No frame with this number was sent, so the number is damaged. */
     if (RARELY(of_entry == 0 || later > WRAPS / 2)) {
         here->corrupted++;
         return 0;
@@ -379,7 +388,8 @@ PART int take_time(struct counters *here, struct latencies *latencies, u64 *entr
         latencies->duplicated++;
         return 0;
     }
-    /* The difference of both times, each in the upper 48 bits. Clocks of two processors may differ by some nanoseconds. */
+    /* The difference of two times of 48 bits. It may be negative: clocks of two processors differ by some
+       nanoseconds. */
     u64 latency = ((now << WRAP_BITS) - (time - round)) >> WRAP_BITS;
     if (RARELY(latency >> (63 - WRAP_BITS)))
         latency = 0;
@@ -388,7 +398,7 @@ PART int take_time(struct counters *here, struct latencies *latencies, u64 *entr
     return 1;
 }
 
-/* Counts a frame of a stream: `number` is the stream's among all, and `lost` as in `compare`. */
+/* Counts a frame of a stream. `number` is the stream's number among all streams; for `lost`, see `compare`. */
 PART int take(struct xdp_md *context, const struct way *way, u32 lost, u64 number)
 {
     const struct frames *frames = &way->frames;
@@ -450,7 +460,7 @@ corrupted:
     return XDP_DROP;
 }
 
-/* Counts a frame that a device has put into a VLAN: its tag is further on. */
+/* Counts a frame to which a device has added a VLAN tag: our tag is then four bytes further on. */
 PART int look_further(struct xdp_md *context, const struct way *way)
 {
     u8 *tag = DATA(context) + way->frames.tag_offset + VLAN_TAG_BYTES;
@@ -467,7 +477,7 @@ PART int look_further(struct xdp_md *context, const struct way *way)
     return XDP_DROP;
 }
 
-/* Whether a tag is of traffic whose late frames are counted, or of its ramp. */
+/* Whether a tag belongs to earlier traffic whose late frames are counted, or to its ramp. */
 PART int is_earlier(u32 family)
 {
     u64 latest = reception.latest;
@@ -479,13 +489,13 @@ PART int is_of_ramp(u32 family)
     return ((u32)reception.latest - family) % TAGS_OF_TRAFFIC != 0;
 }
 
-/* Where late frames of traffic are counted. */
+/* Where the late frames of traffic are counted. */
 PART u32 place_of(u32 family)
 {
     return family / TAGS_OF_TRAFFIC % MOST_TRAFFIC;
 }
 
-/* Looks for a tag of a way, at its place or, if the kernel took the tag of the frame's VLAN off, before it. */
+/* Looks for a tag of a way: at its place, or four bytes before it, if the kernel has removed the frame's VLAN tag. */
 PART int look(struct xdp_md *context, const struct way *way)
 {
     u32 lost = 0;

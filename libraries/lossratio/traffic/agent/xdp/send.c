@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program that sends: it looks at the clock, and writes the frame that is due, or none.
-
-   The kernel runs it again and again. */
+/* The program that sends. The kernel runs it again and again; each run reads the clock, and sends the frame that is
+   due. */
 
 #include "sending.h"
 
-/* One sender's frames of a direction. */
+/* One sender's frames in one direction. */
 struct stream {
     struct frames frames;
     u32 interface, first, step, ring;
@@ -34,7 +33,7 @@ PROGRAM int send(struct xdp_md *context)
     if (RARELY(now < sending.start || now >= sending.until))
         return XDP_DROP;
     u64 elapsed = now - sending.start;
-    /* The stream whose next frame is due first: all of them are late alike, if any is. */
+    /* The stream whose next frame is due first. So all streams are equally late in overload. */
     u64 due = sending.dues[0], first = 0;
     WHILE_RUNNING for (u64 i = 1; i < STREAMS; i++) {
         if (sending.dues[i] < due) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What programs that send share: schedules, and how a frame is written.
+/* What all sending programs share: schedules, and how a frame is written.
 
-   What a program is to send is in memory that the agent shares, for each stream a schedule of segments; a segment also has
-   the counts of what was sent of it. */
+   The agent writes what to send into shared memory: a schedule of segments for each stream. The program counts in each
+   segment what it has sent. */
 
 #include "frames.h"
 
@@ -10,12 +10,12 @@ enum { MOST_SEGMENTS = 64, FRACTION_BITS = 20, SLACK_BITS = 3, LONGEST_LATENESS_
 #define FOREVER (~0ULL)
 
 struct segment {
-    /* Times are in nanoseconds, and their fractions in parts of 2^32. */
+    /* Times are in nanoseconds, and their fractions in units of 2^-32 ns. */
     u64 interval, interval_fraction, frames, begin, begin_fraction, last_call, catch_up;
     u32 tag, tag_sum;
-    /* The number of its first frame; FOREVER: numbers go on. */
+    /* The number of its first frame, or FOREVER: it continues the numbers of the previous segment. */
     u64 first;
-    /* Whether all that follows a stall is later by it, so that no frame stays unsent. */
+    /* Whether a stall delays everything that follows, so that no frame is left out. */
     u64 is_patient;
     u64 sent, unsent, lateness, last;
 };
@@ -27,7 +27,7 @@ struct schedule {
 
 struct sending {
     u64 start, until, clock;
-    /* When each stream's next frame is due, after the start. */
+    /* When each stream's next frame is due, from the start. */
     u64 dues[MOST_WAYS];
     struct schedule schedules[];
 };
@@ -58,8 +58,8 @@ PART void advance(struct schedule *schedule, struct segment *segment, u64 *due, 
         begin_next_segment(schedule, due);
 }
 
-/* Frames that are too late stay unsent: as many that the next one is not, and some more. Otherwise one of two streams in
-   overload would leave out a frame for each one of the other's. */
+/* Leaves out the frames that are too late, and a few more than necessary. Otherwise, of two streams in overload, each
+   would leave out one frame whenever the other one sends. */
 PART void leave_out(struct schedule *schedule, struct segment *segment, u64 *due, u64 late)
 {
     u64 interval = segment->interval << FRACTION_BITS | segment->interval_fraction >> (32 - FRACTION_BITS);
@@ -73,8 +73,8 @@ PART void leave_out(struct schedule *schedule, struct segment *segment, u64 *due
     advance(schedule, segment, due, frames);
 }
 
-/* Takes the frame that is due, as the number of it; the answer is its segment, or 0 if it is too late for it. Only a
-   program that says that it `may_wait` looks whether a segment is patient. */
+/* Takes the frame that is due, and writes its number. Returns its segment, or 0 if the frame is too late. Only programs
+   with `may_wait` have patient segments. */
 PART struct segment *take_due(struct schedule *schedule, u64 *due, u64 elapsed, u64 *number, int may_wait)
 {
     u64 late = elapsed - *due;
