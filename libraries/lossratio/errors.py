@@ -1,5 +1,6 @@
 """The errors that lossratio raises on purpose. Each message says what failed, where, and what to do."""
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -72,6 +73,20 @@ class StorageError(LossRatioError):
     """Results cannot be written to the controller's disk."""
 
 
+FREE_SPACE = "Free some space"
+"""The beginning of a way out, if the disk is full."""
+
+# Table: what to do first, by the error of the system.
+_REMEDIES = {
+    errno.EISDIR: "Choose a name that is not a directory's",
+    errno.ENOTDIR: "Choose a place that is not below a file",
+    errno.ENAMETOOLONG: "Choose a shorter name",
+    errno.EACCES: "Get the right to write there",
+    errno.EPERM: "Get the right to write there",
+    errno.EROFS: "Make the file system writable",
+}
+
+
 @contextmanager
 def storing(
     what: str, way_out: str = "", *, error: type[LossRatioError] = StorageError
@@ -80,7 +95,7 @@ def storing(
 
     Args:
         what: What the block does, e.g. ``write a.json``.
-        way_out: A sentence that says what to do.
+        way_out: A sentence that says what to do. If the disk is not full, other words replace *Free some space*.
         error: The class to raise.
 
     Raises:
@@ -89,7 +104,9 @@ def storing(
     try:
         yield
     except OSError as cause:
-        raise error(f"Cannot {what}: {cause.strerror}. {way_out}".rstrip()) from cause
+        remedy = _REMEDIES.get(cause.errno or 0, FREE_SPACE)
+        told = way_out.replace(FREE_SPACE, remedy)
+        raise error(f"Cannot {what}: {cause.strerror}. {told}".rstrip()) from cause
 
 
 class ArchiveError(LossRatioError):

@@ -1,22 +1,22 @@
 """Says in plain English what is wrong with a value that pydantic refused. Also defines texts of a certain form."""
 
+import inspect
 import re
-import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from numbers import Real
-from os import PathLike
-from pathlib import Path
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
 from pydantic_core import core_schema
 
+from lossratio.checked_arguments import shortened, shown_value
 from lossratio.errors import LossRatioError
 from lossratio.shipped import did_you_mean
 
-_LONGEST_SHOWN = 100
+ClassT = TypeVar("ClassT", bound=type)
+
 _LONGEST_MESSAGE = 1000
 
 # Table: what the value of a field must be, by the kind of pydantic's error.
@@ -49,6 +49,8 @@ _MUST_BE = {
     "string_type": "must be text",
     "tuple_type": "must be a list, as in [a, b]",
 }
+_TOO_MANY = "unexpected_positional_argument"
+_FIELD = re.compile(r"(?!int$|str$|float$|bool$|tuple$|list$)[a-z_][a-z0-9_]*")
 _BOUNDS = {
     "greater_than": ("gt", "above"),
     "greater_than_equal": ("ge", "at least"),
@@ -127,79 +129,56 @@ def in_words(wrong: Mapping[str, Any], *, of_yaml: bool = False) -> str:
     return said + ("." + meant if (meant := did_you_mean(str(value), names)) else "")
 
 
-def require_numbers(
-    error: type[LossRatioError], optional: Collection[str] = (), /, **values: object
-) -> None:
-    """Makes sure that arguments of a function are numbers.
+def refused_in_words(error: type[LossRatioError]) -> Callable[[ClassT], ClassT]:
+    """Makes the constructor of a class of pydantic say in words what is wrong with its arguments.
+
+    Reading data, such as a file, does not call the constructor, and still raises a ValidationError.
 
     Args:
-        error: The class of the error.
-        optional: The names of the arguments that may be None.
-        values: The values, by the names of the arguments.
-
-    Raises:
-        LossRatioError: Of the class `error`, if a value is something else, or has more digits than a float can hold.
+        error: The class of the error. The message names the class and each wrong argument.
     """
-    for name, value in values.items():
-        is_number = isinstance(value, Real) and not isinstance(value, bool)
-        is_too_large = isinstance(value, int) and abs(value) > sys.float_info.max
-        is_left_out = value is None and name in optional
-        if not is_left_out and (not is_number or is_too_large):
-            raise error(f"{name} must be a number, not {shown_value(value)}.")
+
+    def mark(kind: ClassT) -> ClassT:
+        construct = kind.__init__  # type: ignore[misc]
+
+        @wraps(construct)
+        def __init__(self: object, *given: Any, **named: Any) -> None:  # noqa: N807 (it is one)
+            try:
+                construct(self, *given, **named)
+            except ValidationError as cause:
+                # Each way to read an argument has an error of its own; the first one is enough.
+                first = {
+                    wrong["loc"][:1] if wrong["type"] != _TOO_MANY else (): wrong
+                    for wrong in reversed(cause.errors())
+                }
+                problems = [_problem_of_argument(kind, wrong) for wrong in first.values()]
+                said = "; ".join(reversed(problems))
+                raise error(f"{kind.__name__}: {said}{'' if said[-1] in '.?' else '.'}") from None
+
+        # Pydantic has already asked whether the class has a constructor of its own.
+        kind.__init__ = __init__  # type: ignore[misc]
+        return kind
+
+    return mark
 
 
-def as_path(error: type[LossRatioError], what: str, value: object) -> Path:
-    """A path that a script gives as a path or a text.
+def _problem_of_argument(kind: type, wrong: Mapping[str, Any]) -> str:
+    names = [*inspect.signature(kind).parameters]
+    first, *inner = wrong["loc"] or ("",)
+    if wrong["type"] == _TOO_MANY:
+        return f"there are too many arguments. The arguments are {', '.join(names)}"
+    # An argument that was given without its name has its position here.
+    name = names[first] if isinstance(first, int) else first
+    if wrong["type"] in ("unexpected_keyword_argument", "extra_forbidden") and not inner:
+        meant = did_you_mean(name, names) or f" The arguments are {', '.join(names)}"
+        return f"there is no argument {name!r}.{meant}"
+    if wrong["type"] in ("missing", "missing_argument") and not inner:
+        return f"{name} is missing"
 
-    Args:
-        error: The class of the error.
-        what: A description of the path, such as ``the directory of a run``.
-        value: The path.
-
-    Raises:
-        LossRatioError: Of the class `error`, if the value is something else, is empty, or is too long for a path.
-    """
-    if not isinstance(value, str | PathLike) or not str(value).strip():
-        raise error(f"{what} must be given by its path, not by {shown_value(value)}.")
-    path = Path(value)
-    try:
-        path.exists()
-    except OSError as cause:
-        raise error(f"Cannot read {shown_value(str(value))}: {cause.strerror}.") from None
-    return path
-
-
-def shown_value(value: Any) -> str:
-    """A value as messages show it, at most 100 characters: a list or a mapping is not shown whole."""
-    if value is None:
-        return "empty"
-    if isinstance(value, dict):
-        return "fields"
-    if isinstance(value, list | tuple | set):
-        return _list_in_words(value)
-    if isinstance(value, date):
-        return f"the date {value}"
-    return shortened(repr(value))
-
-
-def _list_in_words(values: Collection[Any]) -> str:
-    if not values:
-        return "an empty list"
-    if any(isinstance(value, dict | list | tuple | set) for value in values):
-        return "a list"
-    return shortened(f"[{', '.join(map(shown_value, values))}]")
-
-
-def shortened(text: str, longest: int = _LONGEST_SHOWN) -> str:
-    """A text whose end is left out if it is too long.
-
-    Args:
-        text: The text.
-        longest: Maximum number of characters.
-    """
-    if len(text) <= longest:
-        return text
-    return f"{text[: longest - 3]}..."
+    # Pydantic also names the types that it tried, which no user wrote.
+    fields = [str(part) for part in inner if isinstance(part, int) or _FIELD.fullmatch(part)]
+    where = ".".join([name, *fields])
+    return f"{where}: {in_words(wrong)}" if where else in_words(wrong)
 
 
 def _requirement(wrong: Mapping[str, Any]) -> str:

@@ -16,10 +16,11 @@ from yaml.constructor import ConstructorError
 from yaml.events import AliasEvent
 from yaml.reader import Reader
 
+from lossratio.checked_arguments import shortened
 from lossratio.errors import LossRatioError
 from lossratio.input_file import kind_of_contents, read_input_file, shown_name
 from lossratio.shipped import did_you_mean
-from lossratio.wrong_values import in_words, shortened
+from lossratio.wrong_values import in_words
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 Location = tuple[str | int, ...]

@@ -7,7 +7,6 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
@@ -266,7 +265,7 @@ ONE_WAY = '{"name": "port0>port1", "intended_frames": 10, "sent_frames": 10, "re
         ),
         (
             '{"input": {"duration": 1, "load": 1}, "output": {"loss_ratio": 0, "sent_frames": -5}}',
-            "sent_frames is negative: -5",
+            "output.sent_frames: must be at least 0, not -5",
         ),
         (
             '{"input": {"duration": 1, "load": 1}, "output": {"loss_ratio": 0, "sent_frames": 9, "lost_frames": 1}}',
@@ -362,10 +361,7 @@ def test_trials_that_are_not_adopted_stay_in_a_copy(tmp_path):
     ("output", "problem"),
     [
         (TrialOutput(0.0, sent_frames=100, lost_frames=1), "loss_ratio is 0.0, and the frames counted make 0.01"),
-        (TrialOutput(0.0, sent_frames=100.0), "sent_frames: must be a whole number, not 100.0"),
-        (TrialOutput(0.0, repeats=np.float64(1.5)), "repeats: must be a whole number, not 1.5"),
-        (TrialOutput(0.0, forwarding_rate=math.nan), "NaN is not a number"),
-        (TrialOutput(0.0, repairs="a new log-in"), "repairs: must be a list"),
+        (TrialOutput(0.0, forwarding_rate=math.inf), "Infinity is not a number"),
     ],
 )
 def test_outputs_that_could_not_be_read_again_are_never_written(tmp_path, output, problem):

@@ -161,7 +161,7 @@ def test_a_burst_or_schedule_that_contradicts_itself_is_refused(make):
 
 @pytest.mark.parametrize("bad", [-0.1, 1.1, math.nan])
 def test_a_loss_ratio_outside_0_and_1_is_refused(bad):
-    with pytest.raises(SearchError, match="loss ratio"):
+    with pytest.raises(SearchError, match=r"loss.ratio"):
         TrialOutput(bad)
 
 

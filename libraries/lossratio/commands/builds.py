@@ -17,6 +17,7 @@ from lossratio.commands.parameters import (
     SUITE,
     TESTBED,
     PerCent,
+    WholeNumber,
     argument,
     command,
     option,
@@ -57,7 +58,7 @@ class _Measured:
     )
     limit: int | None = option(
         "Measure at most this often. Default: 40; with --in-place: 2,000.",
-        type=click.IntRange(min=8),
+        type=WholeNumber(min=8),
         default=None,
     )
     as_before: Path | None = option(

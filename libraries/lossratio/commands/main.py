@@ -7,6 +7,7 @@ the command, and its object is a `click.Command`, for example a function with th
 
 import ast
 import os
+import re
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -318,6 +319,10 @@ def commands() -> None:
         ) from error
 
 
+_TOO_MANY = "Got unexpected extra argument"
+_NUMBER = re.compile(r"-\.?[0-9]")
+
+
 class _Stop(KeyboardInterrupt):
     """Ctrl-C, or SIGTERM, which ends processes of schedulers and containers.
 
@@ -325,10 +330,20 @@ class _Stop(KeyboardInterrupt):
     """
 
 
-def _nearer(error: click.ClickException) -> click.ClickException:
-    """The same error. For an unknown option, it suggests only the nearest option, unlike Click."""
+def _in_plain_words(error: click.ClickException) -> click.ClickException:
+    """The same error, in the words of an engineer.
+
+    For an unknown option, it suggests only the nearest option, unlike Click.
+    """
+    if error.message.startswith(_TOO_MANY):
+        words = error.message.partition("(")[2].rpartition(")")[0]
+        said = f"There are too many words: {words}. Put a value with blanks in quotes, as in '10 kpps'."
+        return click.UsageError(said, getattr(error, "ctx", None))
     if not isinstance(error, click.NoSuchOption):
         return error
+    if _NUMBER.match(error.option_name):
+        said = f"{error.option_name} was taken for an option. If it is a file, write ./{error.option_name}."
+        return click.UsageError(said, error.ctx)
     meant = nearest(error.option_name, error.possibilities or ())
     near = None if meant is None else [meant]
     return click.NoSuchOption(error.option_name, possibilities=near, ctx=error.ctx)
@@ -366,7 +381,7 @@ def run_command(command: click.Command) -> None:
         click.echo("Stopped.", err=True)
         sys.exit(ExitStatus.INTERRUPTED)
     except click.ClickException as error:
-        _nearer(error).show()
+        _in_plain_words(error).show()
         sys.exit(ExitStatus.BAD_INPUT)
     except LossRatioError as error:
         click.echo(f"Error: {error}", err=True)

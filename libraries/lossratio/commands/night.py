@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from lossratio.commands.parameters import SUITE, OneOf, argument, command, option
+from lossratio.commands.parameters import SUITE, OneOf, WholeNumber, argument, command, option
 from lossratio.shipped import SUITES
 
 ARCHIVE = option("The archive: a folder, or e.g. s3://bucket/path.", "--results", metavar="URL")
@@ -149,7 +149,7 @@ def fetch(
     *,
     url: str = ARCHIVE,
     testbed: str = option("The testbed whose runs are fetched."),
-    newest: int = option("How many runs at most.", type=click.IntRange(min=1), default=1),
+    newest: int = option("How many runs at most.", type=WholeNumber(min=1), default=1),
     may_be_new: bool = option("Do not fail if there is no archive yet, as before the first night."),
 ) -> None:
     """Fetch the newest runs of a testbed from the archive into DIR.

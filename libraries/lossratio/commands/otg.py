@@ -10,7 +10,7 @@ from ssl import SSLContext
 
 import click
 
-from lossratio.commands.parameters import DURATION, OneOf, argument, command, option
+from lossratio.commands.parameters import DURATION, OneOf, WholeNumber, argument, command, option
 from lossratio.errors import TopologyError
 from lossratio.http_server import MOST_CONNECTIONS, is_loopback
 from lossratio.input_file import shown_name
@@ -25,8 +25,7 @@ def otg_serve(
     ),
     address: str = option("The address to listen on.", default="127.0.0.1"),
     tcp_port: int | None = option(
-        "The TCP port to listen on. Default: 8080, or 8443 with TLS.",
-        type=click.IntRange(0, 65_535),
+        "The TCP port to listen on. Default: 8080, or 8443 with TLS.", type=WholeNumber(0, 65_535)
     ),
     tls: bool = option("Speak https, with a certificate that is made now.", is_flag=True),
     certificate: Path | None = option("Speak https, with this certificate (PEM)."),

@@ -1,5 +1,8 @@
 """Makes commands from functions: parameters declare options and arguments, which may be quantities with units."""
 
+import codecs
+import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
@@ -37,6 +40,34 @@ VERBOSE_HELP = "Also show how each result was measured."
 """The help of an option that shows the details that pages hide at first."""
 
 
+def _bounds_in_words(limits: click.IntRange | click.FloatRange) -> str:
+    """The bounds of a number, in words that follow it."""
+    words = []
+    if limits.min is not None:
+        words.append(f"{'above' if limits.min_open else 'at least'} {limits.min:g}")
+    if limits.max is not None:
+        words.append(f"{'below' if limits.max_open else 'at most'} {limits.max:g}")
+    return " and ".join(words)
+
+
+class WholeNumber(click.IntRange):
+    """A whole number within bounds."""
+
+    name = "whole number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Reads a whole number."""
+        bounds = _bounds_in_words(self)
+        try:
+            number = int(value)
+        except ValueError:
+            self.fail(f"must be a whole number, {bounds}, not {value!r}.", param, ctx)
+        try:
+            return int(super().convert(number, param, ctx))
+        except click.BadParameter:
+            self.fail(f"must be {bounds}, not {number}.", param, ctx)
+
+
 class PerCent(click.FloatRange):
     """A share in per cent, with or without its sign: ``3``, ``3%`` or ``3 %``."""
 
@@ -51,11 +82,28 @@ class PerCent(click.FloatRange):
             number = float(text)
         except ValueError:
             self.fail(f"{value!r} is not a share in per cent; write it like 3 or 3%.", param, ctx)
-        return float(super().convert(number, param, ctx))
+        try:
+            # Not a number is within all bounds, because all comparisons with it are false.
+            return float(super().convert(math.inf if math.isnan(number) else number, param, ctx))
+        except click.BadParameter:
+            self.fail(f"must be {_bounds_in_words(self)} per cent, not {value!r}.", param, ctx)
 
 
 TESTBED = "The testbed: a topology file, or a name such as local or simulated."
 """The help of an option that names a testbed."""
+
+
+def _is_text(path: Path) -> bool:
+    """Whether the beginning of a file can be text. A file that cannot be read is an error elsewhere."""
+    try:
+        beginning = path.open("rb").read(1 << 16)
+        # The last character may be incomplete.
+        codecs.getincrementaldecoder("utf-8")().decode(beginning)
+    except UnicodeDecodeError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 class _Suite(click.Path):
@@ -63,6 +111,12 @@ class _Suite(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         found = SUITES.path(value)
+        if found.is_file() and not _is_text(found):
+            self.fail(
+                f"{value} is no suite: it is not UTF-8 text. Name a file such as my.robot.",
+                param,
+                ctx,
+            )
         if not SUITES.is_there(found) and (hint := SUITES.hint(value)):
             self.fail(f"There is no file {value}.{hint}", param, ctx)
         return found
@@ -101,6 +155,13 @@ class _NotBlank(click.Parameter):
 
 class _Argument(_NotBlank, click.Argument):
     """An argument."""
+
+    def get_error_hint(self, ctx: click.Context | None) -> str:
+        """Its name as errors show it: without what says in the usage that it is optional, or which words it takes."""
+        shown = re.match(r"\W*(\w+)", self.metavar or "")
+        if shown is None or "|" in (self.metavar or ""):
+            return self.human_readable_name.upper()
+        return shown[1]
 
 
 class _Option(_NotBlank, click.Option):
@@ -174,8 +235,5 @@ def _parameter(name: str, hint: Any, declared: _Declared) -> click.Parameter:
     settings |= {"is_flag": True} if kind is bool else {"multiple": others == [...]}
     settings["show_default"] = bool(declared.settings.get("default"))
     settings |= declared.settings
-    if isinstance(settings["type"], click.IntRange):
-        # Errors call the type by this name.
-        settings["type"].name = "whole number"
     names = declared.names or (f"--{name.replace('_', '-')}",)
     return _Option((name, *names), **settings)

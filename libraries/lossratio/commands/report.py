@@ -6,7 +6,15 @@ from pathlib import Path
 import click
 
 from lossratio import report as reports
-from lossratio.commands.parameters import VERBOSE_HELP, OneOf, PerCent, argument, command, option
+from lossratio.commands.parameters import (
+    VERBOSE_HELP,
+    OneOf,
+    PerCent,
+    WholeNumber,
+    argument,
+    command,
+    option,
+)
 from lossratio.errors import ReportError
 from lossratio.exit_status import ExitStatus
 from lossratio.report import FORMATS, PAGE, junit_xml, read_run, runs_in, write_report
@@ -155,7 +163,7 @@ def csit(
     ),
     build: int | None = option(
         "Number of the run, unique within its job. Default: the Unix time of the run's start.",
-        type=click.IntRange(min=0),
+        type=WholeNumber(min=0),
     ),
 ) -> None:
     """Export the results of the run in DIR for FD.io CSIT's dashboards, below FOLDER.

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from lossratio import testbed as testbeds, topology as topologies
-from lossratio.commands.parameters import DURATION, OneOf, argument, command, option
+from lossratio.commands.parameters import DURATION, OneOf, WholeNumber, argument, command, option
 from lossratio.dut.vpp import vpp_problem
 from lossratio.errors import LinkError, NodeError, ProfileError, TopologyError
 from lossratio.nodes import NodeSession, is_public_key
@@ -37,12 +37,12 @@ _LARGEST = "1518B"
 class _Paths:
     nic: str | None = option("Draw the path over NICs of this model.", metavar="MODEL")
     duts: int | None = option(
-        "Draw the path through the first N DUTs.", metavar="N", type=click.IntRange(min=0)
+        "Draw the path through the first N DUTs.", metavar="N", type=WholeNumber(min=0)
     )
     links: int = option(
         "Draw N parallel paths.",
         metavar="N",
-        type=click.IntRange(min=1),
+        type=WholeNumber(min=1),
         default=1,
         show_default=False,
     )

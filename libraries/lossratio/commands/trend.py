@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from lossratio import history as histories
-from lossratio.commands.parameters import PerCent, argument, command, option
+from lossratio.commands.parameters import PerCent, WholeNumber, argument, command, option
 from lossratio.dashboard import SiteRequest, serve_site, write_site
 from lossratio.exit_status import ExitStatus
 from lossratio.history import LOOK_AT, TrendRequest
@@ -29,12 +29,12 @@ class TrendRules:
 
     fresh: int = option(
         "A change can raise an alarm if it began among this many of the newest results.",
-        type=click.IntRange(min=1),
+        type=WholeNumber(min=1),
         default=_USUAL.fresh,
     )
     last: int = option(
         "How many of the newest results the trend uses.",
-        type=click.IntRange(min=4),
+        type=WholeNumber(min=4),
         default=_USUAL.last,
     )
     least_change: float = option(
@@ -44,7 +44,7 @@ class TrendRules:
     )
     confirm: int = option(
         "An alarm needs this many worse results among the three newest ones. With 1, one bad night is enough.",
-        type=click.IntRange(1, LOOK_AT),
+        type=WholeNumber(1, LOOK_AT),
         default=_USUAL.confirm,
     )
     annotations: Path | None = option(
@@ -210,7 +210,7 @@ def site(
     ),
     serve: bool = option("Serve the site to browsers on this machine until Ctrl-C."),
     port: int = option(
-        "Port for --serve.", type=click.IntRange(0, 65535), default=0, show_default="any"
+        "Port for --serve.", type=WholeNumber(0, 65535), default=0, show_default="any"
     ),
     rules: TrendRules,
 ) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from lossratio.callouts import without_secrets
+from lossratio.checked_arguments import as_path
 from lossratio.errors import ArchiveError, ReportError, storing
 from lossratio.history.annotations import ANNOTATIONS_NAME
 from lossratio.history.entries import entries_of
@@ -27,7 +28,6 @@ from lossratio.history.store import History
 from lossratio.history.unmeasured import left_out_of, nothing_measured
 from lossratio.report import Run, read_run
 from lossratio.results import write_whole
-from lossratio.wrong_values import as_path
 
 _MIRRORED = re.compile(rf"testbed=[^/]+/date=[^/]+/[^/]+\.parquet|{re.escape(ANNOTATIONS_NAME)}")
 # A password may contain slashes; an address with a password may lack slashes, or have encoded punctuation.

@@ -15,6 +15,7 @@ from robot.api.deco import keyword
 from robot.api.types import Secret
 from robot.utils import timestr_to_secs
 
+from lossratio.checked_arguments import shown_value
 from lossratio.dut import types_of_options
 from lossratio.errors import SearchError
 from lossratio.measurements.throughput import GoalSet, goal_from, goal_set_from
@@ -32,7 +33,6 @@ from lossratio.units import (
     parse_ratio,
     parse_whole_number,
 )
-from lossratio.wrong_values import shown_value
 
 DEFAULT_PROFILE = "ethip4-udp"
 """The traffic profile of measurements that do not name a profile."""

@@ -16,6 +16,7 @@ from lossratio.measurements.measure import (
     PlannedTrials as PlannedTrials,
     RequestedKind as RequestedKind,
     Suite as Suite,
+    check_arguments as check_arguments,
     measure as measure,
     warm_up_like as warm_up_like,
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from pydantic import model_validator
 
+from lossratio.checked_arguments import require_types, shown_value
 from lossratio.errors import SearchError
 from lossratio.measurements.look_for_memory import remarks_on_memory
 from lossratio.measurements.measurement import Course, Measurement, Span, TestPlace, perform
@@ -53,6 +54,38 @@ def warm_up_like(
             profile, frame_size=traffic.frame_size, bidirectional=traffic.bidirectional
         )
     return WarmUp(duration=duration, profile=traffic)
+
+
+def check_arguments(
+    testbed: Testbed,
+    request: Request,
+    kind: type[Request],
+    place: TestPlace,
+    on_progress: Callable[[Any], None] | None,
+) -> None:
+    """Checks what a script gives a function that measures.
+
+    Args:
+        testbed: The testbed.
+        request: The request.
+        kind: The class that the request must have.
+        place: The place of the result.
+        on_progress: Called after each trial.
+
+    Raises:
+        SearchError: If an argument has another type.
+    """
+    from lossratio.testbed import Testbed
+
+    # Table: an argument, its value, its types, and the name of these types.
+    require_types(
+        SearchError,
+        ("testbed", testbed, (Testbed,), "a testbed, as open_testbed('local') returns it"),
+        ("request", request, (kind,), f"a {kind.__name__}"),
+        ("place", place, (TestPlace,), "a TestPlace"),
+    )
+    if on_progress is not None and not callable(on_progress):
+        raise SearchError(f"on_progress must be a function, not {shown_value(on_progress)}.")
 
 
 def run_warm_up(testbed: Testbed, request: Request, warm_up: WarmUp, load: float) -> str:
@@ -380,6 +413,7 @@ def measure(
     """
     from lossratio.testbed import load_limits, load_range
 
+    check_arguments(testbed, request, kind.request, place, on_progress)
     span = Span()
     request.check(testbed)
     kind.prepare(testbed, request, place)

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from lossratio import trials
+from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError, StarvedGeneratorError, StorageError, storing
 from lossratio.measurements.request import Request
 from lossratio.records import Record
@@ -62,6 +63,7 @@ class Span:
         return moment + timedelta(seconds=time.monotonic() - self._began)
 
 
+@checked(SearchError)
 @dataclass(frozen=True)
 class TestPlace:
     """The test that a measurement belongs to, and the directories of its files."""

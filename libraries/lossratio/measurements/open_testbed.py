@@ -11,12 +11,12 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
+from lossratio.checked_arguments import require_types, shown_value
 from lossratio.errors import LossRatioError, ProfileError, SearchError
 from lossratio.measurements.measure import RequestedKind
 from lossratio.measurements.measurement import TestPlace
 from lossratio.results import RunDirectory, TestIdentity, TestResult, installed_kinds, result_name
 from lossratio.shipped import did_you_mean
-from lossratio.wrong_values import shown_value
 
 if TYPE_CHECKING:
     from lossratio.dut import AnyOptions
@@ -135,7 +135,8 @@ class OpenTestbed(Testbed):
         ) -> TestResult:
             from lossratio.traffic import check_sends_streams
 
-            _check_types(
+            require_types(
+                LossRatioError,
                 ("dut", dut, (str, NoneType), _DUT),
                 ("name", name, (str, NoneType), "the name of the result"),
             )
@@ -166,8 +167,10 @@ class OpenTestbed(Testbed):
         return method
 
     def _opened(self) -> Testbed:
-        from lossratio.testbed import open_testbed as open_plain
+        from lossratio.testbed import Testbed as Plain, open_testbed as open_plain
 
+        # Functions that take a testbed also take this one, which only type checkers know as a subclass.
+        Plain.register(OpenTestbed)
         dut, options = self._dut
         return open_plain(self._file, dut=dut, options=options, **self._settings)
 
@@ -237,7 +240,8 @@ def open_testbed(
     from lossratio.testbed import Recovery as Attempts
 
     # Table: an argument, its value, its types, and the name of these types.
-    _check_types(
+    require_types(
+        LossRatioError,
         ("topology", topology, (str, PathLike), "the name or the path of a topology"),
         ("dut", dut, (str, NoneType), _DUT),
         ("results", results, (str, PathLike), "the path of a directory"),
@@ -262,22 +266,6 @@ def open_testbed(
 
 
 _DUT = "the name of a kind of DUT, such as 'linux_bridge'"
-
-
-def _check_types(*arguments: tuple[str, object, tuple[type, ...], str]) -> None:
-    """Checks the types of arguments.
-
-    Args:
-        arguments: For each argument: its name, its value, its types, and the name of these types.
-
-    Raises:
-        LossRatioError: If a value has another type, or is empty.
-    """
-    for name, value, types, what in arguments:
-        if not isinstance(value, types) or isinstance(value, bool):
-            raise LossRatioError(f"{name} must be {what}, not {shown_value(value)}.")
-        if isinstance(value, str) and not value.strip():
-            raise LossRatioError(f"{name} must be {what}, and is empty.")
 
 
 def _options(options: Any) -> Any:

@@ -8,12 +8,12 @@ from os import PathLike
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
+from lossratio.checked_arguments import require_types, shown_value
 from lossratio.errors import LossRatioError, ProfileError, SearchError
 from lossratio.measurements.measure import RequestedKind
 from lossratio.measurements.measurement import TestPlace
 from lossratio.results import RunDirectory, TestIdentity, TestResult, installed_kinds, result_name
 from lossratio.shipped import did_you_mean
-from lossratio.wrong_values import shown_value
 from lossratio.dut import AnyOptions
 from lossratio.nodes import Credentials
 from lossratio.testbed import Ready, Recovery as Repairs, Testbed

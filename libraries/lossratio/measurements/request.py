@@ -20,6 +20,7 @@ from pydantic import ConfigDict, Field, GetCoreSchemaHandler, ValidationError, c
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema
 
+from lossratio.checked_arguments import require_types
 from lossratio.errors import SearchError
 from lossratio.quantities import Choice, Duration, FrameRate, quantity_of
 from lossratio.records import Record, docstrings_of_fields
@@ -116,6 +117,11 @@ class Request(Record):
                 f"profile: {str(profile)!r} is the name of a traffic profile, but a request needs the profile "
                 f"itself: profile=load_profile({str(profile)!r}, frame_size='64B')."
             )
+        if "profile" in values:
+            from lossratio.traffic import TrafficProfile as Profile
+
+            what = "a traffic profile, such as load_profile('ethip4-udp', frame_size='64B')"
+            require_types(SearchError, ("profile", profile, (Profile,), what))
         for name in () if cls.connects else ("max_load", "min_load"):
             load = values.get(name)
             is_text = isinstance(load, str) and counts_connections(load)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
+from lossratio.checked_arguments import NotNegative, checked
+from lossratio.errors import SearchError
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.trials import TrialResult
 
@@ -115,7 +117,10 @@ class Tally:
         return Bound.UPPER
 
 
-def conditional_throughput(goal: SearchGoal, load: float, results: Iterable[TrialResult]) -> float:
+@checked(SearchError)
+def conditional_throughput(
+    goal: SearchGoal, load: NotNegative, results: Iterable[TrialResult]
+) -> float:
     """The typical forwarding rate at a load, in frames per second (RFC 9971, conditional throughput code).
 
     Args:
@@ -123,6 +128,9 @@ def conditional_throughput(goal: SearchGoal, load: float, results: Iterable[Tria
         load: The load, in frames per second; normally the relevant lower bound.
         results: All trials measured at that load, in any order. Only full-length trials matter. Without full-length
             trials, the rate is 0.
+
+    Raises:
+        SearchError: If an argument makes no sense.
     """
     p, q = Criterion.of(goal).exceed
     full_length = sorted(

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from lossratio.checked_arguments import NotNegative, checked
 from lossratio.errors import SearchError
 from lossratio.mlrsearch.as_before import Answer, Question
 from lossratio.mlrsearch.bursts import BURSTS, needs_more_trials
@@ -23,7 +24,6 @@ from lossratio.mlrsearch.rules import GoalView, choose
 from lossratio.mlrsearch.stages import GoalBounds
 from lossratio.mlrsearch.zone import is_left_to_a_coin
 from lossratio.trials import TrialInput, TrialResult
-from lossratio.wrong_values import require_numbers
 
 STALLED_AFTER = 100
 """A goal is given up when a load is still undecided after this many times the number of trials that its target needs.
@@ -103,6 +103,7 @@ class Purpose:
         return f"{names}: search between {lower} and {upper}; {expectation}"
 
 
+@checked(SearchError)
 class MLRsearch:
     """Searches for the conditional throughput of any number of goals at once; a `lossratio.trials.trial.Controller`.
 
@@ -132,11 +133,11 @@ class MLRsearch:
         fail_fast: bool = True,
         hints: Iterable[Sequence[TrialResult]] = (),
         early_verdict: bool = False,
-        memory_rest: float = 0.0,
+        memory_rest: NotNegative = 0.0,
         memory_share: float = math.inf,
         has_rested: bool = False,
         end_at_coin: bool = False,
-        load_step: float = 0.0,
+        load_step: NotNegative = 0.0,
         question: Question | None = None,
     ) -> None:
         """Prepares a search.
@@ -171,17 +172,6 @@ class MLRsearch:
         Warns:
             SearchGoalWarning: If goals do not go together well, or the minimum load sends no frame in a trial.
         """
-        require_numbers(
-            SearchError,
-            ("timeout", "warm_up_duration"),
-            min_load=min_load,
-            max_load=max_load,
-            timeout=timeout,
-            warm_up_duration=warm_up_duration,
-            memory_rest=memory_rest,
-            memory_share=memory_share,
-            load_step=load_step,
-        )
         for name, value in (("timeout", timeout), ("warm-up duration", warm_up_duration)):
             if value is not None and not 0.0 < value < math.inf:
                 raise SearchError(
@@ -275,6 +265,7 @@ class MLRsearch:
             return None
         return self._next[0]
 
+    @checked(SearchError)
     def record(self, result: TrialResult) -> None:
         """Takes in the result of any trial, even if the search did not ask for it.
 

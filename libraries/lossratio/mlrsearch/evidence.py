@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
 from lossratio.mlrsearch.classification import Bound, Criterion, Tally
 from lossratio.mlrsearch.goal import SearchGoal
@@ -222,6 +223,7 @@ def evidence_of(goal: SearchGoal) -> Evidence:
     return Evidence(Criterion.of(goal))
 
 
+@checked(SearchError)
 def classify(goal: SearchGoal, results: Iterable[TrialResult]) -> Bound:
     """Classifies a load by its trials (RFC 9971, load classification; for a sequential goal, by a test of the load).
 

@@ -2,12 +2,12 @@
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
+from lossratio.checked_arguments import checked, shown_value
 from lossratio.errors import SearchError
 from lossratio.trials import TrialResult
 from lossratio.units import LONGEST_DURATION
-from lossratio.wrong_values import require_numbers, shown_value
 
 DEFAULT_INITIAL_TRIAL_DURATION = 1.0
 """Seconds; the initial trial duration of a goal that does not set it (or the final trial duration, if that is
@@ -21,6 +21,7 @@ class SearchGoalWarning(UserWarning):
     """A search goal is allowed, but RFC 9971 advises against it."""
 
 
+@checked(SearchError)
 @dataclass(frozen=True)
 class SearchGoal:
     """The definition of the throughput that a search finds (RFC 9971, search goal).
@@ -51,7 +52,7 @@ class SearchGoal:
     """The stream of the traffic profile whose loss counts for the goal; None: the loss of all frames."""
 
     def __post_init__(self) -> None:
-        self._check_types()
+        self._check_name()
         for name in ("loss_ratio", "exceed_ratio"):
             self._check(name, 0.0 <= getattr(self, name) < 1.0, "at least 0 and below 1")
         for name in ("final_trial_duration", "duration_sum"):
@@ -108,13 +109,10 @@ class SearchGoal:
         of_stream = "" if self.stream is None else f" of {self.stream}"
         return f"loss{of_stream} {self.loss_ratio * 100:.4g} %"
 
-    def _check_types(self) -> None:
-        """Makes sure that numbers are numbers, and that the name is one that reports can show."""
-        numbers = [each.name for each in fields(self) if each.name not in ("name", "stream")]
-        values = {name: getattr(self, name) for name in numbers}
-        require_numbers(SearchError, ("initial_trial_duration",), **values)
+    def _check_name(self) -> None:
+        """Makes sure that the name is one that reports can show."""
         name = self.name
-        if name is not None and not (isinstance(name, str) and name.strip() and name.isprintable()):
+        if name is not None and not (name.strip() and name.isprintable()):
             raise SearchError(
                 f"The name of a search goal must be a text such as 'strict', not {shown_value(name)}."
             )
@@ -126,8 +124,8 @@ class SearchGoal:
             )
 
     def _warn(self, text: str) -> None:
-        # The code that made the goal is three frames up: above this method, __post_init__, and the generated __init__.
-        warnings.warn(f"Search goal {self}: {text}", SearchGoalWarning, stacklevel=4)
+        # The code that made the goal is above this method, __post_init__, the generated __init__, and its check.
+        warnings.warn(f"Search goal {self}: {text}", SearchGoalWarning, stacklevel=5)
 
 
 NDR = SearchGoal(0.0, 0.5, 1.0, 21.0, 0.005, 1.0, name="NDR")
@@ -151,19 +149,12 @@ def checked_goals(goals: Iterable[SearchGoal], min_load: float) -> tuple[SearchG
         min_load: Smallest load of the search, frames per second.
 
     Raises:
-        SearchError: If there are no goals, or something else was given.
+        SearchError: If there are no goals.
 
     Warns:
         SearchGoalWarning: If final trial durations differ, or the shortest trial at min load sends less than a frame.
     """
-    if not isinstance(goals, Iterable):
-        raise SearchError(f"goals must be a list of search goals, not {shown_value(goals)}.")
-    given = tuple(goals)
-    for goal in given:
-        if not isinstance(goal, SearchGoal):
-            raise SearchError(f"A search goal must be a SearchGoal, not {goal!r}.")
-
-    unique = tuple(dict.fromkeys(given))
+    unique = tuple(dict.fromkeys(goals))
     if not unique:
         raise SearchError("A search needs at least one search goal.")
 
@@ -172,7 +163,7 @@ def checked_goals(goals: Iterable[SearchGoal], min_load: float) -> tuple[SearchG
             "The search goals have different final trial durations: long trials for one goal can lower the bounds of "
             "another, so results compare less well (RFC 9971).",
             SearchGoalWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
     shortest = min(goal.first_duration for goal in unique)
@@ -180,7 +171,7 @@ def checked_goals(goals: Iterable[SearchGoal], min_load: float) -> tuple[SearchG
         warnings.warn(
             f"A trial of {shortest:g} s at the minimum load ({min_load:g} frames/s) sends less than one frame.",
             SearchGoalWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
     return unique

@@ -6,6 +6,7 @@ Neighbours on the grid are no farther apart than the smallest goal width, so any
 import math
 from collections.abc import Iterable
 
+from lossratio.checked_arguments import NotNegative, checked
 from lossratio.errors import SearchError
 from lossratio.trials import sendable
 from lossratio.units import format_ratio
@@ -14,6 +15,7 @@ _ROUNDING = 1e-6
 """A load this close to a grid load (in steps) is that load."""
 
 
+@checked(SearchError)
 class LoadGrid:
     """A geometric grid of loads; index 0 is the minimum load, index `top` the maximum load.
 
@@ -27,7 +29,7 @@ class LoadGrid:
     """
 
     def __init__(
-        self, min_load: float, max_load: float, width: float, load_step: float = 0.0
+        self, min_load: float, max_load: float, width: float, load_step: NotNegative = 0.0
     ) -> None:
         """Lays the grid.
 
@@ -38,11 +40,16 @@ class LoadGrid:
             load_step: The generator sends multiples of this load, in frames per second; 0: any load.
 
         Raises:
-            SearchError: If the loads are not positive and finite, the wrong way round, or too small for the width.
+            SearchError: If the width is not a share, or the loads are not positive and finite, the wrong way round, or
+                too small for the width.
         """
         if not 0.0 < min_load <= max_load < math.inf:
             raise SearchError(
                 f"A search needs 0 < min load <= max load, in frames per second, not {min_load!r} and {max_load!r}."
+            )
+        if not 0.0 < width < 1.0:
+            raise SearchError(
+                f"The width of a grid is a share of the load, above 0 and below 1, not {width!r}."
             )
         if min_load < max_load and min_load * width <= 2.0 * load_step:
             raise SearchError(

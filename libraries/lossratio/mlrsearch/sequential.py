@@ -29,6 +29,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lossratio.checked_arguments import checked
+from lossratio.errors import SearchError
 from lossratio.mlrsearch.goal import SearchGoal
 
 FIRST_SHARE = 0.3
@@ -58,6 +60,7 @@ class Support(NamedTuple):
     """For an upper bound."""
 
 
+@checked(SearchError)
 @dataclass(frozen=True, kw_only=True)
 class SequentialGoal(SearchGoal):
     """A search goal whose loads are tested until the verdict is sure enough; not a goal of RFC 9971.

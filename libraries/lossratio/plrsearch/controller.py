@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
+from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
 from lossratio.plrsearch.csit import CsitSelection
 from lossratio.plrsearch.estimate import CriticalLoadEstimate, IntervalPoint, estimate_from_counts
@@ -27,7 +28,6 @@ from lossratio.plrsearch.selection import Choice, PosteriorSelection
 from lossratio.plrsearch.variation import Description, described
 from lossratio.plrsearch.verifying import clamped
 from lossratio.trials import TrialInput, TrialResult
-from lossratio.wrong_values import require_numbers
 
 _STEP = 1.02
 """Growth of the number of trials after which the description is updated, because choices do not change faster."""
@@ -56,6 +56,7 @@ def stopping_factor(trials: float | Array) -> float | Array:
     return _STOPPING[0] + _STOPPING[1] / trials
 
 
+@checked(SearchError)
 class PLRsearch:
     """Searches for the critical load; a `lossratio.trials.trial.Controller`.
 
@@ -107,13 +108,6 @@ class PLRsearch:
         Raises:
             SearchError: If a value makes no sense.
         """
-        require_numbers(
-            SearchError,
-            ("precision", "initial_duration"),
-            timeout=timeout,
-            precision=precision,
-            initial_duration=initial_duration,
-        )
         self._question = CriticalLoadQuestion(target_loss_ratio, min_load, max_load)
         if not 0.0 < timeout < math.inf:
             raise SearchError(
@@ -191,6 +185,7 @@ class PLRsearch:
             judged = self._exact(self._usable)
             judged.interval(), judged.misfit
 
+    @checked(SearchError)
     def record(self, result: TrialResult) -> None:
         """See `Controller.record`.
 

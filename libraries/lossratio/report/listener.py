@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from lossratio.checked_arguments import as_path, shown_value
 from lossratio.errors import ReportError, StorageError, storing
 from lossratio.exit_status import FAILURES
 from lossratio.report.failures import Misfits, note_failure, note_skip
 from lossratio.report.formats import PAGE, render, report_format
 from lossratio.report.run import is_run, read_run
 from lossratio.results import identity_of, suite_identity_of, write_whole
-from lossratio.wrong_values import as_path, shown_value
 
 PAGE_VARIABLE = "LOSSRATIO_PAGE"
 """Robot Framework's variable that is set when a listener or program will write the page of the run."""

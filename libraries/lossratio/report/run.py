@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from lossratio.checked_arguments import as_path
 from lossratio.errors import ReportError, SearchError
 from lossratio.exit_status import FAILURES
 from lossratio.report.failures import Skipped, SkippedTest, Unmeasured, failures_of, skips_of
@@ -29,7 +30,6 @@ from lossratio.results import (
 )
 from lossratio.trials import JournalContents, missing_frames, read_journal
 from lossratio.units import format_frame_rate
-from lossratio.wrong_values import as_path
 
 NOTHING_MEASURED = "nothing measured"
 """Stands for the quantities of a test that failed before it measured anything, because they are not known."""
@@ -157,6 +157,10 @@ def read_run(path: str | Path) -> Run:
     """
     path = as_path(ReportError, "The directory of a run", path)
     parts = _parts_of(path)
+    if path.is_file():
+        raise ReportError(
+            f"{path} is not the directory of a run: it is a file. Name the directory that 'lossratio run' wrote."
+        )
     if not path.is_dir():
         raise ReportError(f"{path} is not the directory of a run: there is no such directory.")
     if not parts:

@@ -20,6 +20,7 @@ from lossratio.results.losses import LossPlaces
 from lossratio.results.pictures import Picture
 from lossratio.results.trials import Trial, with_late_frames_of_earlier_version
 from lossratio.results.wording import in_columns
+from lossratio.wrong_values import refused_in_words
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -45,6 +46,7 @@ class Outcome(str, Enum):
     """The measurement failed, and has no numbers; ``error`` holds the reason."""
 
 
+@refused_in_words(ReportError)
 class TestIdentity(Record):
     """The identity of a test."""
 

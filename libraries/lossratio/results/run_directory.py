@@ -18,6 +18,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from lossratio.checked_arguments import as_path
 from lossratio.errors import ReportError, SearchError, StorageError, storing
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file, shown_name
 from lossratio.results.contradictions import contradictions_of
@@ -25,7 +26,7 @@ from lossratio.results.identity import identity_of, with_any_values
 from lossratio.results.kinds import kind_in
 from lossratio.results.model import FORMAT, TestIdentity, TestResult
 from lossratio.trials import DigestError, add_digest, is_being_written, take_digest
-from lossratio.wrong_values import as_path, in_words
+from lossratio.wrong_values import in_words
 
 _LONGEST_NAME = 120
 _MOST_RESULTS = 1000

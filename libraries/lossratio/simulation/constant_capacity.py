@@ -13,21 +13,20 @@ from typing import Literal
 import numpy as np
 import scipy
 from pydantic import model_validator
-from pydantic.dataclasses import dataclass
 
 from lossratio.simulation import sut
 from lossratio.simulation.losses import LocatingSut, Loss
 from lossratio.simulation.sut import (
     GRACEFUL,
-    STRICT,
     Overload,
     RunningSut,
     SutWithoutMemory,
     Traffic,
+    sut_model,
 )
 
 
-@dataclass(frozen=True, config=STRICT)
+@sut_model
 class SharpKnee(SutWithoutMemory):
     """Forwards everything up to its capacity."""
 
@@ -46,7 +45,7 @@ class SharpKnee(SutWithoutMemory):
         )
 
 
-@dataclass(frozen=True, config=STRICT)
+@sut_model
 class SmoothKnee(SutWithoutMemory):
     """Loses some frames far below its largest forwarding rate: a fitting function of PLRsearch, with Poisson counts.
 
@@ -158,7 +157,7 @@ class Bucket:
         ]
 
 
-@dataclass(frozen=True, config=STRICT)
+@sut_model
 class Policer:
     """A token bucket: passes whole frames while it has tokens, and drops the rest.
 
@@ -196,7 +195,7 @@ class _RunningPolicer(LocatingSut):
         return self._bucket.losses(traffic)
 
 
-@dataclass(frozen=True, config=STRICT)
+@sut_model
 class Buffer:
     """A queue in front of a capacity: it hides the loss of short trials.
 
@@ -249,7 +248,7 @@ class _RunningBuffer(LocatingSut):
         )
 
 
-@dataclass(frozen=True, config=STRICT)
+@sut_model
 class ConstantLoss:
     """Loses each frame with the same probability, at any load: 0 is a perfect SUT, 1 a black hole."""
 
@@ -272,7 +271,7 @@ class ConstantLoss:
         return _truth(self.loss_ratio, math.inf, GRACEFUL, (loss_ratio, duration, exceed_ratio))
 
 
-@dataclass(frozen=True, config=STRICT)
+@sut_model
 class BackgroundLoss(SutWithoutMemory):
     """A sharp knee that also loses each remaining frame with the same small probability."""
 
@@ -296,7 +295,7 @@ class BackgroundLoss(SutWithoutMemory):
         return dropped + int(rng.binomial(traffic.frames - dropped, self.loss_ratio))
 
 
-@dataclass(frozen=True, config=STRICT)
+@sut_model
 class LossInversion(SutWithoutMemory):
     """A sharp knee with a band of lossy loads below it: a higher load may lose less than a lower one."""
 
@@ -362,7 +361,7 @@ def _binomial_exceeds(frames: float, probability: float, loss_ratio: float) -> f
     )
 
 
-@dataclass(frozen=True, config=STRICT)
+@sut_model
 class ConnectionTable:
     """A firewall or NAT with a limited rate of new connections and a limited table, which is empty before each trial.
 

@@ -11,12 +11,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
-from pydantic.dataclasses import dataclass
 
 from lossratio import trials
+from lossratio.checked_arguments import NotNegative, checked
 from lossratio.errors import SearchError
 from lossratio.simulation.losses import BASE_DELAY, Course, LocatingSut, Loss, losses_of
-from lossratio.simulation.sut import STRICT, Ratio, RunningSut, Sut, Traffic
+from lossratio.simulation.sut import Ratio, RunningSut, StartsSut, Traffic, sut_model
 from lossratio.trials import DirectionCounters, LatencyCounters, TrialInput, TrialOutput
 from lossratio.wrong_values import in_words
 
@@ -31,7 +31,7 @@ WATCH_SHARE = 0.05
 _MICROSECOND = 1e-6
 
 
-@dataclass(frozen=True, config=STRICT)
+@sut_model
 class FrameFaults:
     """Faults of forwarded frames, drawn independently for each frame."""
 
@@ -67,6 +67,7 @@ def faults_from(data: object) -> FrameFaults:
         ) from error
 
 
+@checked(SearchError)
 class SimulatedMeasurer:
     """Performs trials on a simulated SUT, on a virtual clock: an hour of traffic takes milliseconds.
 
@@ -75,12 +76,12 @@ class SimulatedMeasurer:
 
     def __init__(
         self,
-        sut: Sut | Sequence[Sut],
+        sut: StartsSut | Sequence[StartsSut],
         *,
         seed: int,
-        overhead: float = 0.0,
+        overhead: NotNegative = 0.0,
         count_overhead: bool = False,
-        settle: float = 0.0,
+        settle: NotNegative = 0.0,
         max_rate: float | None = None,
         directions: int | None = None,
         faults: FrameFaults | None = None,
@@ -107,10 +108,6 @@ class SimulatedMeasurer:
             raise SearchError(
                 f"{len(suts)} SUTs do not fit {self._directions} directions: give one SUT, or one for each direction."
             )
-        if min(overhead, settle) < 0:
-            raise SearchError(
-                f"overhead and settle must not be negative, but are {overhead!r} and {settle!r}."
-            )
         if max_rate is not None and not max_rate > 0:
             raise SearchError(
                 f"max_rate must be positive, not {max_rate!r}; None is a generator without limit."
@@ -126,6 +123,7 @@ class SimulatedMeasurer:
         self._faults = faults
         self._suts: tuple[RunningSut, ...] = tuple(model.start(self._rng) for model in suts)
 
+    @checked(SearchError)
     def measure(self, trial: TrialInput) -> TrialOutput:
         """Performs one trial, and advances the virtual clock.
 

@@ -18,10 +18,9 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from lossratio.errors import SearchError
-from lossratio.simulation.sut import STRICT, RunningSut, Traffic, WithoutTruth
+from lossratio.simulation.sut import RunningSut, Traffic, WithoutTruth, sut_model
 from lossratio.trials import TrialResult, read_journal
 
 NOTHING = 0.5
@@ -32,7 +31,7 @@ Sequence = NDArray[np.float64]
 """The trials at one load, in the order measured: a row of frames lost, at least `NOTHING`, and a row of frames sent."""
 
 
-@pydantic_dataclass(frozen=True, config=STRICT)
+@sut_model
 class Recorded(WithoutTruth):
     """A SUT that loses as many frames as another SUT lost in recorded trials.
 

@@ -3,17 +3,22 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Protocol
+from typing import Annotated, Any, Protocol, TypeVar
 
 import numpy as np
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass as pydantic_dataclass
+from typing_extensions import dataclass_transform
 
+from lossratio.errors import SearchError
 from lossratio.quantities import Duration, FrameRate as AnyFrameRate, Share
+from lossratio.wrong_values import refused_in_words
 
-STRICT = ConfigDict(extra="forbid")
+ClassT = TypeVar("ClassT", bound=type)
+
+_STRICT = ConfigDict(extra="forbid")
 """For every model: unknown arguments are refused, not ignored."""
 FrameRate = Annotated[AnyFrameRate, Field(gt=0, allow_inf_nan=False)]
 """Frames per second, above 0."""
@@ -33,7 +38,15 @@ RelativeChange = Annotated[float, Field(gt=-1, allow_inf_nan=False)]
 """A relative change, of either sign, above -1."""
 
 
-@pydantic_dataclass(frozen=True, config=STRICT)
+@dataclass_transform(frozen_default=True, field_specifiers=(Field, field))
+def sut_model(kind: ClassT) -> ClassT:
+    """Makes a model from a class: an immutable value, whose constructor checks its arguments."""
+    made: Any = pydantic_dataclass(frozen=True, config=_STRICT)(kind)
+    model: ClassT = refused_in_words(SearchError)(made)
+    return model
+
+
+@sut_model
 class Overload:
     """The behaviour of a SUT at loads above its capacity: it may forward less than its capacity (congestion collapse).
 
@@ -90,11 +103,15 @@ RunningSut = Callable[[Traffic], int]
 trial comes in parts, see `Traffic.continues`."""
 
 
-class Sut(Protocol):
-    """A model of a SUT: an immutable value with a truth. Any number of SUTs can be started from it."""
+class StartsSut(Protocol):
+    """What a simulated measurer needs of a model. Any number of SUTs can be started from it."""
 
     def start(self, rng: np.random.Generator) -> RunningSut:
         """Starts a SUT of this model in its initial state. The SUT draws its random numbers from `rng`."""
+
+
+class Sut(StartsSut, Protocol):
+    """A model of a SUT: an immutable value with a truth."""
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
         """The conditional throughput that a perfect search with unlimited time would find.

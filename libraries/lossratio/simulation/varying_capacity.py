@@ -8,23 +8,22 @@ import math
 import numpy as np
 import scipy
 from pydantic import model_validator
-from pydantic.dataclasses import dataclass
 
 from lossratio.simulation import sut
 from lossratio.simulation.constant_capacity import Bucket, Buffer
 from lossratio.simulation.losses import LocatingSut, Loss, spread
 from lossratio.simulation.sut import (
     GRACEFUL,
-    STRICT,
     Overload,
     RunningSut,
     SutWithoutMemory,
     Traffic,
     WithoutTruth,
+    sut_model,
 )
 
 
-@dataclass(frozen=True, config=STRICT)
+@sut_model
 class PerformanceSpectrum:
     """Each trial has another capacity: normal noise, and some slow trials (the spectrum's tail)."""
 
@@ -72,7 +71,7 @@ class PerformanceSpectrum:
         return (1.0 - self.tail_share) * usual + self.tail_share * slow
 
 
-@dataclass(frozen=True, config=STRICT)
+@sut_model
 class RareStalls(SutWithoutMemory):
     """A sharp knee that stalls at times. The longer a trial is, the likelier is a stall in it.
 
@@ -128,7 +127,7 @@ class RareStalls(SutWithoutMemory):
         )
 
 
-@dataclass(frozen=True, config=STRICT)
+@sut_model
 class CapacityStep(SutWithoutMemory, WithoutTruth):
     """A sharp knee whose capacity changes once. It has no truth that holds for a whole search."""
 
@@ -148,7 +147,7 @@ class CapacityStep(SutWithoutMemory, WithoutTruth):
         return sut.random_rounding(traffic.frames * lost, rng)
 
 
-@dataclass(frozen=True, config=STRICT)
+@sut_model
 class CapacityDrift(SutWithoutMemory, WithoutTruth):
     """A sharp knee whose capacity grows or shrinks exponentially. It has no truth that holds for a whole search."""
 
@@ -189,7 +188,7 @@ MOST_SPELLS = 200.0
 """Mean number of spells in a trial above which the distribution of the slow time is not computed."""
 
 
-@dataclass(frozen=True, config=STRICT)
+@sut_model
 class TwoStates:
     """A sharp knee with a fast and a slow state. The lengths of spells are exponentially distributed."""
 
@@ -312,7 +311,7 @@ def _slow_spacings(sut: TwoStates, duration: float) -> tuple[np.ndarray, np.ndar
     return spacings, scipy.stats.poisson.pmf(np.arange(most + 1), rate * duration)
 
 
-@dataclass(frozen=True, config=STRICT)
+@sut_model
 class Device:
     """A sharp knee with a queue in front of it, and known recovery times after an overload and after a reset."""
 

@@ -22,6 +22,9 @@ from lossratio.wrong_values import in_words
 _SSH = re.compile(r"(?:(?P<user>[^@:/]+)@)?(?P<host>[^@:/]+)(?::(?P<port>\d+))?$")
 _WAYS = ("netns", "container", "host")
 _SSH_PORT = 22
+_ENDS = (
+    "Name a namespace (netns:NAME), a container (container:NAME), or a host ([USER@]HOST[:PORT])."
+)
 _DEFAULT = "default"
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _SUDO: Mapping[str, Any] = MappingProxyType({"sudo": True})
@@ -63,10 +66,7 @@ class Host:
 
         match = _SSH.match(rest)
         if match is None:
-            raise TopologyError(
-                f"{text!r} is not an end of a path. Name a namespace (netns:NAME), a container (container:NAME), or "
-                "a host ([USER@]HOST[:PORT])."
-            )
+            raise TopologyError(f"{text!r} is not an end of a path. {_ENDS}")
         user = match["user"] or getpass.getuser()
         needs_sudo = {} if user == "root" else _SUDO
         fields: dict[str, Any] = {"host": match["host"], **ssh, **needs_sudo}
@@ -95,7 +95,12 @@ class Host:
             node = Node.model_validate(fields)
         except ValidationError as error:
             wrong = error.errors()[0]
-            raise TopologyError(f"{self.name}: {wrong['loc'][0]}: {in_words(wrong)}.") from error
+            field = wrong["loc"][0]
+            if field in _WAYS:
+                raise TopologyError(
+                    f"{wrong['input']!r} is not an end of a path. {_ENDS}"
+                ) from error
+            raise TopologyError(f"{self.name}: {field}: {in_words(wrong)}.") from error
 
         try:
             return NodeSession.connect(self.name, node, credentials)

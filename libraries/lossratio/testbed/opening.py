@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lossratio import traffic
+from lossratio.checked_arguments import checked
 from lossratio.dut import BLACK_BOX, CABLE
 from lossratio.errors import LinkError, TesterError, TopologyError
 from lossratio.nodes import NO_CREDENTIALS, Credentials, NodeSession, gather_facts
@@ -141,6 +142,7 @@ def device_cpus(request: TestbedRequest) -> tuple[int, ...]:
     return ()
 
 
+@checked(TopologyError)
 def open_testbed(
     topology: str | Path,
     *,

@@ -3,6 +3,7 @@
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
+from lossratio.checked_arguments import checked
 from lossratio.errors import TrafficError
 from lossratio.results import Conditions
 from lossratio.testbed.testbed import Testbed
@@ -107,6 +108,7 @@ class RunningTraffic(AbstractContextManager["RunningTraffic"]):
             return self._source.stop_traffic(late_wait)
 
 
+@checked(TrafficError)
 def start_traffic(
     testbed: Testbed, profile: TrafficProfile, load: float, integrity: Integrity = Integrity.DOUBT
 ) -> RunningTraffic:

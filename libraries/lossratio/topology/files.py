@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from lossratio.checked_arguments import shown_value
 from lossratio.errors import TopologyError
 from lossratio.shipped import TOPOLOGIES
 from lossratio.topology.generators import GeneratorSettings, RealGenerator
 from lossratio.topology.model import Node, Topology
 from lossratio.topology.path import Interface
 from lossratio.topology.vpp import VppStart
-from lossratio.wrong_values import shown_value
 from lossratio.yaml_file import Problem, load_yaml_file
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from math import gcd
 
+from lossratio.checked_arguments import shown_value
 from lossratio.shipped import did_you_mean
 from lossratio.traffic.headers import LARGEST_FRAME, SMALLEST_FRAME, SMALLEST_IPV6_FRAME
 from lossratio.units import parse_bytes
@@ -32,9 +33,11 @@ def parse_frame_size(frame_size: int | str) -> int | str:
     text = str(frame_size).strip()
     if "," in text:
         raise ValueError(
-            f"{text!r} are several frame sizes, but this keyword measures one at a time. Write a test for each, or "
-            "use 'Run RFC 2544', which takes frame_sizes."
+            f"{text!r} are several frame sizes, but one is measured at a time. In a suite, write a test for each, "
+            "or use 'Run RFC 2544', which takes frame_sizes."
         )
+    if not isinstance(frame_size, str | int) or isinstance(frame_size, bool):
+        raise ValueError(f"{shown_value(frame_size)} is not a frame size; write it like '64B'.")
 
     name, is_named, _ = text.partition("=")
     if is_named and name.isidentifier():

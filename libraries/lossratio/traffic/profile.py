@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, computed_field, field_validator, model_validator
 
+from lossratio.errors import ProfileError
 from lossratio.records import FileModel, left_out_if_empty
 from lossratio.results import FrameSizeShare, LoadSemantics, Traffic, load_semantics
 from lossratio.topology import EAST, WEST, FileName, Side
@@ -28,6 +29,7 @@ from lossratio.traffic.streams import (
     sizes_of,
     weights_of_streams,
 )
+from lossratio.wrong_values import refused_in_words
 
 MOST_FLOWS = 1 << 22
 """The maximum number of flows of a profile in each direction."""
@@ -141,6 +143,7 @@ class TrafficDirection(FileModel):
         return size_sum / sum(self.size_weights.values())
 
 
+@refused_in_words(ProfileError)
 class TrafficProfile(ProfileFile):
     """Headers, sizes and flows of the frames of a test. Read it with `load_profile`."""
 

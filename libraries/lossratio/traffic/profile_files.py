@@ -9,16 +9,19 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from lossratio.checked_arguments import shown_value
 from lossratio.errors import ProfileError
 from lossratio.shipped import did_you_mean
 from lossratio.topology import WEST
 from lossratio.traffic.frame_sizes import parse_frame_size
 from lossratio.traffic.profile import ProfileFile, TrafficProfile
 from lossratio.traffic.streams import StreamError
-from lossratio.wrong_values import in_words, shown_value
+from lossratio.wrong_values import in_words
 from lossratio.yaml_file import describe_problem, load_yaml_file
 
 _PROFILES = "resources/traffic_profiles"
+_SIMILAR = 0.6
+"""Minimum similarity of the names that an error lists, as measured by `difflib` (0 to 1)."""
 _COUNTED = re.compile(
     r"(?P<stem>ethip4-(?P<way>ip4dst|udp-h|tcp-h|geneve))(?P<count>[1-9]\d{0,4})(?P<end>(?:-p63)?(?:-det44)?)"
 )
@@ -109,10 +112,11 @@ def read_profile(name_or_path: str | Path) -> ProfileFile:
 
     if name_or_path not in profile_names():
         names = profile_names()
-        near = get_close_matches(name_or_path, names, n=6, cutoff=0.3) or names
+        near = get_close_matches(name_or_path, names, n=3, cutoff=_SIMILAR)
+        similar = f" Similar names are {', '.join(near)}." if near else ""
         raise ProfileError(
-            f"There is no traffic profile {name_or_path!r}; among others there are {', '.join(near)}. To use your "
-            f"own file, give its path.{did_you_mean(name_or_path, names)}"
+            f"There is no traffic profile {shown_value(name_or_path)}.{similar} 'lossratio list profiles' lists all. "
+            f"To use your own file, give its path.{did_you_mean(name_or_path, names)}"
         )
 
     with as_file(files("lossratio").joinpath(_PROFILES).joinpath(f"{name_or_path}.yaml")) as path:

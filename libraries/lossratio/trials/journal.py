@@ -30,6 +30,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, Literal
 
+from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError, storing
 from lossratio.trials import journal_lines
 from lossratio.trials.digest import add_digest
@@ -68,6 +69,7 @@ class Journal(AbstractContextManager["Journal"]):
         """Finds the late frames of the appended trials; the measurer reports them there."""
 
     @classmethod
+    @checked(SearchError)
     def open(
         cls, path: str | Path, search: Mapping[str, Any], about: Mapping[str, Any] | None = None
     ) -> "Journal":
@@ -199,6 +201,7 @@ class Journal(AbstractContextManager["Journal"]):
             file.seek(0, os.SEEK_END)
             return cls(path, file, contents.digest, contents)
 
+    @checked(SearchError)
     def append(
         self,
         result: TrialResult,

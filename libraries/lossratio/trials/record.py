@@ -38,6 +38,9 @@ class Observed:
 
 
 class _NotNegative:
+    least = 0.0
+    """The smallest number; see `lossratio.checked_arguments.checked`."""
+
     # Searches import this module, and need not wait for pydantic.
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler

@@ -4,6 +4,8 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from lossratio.checked_arguments import NotNegative, checked
+from lossratio.errors import SearchError
 from lossratio.trials.journal import Journal
 from lossratio.trials.trial import Controller, Measurer, ResultT_co, TrialResult
 
@@ -11,6 +13,7 @@ _ASIDE = 10
 """Niceness of the thread that computes while a trial runs, because the generator may be on the same machine."""
 
 
+@checked(SearchError)
 def run_search(
     controller: Controller[ResultT_co],
     measurer: Measurer,
@@ -18,7 +21,7 @@ def run_search(
     journal: Journal | None = None,
     timeout: float | None = None,
     on_trial: Callable[[TrialResult], None] | None = None,
-    load_step: float = 0.0,
+    load_step: NotNegative = 0.0,
 ) -> ResultT_co:
     """Runs a search to its end, and returns the controller's result.
 
@@ -36,6 +39,7 @@ def run_search(
             takes in.
 
     Raises:
+        SearchError: If an argument makes no sense.
         LossRatioError: If the measurer raised it. All finished trials are then in the journal.
     """
     spent = 0.0

@@ -8,6 +8,7 @@ section 1.3).
 import math
 from dataclasses import dataclass
 
+from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError, TrafficError
 from lossratio.trials.record import Observed
 
@@ -45,6 +46,7 @@ def check_traffic(what: str, duration: float, load: float) -> None:
             raise SearchError(f"{what}'s {name} must be a positive, finite number, not {value!r}.")
 
 
+@checked(SearchError)
 @dataclass(frozen=True)
 class Step(Observed):
     """A part of a trial with a constant load.

@@ -7,11 +7,13 @@ performs them. Neither knows the other; `lossratio.trials.search` carries trials
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
 from lossratio.trials.trial_input import TrialInput
 from lossratio.trials.trial_output import TrialOutput
 
 
+@checked(SearchError)
 @dataclass(frozen=True)
 class TrialResult:
     """A trial's input and output, with the RFC's defaults filled in by its properties."""
@@ -60,6 +62,7 @@ class TrialResult:
             return self.input.duration
         return self.output.elapsed
 
+    @checked(SearchError)
     def of_stream(self, name: str) -> "TrialResult":
         """The same trial for one of the profile's streams, with the loss ratio of that stream's frames alone.
 

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from lossratio.checked_arguments import NotNegative, checked
 from lossratio.errors import SearchError
 from lossratio.trials.record import Observed
 from lossratio.trials.timeline import Step, check_traffic
@@ -92,6 +93,7 @@ class Exchange:
         return 1.0 + (self.passes(is_tcp=is_tcp) - 1) / self.answer_ratio
 
 
+@checked(SearchError)
 @dataclass(frozen=True)
 class TrialInput(Observed):
     """One trial that a controller requests (RFC 9971, RFC 2544 section 23).
@@ -115,7 +117,7 @@ class TrialInput(Observed):
     certain_above: float | None = None
     """The trial may end as soon as its loss ratio is certain to be above this one (an early verdict); None: it takes
     its whole duration. A measurer may ignore it."""
-    rest: float = 0.0
+    rest: NotNegative = 0.0
     """Minimum seconds without traffic before the trial, in addition to the testbed's; they are part of the trial's
     time."""
     exchange: Exchange | None = None
@@ -146,6 +148,7 @@ class TrialInput(Observed):
             )
 
     @classmethod
+    @checked(SearchError)
     def burst(cls, frames: int, load: float) -> "TrialInput":
         """Frames of a burst at a load (RFC 9004), each per transmitting interface.
 
@@ -161,6 +164,7 @@ class TrialInput(Observed):
         return cls(frames / load if load > 0 else math.nan, load, frames=frames)
 
     @classmethod
+    @checked(SearchError)
     def schedule(cls, *steps: Step) -> "TrialInput":
         """Steps of load that follow each other without a gap.
 
@@ -174,11 +178,15 @@ class TrialInput(Observed):
             duration, sum(step.duration * step.load for step in steps) / duration, steps=steps
         )
 
-    def sendable(self, step: float) -> "TrialInput":
+    @checked(SearchError)
+    def sendable(self, step: NotNegative) -> "TrialInput":
         """The same trial with the nearest loads that a generator can send; see the function `sendable`.
 
         Args:
             step: The generator sends multiples of this load, in frames per second; 0: any load.
+
+        Raises:
+            SearchError: If the step is not a number, or is negative.
         """
         if not step:
             return self

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
 from lossratio.trials.losses import Losses
 from lossratio.trials.record import Frames, Observed, Seconds
@@ -191,6 +192,7 @@ class Incident(Observed):
     """The consequence. ``repaired`` or ``repeated``: the attempt was thrown away; ``stands``: the attempt counts."""
 
 
+@checked(SearchError)
 @dataclass(frozen=True)
 class TrialOutput(Observed):
     """A measurer's answer. None means the RFC's default, or that only the loss ratio is known.
@@ -211,17 +213,17 @@ class TrialOutput(Observed):
     forwarding_rate: float | None = None
     """Trial forwarding rate per transmitting interface, frames per second (RFC 9971: load times forwarding ratio);
     None: exactly that."""
-    sent_frames: int | None = None
+    sent_frames: Frames | None = None
     """Frames sent, over all directions."""
     lost_frames: int | None = None
     """Frames sent minus frames received, summed per direction, so that one direction's surplus never hides another's
     loss."""
-    unsent_frames: int | None = None
+    unsent_frames: Frames | None = None
     """Frames that the generator could not send, over all directions."""
     late_frames: Frames | None = None
     """Lost frames that came back after the wait for frames in flight, over all directions: the SUT held them, and lost
     none of them. This is only known after the trial, so the journal and the result have it. None: not known."""
-    repeats: int = 0
+    repeats: Frames = 0
     """Number of earlier attempts at this trial that were discarded, because their counters could not be trusted or the
     generator failed. Their time is part of `elapsed`."""
     repairs: tuple[str, ...] = ()

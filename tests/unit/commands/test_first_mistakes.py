@@ -164,7 +164,7 @@ IN_COMMANDS = {
     "time to wait": (("run", "--wait", "2 hrs soon", "linux_bridge"), "'2 hrs soon' is not a duration; write it like"),
     "least change as a word": (("compare", "a", "b", "--least-change", "few"), "write it like 3 or 3%"),
     "least change in per cent": (("compare", "a", "b", "--least-change", "3%"), "a is neither the directory of a run"),
-    "number as a word": (("check", "simulated", "--duts", "one"), "'one' is not a valid whole number"),
+    "number as a word": (("check", "simulated", "--duts", "one"), "must be a whole number, at least 0, not 'one'"),
 }
 
 
@@ -189,7 +189,7 @@ IN_SUITES = {
     "per cent for a load": (f"{NDR}64B    max_load=50 %", "'50 %' is not a frame rate; write it like '10 kpps'"),
     "sizes by name": (
         f"{NDR}frame_sizes=64B,512B",
-        "several frame sizes, but this keyword measures one at a time. Write a test",
+        "several frame sizes, but one is measured at a time. In a suite, write a test",
     ),
     "sizes": (f"{NDR}64B,512B", "or use 'Run RFC 2544', which takes frame_sizes"),
     "size in kB": (f"{NDR}1.5 kB", "is not a size in bytes; write it like '64B'"),
@@ -282,7 +282,7 @@ IN_PYTHON = {
     "results as a number": (lambda _: open_testbed("simulated", results=3), "results must be the path of a directory"),
     "recovery as a text": (lambda _: open_testbed("simulated", recovery="none"), "must be of the class Recovery"),
     "password as data": (lambda _: open_testbed("simulated", credentials={"a": "b"}), "of the class Credentials"),
-    "size with a fraction": (lambda _: measured(frame_size=64.5), "frame_size: '64.5' is not a size in bytes"),
+    "size with a fraction": (lambda _: measured(frame_size=64.5), "frame_size: 64.5 is not a frame size"),
     "sizes as a list": (lambda _: measured(frame_size=[64, 512]), "are several frame sizes"),
     "profile as a number": (lambda _: measured(profile=7), "profile must be the name or the path of a traffic profile"),
     "ways as a word": (lambda _: measured(bidirectional="both"), "bidirectional: must be true or false, not 'both'"),
@@ -295,10 +295,7 @@ IN_PYTHON = {
         lambda _: api.SearchRequest(goals=(api.NDR,), profile="ethip4-udp"),
         "profile=load_profile('ethip4-udp', frame_size='64B')",
     ),
-    "trial in words": (
-        lambda _: api.TrialInput("1 s", "10 kpps"),
-        "A trial's duration must be a positive, finite numb",
-    ),
+    "trial in words": (lambda _: api.TrialInput("1 s", "10 kpps"), "TrialInput: duration must be a number, not '1 s'"),
     "use after the end": (searched_after_the_end, "is closed. Measure inside its with block"),
     "plain use after the end": (searched_plainly_after_the_end, "is closed. Measure inside its with block"),
 }

@@ -141,7 +141,7 @@ IN_COMMANDS = {
     "no such run to resume": (("run", "--resume", "nope"), "Only runs that 'lossratio run' began can be resumed."),
     "suites of a resumed run": (("run", "--resume", ".", "a.robot"), "leave them out"),
     "no run to report": (("report", "nope"), "nope is not the directory of a run: there is no such directory."),
-    "end with a blank": (("between", "my host", "b"), "my_host: host: must be the name or the address of a machine"),
+    "end with a blank": (("between", "my host", "b"), "'my host' is not an end of a path. Name a namespace"),
     "no run to compare": (("compare", "a", "b"), "a is neither the directory of a run"),
     "no history": (("trend", "nope"), "nope is not a history"),
     "no journal": (("archive", "replay", "nope.jsonl"), "Cannot read the journal nope.jsonl"),

@@ -53,7 +53,7 @@ FUNCTIONS = {
     "an indifference without end": (lambda: SequentialGoal(0.0, 0.5, indifference=1e-30), "0, or at least 0.001"),
     "goals that are a number": (lambda: goal_set_from(3), "A set of search goals is a text such as 'csit', not 3"),
     "a search in texts": (lambda: MLRsearch([NDR], "1000", 2000.0), "min_load must be a number, not '1000'"),
-    "a search for one goal": (lambda: MLRsearch(NDR, 1000.0, 2000.0), "goals must be a list of search goals, not"),
+    "a search for one goal": (lambda: MLRsearch(NDR, 1000.0, 2000.0), "goals must be a list of SearchGoal objects"),
     "an empty name of a topology": (lambda: load_topology(""), "An empty name also means this directory"),
     "a number for a topology": (lambda: load_topology(3), "A topology is given by its name or path, not by 3"),
     "none for a profile": (lambda: load_profile(None, frame_size="64B"), "given by its name or path, not by empty"),

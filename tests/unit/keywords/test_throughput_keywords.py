@@ -265,7 +265,7 @@ def test_an_irregular_result_is_a_warning_and_says_why(tmp_path):
             r"frame size big: 'big' is neither a size .* nor a mix of sizes\. The mixes are IMIX_v4_1",
         ),
         ("Find NDR And PDR    20B", r"20 is not between 64 and 9000 bytes"),
-        ("Find NDR And PDR    64B    profile=ethip5", r"no traffic profile 'ethip5'; among others .*ethip4-udp"),
+        ("Find NDR And PDR    64B    profile=ethip5", r"no traffic profile 'ethip5'. Similar names are .*ethip4-udp"),
         ("Find NDR And PDR    64B    timeout=soon", r"timeout.*soon"),
         ("Find NDR And PDR    64B    timeout=-1", r"timeout must be a positive number of seconds"),
         ("Find NDR And PDR    64B    goals=fast", r"no set of search goals 'fast'. Use csit, csit-half, quick"),

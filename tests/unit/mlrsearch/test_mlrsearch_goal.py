@@ -56,7 +56,7 @@ def test_a_goal_is_a_value():
     ],
 )
 def test_a_value_out_of_range_is_named_with_its_goal(name, value):
-    with pytest.raises(SearchError, match=f"Search goal NDR: {name} must be .*{value!r}"):
+    with pytest.raises(SearchError, match=f"(Search goal NDR|SearchGoal): {name} must be .*{value!r}"):
         replace(NDR, **{name: value})
 
 

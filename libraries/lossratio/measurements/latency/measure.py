@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from lossratio.checked_arguments import shown_value
 from lossratio.errors import LossRatioError, ReportError, SearchError, TrafficError
 from lossratio.measurements import (
     NOT_IN_FILES,
@@ -18,6 +19,7 @@ from lossratio.measurements import (
     RequestedKind,
     Span,
     TestPlace,
+    check_arguments,
 )
 from lossratio.measurements.latency.result import (
     LatencyAtLoad,
@@ -72,8 +74,12 @@ class LatencyPoint:
     """Whether the load is the minimum load because the share is below it."""
 
 
-def _points(loads: Iterable[LatencyPoint | str | float]) -> tuple[LatencyPoint, ...]:
-    """The points for given loads."""
+def _points(loads: object) -> tuple[LatencyPoint, ...]:
+    """The points for given loads, each a point or a frame rate."""
+    if isinstance(loads, str | bytes) or not isinstance(loads, Iterable):
+        raise ValueError(
+            f"{shown_value(loads)} is not a list of loads; write it like ['10 kpps', '20 kpps']."
+        )
     return tuple(
         load if isinstance(load, LatencyPoint) else LatencyPoint(parse_frame_rate(load))
         for load in loads
@@ -248,6 +254,7 @@ def measure_latency(
     """
     from lossratio.testbed import load_limits, load_range
 
+    check_arguments(testbed, request, LatencyRequest, place, on_latency)
     span = Span()
     if not request.points:
         raise SearchError("Name the loads at which to measure latency: no search has found any.")

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
 
+from lossratio.checked_arguments import shown_value
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import (
     NDR,
@@ -24,7 +25,7 @@ from lossratio.mlrsearch import (
 from lossratio.records import FileModel
 from lossratio.shipped import did_you_mean
 from lossratio.units import parse_duration, parse_ratio
-from lossratio.wrong_values import in_words, shown_value
+from lossratio.wrong_values import in_words
 from lossratio.yaml_file import Problem, load_yaml_file
 
 _QUANTITY = {"anyOf": [{"type": "number"}, {"type": "string"}]}
@@ -183,7 +184,7 @@ def goal_from(description: str | Mapping[str, Any] | SearchGoal) -> SearchGoal:
 
     if not isinstance(value, Mapping):
         raise SearchError(
-            f"There is no search goal {description!r}. The goals are {', '.join(PRESETS)}; "
+            f"There is no search goal {shown_value(description)}. The goals are {', '.join(PRESETS)}; "
             'write your own goal like {"loss_ratio": "0.1 %", "duration_sum": "5 s"}.'
         )
     try:

@@ -8,6 +8,8 @@ from types import MappingProxyType
 import numpy as np
 import scipy
 
+from lossratio.checked_arguments import checked
+from lossratio.errors import SearchError
 from lossratio.plrsearch.estimate.guard import NEAR, GuardStatement, Verdict, guard, supported
 from lossratio.plrsearch.estimate.misfit import Misfit, check, loss_process
 from lossratio.plrsearch.model import (
@@ -403,6 +405,7 @@ def _limit_in_words(limit: str, probability: float) -> str:
     return f"The critical load is {limit}, with probability {probability:.3g}."
 
 
+@checked(SearchError)
 def estimate(
     results: Iterable[TrialResult],
     *,

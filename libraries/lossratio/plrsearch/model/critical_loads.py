@@ -13,9 +13,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
 from lossratio.plrsearch.model.functions import ERF, STRETCH, Array, FittingFunction, LogLoss
-from lossratio.wrong_values import require_numbers
 
 Indices = NDArray[np.intp]
 
@@ -125,6 +125,7 @@ def _wide_stretch(load: Array, mrr: Array, spread: Array, deviation: Array) -> A
     return np.stack([np.log(rate * deviation), -slope, slope])
 
 
+@checked(SearchError)
 @dataclass(frozen=True)
 class CriticalLoadQuestion:
     """The question that a search answers: at which load is the mean loss ratio the target?
@@ -141,7 +142,6 @@ class CriticalLoadQuestion:
     """Largest possible answer, in frames per second."""
 
     def __post_init__(self) -> None:
-        require_numbers(SearchError, **vars(self))
         if not 0.0 < self.target_loss_ratio < 1.0:
             raise SearchError(
                 f"The target loss ratio must be between 0 and 1, exclusive, not {self.target_loss_ratio!r}."

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lossratio import results
+from lossratio.checked_arguments import NotNegative, checked
 from lossratio.errors import ReportError
 from lossratio.report.comparison.findings import compared_findings
 from lossratio.report.comparison.quantity import ComparedQuantity, Comparison
@@ -14,8 +15,9 @@ LEAST_CHANGE = 0.01
 _NOT_IN_A, _NOT_IN_B = "not in A", "not in B"
 
 
+@checked(ReportError)
 def compare(
-    before: Sequence[Run], after: Sequence[Run], *, least_change: float = LEAST_CHANGE
+    before: Sequence[Run], after: Sequence[Run], *, least_change: NotNegative = LEAST_CHANGE
 ) -> Comparison:
     """Compares two sets of runs: older and newer runs.
 
@@ -25,7 +27,8 @@ def compare(
         least_change: Smaller changes, relative to the earlier value, do not count.
 
     Raises:
-        ReportError: If the runs are from different testbeds, have no results, or have no test in common.
+        ReportError: If an argument makes no sense, or the runs are from different testbeds, have no results, or have no
+            test in common.
     """
     runs = (*before, *after)
     testbed = _testbed_of(runs)

@@ -1,0 +1,421 @@
+"""Checks the arguments of the Python API by their annotations, and says in words what is wrong with a value.
+
+A script may give a function anything. Without a check, the function fails somewhere inside, with an error of Python
+that names neither the function nor the argument; or it does not fail, and measures something else.
+"""
+
+import inspect
+import math
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
+from functools import cache, cached_property, wraps
+from io import IOBase
+from itertools import chain
+from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from lossratio.errors import LossRatioError
+
+CheckedT = TypeVar("CheckedT", bound=Callable[..., Any])
+
+
+class _NotNegative:
+    """Marks a number that is 0 or more, and finite."""
+
+    least = 0.0
+
+
+NotNegative = Annotated[float, _NotNegative()]
+"""A finite number, 0 or more."""
+
+# Table: how a script gets an object of a class that it cannot write as a number or a text.
+MADE_BY: Mapping[str, str] = {
+    "Controller": "MLRsearch([NDR, PDR], min_load=1000.0, max_load=1e6)",
+    "Run": "read_run('results')",
+    "RunDirectory": "RunDirectory('results')",
+    "SearchGoal": "goal_from('NDR')",
+    "Step": "Step(duration=1.0, load=1000.0)",
+    "StartsSut": "SharpKnee(capacity=50_000.0)",
+    "Testbed": "open_testbed('simulated')",
+    "TestIdentity": "TestIdentity(name='my test', suite='mine')",
+    "TrafficProfile": "load_profile('ethip4-udp', frame_size='64B')",
+    "TrialInput": "TrialInput(duration=1.0, load=1000.0)",
+    "TrialOutput": "TrialOutput(loss_ratio=0.0)",
+    "TrialResult": "TrialResult(trial, output)",
+}
+_LONGEST_SHOWN = 100
+
+
+def checked(error: type[LossRatioError]) -> Callable[[CheckedT], CheckedT]:
+    """Makes a function or a class refuse arguments that its annotations do not accept.
+
+    Args:
+        error: The class of the error. The message names the function or the class, and the argument.
+    """
+
+    def mark(target: CheckedT) -> CheckedT:
+        if isinstance(target, type):
+            target.__init__ = _checking(target.__init__, target.__name__, error)  # type: ignore[misc]
+            return target
+        function: CheckedT = _checking(target, target.__qualname__, error)
+        return function
+
+    return mark
+
+
+def _checking(function: Callable[..., Any], place: str, error: type[LossRatioError]) -> Any:
+    check = _Check(function, place, error)
+
+    @wraps(function)
+    def call(*given: Any, **named: Any) -> Any:
+        if check.reads:
+            given = tuple(map(_read, given))
+            named = {name: _read(value) for name, value in named.items()}
+        check.check(given, named)
+        return function(*given, **named)
+
+    return call
+
+
+def _read(value: Any) -> Any:
+    """The same value; what an iterator gives, as a tuple."""
+    if isinstance(value, Iterator) and not isinstance(value, IOBase):
+        return tuple(value)
+    return value
+
+
+class _Check:
+    """Checks the arguments of a function."""
+
+    def __init__(
+        self, function: Callable[..., Any], place: str, error: type[LossRatioError]
+    ) -> None:
+        parameters = inspect.signature(function).parameters.values()
+        self._function = function
+        self._place = place
+        self._error = error
+        self._positional = [each.name for each in parameters if each.kind is not each.KEYWORD_ONLY]
+        self._several = [each.name for each in parameters if each.kind is each.VAR_POSITIONAL]
+
+    @cached_property
+    def _rules(self) -> Mapping[str, "_Rule"]:
+        # Made for the first call, when all names in the annotations are there.
+        hints = get_type_hints(self._function, include_extras=True)
+        hints.pop("return", None)
+        return {name: _rule_of(hint) for name, hint in hints.items()}
+
+    @cached_property
+    def reads(self) -> bool:
+        """Whether an argument may be an iterator, whose values can be read only once."""
+        return any(rule.reads for rule in self._rules.values())
+
+    def check(self, given: Sequence[Any], named: Mapping[str, Any]) -> None:
+        """Refuses values that the annotations do not accept.
+
+        Raises:
+            LossRatioError: Of the class `error`.
+        """
+        names = self._positional
+        if self._several:
+            names = [*names, *self._several * len(given)]
+        for name, value in chain(zip(names, given, strict=False), named.items()):
+            rule = self._rules.get(name)
+            if rule is not None and not rule.accepts(value):
+                raise self._error(
+                    f"{self._place}: {name} must be {rule.words}, not {_in_python(value)}.{rule.way}"
+                )
+
+
+def _in_python(value: object) -> str:
+    """A value as `shown_value` shows it, in the words of Python."""
+    if value is None:
+        return "None"
+    if isinstance(value, Mapping):
+        return "a dictionary"
+    return shown_value(value)
+
+
+class _Rule(ABC):
+    """What an annotation accepts."""
+
+    words: str
+    """A description of the values, in words that follow ``must be``."""
+    several: str
+    """A description of several such values, in words that follow ``a list of``."""
+    way: str = ""
+    """How to make such a value, after a blank; empty if that is clear."""
+    reads: bool = False
+    """Whether the values of an iterator are accepted."""
+
+    @abstractmethod
+    def accepts(self, value: Any) -> bool:
+        """Whether it accepts a value."""
+
+
+@dataclass(frozen=True)
+class _Simple(_Rule):
+    """The rule of a simple annotation."""
+
+    words: str
+    several: str
+    asks: Callable[[Any], bool]
+
+    def accepts(self, value: Any) -> bool:
+        return self.asks(value)
+
+
+class _OneOf(_Rule):
+    """One of several values."""
+
+    def __init__(self, choices: Sequence[object], names: Iterable[str]) -> None:
+        self.words = self.several = " or ".join(names)
+        self._choices = choices
+
+    def accepts(self, value: Any) -> bool:
+        return any(type(value) is type(choice) and value == choice for choice in self._choices)
+
+
+class _Either(_Rule):
+    """What at least one rule accepts."""
+
+    def __init__(self, rules: Sequence[_Rule]) -> None:
+        self.words = " or ".join(dict.fromkeys(rule.words for rule in rules))
+        self.several = " or ".join(dict.fromkeys(rule.several for rule in rules))
+        self.way = "".join(dict.fromkeys(rule.way for rule in rules))
+        self.reads = any(rule.reads for rule in rules)
+        self._rules = rules
+
+    def accepts(self, value: Any) -> bool:
+        return any(rule.accepts(value) for rule in self._rules)
+
+
+class _AtLeast(_Rule):
+    """A finite number that is not too small."""
+
+    def __init__(self, rule: _Rule, least: float) -> None:
+        self.words = f"{rule.words} of at least {least:g}"
+        self.several = f"{rule.several} of at least {least:g}"
+        self._rule = rule
+        self._least = least
+
+    def accepts(self, value: Any) -> bool:
+        return self._rule.accepts(value) and self._least <= value < math.inf
+
+
+class _List(_Rule):
+    """A list, a tuple, or, if the order does not matter, anything else with values."""
+
+    def __init__(self, each: _Rule, *, needs_order: bool) -> None:
+        self.words = f"a list of {each.several}"
+        self.several = f"lists of {each.several}"
+        self.way = each.way
+        self.reads = not needs_order
+        self._each = each
+        self._needs_order = needs_order
+
+    def accepts(self, value: Any) -> bool:
+        if isinstance(value, str | bytes | Mapping) or not isinstance(value, Collection):
+            return False
+        if self._needs_order and not hasattr(value, "__getitem__"):
+            return False
+        return all(map(self._each.accepts, value))
+
+
+class _Instance(_Rule):
+    """An object of a class, or one with the methods of a protocol."""
+
+    def __init__(self, kind: type) -> None:
+        self._kind = kind
+        self._methods: list[str] = []
+        self.words = f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
+        self.several = f"{kind.__name__} objects"
+        if kind.__name__ in MADE_BY:
+            self.way = f" Write for example {MADE_BY[kind.__name__]}."
+        if getattr(kind, "_is_protocol", False):
+            parts = chain.from_iterable(vars(base).items() for base in kind.__mro__[:-2])
+            self._methods = [name for name, part in parts if name[0] != "_" and callable(part)]
+            named = " and ".join(f"{name}()" for name in self._methods)
+            self.words = f"an object with {named}"
+
+    def accepts(self, value: Any) -> bool:
+        if not self._methods:
+            return isinstance(value, self._kind)
+        has_all = all(callable(getattr(value, name, None)) for name in self._methods)
+        return has_all and not isinstance(value, type)
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a number that a float can hold. In Python, True is 1, and nan is a float."""
+    if type(value) is float:
+        return not math.isnan(value)
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    is_too_large = isinstance(value, int) and abs(value) > sys.float_info.max
+    return not is_too_large and not math.isnan(value)
+
+
+def _is_anything(value: object) -> bool:
+    return True
+
+
+def _is_none(value: object) -> bool:
+    return value is None
+
+
+def _is_truth_value(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_whole_number(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, PathLike)
+
+
+def _is_dictionary(value: object) -> bool:
+    return isinstance(value, Mapping)
+
+
+_ANYTHING = _Simple("anything", "anything", _is_anything)
+_NOTHING = _Simple("None", "None", _is_none)
+
+# Table: the rules of simple annotations.
+_SIMPLE: Mapping[Any, _Rule] = {
+    Any: _ANYTHING,
+    object: _ANYTHING,
+    None: _NOTHING,
+    NoneType: _NOTHING,
+    bool: _Simple("True or False", "truth values", _is_truth_value),
+    int: _Simple("a whole number", "whole numbers", _is_whole_number),
+    float: _Simple("a number", "numbers", is_number),
+    str: _Simple("text", "texts", _is_text),
+    Path: _Simple("a path", "paths", _is_path),
+    Callable: _Simple("a function", "functions", callable),
+    Mapping: _Simple("a dictionary", "dictionaries", _is_dictionary),
+}
+
+
+@cache
+def _rule_of(hint: Any) -> _Rule:
+    """The rule of an annotation. One that is not known here accepts everything."""
+    origin = get_origin(hint)
+    parts = get_args(hint)
+    if origin is Annotated:
+        # The metadata may have a smallest value, as its attribute `least`.
+        leasts = [item.least for item in parts[1:] if hasattr(item, "least")]
+        rule = _rule_of(parts[0])
+        return _AtLeast(rule, max(leasts)) if leasts else rule
+    if origin in (Union, UnionType):
+        return _Either([_rule_of(part) for part in parts])
+    if origin is Literal:
+        return _OneOf(parts, map(repr, parts))
+
+    kind = origin or hint
+    if kind in _SIMPLE:
+        return _SIMPLE[kind]
+    if not isinstance(kind, type):
+        return _ANYTHING
+    if kind is tuple or (origin is not None and issubclass(kind, Iterable)):
+        return _List(_rule_of((*parts, Any)[0]), needs_order=issubclass(kind, Sequence))
+    if issubclass(kind, Enum):
+        return _OneOf([*kind], [f"{kind.__name__}.{member.name}" for member in kind])
+    return _Instance(kind)
+
+
+def require_types(
+    error: type[LossRatioError], *arguments: tuple[str, object, tuple[type, ...], str]
+) -> None:
+    """Checks the types of arguments whose annotations do not say all.
+
+    Args:
+        error: The class of the error.
+        arguments: For each argument: its name, its value, its types, and the name of these types.
+
+    Raises:
+        LossRatioError: Of the class `error`, if a value has another type, or is an empty text.
+    """
+    for name, value, types, what in arguments:
+        if not isinstance(value, types) or isinstance(value, bool):
+            raise error(f"{name} must be {what}, not {shown_value(value)}.")
+        if isinstance(value, str) and not value.strip():
+            raise error(f"{name} must be {what}, and is empty.")
+
+
+def as_path(error: type[LossRatioError], what: str, value: object) -> Path:
+    """A path that a script gives as a path or a text.
+
+    Args:
+        error: The class of the error.
+        what: A description of the path, such as ``the directory of a run``.
+        value: The path.
+
+    Raises:
+        LossRatioError: Of the class `error`, if the value is something else, is empty, or is too long for a path.
+    """
+    if not isinstance(value, str | PathLike) or not str(value).strip():
+        raise error(f"{what} must be given by its path, not by {shown_value(value)}.")
+    path = Path(value)
+    try:
+        path.exists()
+    except (OSError, ValueError) as cause:
+        reason = getattr(cause, "strerror", None) or str(cause)
+        raise error(f"Cannot read {shown_value(str(value))}: {reason}.") from None
+    return path
+
+
+def shown_value(value: Any) -> str:
+    """A value as messages show it, at most 100 characters: a list or a mapping is not shown whole."""
+    if value is None:
+        return "empty"
+    if isinstance(value, Mapping):
+        return "fields"
+    if isinstance(value, list | tuple | set | frozenset):
+        return _list_in_words(value)
+    if isinstance(value, date):
+        return f"the date {value}"
+    if isinstance(value, Path):
+        return shortened(f"the path {str(value)!r}")
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+
+    shown = repr(value)
+    is_plain = isinstance(value, str | bytes | Real)
+    if not is_plain and (shown.startswith("<") or len(shown) > _LONGEST_SHOWN):
+        name = getattr(value, "__name__", None)
+        if callable(value) and name:
+            return f"the function {name}"
+        return f"an object of the class {type(value).__name__}"
+    return shortened(shown)
+
+
+def _list_in_words(values: Collection[Any]) -> str:
+    if not values:
+        return "an empty list"
+    if any(isinstance(value, Mapping | list | tuple | set) for value in values):
+        return "a list"
+    return shortened(f"[{', '.join(map(shown_value, values))}]")
+
+
+def shortened(text: str, longest: int = _LONGEST_SHOWN) -> str:
+    """A text whose end is left out if it is too long.
+
+    Args:
+        text: The text.
+        longest: Maximum number of characters.
+    """
+    if len(text) <= longest:
+        return text
+    return f"{text[: longest - 3]}..."
