@@ -16,6 +16,7 @@ from typing import Any
 
 from lossratio import results
 from lossratio.builds.asking import WHOLE, AsBefore, Wanted, why_not_asked
+from lossratio.checked_arguments import shown_value
 from lossratio.errors import BuildError, JobError
 from lossratio.exit_status import ExitStatus
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
@@ -407,6 +408,17 @@ class BuildMeasurement:
         }
 
 
+def _differences(then: object, now: Mapping[str, Any]) -> str:
+    """How a request differs from the one that a record was begun for."""
+    if not isinstance(then, Mapping):
+        return "it does not say which one"
+    names = [name for name in {**now, **then} if then.get(name) != now.get(name)]
+    return "; ".join(
+        f"{name} was {shown_value(then.get(name))}, and is now {shown_value(now.get(name))}"
+        for name in names
+    )
+
+
 class BuildRecord:
     """The measurements in a directory, one JSON object per line, after a header with the request."""
 
@@ -498,8 +510,8 @@ class BuildRecord:
             )
         if first != header:
             raise JobError(
-                f"{self._path} belongs to another request: it was {first.get('asked')}, and is now "
-                f"{header['asked']}. Use another --output, or repeat the earlier request to continue it."
+                f"{self._path} belongs to another request: {_differences(first.get('asked'), header['asked'])}. Use "
+                "another --output, or repeat the earlier request to continue it."
             )
 
     def _append(self, line: Mapping[str, Any]) -> None:

@@ -320,6 +320,7 @@ def commands() -> None:
 
 
 _TOO_MANY = "Got unexpected extra argument"
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _NUMBER = re.compile(r"-\.?[0-9]")
 
 
@@ -347,6 +348,11 @@ def _in_plain_words(error: click.ClickException) -> click.ClickException:
     meant = nearest(error.option_name, error.possibilities or ())
     near = None if meant is None else [meant]
     return click.NoSuchOption(error.option_name, possibilities=near, ctx=error.ctx)
+
+
+def _printable(text: str) -> str:
+    """A text without characters that move a terminal's cursor, or change its colours."""
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
@@ -384,7 +390,7 @@ def run_command(command: click.Command) -> None:
         _in_plain_words(error).show()
         sys.exit(ExitStatus.BAD_INPUT)
     except LossRatioError as error:
-        click.echo(f"Error: {error}", err=True)
+        click.echo(f"Error: {_printable(str(error))}", err=True)
         sys.exit(status_of_error(error))
     except OSError as error:
         if error.filename is None and status_of_error(error) is not ExitStatus.INFRASTRUCTURE:

@@ -29,7 +29,9 @@ def plan(
         "Results of earlier nights: how long tests took.", metavar="DIR|URL"
     ),
     write: Path | None = option(
-        "Write an argument file for Robot Framework for each testbed.", metavar="DIR"
+        "Write an argument file for Robot Framework for each testbed.",
+        metavar="DIR",
+        type=click.Path(path_type=Path, file_okay=False),
     ),
     as_json: bool = option("Print JSON.", "--json"),
 ) -> None:

@@ -83,8 +83,15 @@ def _listener(address: str, tcp_port: int) -> socket.socket:
         return socket.create_server((address, tcp_port), backlog=MOST_CONNECTIONS)
     except OSError as error:
         raise TopologyError(
-            f"Cannot listen on {address}, TCP port {tcp_port}: {os.strerror(error.errno or 0)}."
+            f"Cannot listen on {address!r}, TCP port {tcp_port}: {_why_not(error)}."
         ) from error
+
+
+def _why_not(error: OSError) -> str:
+    """Why a server cannot listen. The errors of an address that cannot be found have numbers below zero."""
+    if (error.errno or 0) < 0:
+        return "there is no such address. Name an address of this machine, such as 127.0.0.1"
+    return os.strerror(error.errno or 0)
 
 
 def _locations(ports: tuple[str, ...]) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """Makes commands from functions: parameters declare options and arguments, which may be quantities with units."""
 
 import codecs
-import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
@@ -13,7 +12,7 @@ from typing import Any, get_args, get_type_hints
 import click
 
 from lossratio.shipped import SUITES, did_you_mean
-from lossratio.units import parse_duration, parse_frame_rate, parse_ratio
+from lossratio.units import parse_duration, parse_frame_rate, parse_number, parse_ratio
 
 
 class _Quantity(click.ParamType):  # type: ignore[type-arg]
@@ -79,12 +78,11 @@ class PerCent(click.FloatRange):
         """Reads a share, in per cent."""
         text = str(value).strip().removesuffix("%").rstrip()
         try:
-            number = float(text)
+            number = parse_number(text)
         except ValueError:
             self.fail(f"{value!r} is not a share in per cent; write it like 3 or 3%.", param, ctx)
         try:
-            # Not a number is within all bounds, because all comparisons with it are false.
-            return float(super().convert(math.inf if math.isnan(number) else number, param, ctx))
+            return float(super().convert(number, param, ctx))
         except click.BadParameter:
             self.fail(f"must be {_bounds_in_words(self)} per cent, not {value!r}.", param, ctx)
 
@@ -160,8 +158,8 @@ class _Argument(_NotBlank, click.Argument):
         """Its name as errors show it: without what says in the usage that it is optional, or which words it takes."""
         shown = re.match(r"\W*(\w+)", self.metavar or "")
         if shown is None or "|" in (self.metavar or ""):
-            return self.human_readable_name.upper()
-        return shown[1]
+            return f"'{self.human_readable_name.upper()}'"
+        return f"'{shown[1]}'"
 
 
 class _Option(_NotBlank, click.Option):

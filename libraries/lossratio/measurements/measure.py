@@ -75,12 +75,14 @@ def check_arguments(
     Raises:
         SearchError: If an argument has another type.
     """
-    from lossratio.testbed import Testbed
-
+    # Anything that can be made ready for traffic is a testbed.
+    if not callable(getattr(testbed, "ready_for", None)):
+        raise SearchError(
+            f"testbed must be a testbed, as open_testbed('local') returns it, not {shown_value(testbed)}."
+        )
     # Table: an argument, its value, its types, and the name of these types.
     require_types(
         SearchError,
-        ("testbed", testbed, (Testbed,), "a testbed, as open_testbed('local') returns it"),
         ("request", request, (kind,), f"a {kind.__name__}"),
         ("place", place, (TestPlace,), "a TestPlace"),
     )

@@ -68,7 +68,10 @@ def csit_coverage(directory: Path, suites: tuple[Path, ...], pattern: str) -> Co
         JobError: If files are not job files of CSIT, or name a test set or group that does not exist; if no job
             matches; if a suite of CSIT cannot be read.
     """
-    root = directory if (directory / _JOB_FILES).is_dir() else directory.resolve().parents[1]
+    root = directory
+    if not (directory / _JOB_FILES).is_dir():
+        # The directory of job files is two levels below the clone; `csit_jobs` refuses any other one.
+        root = directory.resolve().parent.parent
     files = directory / _JOB_FILES if root == directory else directory
     jobs = csit_jobs(files, pattern)
     theirs = CsitSuites(root)

@@ -164,6 +164,46 @@ IN_COMMANDS = {
     "time to wait": (("run", "--wait", "2 hrs soon", "linux_bridge"), "'2 hrs soon' is not a duration; write it like"),
     "least change as a word": (("compare", "a", "b", "--least-change", "few"), "write it like 3 or 3%"),
     "least change in per cent": (("compare", "a", "b", "--least-change", "3%"), "a is neither the directory of a run"),
+    "number out of bounds": (("check", "simulated", "--duts", "-1"), "'--duts': must be at least 0, not -1."),
+    "number within bounds": (
+        ("lab", "otg-serve", "lo", "--tcp-port", "70000"),
+        "must be at least 0 and at most 65535, not 70000.",
+    ),
+    "not a number for a share": (
+        ("compare", "a", "b", "--least-change", "nan"),
+        "'nan' is not a share in per cent; write it like 3 or 3%.",
+    ),
+    "share below its bounds": (("compare", "a", "b", "--least-change", "-1"), "must be at least 0 per cent, not '-1'."),
+    "share out of bounds": (
+        ("builds", "ab", "--certainty", "100 %"),
+        "must be at least 50 and below 100 per cent, not '100 %'.",
+    ),
+    "value without quotes": (
+        ("check", "simulated", "10", "kpps"),
+        "There are too many words: 10 kpps. Put a value with blanks in quotes, as in '10 kpps'.",
+    ),
+    "name that begins with a minus": (("check", "-1"), "-1 was taken for an option. If it is a file, write ./-1."),
+    "word for a tool": (("lab", "import", "clab", "a.yaml"), "Invalid value for 'TOOL': 'clab' is not one of"),
+    "suite that is no text": (
+        ("run", "--topology", "simulated", "/bin/true"),
+        "/bin/true is no suite: it is not UTF-8 text. Name a file such as my.robot.",
+    ),
+    "profile that is none": (
+        ("check", "simulated", "--profile", "maybe"),
+        "There is no traffic profile 'maybe'. 'lossratio list profiles' lists all. To use your own file, give its p",
+    ),
+    "end with a slash": (("between", "/tmp", "b"), "'/tmp' is not an end of a path. Name a namespace (netns:NAME)"),
+    "file for a run": (("report", "/etc/hosts"), "/etc/hosts is not the directory of a run: it is a file. Name the"),
+    "directory for a report": (
+        ("lab", "plan", "linux_bridge", "--topology", "simulated", "--write", "/etc/hosts"),
+        "'--write': Directory '/etc/hosts' is a file.",
+    ),
+    "address that is none": (
+        ("lab", "otg-serve", "lo", "--address", "no address"),
+        "Cannot listen on 'no address', TCP port 8080: there is no such address. Name an address of this machine",
+    ),
+    "clone that is none": (("csit", "coverage", "/tmp"), "/tmp has no job of CSIT. Name its directory with jobs.yaml"),
+    "characters that move the cursor": (("trend", "a\x1b[2Jb"), "a\\x1b[2Jb is not a history"),
     "number as a word": (("check", "simulated", "--duts", "one"), "must be a whole number, at least 0, not 'one'"),
 }
 
