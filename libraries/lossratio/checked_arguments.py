@@ -246,9 +246,15 @@ class _Instance(_Rule):
 
     def accepts(self, value: Any) -> bool:
         if not self._methods:
-            return isinstance(value, self._kind)
+            return isinstance(value, self._kind) or self._stands_in(value)
         has_all = all(callable(getattr(value, name, None)) for name in self._methods)
         return has_all and not isinstance(value, type)
+
+    def _stands_in(self, value: object) -> bool:
+        """Whether an object stands in for one of an abstract class: it has at least one of its methods."""
+        abstract = getattr(self._kind, "__abstractmethods__", ())
+        has_one = any(callable(getattr(value, name, None)) for name in abstract)
+        return has_one and not isinstance(value, type)
 
 
 def is_number(value: object) -> bool:
