@@ -177,7 +177,7 @@ def described(
         if _best(varying).mode.deviation <= seen_capacity(usual)[1]:
             return replace(found, posteriors=varying)
     if is_varying:
-        # Losses that only scatter like those of a varying capacity, which overload does not show to vary as much.
+        # The losses only scatter like those of a varying capacity: overload shows that it varies less than that.
         replicates = replace(replicates, growth=0.0, much=0.0)
         found = replace(found, replicates=replicates)
     # A shorter trial at such a load does not lose more.
