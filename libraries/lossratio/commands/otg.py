@@ -83,7 +83,7 @@ def _listener(address: str, tcp_port: int) -> socket.socket:
         return socket.create_server((address, tcp_port), backlog=MOST_CONNECTIONS)
     except OSError as error:
         raise TopologyError(
-            f"Cannot listen on {address!r}, TCP port {tcp_port}: {_why_not(error)}."
+            f"Cannot listen on {address}, TCP port {tcp_port}: {_why_not(error)}."
         ) from error
 
 

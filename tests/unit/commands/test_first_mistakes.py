@@ -200,7 +200,7 @@ IN_COMMANDS = {
     ),
     "address that is none": (
         ("lab", "otg-serve", "lo", "--address", "no address"),
-        "Cannot listen on 'no address', TCP port 8080: there is no such address. Name an address of this machine",
+        "Cannot listen on no address, TCP port 8080: there is no such address. Name an address of this machine",
     ),
     "clone that is none": (("csit", "coverage", "/tmp"), "/tmp has no job of CSIT. Name its directory with jobs.yaml"),
     "characters that move the cursor": (("trend", "a\x1b[2Jb"), "a\\x1b[2Jb is not a history"),

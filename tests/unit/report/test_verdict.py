@@ -58,10 +58,10 @@ def test_loss_within_the_goal_does_not_excuse_the_generator():
 
 
 def test_the_generator_is_not_to_blame_where_one_of_two_goals_fails_by_the_sut():
-    unsent = counted_trial(MIN_LOAD, unsent=MIN_LOAD / 2)
+    unsent = counted_trial(MIN_LOAD, unsent=round(0.51 * MIN_LOAD))
     with pytest.raises(StarvedGeneratorError):
         check_generator(unsent, [NDR, PDR], is_one_enough=True)
-    check_generator(counted_trial(MIN_LOAD, lost=1, unsent=MIN_LOAD / 2), [NDR, PDR], is_one_enough=True)
+    check_generator(counted_trial(MIN_LOAD, lost=1, unsent=round(0.51 * MIN_LOAD)), [NDR, PDR], is_one_enough=True)
 
 
 def test_a_bound_of_nothing_but_frames_that_the_generator_dropped_is_the_generators():
