@@ -94,7 +94,8 @@ TESTBED = "The testbed: a topology file, or a name such as local or simulated."
 def _is_text(path: Path) -> bool:
     """Whether the beginning of a file can be text. A file that cannot be read is an error elsewhere."""
     try:
-        beginning = path.open("rb").read(1 << 16)
+        with path.open("rb") as file:
+            beginning = file.read(1 << 16)
         # The last character may be incomplete.
         codecs.getincrementaldecoder("utf-8")().decode(beginning)
     except UnicodeDecodeError:
@@ -104,17 +105,23 @@ def _is_text(path: Path) -> bool:
     return True
 
 
+def _problem_of_suite(file: Path) -> str:
+    """Why Robot Framework would read a file as no suite; empty: it would."""
+    if not _is_text(file):
+        return "it is not UTF-8 text"
+    if not file.suffix:
+        return "its name has no extension"
+    return ""
+
+
 class _Suite(click.Path):
     """A suite: a file, a directory, or the name of a suite that comes with lossratio."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         found = SUITES.path(value)
-        if found.is_file() and not _is_text(found):
-            self.fail(
-                f"{value} is no suite: it is not UTF-8 text. Name a file such as my.robot.",
-                param,
-                ctx,
-            )
+        problem = _problem_of_suite(found) if found.is_file() else ""
+        if problem:
+            self.fail(f"{value} is no suite: {problem}. Name a file such as my.robot.", param, ctx)
         if not SUITES.is_there(found) and (hint := SUITES.hint(value)):
             self.fail(f"There is no file {value}.{hint}", param, ctx)
         return found

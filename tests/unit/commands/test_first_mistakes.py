@@ -188,6 +188,10 @@ IN_COMMANDS = {
         ("run", "--topology", "simulated", "/bin/true"),
         "/bin/true is no suite: it is not UTF-8 text. Name a file such as my.robot.",
     ),
+    "suite without an extension": (
+        ("run", "--topology", "simulated", str(TOPOLOGIES.parent / "LICENSE")),
+        "LICENSE is no suite: its name has no extension. Name a file such as my.robot.",
+    ),
     "profile that is none": (
         ("check", "simulated", "--profile", "maybe"),
         "There is no traffic profile 'maybe'. 'lossratio list profiles' lists all. To use your own file, give its p",
