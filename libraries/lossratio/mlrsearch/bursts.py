@@ -101,6 +101,24 @@ def needs_more_trials(goal: SearchGoal, at_upper: Iterable[TrialResult]) -> bool
     return classify(goal, steady) is Bound.UNDECIDED
 
 
+def may_turn(goal: SearchGoal, at_load: Iterable[TrialResult]) -> bool:
+    """Whether one more trial, with any loss, may turn the verdict of a load; False if it has none yet.
+
+    A stall may make a trial lose frames, or hide a loss, as a bucket fills meanwhile. So trials that only look for the
+    cause of a bound must not decide about it.
+
+    Args:
+        goal: The goal.
+        at_load: The trials at the load, in order.
+    """
+    seen = [goal.seen(trial) for trial in at_load]
+    verdict = classify(goal, seen)
+    if verdict is Bound.UNDECIDED:
+        return False
+    more = [_with_loss_ratio(seen[-1], loss_ratio) for loss_ratio in (0.0, 1.0)]
+    return any(classify(goal, [*seen, trial]) is not verdict for trial in more)
+
+
 def _steady(trials: Iterable[TrialResult], goal: SearchGoal) -> list[TrialResult]:
     """The trials in which no sender stalled."""
     return [with_late_frames(trial, goal) for trial in trials if _is_steady(trial)]

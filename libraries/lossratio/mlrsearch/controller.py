@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from lossratio.checked_arguments import NotNegative, checked
 from lossratio.errors import SearchError
 from lossratio.mlrsearch.as_before import Answer, Question
-from lossratio.mlrsearch.bursts import BURSTS, needs_more_trials
+from lossratio.mlrsearch.bursts import BURSTS, may_turn, needs_more_trials
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.expectation import LossCurve
 from lossratio.mlrsearch.forecast import Forecast, Pace, forecast
@@ -366,7 +366,9 @@ class MLRsearch:
         """The next trial at an upper bound that bursts after stalls may have made; None: there is no such bound."""
         for view in self._views:
             upper = view.relevant_bounds().upper
-            if upper is not None and needs_more_trials(view.goal, self._results[upper]):
+            if upper is None or not needs_more_trials(view.goal, self._results[upper]):
+                continue
+            if not any(may_turn(goal, self._results[upper]) for goal in self.goals):
                 trial = TrialInput(
                     view.goal.final_trial_duration, upper, certain_above=self._certain_above
                 )

@@ -3,7 +3,7 @@
 import pytest
 from report_examples import counted_trial, stalled_trial
 
-from lossratio.mlrsearch import NDR, MLRsearch
+from lossratio.mlrsearch import NDR, PDR, MLRsearch
 
 CAPACITY = 100_000.0
 
@@ -44,3 +44,19 @@ def test_a_bound_is_measured_again_if_more_trials_can_prove_it_without_bursts(st
     plain, same = searched(0.0, lambda above: True)
     assert upper == same
     assert len(rules) - rules.count("bursts") == len(plain)
+
+
+def test_stalls_that_hide_loss_do_not_turn_a_bound():
+    """Most trials stall, and of those that follow the proof, most lose nothing, as a bucket fills during a stall."""
+    search = MLRsearch([NDR, PDR], 90_000.0, 120_000.0)
+    made = {}
+    while (trial := search.next_trial()) is not None:
+        number = made[trial.load] = made.get(trial.load, 0) + 1
+        lost = max(0, round(trial.load - CAPACITY))
+        hidden = number > 11 and number % 6 and lost < 600
+        if number % 6:
+            result = stalled_trial(trial.load, lost=0 if hidden else lost, stall=0.006)
+        else:
+            result = counted_trial(trial.load, lost=lost)
+        search.record(result)
+    assert search.result()[NDR].relevant_lower_bound <= CAPACITY <= search.result()[NDR].relevant_upper_bound
