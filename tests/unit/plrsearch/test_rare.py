@@ -88,7 +88,7 @@ def test_a_load_below_equal_pauses_that_are_known_is_not_in_doubt():
     rng = np.random.default_rng(3)
     loads = np.repeat([14e6, 15e6, 16e6, 17e6], 12)
     pauses = rng.poisson(2.0 / 6.0, len(loads))
-    lost = np.round(pauses * (3e-4 * loads - 4096.0))
+    lost = np.round(pauses * (3e-4 * loads - 4096.0)).astype(int)
     result = found([*[(13.6e6, 0)] * 30, *zip(loads, lost, strict=True), *OVERLOAD])
     assert result.description.rare is not None
     assert result.verified == 13.6e6
