@@ -42,7 +42,7 @@ Maximum Load Below Minimum Load
     *The minimum load (20.000 kfps) is above the maximum load (10.000 kfps).
     ...    Find NDR And PDR    64B    min_load=20 kpps    max_load=10 kpps
 Unknown Traffic Profile
-    *There is no traffic profile 'ethip5'; among others there are*ethip4-udp*
+    *There is no traffic profile 'ethip5'. Similar names are*ethip4-udp*
     ...    Find NDR And PDR    64B    profile=ethip5
 Testbed Set Up Twice
     *A testbed is already set up in this suite.*

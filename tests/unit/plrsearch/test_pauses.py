@@ -62,7 +62,7 @@ def test_lengths_that_differ_are_not_taken_for_equal_ones():
     assert "very different length" in str(found)
     equal_ones = Pauses.of(lost_by(3.0, equal(400e-6), 4096.0))
     assert equal_ones.shape > 100.0
-    assert str(equal_ones).startswith("The device pauses ")
+    assert str(equal_ones).startswith("Frames are lost in pauses, about ")
     assert "us long" in str(equal_ones)
 
 

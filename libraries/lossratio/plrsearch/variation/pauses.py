@@ -202,17 +202,23 @@ class Pauses:
         return max(low, question.min_load), min(high, question.max_load)
 
     def __str__(self) -> str:
-        """The pauses, in one line."""
+        """The pauses, in one line. It does not say who pauses: the frames may also have come too late."""
         lengths = "on average, of very different length" if self.shape < 2.0 else "long"
         ring = "a ring"
         if self.stdevs[1] < _RING:
-            ring = (
-                f"a ring of about {self.ring_frames:,.2g} frames, if all frames go through one ring"
-            )
+            ring = f"a ring of about {_about(self.ring_frames)} frames, if all frames go through one ring"
         return (
-            f"The device pauses about {3600.0 / self.every_s:,.2g} times an hour. Pauses are about "
-            f"{1e6 * self.length_s:,.2g} us {lengths}, and overflow {ring}"
+            f"Frames are lost in pauses, about {_about(3600.0 / self.every_s)} times an hour. Pauses are about "
+            f"{_about(1e6 * self.length_s)} us {lengths}, and overflow {ring}"
         )
+
+
+def _about(number: float) -> str:
+    """A number with two significant digits."""
+    rounded = float(f"{number:.2g}")
+    if rounded < 10.0:
+        return f"{rounded:g}"
+    return f"{rounded:,.0f}"
 
 
 @dataclass(frozen=True)
