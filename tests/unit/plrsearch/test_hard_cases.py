@@ -116,13 +116,13 @@ def test_extreme_targets_have_answers(target, likelihood):
 
 @pytest.mark.parametrize("target", [0.0, 1.0, -1e-7, 1.5, float("nan"), float("inf")])
 def test_targets_beyond_0_and_1_are_refused(target):
-    with pytest.raises(SearchError, match="target.loss.ratio"):
+    with pytest.raises(SearchError, match=r"target.loss.ratio"):
         estimated([], target=target)
 
 
 @pytest.mark.parametrize("limits", [(0.0, 1e7), (1e7, 1e4), (1e4, float("inf")), (float("nan"), 1e7)])
 def test_limits_that_make_no_sense_are_refused(limits):
-    with pytest.raises(SearchError, match="minimum|min_load must be a number"):
+    with pytest.raises(SearchError, match=r"minimum|min_load must be a number"):
         estimated([], min_load=limits[0], max_load=limits[1])
 
 
