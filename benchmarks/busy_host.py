@@ -11,13 +11,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import click
+from busy_programs import busy_programs
 
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.results import RunDirectory, doubts_of
@@ -56,7 +55,7 @@ def main(runs: int, kinds: tuple[str, ...], programs: int, minutes: float, keep:
     end = time.monotonic() + 60.0 * minutes
     right = dict.fromkeys(kinds, 0)
     made = dict.fromkeys(kinds, 0)
-    with tempfile.TemporaryDirectory() as temporary, busy_programs(programs):
+    with tempfile.TemporaryDirectory() as temporary, busy_programs(programs, in_sessions=True):
         for run in range(runs):
             for kind in kinds:
                 if time.monotonic() > end:
@@ -67,19 +66,6 @@ def main(runs: int, kinds: tuple[str, ...], programs: int, minutes: float, keep:
                 right[kind] += show(measured)
     for kind in kinds:
         click.echo(f"{kind}: {right[kind]} of {made[kind]} runs have a right and regular number for each goal")
-
-
-@contextmanager
-def busy_programs(count: int) -> Iterator[None]:
-    """Programs that compute, each in a session of its own."""
-    command = (sys.executable, "-c", "while True: pass")
-    programs = [subprocess.Popen(command, start_new_session=True) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for program in programs:
-            program.kill()
-            program.wait()
 
 
 def measure(kind: str, directory: Path) -> Measured:

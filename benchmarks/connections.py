@@ -9,16 +9,15 @@ million.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from statistics import median
 
 import click
+from busy_programs import busy_programs
 
 from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
@@ -103,18 +102,6 @@ def compare_with_truth(topology: Path) -> None:
         testbed.close()
 
 
-@contextmanager
-def busy_programs() -> Iterator[None]:
-    """Programs that compute, beside what is measured."""
-    programs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY_PROGRAMS)]
-    try:
-        yield
-    finally:
-        for program in programs:
-            program.kill()
-            program.wait()
-
-
 def fill_tables(topology: Path, trials: int) -> None:
     """Trials that open all connections, however late, beside other work."""
     profile = load_profile("ethip4-udp-connections", frame_size=64)
@@ -151,7 +138,7 @@ def agent_bytes() -> int:
 def main(topology: Path, trials: int, truth: bool, fill: bool) -> None:
     """Measures, and prints a table."""
     if fill:
-        with busy_programs():
+        with busy_programs(BUSY_PROGRAMS):
             fill_tables(topology, trials)
         return
     if truth:

@@ -102,10 +102,10 @@ def test_more_connections_than_trex_has_room_for_are_refused_before_anything_is_
     """Otherwise, a suite of a million sessions would be set up, and its first trial would fail."""
     assert SESSIONS.flows == 1_032_192
     said = r"room for 996,147 connections, but the measurement needs {} at once. .* 'most_connections' .* to {} or more"
-    with pytest.raises(TrafficError, match=said.format("1,032,192", "1,086,518")):
+    with pytest.raises(TrafficError, match=said.format("1,032,192", "1086518")):
         checked_before_traffic([object()])
     checked_before_traffic([object()], most_connections=1_086_518)
-    with pytest.raises(TrafficError, match=said.format("1,020,000", "1,073,685")):
+    with pytest.raises(TrafficError, match=said.format("1,020,000", "1073685")):
         checked_before_traffic([])
     checked_before_traffic([], most_connections=1_073_685)
 

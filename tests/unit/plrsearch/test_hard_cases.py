@@ -114,16 +114,25 @@ def test_extreme_targets_have_answers(target, likelihood):
     assert estimate.mean == pytest.approx(3e6 if target < 0.1 else 6e6, rel=rough)
 
 
-@pytest.mark.parametrize("target", [0.0, 1.0, -1e-7, 1.5, float("nan"), float("inf")])
+@pytest.mark.parametrize("target", [0.0, 1.0, -1e-7, 1.5, float("inf")])
 def test_targets_beyond_0_and_1_are_refused(target):
-    with pytest.raises(SearchError, match=r"target.loss.ratio"):
+    with pytest.raises(SearchError, match="target loss ratio"):
         estimated([], target=target)
 
 
-@pytest.mark.parametrize("limits", [(0.0, 1e7), (1e7, 1e4), (1e4, float("inf")), (float("nan"), 1e7)])
+@pytest.mark.parametrize("limits", [(0.0, 1e7), (1e7, 1e4), (1e4, float("inf"))])
 def test_limits_that_make_no_sense_are_refused(limits):
-    with pytest.raises(SearchError, match=r"minimum|min_load must be a number"):
+    with pytest.raises(SearchError, match="minimum"):
         estimated([], min_load=limits[0], max_load=limits[1])
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [("target_loss_ratio", {"target": float("nan")}), ("min_load", {"min_load": float("nan"), "max_load": 1e7})],
+)
+def test_what_is_no_number_is_refused_by_its_name(name, asked):
+    with pytest.raises(SearchError, match=f"{name} must be a number, not nan"):
+        estimated([], **asked)
 
 
 def test_trials_of_which_none_is_evidence_are_refused_with_a_reason():

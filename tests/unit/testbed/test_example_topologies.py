@@ -19,7 +19,8 @@ from lossratio.dut.vpp.startup import both_cards, startup_configuration
 from lossratio.errors import TopologyError
 from lossratio.nodes import Card, Core, Hardware
 from lossratio.topology import TrexGenerator, load_topology
-from lossratio.traffic.generators.trex import choose_server, server_arguments, server_configuration
+from lossratio.traffic.generators.trex import server_arguments, server_configuration
+from lossratio.traffic.generators.trex_choice import choose_server
 
 EXAMPLES = Path(__file__).parents[3] / "topologies" / "examples"
 GENERATED = EXAMPLES / "generated"

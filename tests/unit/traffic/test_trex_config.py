@@ -8,7 +8,8 @@ from lossratio.errors import TopologyError
 from lossratio.nodes import Card, Core, Hardware
 from lossratio.topology import Interface, Port, TrexGenerator
 from lossratio.traffic import GeneratorNode, open_generator
-from lossratio.traffic.generators.trex import choose_server, largest_frame, server_arguments, server_configuration
+from lossratio.traffic.generators.trex import largest_frame, server_arguments, server_configuration
+from lossratio.traffic.generators.trex_choice import choose_server
 
 CORES = {"master_core": 0, "latency_core": 1, "cores": [{"socket": 1, "threads": [2, 3]}]}
 MACS = {"eth0": "02:00:00:00:00:01", "eth1": "02:00:00:00:00:02"}

@@ -323,7 +323,7 @@ def _contradictions_of_reason(
     steady = [without_stalls(trial) for trial in evidence]
     ways = [evidence, steady, [without_late_frames(trial) for trial in steady]]
     reasons = [judge(made, way, max_load_origin=max_load_origin) for way in ways]
-    # Others called it irregular although trials without stalls made the upper bound.
+    # Earlier versions called it irregular although trials without stalls made the upper bound.
     reasons.append(judge(made, evidence, max_load_origin=max_load_origin, may_be_steady=False))
     if said.regular not in [reason is None for reason in reasons]:
         yield f"goal {name}: regular is {said.regular}, but the trials give {not said.regular}"
