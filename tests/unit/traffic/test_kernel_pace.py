@@ -1,6 +1,10 @@
 """Traffic whose pace the kernel keeps, on a virtual clock and with real frames."""
 
+import errno
 import shutil
+import socket
+import struct
+import subprocess
 
 import numpy as np
 import pytest
@@ -10,13 +14,24 @@ from traffic_lab import configure
 from whole_trials import whole
 
 from lossratio.traffic import AgentClient
-from lossratio.traffic.agent.afpacket.kernel_pace import LEAD, can_be_paced, transmit_ahead
+from lossratio.traffic.agent.afpacket.kernel_pace import (
+    HURRY,
+    LEAD,
+    MADE_UP_FOR,
+    can_be_paced,
+    read_stamps,
+    transmit_ahead,
+)
 from lossratio.traffic.agent.afpacket.transmit import free_slots
 from lossratio.traffic.agent.core.pacing import CATCH_UP, frames_within, grace_after
 
 
 class Kernel:
-    """A queue that lets frames go at its pace, and a process that hands them over and stalls at given times."""
+    """A queue that lets frames go at its load, and a process that hands them over and stalls at given times.
+
+    The queue has two buckets, as HTB has: the first one fills at the load, up to the delay that is made up for; the
+    second one allows no more than the fastest rate.
+    """
 
     def __init__(self, stalls=(), room=1 << 30, timer_late=0.0):
         self.now = 0.0
@@ -27,7 +42,8 @@ class Kernel:
         self._stamped = []
         self._read = 0
         self._handed = 0
-        self._pace = self._next = 0.0
+        self._load = self._due = self._earliest = 0.0
+        self._makes_up_for = 0.0
         self._arrived = []
 
     def clock(self):
@@ -39,9 +55,9 @@ class Kernel:
         if self._stalls and self.now >= self._stalls[0][0]:
             self.now += self._stalls.pop(0)[1]
 
-    def set_load(self, load):
+    def make_up_for_delays(self):
         self._let_go()
-        self._pace = load
+        self._makes_up_for = MADE_UP_FOR
 
     def offer(self, count):
         assert count > 0
@@ -66,9 +82,9 @@ class Kernel:
         return new
 
     def transmit(self, load, duration, is_stopped=lambda: False):
-        self._pace = load
+        self._load = load
         clocks = {"clock": self.clock, "sleep": self.sleep}
-        return transmit_ahead(self, self.set_load, load, duration, is_stopped, CATCH_UP, **clocks)
+        return transmit_ahead(self, self.make_up_for_delays, load, duration, is_stopped, CATCH_UP, **clocks)
 
     def _take(self, count):
         self._let_go()
@@ -78,11 +94,12 @@ class Kernel:
 
     def _let_go(self):
         while len(self.left) < self._handed:
-            leaves = max(self._arrived[len(self.left)], self._next)
+            leaves = max(self._arrived[len(self.left)], self._due + self._timer_late / self._load, self._earliest)
             if leaves > self.now:
                 break
             self.left.append(leaves)
-            self._next = leaves + (1.0 + self._timer_late) / self._pace
+            self._due = max(self._due, leaves - self._makes_up_for) + 1.0 / self._load
+            self._earliest = leaves + 1.0 / (self._load * (1.0 + HURRY))
 
 
 loads = st.floats(1_500.0, 6_000.0)
@@ -110,7 +127,7 @@ def test_a_stall_that_is_shorter_than_the_lead_leaves_no_frame_unsent(load, stal
 
 @few
 @given(loads, st.floats(0.0, 0.01))
-def test_late_timers_are_made_up_for_by_a_faster_pace(load, timer_late):
+def test_late_timers_are_made_up_for(load, timer_late):
     kernel = Kernel(timer_late=timer_late)
     done = kernel.transmit(load, 2.0)
     assert done.intended == done.sent
@@ -162,14 +179,59 @@ def test_the_kernel_keeps_the_pace_of_a_sender_without_realtime_priority(bridged
     with AgentClient.start(session, python=PYTHON) as agent:
         assert not configure(agent)["realtime"]
         directions = whole(agent.trial, 5_000.0, 1.0)
-        assert "tbf" in bridged.run("tg", "tc", "qdisc", "show", "dev", "tg0").stdout
+        assert "htb" in bridged.run("tg", "tc", "qdisc", "show", "dev", "tg0").stdout
         # A burst goes past the queue.
         assert agent.trial(50_000.0, 0.1)
-        assert "tbf" not in bridged.run("tg", "tc", "qdisc", "show", "dev", "tg0").stdout
+        assert "htb" not in bridged.run("tg", "tc", "qdisc", "show", "dev", "tg0").stdout
 
     for way in directions:
         assert way.intended_frames == way.sent_frames == way.received_frames == 5_000
         assert way.foreign_frames == 0
+
+
+class StampedTwice:
+    """A socket whose stamped frames pass two virtual links, so the kernel reports each frame twice."""
+
+    def __init__(self):
+        stamps = [(0, 5, 10_000), (0, 5, 27_000), (1, 6, 1_500_000), (1, 6, 1_502_000)]
+        self._reports = [self._report(*stamp) for stamp in stamps]
+
+    def recvmsg(self, *_):
+        if not self._reports:
+            raise BlockingIOError
+        return b"", self._reports.pop(0), 0, None
+
+    def _report(self, number, seconds, nanoseconds):
+        stamp = struct.pack("=6q", seconds, nanoseconds, 0, 0, 0, 0)
+        origin = struct.pack("=IBBBBII", errno.ENOMSG, 4, 0, 0, 0, 0, number)
+        return [(socket.SOL_SOCKET, 37, stamp), (263, 16, origin)]
+
+
+def test_only_the_first_stamp_of_a_frame_is_from_the_senders_interface():
+    packets = StampedTwice()
+    assert read_stamps(packets) == pytest.approx([5.000_01, 6.001_5])
+    assert read_stamps(packets) == []
+
+
+@pytest.mark.netns
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is not there")
+@pytest.mark.parametrize("rate", ["720mbit", "880mbit"])
+def test_frames_that_leave_too_late_or_too_early_count_as_unsent(rate, bridged, tmp_path):
+    changed = f"tc class change dev tg0 parent 1: classid 1:1 htb rate {rate} ceil {rate} mpu 20000 burst 1 cburst 1"
+    again_and_again = ("sh", "-c", f"until {changed}; do :; done; while {changed}; do sleep 0.05; done")
+    with AgentClient.start(OrdinarySession(bridged, "tg", tmp_path), python=PYTHON) as agent:
+        configure(agent)
+        process = bridged.popen("tg", *again_and_again, stderr=subprocess.DEVNULL)
+        try:
+            changed_one, other = agent.trial(5_000.0, 1.0)
+        finally:
+            process.kill()
+            process.wait()
+
+    assert changed_one.sent_frames == other.sent_frames == 5_000
+    # A thousandth of the trial is 5 frames.
+    assert changed_one.unsent_frames > 25
+    assert other.unsent_frames == 0
 
 
 def test_slots_are_counted_while_the_kernel_empties_them(monkeypatch):

@@ -2,7 +2,7 @@
 """Traffic whose pace the kernel keeps: a process without realtime priority hands it frames ahead of time.
 
 On a busy machine, an ordinary user's process waits for a processor for tens of milliseconds. A queue of the interface
-(TBF) sends each frame when it is due, by a timer of the kernel, without needing a process. The kernel itself reports
+(HTB) sends each frame when it is due, by a timer of the kernel, without needing a process. The kernel itself reports
 when the first and the last frame left.
 """
 
@@ -16,32 +16,42 @@ from typing import Callable, Protocol
 
 from lossratio.bpf import ask_netlink, netlink_attribute
 
-from ..core.pacing import BATCH, Transmission, frames_within, grace_after
+from ..core.pacing import Transmission, frames_within, grace_after
+from ..core.packets import SOL_PACKET
 
 LEAD = 0.1
 """The maximum number of seconds of traffic that are handed over ahead of time; a socket may take less."""
 MOST_LOAD = 20_000.0
 """The highest load, in frames per second, for which a socket takes enough frames ahead of time."""
-_RTM_NEWQDISC, _RTM_DELQDISC = 36, 37
+MADE_UP_FOR = 20e-3
+"""The maximum delay, in seconds, that the queue makes up for."""
+HURRY = 0.05
+"""How much faster than the load the queue is while it makes up for a delay, as a share of the load."""
+_RTM_NEWQDISC, _RTM_DELQDISC, _RTM_NEWTCLASS = 36, 37, 40
 _NLM_F_ACK, _NLM_F_REPLACE, _NLM_F_CREATE = 0x4, 0x100, 0x400
 _ROOT = 0xFFFFFFFF
+_QUEUE, _CLASS, _FIFO = 0x10000, 0x10001, 0x20000
+"""Handles: the queue, its only class, and the frames that wait in this class."""
 _TCA_KIND, _TCA_OPTIONS = 1, 2
-_TCA_TBF_PARMS, _TCA_TBF_BURST = 1, 6
+_TCA_HTB_PARMS, _TCA_HTB_INIT = 1, 2
+_HTB_VERSION, _RATE_TO_QUANTUM = 3, 10
+_QUANTUM_BYTES = 1514
 _ETHERNET = 1
-_QUEUE_BYTES = 1 << 28
+_TICK_SECONDS = 64e-9
+_MOST_WAITING = 1 << 16
 _FRAME_COST = 20_000
 """Bytes that each frame counts as in the queue, whatever its size, because a load is in frames per second."""
-_AHEAD_SECONDS = 200e-6
-"""Seconds by which a frame may leave early after a late one; never two frames at once."""
+_AT_ONCE_SECONDS = 200e-6
+"""Seconds of traffic that may leave at once while the queue makes up for a delay."""
 _SHORTEST_PAUSE = 1e-3
-_PACE_SECONDS = 10e-3
-_CATCH_UP_SECONDS = 20e-3
-_HURRY = 0.02
+_LONGEST_PAUSE = 10e-3
 _PART_OF_LEAD = 0.125
 _DRAIN_SECONDS = 2.0
 _STAMPED_FRAMES = 2
 _SO_TIMESTAMPING = 37
-_TX_SOFTWARE, _SOFTWARE, _TIME_ONLY = 1 << 1, 1 << 4, 1 << 11
+_TX_SOFTWARE, _SOFTWARE, _NUMBERED, _TIME_ONLY = 1 << 1, 1 << 4, 1 << 7, 1 << 11
+_PACKET_TX_TIMESTAMP = 16
+_EXTENDED_ERROR = struct.Struct("=IBBBBII")
 STAMPED = [(socket.SOL_SOCKET, _SO_TIMESTAMPING, struct.pack("=I", _TX_SOFTWARE))]
 """The control data that make the kernel report when a frame left."""
 
@@ -59,7 +69,7 @@ class PacedOutput(Protocol):
         """How many of the frames handed over have not left yet."""
 
     def stamps(self) -> list[float]:
-        """When stamped frames left since the last call: times in seconds, in order."""
+        """When stamped frames left since the last call: a time in seconds for each, in order."""
 
 
 class Queue:
@@ -71,39 +81,63 @@ class Queue:
 
     def __init__(self, index: int) -> None:
         self._index = index
+        self._load = 0.0
         self._is_there = False
 
-    def set_load(self, load: float) -> bool:
-        """Sends this many frames per second from now on; returns whether the kernel has such a queue, and grants it.
+    def begin(self, load: float) -> bool:
+        """Sends at a load from now on; returns whether the kernel has such a queue, and grants it.
+
+        The queue does not make up for delays yet. Otherwise it would also make up for the time before the first frame.
 
         Args:
             load: Frames per second.
         """
-        at_once = max(1.0, BATCH * load) + min(0.9, _AHEAD_SECONDS * load)
-        rate = struct.pack("=BBHhHI", 0, _ETHERNET, 0, 0, _FRAME_COST, round(load * _FRAME_COST))
-        parameters = rate + bytes(len(rate)) + struct.pack("=III", _QUEUE_BYTES, 0, 0)
-        burst = struct.pack("=I", round(at_once * _FRAME_COST))
-        options = netlink_attribute(_TCA_TBF_PARMS, parameters) + netlink_attribute(_TCA_TBF_BURST, burst)
-        kind = netlink_attribute(_TCA_KIND, b"tbf\0")
-        wanted = kind + netlink_attribute(_TCA_OPTIONS, options)
+        self._load = load
         try:
-            self._ask(_RTM_NEWQDISC, wanted, _NLM_F_CREATE | _NLM_F_REPLACE)
+            if self._is_there:
+                self._set_class(makes_up_for=0.0)
+            else:
+                self._make()
         except OSError:
+            self.remove()
             return False
-        self._is_there = True
         return True
+
+    def make_up_for_delays(self) -> None:
+        """From now on, sends a little faster after a delay, until all frames that are due have left."""
+        self._set_class(makes_up_for=MADE_UP_FOR)
 
     def remove(self) -> None:
         """Sends all frames at once again, as before."""
         if self._is_there:
             # Somebody else may have removed it.
             with suppress(OSError):
-                self._ask(_RTM_DELQDISC)
+                self._ask(_RTM_DELQDISC, _ROOT, 0)
         self._is_there = False
 
-    def _ask(self, kind: int, attributes: bytes = b"", flags: int = 0) -> None:
-        header = struct.pack("=BBHiIII", socket.AF_UNSPEC, 0, 0, self._index, 0, _ROOT, 0)
-        ask_netlink(socket.NETLINK_ROUTE, kind, header + attributes, flags=flags | _NLM_F_ACK)
+    def _make(self) -> None:
+        defaults = struct.pack("=5I", _HTB_VERSION, _RATE_TO_QUANTUM, _CLASS - _QUEUE, 0, 0)
+        options = netlink_attribute(_TCA_OPTIONS, netlink_attribute(_TCA_HTB_INIT, defaults))
+        self._ask(_RTM_NEWQDISC, _ROOT, _QUEUE, netlink_attribute(_TCA_KIND, b"htb\0") + options)
+        self._is_there = True
+        self._set_class(makes_up_for=0.0)
+        room = netlink_attribute(_TCA_OPTIONS, struct.pack("=I", _MOST_WAITING))
+        self._ask(_RTM_NEWQDISC, _CLASS, _FIFO, netlink_attribute(_TCA_KIND, b"pfifo\0") + room)
+
+    def _set_class(self, makes_up_for: float) -> None:
+        rate = _rate(self._load)
+        fastest = _rate(self._load * (1.0 + HURRY))
+        ticks = [max(1, round(seconds / _TICK_SECONDS)) for seconds in (makes_up_for, _AT_ONCE_SECONDS)]
+        parameters = rate + fastest + struct.pack("=5I", *ticks, _QUANTUM_BYTES, 0, 0)
+        options = netlink_attribute(_TCA_OPTIONS, netlink_attribute(_TCA_HTB_PARMS, parameters))
+        self._ask(_RTM_NEWTCLASS, _QUEUE, _CLASS, netlink_attribute(_TCA_KIND, b"htb\0") + options)
+
+    def _ask(self, kind: int, parent: int, handle: int, attributes: bytes = b"") -> None:
+        flags = _NLM_F_ACK
+        if kind != _RTM_DELQDISC:
+            flags |= _NLM_F_CREATE | _NLM_F_REPLACE
+        header = struct.pack("=BBHiIII", socket.AF_UNSPEC, 0, 0, self._index, handle, parent, 0)
+        ask_netlink(socket.NETLINK_ROUTE, kind, header + attributes, flags=flags)
 
 
 def can_be_paced(load: float, duration: float, catch_up: float) -> bool:
@@ -119,26 +153,30 @@ def can_be_paced(load: float, duration: float, catch_up: float) -> bool:
 
 def have_stamps(packets: socket.socket) -> None:
     """Makes the kernel report on a socket when stamped frames left."""
-    packets.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _SOFTWARE | _TIME_ONLY)
+    packets.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _SOFTWARE | _NUMBERED | _TIME_ONLY)
 
 
 def read_stamps(packets: socket.socket) -> list[float]:
-    """When a socket's stamped frames left since the last call: times in seconds, in order."""
-    left: list[float] = []
+    """When a socket's stamped frames left since the last call: a time in seconds for each, in order.
+
+    A frame that passes further virtual links, such as those of a bridge, is stamped on each of them. Only its first
+    stamp is from the socket's own interface.
+    """
+    left: dict[int, float] = {}
     while True:
         try:
             _, ancillary, _, _ = packets.recvmsg(0, 512, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)
         except BlockingIOError:
-            return left
-        for level, kind, data in ancillary:
-            if (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPING):
-                seconds, nanoseconds = struct.unpack_from("=qq", data)
-                left.append(seconds + nanoseconds * 1e-9)
+            return list(left.values())
+        parts = {(level, kind): data for level, kind, data in ancillary}
+        seconds, nanoseconds = struct.unpack_from("=qq", parts[socket.SOL_SOCKET, _SO_TIMESTAMPING])
+        number = _EXTENDED_ERROR.unpack_from(parts[SOL_PACKET, _PACKET_TX_TIMESTAMP])[-1]
+        left.setdefault(number, seconds + nanoseconds * 1e-9)
 
 
 def transmit_ahead(
     output: PacedOutput,
-    set_load: Callable[[float], object],
+    make_up_for_delays: Callable[[], object],
     load: float,
     duration: float,
     is_stopped: Callable[[], bool],
@@ -149,38 +187,42 @@ def transmit_ahead(
 ) -> Transmission:
     """Hands over frames of a constant load ahead of time, to a queue that sends them when they are due.
 
-    If the queue is behind, because a timer of the kernel was late or no frames were handed over, `set_load` makes it
-    faster for a while, by at most `_HURRY`; if it is ahead, it is made slower in the same way. If the time from the
-    first to the last frame still differs by more than `grace_after` allows, the load was not the requested one: the
-    frames that are due in the difference count as unsent. So do frames that could not be handed over in time.
+    `make_up_for_delays` is called once, when the first frame has left. If the time from the first to the last frame
+    still differs by more than `grace_after` allows, the load was not the requested one: the frames that are due in the
+    difference count as unsent. So do frames that could not be handed over in time.
     """
-    pace = _Pace(load, set_load)
     intended = frames_within(duration, load)
     grace = grace_after(duration, catch_up)
     output.stamps()
     begin = clock()
     sent = waiting = 0
+    worst = 0.0
     while (sent < intended or waiting) and clock() - begin < duration + grace and not is_stopped():
         now = clock() - begin
         taken = _hand_over(output, sent, min(intended, int((now + LEAD) * load) + 1), intended)
+        if taken and not sent:
+            make_up_for_delays()
         sent += taken
         if taken:
             continue
 
         waiting = output.waiting()
         # On average, half a frame is due but has not left.
-        pace.follow(now, min(now, duration) - (sent - waiting - 0.5) / load)
+        worst = max(worst, min(now, duration) - (sent - waiting - 0.5) / load)
         # The queue has this many seconds of traffic.
-        sleep(min(_PACE_SECONDS, max(_SHORTEST_PAUSE, _PART_OF_LEAD * waiting / load)))
+        sleep(min(_LONGEST_PAUSE, max(_SHORTEST_PAUSE, _PART_OF_LEAD * waiting / load)))
 
     is_whole = not is_stopped()
     while clock() - begin < duration + _DRAIN_SECONDS and output.waiting():
         sleep(_SHORTEST_PAUSE)
 
+    emptied = clock() - begin
     left = output.stamps()
-    off = 0.0
-    if len(left) == _STAMPED_FRAMES:
-        off = abs(left[1] - left[0] - (intended - 1) / load)
+    if len(left) == min(_STAMPED_FRAMES, intended):
+        off = abs(left[-1] - left[0] - (intended - 1) / load)
+    else:
+        # The last frame was not handed over.
+        off = max(0.0, emptied - duration)
     if off > grace:
         intended = frames_within(duration + off, load)
     if is_whole:
@@ -190,7 +232,7 @@ def transmit_ahead(
     if elapsed < duration:
         # Only these frames were due.
         intended = min(intended, max(sent, int(elapsed * load) + 1))
-    return Transmission(intended, sent, elapsed, max(off, pace.worst))
+    return Transmission(intended, sent, elapsed, max(off, worst))
 
 
 def _hand_over(output: PacedOutput, sent: int, due: int, intended: int) -> int:
@@ -202,30 +244,6 @@ def _hand_over(output: PacedOutput, sent: int, due: int, intended: int) -> int:
     return output.offer(min(due, intended - 1) - sent)
 
 
-class _Pace:
-    """The pace of a queue, which is changed slightly when it is behind or ahead of the load.
-
-    Attributes:
-        worst: The largest time by which it was behind, in seconds.
-    """
-
-    def __init__(self, load: float, set_load: Callable[[float], object]) -> None:
-        self.worst = 0.0
-        self._load = load
-        self._set_load = set_load
-        self._pace = load
-        self._changed = 0.0
-
-    def follow(self, now: float, behind: float) -> None:
-        """Changes the pace at some time of the trial, unless it was just changed."""
-        self.worst = max(self.worst, behind)
-        if now - self._changed < _PACE_SECONDS:
-            return
-        change = max(-_HURRY, min(_HURRY, behind / _CATCH_UP_SECONDS))
-        if abs(behind) * self._load < 1.0:
-            change = 0.0
-        wanted = self._load * (1.0 + change)
-        if wanted != self._pace:
-            self._set_load(wanted)
-            self._pace = wanted
-            self._changed = now
+def _rate(load: float) -> bytes:
+    """Frames per second, as the kernel wants them."""
+    return struct.pack("=BBHhHI", 0, _ETHERNET, 0, 0, _FRAME_COST, round(load * _FRAME_COST))

@@ -354,7 +354,7 @@ def _work(orders: Connection, permit: Permit, progress: Progress, setup: SenderS
         order: SendOrder = orders.recv()
         duration = order.duration if may_queue and order.is_steady else None
         is_paced = duration is not None and can_be_paced(order.load, duration, setup.catch_up)
-        is_paced = is_paced and queue.set_load(order.load)
+        is_paced = is_paced and queue.begin(order.load)
         if not is_paced:
             queue.remove()
         output.bypass_queue(not is_paced)
@@ -393,7 +393,7 @@ def _transmit(
             if queue is None or duration is None:
                 done = transmit(offer, load, duration, is_stopped, catch_up, is_patient=patient, note=note)
             else:
-                done = transmit_ahead(output, queue.set_load, load, duration, is_stopped, catch_up)
+                done = transmit_ahead(output, queue.make_up_for_delays, load, duration, is_stopped, catch_up)
             steps.append(SentStep(began, done))
     except AgentError as error:
         return error
