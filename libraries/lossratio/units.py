@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
+from lossratio.checked_arguments import shortened
+
 _PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 _DIGITS = r"[0-9]+(?:_[0-9]+)*"
 _NUMBER = rf"\s*((?:(?:{_DIGITS})?\.)?{_DIGITS}(?:[eE][+-]?[0-9]+)?)\s*"
@@ -74,11 +76,12 @@ def parse_frame_rate(text: str | float) -> float:
     what, example = "a frame rate", "10 kpps"
     if _BARE_GIGA.fullmatch(str(text)):
         raise ValueError(
-            f"{text!r} looks like a bit rate; write a frame rate like '10 kpps', or its unit (Gfps) if it is one."
+            f"{_shown(text)} looks like a bit rate; write a frame rate like '10 kpps', or its unit (Gfps) if it is "
+            "one."
         )
     if _OF_BITS.fullmatch(str(text)):
         raise ValueError(
-            f"{text!r} is not a frame rate but a bit rate; write it like '10 kpps', in frames per second."
+            f"{_shown(text)} is not a frame rate but a bit rate; write it like '10 kpps', in frames per second."
         )
 
     rate = _parse_scaled(text, _FRAME_RATE, what, example)
@@ -131,7 +134,7 @@ def parse_ratio(text: str | float) -> float:
         value = float(match[1]) / (100.0 if match[2] else 1.0) if match else math.nan
     if not math.isfinite(value):
         raise ValueError(
-            f"{text!r} is not a ratio; write it like '0.5 %' or '0.005'.{_with_point(text)}"
+            f"{_shown(text)} is not a ratio; write it like '0.5 %' or '0.005'.{_with_point(text)}"
         )
     return value
 
@@ -144,7 +147,7 @@ def parse_bytes(text: str | int) -> int:
     """
     match = _BYTES.fullmatch(str(text))
     if not match or not float(match[1]).is_integer():
-        raise ValueError(f"{text!r} is not a size in bytes; write it like '64B'.")
+        raise ValueError(f"{_shown(text)} is not a size in bytes; write it like '64B'.")
     return int(float(match[1]))
 
 
@@ -162,9 +165,11 @@ def parse_whole_number(text: str | float) -> int:
     elif not isinstance(text, bool) and abs(text) <= _LARGEST_FLOAT:
         number = text
     if abs(number) > LARGEST_NUMBER:
-        raise ValueError(f"{text!r} is too large; the largest number is {LARGEST_NUMBER:,}.")
+        raise ValueError(f"{_shown(text)} is too large; the largest number is {LARGEST_NUMBER:,}.")
     if not float(number).is_integer():
-        raise ValueError(f"{text!r} is not a whole number; write it like '3'.{_with_point(text)}")
+        raise ValueError(
+            f"{_shown(text)} is not a whole number; write it like '3'.{_with_point(text)}"
+        )
     return int(number)
 
 
@@ -179,7 +184,7 @@ def parse_number(text: str | float) -> float:
         with suppress(ValueError, OverflowError):
             number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text!r} is not a number; write it like '0.5'.{_with_point(text)}")
+        raise ValueError(f"{_shown(text)} is not a number; write it like '0.5'.{_with_point(text)}")
     return number
 
 
@@ -193,11 +198,13 @@ def parse_duration(text: str | float) -> float:
         seconds = _seconds(text)
     except ValueError:
         raise ValueError(
-            f"{text!r} is not a duration; write it like '2 min' or '30 s'.{_with_point(text)}"
+            f"{_shown(text)} is not a duration; write it like '2 min' or '30 s'.{_with_point(text)}"
         ) from None
     check_duration(seconds, text)
     if not seconds > 0:
-        raise ValueError(f"{text!r} is not a positive duration; write it like '2 min' or '30 s'.")
+        raise ValueError(
+            f"{_shown(text)} is not a positive duration; write it like '2 min' or '30 s'."
+        )
     return seconds
 
 
@@ -212,9 +219,11 @@ def check_duration(seconds: float, written: object) -> None:
         ValueError: If it is not a number, or is longer than `LONGEST_DURATION`.
     """
     if seconds > LONGEST_DURATION:
-        raise ValueError(f"{written!r} is longer than 31 years; write it like '2 min' or '30 s'.")
+        raise ValueError(
+            f"{_shown(written)} is longer than 31 years; write it like '2 min' or '30 s'."
+        )
     if math.isnan(seconds):
-        raise ValueError(f"{written!r} is not a duration; write it like '2 min' or '30 s'.")
+        raise ValueError(f"{_shown(written)} is not a duration; write it like '2 min' or '30 s'.")
 
 
 def _seconds(text: str | float) -> float:
@@ -329,10 +338,17 @@ def _parse_scaled(text: str | float, pattern: re.Pattern[str], what: str, exampl
         value = math.nan
 
     if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{text!r} is not {what}; write it like {example!r}.{_with_point(text)}")
+        raise ValueError(
+            f"{_shown(text)} is not {what}; write it like {example!r}.{_with_point(text)}"
+        )
     if value > _LARGEST_RATE:
-        raise ValueError(f"{text!r} is too large for {what}; write it like {example!r}.")
+        raise ValueError(f"{_shown(text)} is too large for {what}; write it like {example!r}.")
     return value
+
+
+def _shown(value: object) -> str:
+    """A value as errors show it, which may be too long to be shown whole."""
+    return shortened(repr(value))
 
 
 def _with_point(text: object) -> str:

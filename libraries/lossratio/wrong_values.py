@@ -17,6 +17,8 @@ from lossratio.shipped import did_you_mean
 
 ClassT = TypeVar("ClassT", bound=type)
 
+READ_AS_TRUTH = "YAML reads on, off, yes and no without quotes as true or false"
+_READ_AS_TRUTH = {"on", "off", "yes", "no"}
 _LONGEST_MESSAGE = 1000
 
 # Table: what the value of a field must be, by the kind of pydantic's error.
@@ -24,6 +26,13 @@ _MUST_BE = {
     "bool_parsing": "must be true or false",
     "bool_type": "must be true or false",
     "bytes_type": "must be bytes",
+    "date_from_datetime_inexact": "must be a day, such as 2026-08-01",
+    "date_from_datetime_parsing": "must be a day, such as 2026-08-01",
+    "date_parsing": "must be a day, such as 2026-08-01",
+    "date_type": "must be a day, such as 2026-08-01",
+    "datetime_from_date_parsing": "must be a time, such as 2026-08-01T22:00:00Z",
+    "datetime_parsing": "must be a time, such as 2026-08-01T22:00:00Z",
+    "datetime_type": "must be a time, such as 2026-08-01T22:00:00Z",
     "dataclass_type": "must hold fields, as in {name: value}",
     "dict_type": "must hold fields, as in {name: value}",
     "finite_number": "must be a finite number",
@@ -31,7 +40,9 @@ _MUST_BE = {
     "float_type": "must be a number",
     "int_from_float": "must be a whole number",
     "int_parsing": "must be a whole number",
+    "int_parsing_size": "must be a smaller whole number",
     "int_type": "must be a whole number",
+    "invalid-json-value": "must be a number, a text, a list or fields",
     "ip_any_address": "must be an IP address, such as 10.1.0.2",
     "ip_any_interface": "must be an IP address with its prefix length, such as 10.1.0.2/30",
     "ip_any_network": "must be an IP network without bits of hosts, such as 10.1.0.0/24",
@@ -119,13 +130,16 @@ def in_words(wrong: Mapping[str, Any], *, of_yaml: bool = False) -> str:
     shown = shown_value(value)
     if of_yaml and isinstance(value, bool):
         shown = shown.lower()
+        if kind in _BOUNDS:
+            return f"must be a number, not {shown}: {READ_AS_TRUTH}"
     said = f"{_requirement(wrong)}, not {shown}"
     if kind in ("float_parsing", "int_parsing") and isinstance(value, str):
         said += _as_a_number(value)
-    if of_yaml and kind in ("string_type", "literal_error", "enum"):
-        said += _quotes_for(value)
     # The error for a choice among names, in an enumeration or a union, lists the names.
     names = re.findall(r"'([^']+)'", str(wrong.get("ctx", {}).get("expected", "")))
+    # In quotes, most values are still none of the names.
+    if of_yaml and (kind == "string_type" or _READ_AS_TRUTH.intersection(names)):
+        said += _quotes_for(value)
     return said + ("." + meant if (meant := did_you_mean(str(value), names)) else "")
 
 
@@ -209,7 +223,7 @@ def _too_short(wrong: Mapping[str, Any]) -> str:
 def _quotes_for(value: Any) -> str:
     """How to turn a value into a text in YAML, if a text was meant."""
     if isinstance(value, bool):
-        return ": YAML reads on, off, yes and no without quotes as true or false; put the text in quotes"
+        return f": {READ_AS_TRUTH}; put the text in quotes"
     if isinstance(value, int | float):
         return f": YAML reads it as a number; put it in quotes, '{value}'"
     if isinstance(value, date):

@@ -4,23 +4,25 @@ A file may be hostile. It is read in bounded time and memory: its size, its dept
 length of its numbers are limited. An alias counts as many values as it stands for.
 """
 
+import math
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
-from yaml.composer import ComposerError
-from yaml.constructor import ConstructorError
+from yaml.error import MarkedYAMLError
 from yaml.events import AliasEvent
-from yaml.reader import Reader
+from yaml.reader import Reader, ReaderError
 
 from lossratio.checked_arguments import shortened
 from lossratio.errors import LossRatioError
 from lossratio.input_file import kind_of_contents, read_input_file, shown_name
 from lossratio.shipped import did_you_mean
-from lossratio.wrong_values import in_words
+from lossratio.wrong_values import READ_AS_TRUTH, in_words
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 Location = tuple[str | int, ...]
@@ -37,6 +39,9 @@ _MOST_PROBLEMS = 20
 _LONGEST_ABOUT = 200
 _OF_PYDANTIC = re.compile(r".*\[|function-|IPv[46](Address|Interface|Network)$")
 """Parts of a place that pydantic adds: names of validators, of keys, and of the kinds in a union of addresses."""
+_NO_BREAK_SPACE = "\u00a0"
+_UNKNOWN_PROBLEM = "this line, or one shortly before it, cannot be read; put texts in quotes"
+_NOT_TEXT = ("no text", "compressed (gzip); unpack it first", "a ZIP archive; unpack it first")
 _NUMBER_TAGS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 # Table: what YAML makes of a name without quotes, where a text was meant.
 _NO_NAMES = {
@@ -102,7 +107,7 @@ def load_yaml_file(
             problems = list(dict.fromkeys(problems))
             problems += [(item["loc"], "") for item in found[_MOST_PROBLEMS:]]
         else:
-            problems = list(check(loaded))
+            problems = list(_misread_values(data, loaded)) or list(check(loaded))
             if not problems:
                 return loaded
 
@@ -173,7 +178,7 @@ def _compose(
         text = data.decode("utf-8")
     except UnicodeDecodeError as cause:
         line = data.count(b"\n", 0, cause.start) + 1
-        raise error(f"{path}:{line}: not UTF-8 ({cause.reason}); save the file as UTF-8") from cause
+        raise error(f"{path}:{line}: not UTF-8: {_encoding(data, cause.start)}") from cause
     try:
         loader = _BoundedLoader(rewrite(text))
         return loader, loader.get_single_node()
@@ -182,6 +187,23 @@ def _compose(
     except (ValueError, OverflowError) as cause:
         # PyYAML's scanner does not check the numbers of escapes (\UFFFFFFFF) and directives.
         raise error(f"{path}:{loader.line + 1}: not YAML: {shortened(str(cause))}") from cause
+
+
+def _encoding(data: bytes, wrong: int) -> str:
+    """What a file is that is not in UTF-8, and the way out."""
+    if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return "this file is in UTF-16; save it as UTF-8"
+    kind = kind_of_contents(data)
+    if kind in _NOT_TEXT:
+        return f"this file is {kind}. Is it the right file?"
+    return f"the byte 0x{data[wrong]:02X} is not part of a character; save the file as UTF-8"
+
+
+class _RefusedError(MarkedYAMLError):
+    """A part of a file that this module refuses. Its problem is in words for users."""
+
+    def __init__(self, problem: str, mark: yaml.Mark) -> None:
+        super().__init__(None, None, problem, mark)
 
 
 class _BoundedLoader(yaml.SafeLoader):
@@ -203,8 +225,8 @@ class _BoundedLoader(yaml.SafeLoader):
 
         if is_alias:
             if anchor in self._unfinished:
-                raise ComposerError(
-                    None, None, f"*{anchor} refers to something that contains it", event.start_mark
+                raise _RefusedError(
+                    f"*{anchor} refers to something that contains it", event.start_mark
                 )
             self._values += self._values_of.get(str(anchor), 0)
         else:
@@ -212,12 +234,10 @@ class _BoundedLoader(yaml.SafeLoader):
 
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise ComposerError(
-                None, None, f"nested more than {_DEEPEST} levels deep", event.start_mark
-            )
+            raise _RefusedError(f"nested more than {_DEEPEST} levels deep", event.start_mark)
         if self._values > _MOST_VALUES:
             what = f"more than {_MOST_VALUES} values (each alias counts as all that it stands for)"
-            raise ComposerError(None, None, what, event.start_mark)
+            raise _RefusedError(what, event.start_mark)
 
         if anchor is not None:
             self._unfinished.add(anchor)
@@ -235,10 +255,10 @@ class _BoundedLoader(yaml.SafeLoader):
         bad = Reader.NON_PRINTABLE.search(node.value)
         if bad is not None:
             what = f"the character U+{ord(bad[0]):04X} is not allowed in a text"
-            raise ComposerError(None, None, what, node.start_mark)
+            raise _RefusedError(what, node.start_mark)
         if node.tag in _NUMBER_TAGS and len(node.value) > _LONGEST_NUMBER:
             what = f"a number of more than {_LONGEST_NUMBER} characters. If it is a text, quote it"
-            raise ComposerError(None, None, what, node.start_mark)
+            raise _RefusedError(what, node.start_mark)
         return node
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
@@ -248,13 +268,15 @@ class _BoundedLoader(yaml.SafeLoader):
         except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as cause:
             kind = node.tag.rpartition(":")[2]
             what = f"{shortened(repr(node.value))} is not a value of type {shortened(kind)}"
-            raise ConstructorError(None, None, what, node.start_mark) from cause
+            raise _RefusedError(what, node.start_mark) from cause
 
 
 def _describe(path: Path, lines: dict[Location, int], location: Location, text: str) -> str:
     known = location
-    while known and known not in lines:
+    while known and known not in lines and tuple(map(str, known)) not in lines:
         known = known[:-1]
+    if known not in lines:
+        known = tuple(map(str, known))
     field = ".".join(shortened(shown_name(part)) for part in location)
     return f"{path}:{lines.get(known, 1)}: {field + ': ' if field else ''}{text}"
 
@@ -343,19 +365,20 @@ _IN_PLAIN_WORDS = (
     ),
     (
         r"expected ',' or",
-        "a bracket that is opened before this place is not closed, or a comma is missing",
+        "a bracket that is opened in line {line} is not closed, or a comma is missing",
     ),
-    (r"found unexpected", "a quote that is opened before this place is not closed"),
+    (r"found unexpected", "a quote that is opened in line {line} is not closed"),
     (
         r"expected the node content, but found '(.)'",
         "a value is missing before {}; put a text in quotes",
     ),
+    (r"expected the node content", "a value is missing at the end of this line"),
     (
         r"found unknown escape character '(.*)'",
         r"\{} is no character in double quotes; put the text in single quotes",
     ),
     (
-        r"expected chomping or indentation",
+        r"expected (?:chomping or indentation|a comment or a line break|indentation indicator)",
         "a text after | or > begins in the next line; put a text that begins so in quotes",
     ),
     (
@@ -370,6 +393,14 @@ _IN_PLAIN_WORDS = (
     (
         r"(?:could not determine a constructor|found undefined tag|expected '>'|expected '!')",
         "a value has a tag (!name), which has no meaning here; leave it out, or put the text in quotes",
+    ),
+    (
+        r"(?:expected URI|expected escape sequence|expected a digit|expected ' ')",
+        "a % or ! begins something that is not complete; put the text in quotes",
+    ),
+    (
+        r"mapping keys are not allowed here",
+        "a '? ' begins a field in a line of its own; put a text that begins with it in quotes",
     ),
     (r"expected alphabetic or numeric character", "a text that begins with &, * or % needs quotes"),
     (r"found unhashable key", "the name of a field must be a text, not a list or fields"),
@@ -387,20 +418,38 @@ _IN_PLAIN_WORDS = (
 
 
 def _broken_yaml(path: Path, cause: yaml.YAMLError) -> str:
-    mark = getattr(cause, "problem_mark", None)
-    line = 1 if mark is None else mark.line + 1
-    if kind_of_contents(read_input_file(path, LossRatioError, _MOST_BYTES)).startswith("a suite"):
+    data = read_input_file(path, LossRatioError, _MOST_BYTES)
+    if kind_of_contents(data).startswith("a suite"):
         return f"{path}:1: not YAML: this is a suite of Robot Framework. Is it the right file?"
 
-    problem = getattr(cause, "problem", None) or str(cause)
-    return f"{path}:{line}: not YAML: {shortened(_in_plain_words(problem), _LONGEST_ABOUT)}"
+    text = data.decode("utf-8")
+    if isinstance(cause, ReaderError):
+        line = text.count("\n", 0, text.find(chr(cause.character))) + 1
+        return f"{path}:{line}: not YAML: the character U+{cause.character:04X} is not allowed here"
+
+    mark = getattr(cause, "problem_mark", None)
+    line = 1 if mark is None else mark.line + 1
+    spaces = [number for number, one in enumerate(text.splitlines(), 1) if _NO_BREAK_SPACE in one]
+    if spaces and spaces[0] <= line:
+        return (
+            f"{path}:{spaces[0]}: not YAML: this line has no-break spaces (U+00A0), as web pages have; replace them by "
+            "spaces"
+        )
+    return f"{path}:{line}: not YAML: {shortened(plain_words(cause), _LONGEST_ABOUT)}"
 
 
-def _in_plain_words(problem: str) -> str:
+def plain_words(cause: yaml.YAMLError) -> str:
+    """PyYAML's problem with a text as the user's mistake, and the way out."""
+    problem = str(getattr(cause, "problem", None))
+    if isinstance(cause, _RefusedError):
+        return problem
+
+    opened = getattr(cause, "context_mark", None)
+    line = 1 if opened is None else opened.line + 1
     for said, words in _IN_PLAIN_WORDS:
         if match := re.match(said, problem):
-            return words.format(*match.groups())
-    return problem
+            return words.format(*match.groups(), line=line)
+    return _UNKNOWN_PROBLEM
 
 
 def _lines(node: yaml.Node, location: Location = ()) -> Iterator[tuple[Location, int]]:
@@ -433,6 +482,32 @@ def _misread_names(node: yaml.Node, location: Location = ()) -> Iterator[Problem
                 f"YAML reads this name as {read_as}; put it in quotes, '{name}'",
             )
         yield from _misread_names(value, (*location, name))
+
+
+def _misread_values(given: Any, read: Any, location: Location = ()) -> Iterator[Problem]:
+    """Finds values that pydantic reads as something else than was meant.
+
+    Args:
+        given: A value of the file.
+        read: What the model has in its place.
+        location: The place of the value in the file.
+    """
+    if isinstance(given, dict):
+        fields = vars(read) if isinstance(read, BaseModel) else read
+        if isinstance(fields, dict):
+            for name, value in given.items():
+                yield from _misread_values(value, fields.get(name), (*location, name))
+    elif isinstance(given, list) and isinstance(read, list | tuple) and len(given) == len(read):
+        for index, (value, one) in enumerate(zip(given, read, strict=True)):
+            yield from _misread_values(value, one, (*location, index))
+    elif isinstance(given, bool) and not isinstance(read, bool) and isinstance(read, int | float):
+        yield location, f"must be a number, not {str(given).lower()}: {READ_AS_TRUTH}"
+    elif isinstance(read, float) and not math.isfinite(read):
+        yield location, f"must be a finite number, not {given}"
+    elif isinstance(read, Path) and not str(given).strip():
+        yield location, "the path is empty. Name a file, or leave the field out"
+    elif isinstance(read, date) and isinstance(given, int | float):
+        yield location, f"must be a day, such as 2026-08-01, not {given}"
 
 
 def _children(node: yaml.Node) -> Sequence[tuple[str | int, yaml.Node, yaml.Node]]:

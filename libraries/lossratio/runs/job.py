@@ -5,7 +5,7 @@ matrix of a job is for CI systems.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,9 +17,10 @@ from robot.errors import DataError
 from robot.running import TestCase, TestSuite
 from robot.running.builder import TestSuiteBuilder
 
+from lossratio.checked_arguments import shortened, shown_value
 from lossratio.dut import CABLE
 from lossratio.errors import JobError, LossRatioError, TrafficError
-from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
+from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file, shown_name
 from lossratio.keywords import SuiteExpander, problem_with_variable
 from lossratio.records import FileModel
 from lossratio.results import VARIATION
@@ -27,10 +28,12 @@ from lossratio.runs.robot_run import RunRequest
 from lossratio.shipped import SUITES, TOPOLOGIES, Shipped, names_near
 from lossratio.testbed import open_testbed
 from lossratio.topology import FileName, Topology, load_topology
-from lossratio.traffic import check_frame_size, load_profile
+from lossratio.traffic import check_frame_size, load_profile, mix_names, parse_frame_size
 from lossratio.trials import TrialInput
 from lossratio.units import format_frame_rate, parse_frame_rate
-from lossratio.yaml_file import Location, Problem, load_yaml_file
+from lossratio.yaml_file import Location, Problem, describe_problem, load_yaml_file
+
+_LONGEST_PATH = 300
 
 
 class JobTests(FileModel):
@@ -164,23 +167,38 @@ def load_job(path: str | Path) -> Job:
     file = load_yaml_file(path, JobFile, JobError, lambda loaded: _problems(path, loaded))
     files = (TOPOLOGIES.path(topology, path.parent) for topology in file.topologies)
     job = Job(path, file, tuple(Testbed(topology, load_topology(topology)) for topology in files))
-    names = [testbed.topology.name for testbed in job.testbeds]
-    if len(set(names)) < len(names):
-        raise JobError(
-            f"{path}: two topologies have the same name, which must distinguish their results: {', '.join(names)}."
-        )
-
-    cables = set() if file.self_test is None else set(file.self_test.topologies)
-    for what, named in (
-        ("tests are for", {name for tests in file.tests for name in tests.testbeds}),
-        ("self_test.topologies has cables of", cables),
-    ):
-        if unknown := sorted(named - set(names)):
-            near = names_near(unknown[0], names)
-            raise JobError(
-                f"{path}: {what} {', '.join(unknown)}, but the job's testbeds are {near}"
-            )
+    problems = [describe_problem(path, *problem) for problem in _problems_of_names(job)]
+    if problems:
+        raise JobError("\n".join(problems))
     return job
+
+
+def _problems_of_names(job: Job) -> Iterator[Problem]:
+    """Finds testbeds that have the same name, and names that no testbed has."""
+    names = [testbed.topology.name for testbed in job.testbeds]
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            yield (
+                ("topologies", number),
+                f"another topology is also named {name!r}, but names must distinguish the results of testbeds",
+            )
+
+    named: list[tuple[Location, str]] = [
+        (("tests", number, "testbeds", index), name)
+        for number, tests in enumerate(job.file.tests)
+        for index, name in enumerate(tests.testbeds)
+    ]
+    if job.file.self_test is not None:
+        named += [
+            (("self_test", "topologies", name), name) for name in job.file.self_test.topologies
+        ]
+    for where, name in named:
+        if name not in names:
+            near = names_near(name, dict.fromkeys(names))
+            yield (
+                where,
+                f"no testbed of the job is named {shown_value(name)}. Its testbeds are {near}",
+            )
 
 
 def _problems(path: Path, file: JobFile) -> Iterator[Problem]:
@@ -198,7 +216,8 @@ def _problems(path: Path, file: JobFile) -> Iterator[Problem]:
     for where, kind, given in named:
         if not kind.is_there(found := kind.path(given, path.parent)):
             hint = kind.hint(given)
-            yield where, f"there is no file {found}{f'.{hint}' if hint else ''}"
+            shown = shortened(shown_name(found), _LONGEST_PATH)
+            yield where, f"there is no file {shown}{f'.{hint}' if hint else ''}"
 
 
 def _problems_of_values(file: JobFile) -> Iterator[Problem]:
@@ -350,12 +369,43 @@ def job_tests(job: Job, testbed: Testbed) -> tuple[TestCase, ...]:
     """
     for number, tests in enumerate(job.tests_on(testbed), start=1):
         alone = Job(job.path, job.file.model_copy(update={"tests": (tests,)}), job.testbeds)
-        if not any(True for _ in _selected(alone, testbed)):
+        selected = list(_selected(alone, testbed))
+        _check_mixes(job, tests, selected)
+        if not selected:
             raise JobError(
                 f"{job.path}: entry {number} of the tests on {testbed.topology.name} selects no test: "
                 f"no test in {', '.join(map(str, tests.suites))} has its tags."
             )
     return tuple(_selected(job, testbed))
+
+
+def _check_mixes(job: Job, tests: JobTests, selected: Sequence[TestCase]) -> None:
+    """Makes sure that a frame size that is a name is a mix of sizes in a profile of the tests."""
+    profiles = {profile for test in selected for profile in _profiles_of(test)}
+    # The value of a variable is known only when the test runs.
+    if any("{" in profile for profile in profiles):
+        return
+
+    mixes = mix_names(profiles)
+    number = job.file.tests.index(tests)
+    problems = []
+    for index, given in enumerate(tests.frame_sizes):
+        size = parse_frame_size(given)
+        if isinstance(size, str) and size not in mixes:
+            problem = f"{shown_value(size)} is neither a size, such as 64B, nor a mix of sizes. The mixes are "
+            place = ("tests", number, "frame_sizes", index)
+            problems.append(describe_problem(job.path, place, problem + names_near(size, mixes)))
+    if problems:
+        raise JobError("\n".join(problems))
+
+
+def _profiles_of(test: TestCase) -> Iterator[str]:
+    """The traffic profiles that are arguments of a test's keywords."""
+    for step in test.body:
+        for word in getattr(step, "args", ()):
+            name, _, value = str(word).partition("=")
+            if name == "profile" and value:
+                yield value
 
 
 def suite_tests(

@@ -55,18 +55,9 @@ Duration = Annotated[float, BeforeValidator(parse_duration), WithJsonSchema(_QUA
 Share = Annotated[float, BeforeValidator(parse_ratio), WithJsonSchema(_QUANTITY)]
 
 
-def _no_truth_value(value: Any) -> Any:
-    # In Python, True is 1.
-    if isinstance(value, bool):
-        raise ValueError(
-            f"must be a whole number, not {value}: YAML reads on, off, yes and no as true or false"
-        )
-    return value
-
-
-TcpPort = Annotated[int, Field(ge=1, le=65_535), BeforeValidator(_no_truth_value)]
+TcpPort = Annotated[int, Field(ge=1, le=65_535)]
 """A TCP port."""
-Mtu = Annotated[int, Field(ge=68, le=65_535), BeforeValidator(_no_truth_value)]
+Mtu = Annotated[int, Field(ge=68, le=65_535)]
 """An MTU, in bytes."""
 
 _LONGEST_INTERFACE_NAME = 15

@@ -75,6 +75,7 @@ from lossratio.traffic.profile import (
 )
 from lossratio.traffic.profile_files import (
     load_profile as load_profile,
+    mix_names as mix_names,
     profile_descriptions as profile_descriptions,
     profile_names as profile_names,
     read_profile as read_profile,

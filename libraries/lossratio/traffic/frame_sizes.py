@@ -33,8 +33,8 @@ def parse_frame_size(frame_size: int | str) -> int | str:
     text = str(frame_size).strip()
     if "," in text:
         raise ValueError(
-            f"{text!r} are several frame sizes, but one is measured at a time. In a suite, write a test for each, "
-            "or use 'Run RFC 2544', which takes frame_sizes."
+            f"{shown_value(text)} are several frame sizes, but one is measured at a time. In a suite, write a test for "
+            "each, or use 'Run RFC 2544', which takes frame_sizes."
         )
     if not isinstance(frame_size, str | int) or isinstance(frame_size, bool):
         raise ValueError(f"{shown_value(frame_size)} is not a frame size; write it like '64B'.")
@@ -43,7 +43,7 @@ def parse_frame_size(frame_size: int | str) -> int | str:
     if is_named and name.isidentifier():
         meant = did_you_mean(name, ("frame_size", "profile", "bidirectional"))
         raise ValueError(
-            f"there is no argument {name!r}: {text!r} was taken for the frame size, such as 64B.{meant}"
+            f"there is no argument {name!r}: {shown_value(text)} was taken for the frame size, such as 64B.{meant}"
         )
 
     if text.casefold() == "imix":
@@ -85,7 +85,7 @@ def weights_of(
     if frame_size not in IMIX:
         known = ", ".join(sorted({*IMIX, *mixes}))
         raise ValueError(
-            f"{frame_size!r} is neither a size like 64 or '64B' nor a mix of sizes. The mixes are {known}"
+            f"{shown_value(frame_size)} is neither a size like 64 or '64B' nor a mix of sizes. The mixes are {known}"
         )
     if not has_ipv6:
         return IMIX[frame_size]
@@ -103,5 +103,7 @@ def _check_mix(name: str, weights: Mapping[int, int]) -> None:
 
     pattern = sum(weights.values()) // gcd(*weights.values())
     if pattern > LONGEST_PATTERN:
-        most = f"and may to {LONGEST_PATTERN} at most"
-        raise ValueError(f"mix {name}: its weights add up to {pattern} frames, {most}")
+        raise ValueError(
+            f"mix {name}: its pattern is {pattern} frames long, but may be at most {LONGEST_PATTERN} (the sum of the "
+            "weights without their common divisor)"
+        )

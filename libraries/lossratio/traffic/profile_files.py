@@ -1,6 +1,7 @@
 """Traffic profiles by name, and from files."""
 
 import re
+from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib.resources import as_file, files
 from math import gcd
@@ -9,11 +10,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from lossratio.checked_arguments import shown_value
+from lossratio.checked_arguments import shortened, shown_value
 from lossratio.errors import ProfileError
+from lossratio.input_file import shown_name
 from lossratio.shipped import did_you_mean
 from lossratio.topology import WEST
-from lossratio.traffic.frame_sizes import parse_frame_size
+from lossratio.traffic.frame_sizes import IMIX, parse_frame_size
 from lossratio.traffic.profile import ProfileFile, TrafficProfile
 from lossratio.traffic.streams import StreamError
 from lossratio.wrong_values import in_words
@@ -62,13 +64,13 @@ def load_profile(
         cause = problem.get("ctx", {}).get("error")
         if isinstance(cause, StreamError) and profile.name != name_or_path:
             number = [stream.name for stream in profile.streams].index(cause.name)
-            text = f"{cause.name} {cause.problem} (frame size {frame_size})."
+            text = f"{cause.name} {cause.problem} (frame size {shown_name(shortened(str(frame_size)))})."
             raise ProfileError(describe_problem(name_or_path, ("streams", number), text)) from error
         # A check of the whole profile belongs to no field.
         where = "".join(f"{field}: " for field in problem["loc"])
         message = in_words(problem)
         raise ProfileError(
-            f"Traffic profile {shown}, frame size {frame_size}: {where}{message}."
+            f"Traffic profile {shown}, frame size {shown_name(shortened(str(frame_size)))}: {where}{message}."
         ) from error
     except ValueError as error:
         raise ProfileError(f"Traffic profile {shown}, frame size: {error}") from error
@@ -84,6 +86,19 @@ def profile_names() -> tuple[str, ...]:
 def profile_descriptions() -> dict[str, str]:
     """The description of each profile that comes with lossratio, by its name."""
     return {name: read_profile(name).description for name in profile_names()}
+
+
+def mix_names(profiles: Iterable[str]) -> tuple[str, ...]:
+    """Names of the mixes of sizes that the frames of at least one of some profiles can have.
+
+    Args:
+        profiles: Names or files of profiles.
+
+    Raises:
+        ProfileError: If there is no such profile, or its file does not describe one.
+    """
+    own = {name for profile in profiles for name in read_profile(profile).mixes}
+    return tuple(sorted({*IMIX, *own}))
 
 
 def read_profile(name_or_path: str | Path) -> ProfileFile:

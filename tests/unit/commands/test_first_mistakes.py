@@ -30,7 +30,7 @@ QUOTE = "put it in quotes"
 # Table: a regular expression in the local topology, what a user wrote in its place, and the words of the answer.
 IN_FILES = {
     "port as a word": (DUT, "type: DUT\n    port: ssh", "DUT1.port: must be a whole number, not 'ssh'"),
-    "port that is yes": (DUT, "type: DUT\n    port: yes", "port: must be a whole number, not True"),
+    "port that is yes": (DUT, "type: DUT\n    port: yes", "port: must be a number, not true"),
     "MTU that is on": (NAME, "name: local\nmtu: on\n", "mtu: must be a whole number, not True"),
     "port too large": (DUT, "type: DUT\n    port: 70000", "must be at most 65,535, not 70000"),
     "port with a fraction": (DUT, "type: DUT\n    port: 22.5", "must be a whole number, not 22.5"),
@@ -96,7 +96,7 @@ IN_FILES = {
     "indentation": (r"\n  DUT1:", "\n DUT1:", "the indentation does not fit the lines above"),
     "colon without a blank": (NAME, "name:local\n", "needs ': ' between its name and its value"),
     "bracket left open": (r"\{name: tg0, link: link0\}", "{name: tg0, link: link0", "is not closed"),
-    "quote left open": (NAME, "name: 'local\n", "a quote that is opened before this place is not closed"),
+    "quote left open": (NAME, "name: 'local\n", "a quote that is opened in line 2 is not closed"),
     "text that begins with a sign": (NAME, "name: %local\n", "a text cannot begin with %; put the text in quotes"),
     "tag of Python": (
         NAME,
