@@ -396,12 +396,17 @@ def _show_holder(file: Path) -> None:
 def _opened(
     file: Path, undo: ExitStack, *, purpose: str = "", seconds: float | None = None
 ) -> tuple[NodeSession, Claim]:
+    topology = load_topology(file)
     wanted: testbeds.Candidate = testbeds.candidate(
-        file, load_topology(file), purpose=purpose, seconds=seconds
+        file, topology, purpose=purpose, seconds=seconds
     )
     if wanted.claim is None:
-        raise TopologyError(
-            f"{file}: there is nothing to reserve: the testbed is simulated, it is a local one that is not up, or "
-            "its file has 'reservation: null'."
-        )
+        why = "its file has 'reservation: null'"
+        if topology.testbed == "simulated":
+            why = "it is simulated, and nothing of it is shared"
+        elif topology.reservation is not None:
+            why = (
+                f"it is not up, and each run builds its own. To keep it up: lossratio lab up {file}"
+            )
+        raise TopologyError(f"{file}: this testbed has no reservation: {why}.")
     return undo.enter_context(testbeds.log_in(wanted)), wanted.claim

@@ -110,6 +110,11 @@ def ending(exit_status: int) -> str:
     return f"ended with exit status {exit_status}"
 
 
+def was_killed(exit_status: int | None) -> bool:
+    """Whether a signal has ended a command, or the program in it, as shells report it."""
+    return exit_status is not None and (exit_status < 0 or exit_status > _BY_SIGNAL)
+
+
 def quoted_tail(stderr: str) -> str:
     """The end of an error message: the last lines of standard error, or a full stop."""
     lines = stderr.strip().splitlines()[-5:]
@@ -119,6 +124,8 @@ def quoted_tail(stderr: str) -> str:
 
 
 _STDERR_TAIL = 8192
+_BY_SIGNAL = 128
+"""Shells add the number of the signal that has ended a command."""
 _LONGEST_LINE = 1 << 24
 _WRITE_TIMEOUT = 30.0
 _MEANWHILE = 1.0

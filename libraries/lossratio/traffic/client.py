@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from lossratio.errors import NodeError, TrafficError
-from lossratio.nodes import NodeProgram, NodeSession, Pulse, pack_program
+from lossratio.nodes import NodeProgram, NodeSession, Pulse, pack_program, was_killed
 from lossratio.traffic import answers
 from lossratio.traffic.agent.core.configuration import Configuration, Speaker
 from lossratio.traffic.agent.core.neighbours import Question
@@ -32,6 +32,10 @@ LIFE_SECONDS = 1.0
 _AFTER_THE_END = "It stops all traffic when it ends. The next measurement restarts it."
 _IF_IT_NEVER_STARTED = (
     "Does the generator's 'python' in the topology file name a Python 3.8 or later on that node?"
+)
+_IF_KILLED = (
+    "A signal has ended it: the node's kernel sends one if memory runs out (its log says so), and so does a user who "
+    "ends processes. Measure again."
 )
 
 
@@ -415,6 +419,8 @@ class AgentClient(AbstractContextManager["AgentClient"]):
                 self._show_life()
                 line = self._process.read_line(busy + self._patience, self._show_life)
         except NodeError as error:
+            if operation == "hello" and was_killed(self._process.exit_status):
+                advice = _IF_KILLED
             self.close()
             raise TrafficError(
                 f"{error} The traffic agent had been asked for {operation!r}. {advice}"

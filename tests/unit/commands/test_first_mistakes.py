@@ -208,6 +208,7 @@ IN_COMMANDS = {
     ),
     "clone that is none": (("csit", "coverage", "/tmp"), "/tmp has no job of CSIT. Name its directory with jobs.yaml"),
     "characters that move the cursor": (("trend", "a\x1b[2Jb"), "a\\x1b[2Jb is not a history"),
+    "release of nothing": (("lab", "release", "simulated"), "this testbed has no reservation: it is simulated, and n"),
     "number as a word": (("check", "simulated", "--duts", "one"), "must be a whole number, at least 0, not 'one'"),
 }
 

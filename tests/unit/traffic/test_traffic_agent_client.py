@@ -336,6 +336,15 @@ def test_a_python_that_is_not_there_is_an_error_with_its_name(session):
 
 
 @pytest.mark.netns
+def test_a_program_that_is_killed_at_its_start_is_an_error_about_that_and_not_about_python(session, tmp_path):
+    killed = tmp_path / "killed-python"
+    killed.write_text("#!/bin/sh\nkill -KILL $$\n")
+    killed.chmod(0o755)
+    with pytest.raises(TrafficError, match=r"asked for 'hello'. A signal has ended it: .* Measure again\.$"):
+        AgentClient.start(session, python=str(killed))
+
+
+@pytest.mark.netns
 def test_python_may_take_longer_to_start_than_an_answer_takes(session, tmp_path):
     slow = tmp_path / "slow-python"
     slow.write_text(f'#!/bin/sh\nsleep 1\nexec {PYTHON} "$@"\n')
