@@ -140,6 +140,8 @@ def in_words(wrong: Mapping[str, Any], *, of_yaml: bool = False) -> str:
     # In quotes, most values are still none of the names.
     if of_yaml and (kind == "string_type" or _READ_AS_TRUTH.intersection(names)):
         said += _quotes_for(value)
+    elif of_yaml and isinstance(value, bool) and names:
+        said += f": {READ_AS_TRUTH}"
     return said + ("." + meant if (meant := did_you_mean(str(value), names)) else "")
 
 

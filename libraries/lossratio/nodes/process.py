@@ -111,7 +111,7 @@ def ending(exit_status: int) -> str:
 
 
 def was_killed(exit_status: int | None) -> bool:
-    """Whether a signal has ended a command, or the program in it, as shells report it."""
+    """Whether a signal has ended a command, or the program that its shell ran; or its connection was lost."""
     return exit_status is not None and (exit_status < 0 or exit_status > _BY_SIGNAL)
 
 

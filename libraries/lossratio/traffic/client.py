@@ -34,8 +34,8 @@ _IF_IT_NEVER_STARTED = (
     "Does the generator's 'python' in the topology file name a Python 3.8 or later on that node?"
 )
 _IF_KILLED = (
-    "A signal has ended it: the node's kernel sends one if memory runs out (its log says so), and so does a user who "
-    "ends processes. Measure again."
+    "Measure again. If it happens again, look into the log of the node, whose kernel ends programs when memory "
+    "runs out."
 )
 
 

@@ -26,6 +26,10 @@ class LocalProcess:
         self._rest = b""
         self.seconds_to_end = 60.0
 
+    @property
+    def exit_status(self) -> int | None:
+        return self.process.poll()
+
     def write_line(self, text: str) -> None:
         try:
             self.process.stdin.write(text.encode() + b"\n")

@@ -340,7 +340,7 @@ def test_a_program_that_is_killed_at_its_start_is_an_error_about_that_and_not_ab
     killed = tmp_path / "killed-python"
     killed.write_text("#!/bin/sh\nkill -KILL $$\n")
     killed.chmod(0o755)
-    with pytest.raises(TrafficError, match=r"asked for 'hello'. A signal has ended it: .* Measure again\.$"):
+    with pytest.raises(TrafficError, match=r"asked for 'hello'. Measure again. If .* when memory runs out\.$"):
         AgentClient.start(session, python=str(killed))
 
 
