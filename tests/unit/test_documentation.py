@@ -229,6 +229,12 @@ def test_targets_of_links_in_a_page_exist(page):
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_has_each_command_on_a_line_of_its_own(page):
+    joined = [line for block in blocks(page, "console") for line in block.splitlines() if " $ " in line]
+    assert not joined
+
+
 @pytest.mark.parametrize("page", [ROOT / "README.rst", ROOT / "CONTRIBUTING.md", DOCS / "index.md"], ids=str)
 def test_targets_of_make_in_a_page_exist(page):
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
