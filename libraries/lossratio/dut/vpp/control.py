@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from lossratio.dut.changes import Changes
-from lossratio.dut.daemon import write_file
+from lossratio.dut.daemon import Daemon, write_file
 from lossratio.dut.vpp.configuration import VppOptions
 from lossratio.dut.vpp.features.feature import Command, Needs, Shown
 from lossratio.dut.vpp.reports import parse_interfaces
@@ -105,21 +105,26 @@ class VppControl:
                 )
         return {each.command: each.meaning for each in shown}
 
-    def check_cards(self, cards: Iterable[Card]) -> None:
+    def check_cards(self, cards: Iterable[Card], daemon: Daemon) -> None:
         """Checks that DPDK in VPP drives the cards.
 
+        Args:
+            cards: The cards.
+            daemon: The running VPP; it also writes errors to its output that are not in its log.
+
         Raises:
-            DutError: If DPDK does not drive one of the cards; the message has what VPP's log says about it.
+            DutError: If DPDK does not drive one of the cards; the message has what VPP says about it.
         """
         there = parse_interfaces(self.ask("show interface"))
         missing = [card.address for card in cards if card.name not in there]
         if missing:
             log = self.ask("show log").splitlines()
-            complaints = [line for line in log if re.search(r"\b(warn|err\w*)\s+dpdk\b", line)]
-            said = " | ".join(" ".join(line.split()) for line in complaints[-_COMPLAINTS:])
+            about_dpdk = [" ".join(line.split()) for line in log if _ABOUT_DPDK.search(line)]
+            complaints = [line for line in about_dpdk if _COMPLAINT.search(line)]
+            said = " | ".join((complaints or about_dpdk)[-_LAST_LINES:])
             raise self.node.error(
                 f"VPP has started without the PCI device {' and '.join(missing)}. DPDK in VPP says: "
-                f"{said or 'nothing'}."
+                f"{said or 'nothing'}. {daemon.last_output()}"
             )
 
     def outlast_reports(self, names: Collection[str]) -> None:
@@ -140,8 +145,10 @@ class VppControl:
 
 
 _MOST_LINES = 2000
-_COMPLAINTS = 8
+_LAST_LINES = 8
 """The maximum number of lines of VPP's log that an error quotes."""
+_ABOUT_DPDK = re.compile(r"\bdpdk\b")
+_COMPLAINT = re.compile(r"\b(warn|err\w*)\s+dpdk\b")
 _LINE_SECONDS = 0.1
 _POLL = 0.2
 _REPORTS_SECONDS = 3.0

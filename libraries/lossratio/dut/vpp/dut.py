@@ -221,7 +221,7 @@ class Vpp(ProgramDut[VppOptions]):
             if not self.uses_cards:
                 self._take_kernel_interfaces(control, changes)
             elif self.hop.vpp.driver == "dpdk":
-                control.check_cards(cards)
+                control.check_cards(cards, daemon)
             else:
                 self._take_cards(control, changes, cards)
 
