@@ -27,8 +27,12 @@ class Shipped:
         """The user's file in a folder, or else the file of this name that comes with lossratio, if there is one."""
         # Unlike Path, os.path has an answer for a name that is too long for a file.
         if str(name) in self.names() and not self.is_there(folder / name):
-            return _PACKAGE / self.folder / f"{name}{self.suffix}"
+            return self.own_path(str(name))
         return folder / name
+
+    def own_path(self, name: str) -> Path:
+        """The file of this name that comes with lossratio."""
+        return _PACKAGE / self.folder / f"{name}{self.suffix}"
 
     def name(self, path: Path) -> str:
         """The name of a file that comes with lossratio, which means the same on every machine; otherwise the path."""

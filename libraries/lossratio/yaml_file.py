@@ -39,6 +39,8 @@ _MOST_PROBLEMS = 20
 _LONGEST_ABOUT = 200
 _OF_PYDANTIC = re.compile(r".*\[|function-|IPv[46](Address|Interface|Network)$")
 """Parts of a place that pydantic adds: names of validators, of keys, and of the kinds in a union of addresses."""
+_SUFFIXES = (".yaml", ".yml", ".json")
+"""Endings of files that were meant to be YAML, so that the line of a mistake helps."""
 _NO_BREAK_SPACE = "\u00a0"
 _UNKNOWN_PROBLEM = "this line, or one shortly before it, cannot be read; put texts in quotes"
 _NOT_TEXT = ("no text", "compressed (gzip); unpack it first", "a ZIP archive; unpack it first")
@@ -419,8 +421,12 @@ _IN_PLAIN_WORDS = (
 
 def _broken_yaml(path: Path, cause: yaml.YAMLError) -> str:
     data = read_input_file(path, LossRatioError, _MOST_BYTES)
-    if kind_of_contents(data).startswith("a suite"):
+    kind = kind_of_contents(data)
+    if kind.startswith("a suite"):
         return f"{path}:1: not YAML: this is a suite of Robot Framework. Is it the right file?"
+    is_ours = kind.startswith("of the format ") and not data.lstrip().startswith(b"{")
+    if path.suffix not in _SUFFIXES and not is_ours:
+        return f"{path}:1: not YAML: it is {kind}. Is it the right file?"
 
     text = data.decode("utf-8")
     if isinstance(cause, ReaderError):

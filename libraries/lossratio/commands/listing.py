@@ -15,7 +15,7 @@ from lossratio.shipped import SUITES, TOPOLOGIES
 def suites() -> Iterator[tuple[str, str]]:
     """The suites that come with lossratio: their names, and what each of them measures."""
     for name in SUITES.names():
-        yield name, _configuration(SUITES.path(name))
+        yield name, _configuration(SUITES.own_path(name))
 
 
 def _configuration(suite: Path) -> str:
@@ -34,7 +34,7 @@ def _configuration(suite: Path) -> str:
 
 def _topologies() -> Iterator[tuple[str, str]]:
     for name in TOPOLOGIES.names():
-        text = TOPOLOGIES.path(name).read_text(encoding="utf-8")
+        text = TOPOLOGIES.own_path(name).read_text(encoding="utf-8")
         comment = [line[2:] for line in text.splitlines() if line.startswith("# ")]
         yield name, _first_sentence(" ".join(comment))
 

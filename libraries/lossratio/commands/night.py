@@ -115,7 +115,7 @@ def csit_coverage_command(
     """
     from lossratio.runs import CoverageVerdict, csit_coverage, describe_coverage
 
-    coverage = csit_coverage(directory, suites or tuple(map(SUITES.path, SUITES.names())), jobs)
+    coverage = csit_coverage(directory, suites or tuple(map(SUITES.own_path, SUITES.names())), jobs)
     if not ids:
         click.echo(describe_coverage(coverage))
         return

@@ -11,6 +11,7 @@ from typing import Any, get_args, get_type_hints
 
 import click
 
+from lossratio.input_file import kind_of_contents
 from lossratio.shipped import SUITES, did_you_mean
 from lossratio.units import parse_duration, parse_frame_rate, parse_number, parse_ratio
 
@@ -91,26 +92,33 @@ TESTBED = "The testbed: a topology file, or a name such as local or simulated."
 """The help of an option that names a testbed."""
 
 
-def _is_text(path: Path) -> bool:
-    """Whether the beginning of a file can be text. A file that cannot be read is an error elsewhere."""
-    try:
-        with path.open("rb") as file:
-            beginning = file.read(1 << 16)
-        # The last character may be incomplete.
-        codecs.getincrementaldecoder("utf-8")().decode(beginning)
-    except UnicodeDecodeError:
-        return False
-    except OSError:
-        return True
-    return True
+_OTHER_FORMATS = (".rst", ".rest", ".json", ".rbt")
+"""Extensions of suites that need not have sections with asterisks."""
+_SECTION = re.compile(rb"^\s*\*", re.MULTILINE)
+_LOOKED_AT = 1 << 16
 
 
 def _problem_of_suite(file: Path) -> str:
-    """Why Robot Framework would read a file as no suite; empty: it would."""
-    if not _is_text(file):
+    """Why Robot Framework would read a file as no suite; empty: it would, or the file cannot be read."""
+    if not file.is_file():
+        return "it is a pipe, a socket or a device"
+    try:
+        with file.open("rb") as opened:
+            beginning = opened.read(_LOOKED_AT)
+        # The last character may be incomplete.
+        codecs.getincrementaldecoder("utf-8")().decode(beginning)
+    except UnicodeDecodeError:
         return "it is not UTF-8 text"
+    except OSError:
+        return ""
+
     if not file.suffix:
         return "its name has no extension"
+    kind = kind_of_contents(beginning)
+    if kind.startswith("of the format "):
+        return f"it is {kind}"
+    if file.suffix not in _OTHER_FORMATS and not _SECTION.search(beginning):
+        return "it has no section, such as *** Test Cases ***"
     return ""
 
 
@@ -119,11 +127,11 @@ class _Suite(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         found = SUITES.path(value)
-        problem = _problem_of_suite(found) if found.is_file() else ""
+        problem = _problem_of_suite(found) if found.exists() and not found.is_dir() else ""
         if problem:
             self.fail(f"{value} is no suite: {problem}. Name a file such as my.robot.", param, ctx)
-        if not SUITES.is_there(found) and (hint := SUITES.hint(value)):
-            self.fail(f"There is no file {value}.{hint}", param, ctx)
+        if not SUITES.is_there(found):
+            self.fail(f"There is no file {value}.{SUITES.hint(value)}", param, ctx)
         return found
 
 

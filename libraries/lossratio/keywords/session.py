@@ -17,6 +17,7 @@ from robot.running import TestCase
 
 from lossratio import results
 from lossratio.errors import DoubtError, LossRatioError, SearchError
+from lossratio.input_file import shown_name
 from lossratio.keywords.live_view import Show, live_view, say, wants_provenance
 from lossratio.measurements import Span, TestPlace
 from lossratio.measurements.throughput import (
@@ -263,7 +264,7 @@ class Session:
         earlier = resume or self._resume
         if earlier is not None and not earlier.is_dir():
             raise SearchError(
-                f"There is no run to continue in {earlier}. Correct 'resume', or leave it out."
+                f"There is no run to continue in {shown_name(earlier)}. Correct 'resume', or leave it out."
             )
 
         variables = BuiltIn().get_variables(no_decoration=True)

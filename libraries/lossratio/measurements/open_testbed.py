@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lossratio.checked_arguments import require_types, shown_value
 from lossratio.errors import LossRatioError, ProfileError, SearchError
+from lossratio.input_file import shown_name
 from lossratio.measurements.measure import RequestedKind
 from lossratio.measurements.measurement import TestPlace
 from lossratio.results import RunDirectory, TestIdentity, TestResult, installed_kinds, result_name
@@ -256,7 +257,7 @@ def open_testbed(
     # Unlike Path, os.path has an answer for a name that is too long for a file.
     if earlier is not None and not os.path.isdir(earlier):
         raise LossRatioError(
-            f"There is no run to continue in {earlier}. Correct resume, or leave it out."
+            f"There is no run to continue in {shown_name(earlier)}. Correct resume, or leave it out."
         )
 
     settings: dict[str, Any] = {"duts": duts, "nic": nic, "links": links}

@@ -26,7 +26,8 @@ def check_directory(directory: Path, option: str) -> None:
         OSError: If it cannot; the message shows the option.
     """
     try:
-        there = next(place for place in (directory, *directory.parents) if place.exists())
+        # A link to nothing is there, and no directory can take its place.
+        there = next(place for place in (directory, *directory.parents) if os.path.lexists(place))
         tempfile.TemporaryFile(dir=there).close()
     except OSError as error:
         why = f"{error.strerror}. Choose another directory: {option} DIR"

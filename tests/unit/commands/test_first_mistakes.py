@@ -196,6 +196,16 @@ IN_COMMANDS = {
         ("run", "--topology", "simulated", str(TOPOLOGIES.parent / "LICENSE")),
         "LICENSE is no suite: its name has no extension. Name a file such as my.robot.",
     ),
+    "suite without a section": (
+        ("run", "--topology", "simulated", str(TOPOLOGIES.parent / "CITATION.cff")),
+        "CITATION.cff is no suite: it has no section, such as *** Test Cases ***. Name a file such as my.robot.",
+    ),
+    "suite that is a topology": (
+        ("run", "--topology", "simulated", str(TOPOLOGIES / "local.yaml")),
+        "local.yaml is no suite: it is of the format lossratio-topology/1. Name a file such as my.robot.",
+    ),
+    "suite that is a device": (("run", "--topology", "simulated", "/dev/null"), "/dev/null is no suite: it is a pipe"),
+    "topology that is a text": (("check", str(TOPOLOGIES.parent / "LICENSE")), "LICENSE:1: not YAML: it is text with"),
     "profile that is none": (
         ("check", "simulated", "--profile", "maybe"),
         "There is no traffic profile 'maybe'. 'lossratio list profiles' lists all. To use your own file, give its p",
@@ -370,3 +380,16 @@ def test_a_method_that_a_testbed_lacks_is_answered_with_the_nearest_one():
 
 def test_the_directory_of_a_run_may_be_a_text(tmp_path):
     assert api.RunDirectory(str(tmp_path)) == api.RunDirectory(tmp_path)
+
+
+def test_a_directory_with_the_name_of_a_suite_does_not_disturb_the_list(lossratio, tmp_path):
+    (tmp_path / "linux_bridge").mkdir()
+    status, out, _ = lossratio("list", "suites")
+    assert status == 0
+    assert "linux_bridge\n" in out
+
+
+def test_a_link_to_nothing_is_no_directory_for_results(lossratio, tmp_path):
+    (tmp_path / "link").symlink_to("nowhere")
+    status, _, err = lossratio("demo", "--output", "link")
+    assert (status, err) == (2, "Error: link: No such file or directory. Choose another directory: --output DIR.\n")
