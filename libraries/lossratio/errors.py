@@ -84,6 +84,10 @@ _REMEDIES = {
     errno.EACCES: "Get the right to write there",
     errno.EPERM: "Get the right to write there",
     errno.EROFS: "Make the file system writable",
+    errno.EBUSY: "Choose another place",
+    errno.ELOOP: "Choose another place",
+    errno.ENOENT: "Choose another place",
+    errno.ENXIO: "Choose another place",
 }
 
 

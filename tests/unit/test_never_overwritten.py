@@ -7,11 +7,12 @@ import os
 import pytest
 from measurement_examples import PROFILE, place, policed
 
-from lossratio.errors import SearchError
+from lossratio.errors import ReportError, SearchError
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
+from lossratio.report import write_report
 from lossratio.report.run import read_run, runs_in
 from lossratio.results.model import TestIdentity
-from lossratio.results.run_directory import RunDirectory, read_result
+from lossratio.results.run_directory import RunDirectory, read_result, write_whole
 from lossratio.trials import journal
 from lossratio.trials.journal import Journal, is_being_written
 from lossratio.trials.journal_reading import read_journal
@@ -141,3 +142,30 @@ def test_the_processes_of_a_parallel_runner_are_one_run(tmp_path):
     run = read_run(tmp_path)
     assert [result.test.name for result in run.results] == ["one", "two"]
     assert run.lacks == ()
+
+
+@pytest.mark.parametrize("name", ["trials/a_suite.a_test.jsonl", "results/a_suite.a_test.json"])
+def test_a_report_takes_the_place_of_nothing_that_was_measured(tmp_path, name):
+    measure(tmp_path)
+    before = (tmp_path / name).read_bytes()
+    with pytest.raises(ReportError, match=r"is of the format lossratio-.*, and a report would replace it\."):
+        write_report(tmp_path / name, "a report")
+    assert (tmp_path / name).read_bytes() == before
+
+
+def test_a_report_is_replaced_by_the_next_one_and_a_link_to_it_stays(tmp_path):
+    (tmp_path / "link").symlink_to("report.json")
+    for text in ('{"format": "lossratio-report/1"}', "the next one"):
+        write_report(tmp_path / "link", text)
+        assert (tmp_path / "report.json").read_text() == text
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_what_is_written_to_a_pipe_does_not_take_the_place_of_the_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="No such device"):
+        write_whole(tmp_path / "pipe", b"a report")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write_whole(tmp_path / "pipe", b"a report")
+    assert os.read(reader, 100) == b"a report"
+    os.close(reader)

@@ -1,5 +1,6 @@
 """The command ``lossratio between``: what two hosts can send to each other, from nothing but their names."""
 
+import os
 import shlex
 import sys
 import time
@@ -91,7 +92,7 @@ def between(
         raise click.UsageError("--resume names the directory, so leave --output and --save out.")
     given = {"key_file": key_file, "known_hosts": known_hosts}
     # The topology file is in another directory.
-    ssh = {name: str(file.resolve()) for name, file in given.items() if file is not None}
+    ssh = {name: os.path.realpath(file) for name, file in given.items() if file is not None}
     ends = tuple(Host.named(text, ssh) for text in (client, server))
     path = find_host_path(*ends, to=to)
     # Files refuse small rates without a unit.

@@ -5,13 +5,16 @@ Use it as ``robot --listener lossratio.report.listener.RunReport ...``; formats 
 suite with lossratio's keywords writes the page even without the listener.
 """
 
+import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from lossratio.checked_arguments import as_path, shown_value
 from lossratio.errors import ReportError, StorageError, storing
 from lossratio.exit_status import FAILURES
+from lossratio.input_file import kind_of_contents
 from lossratio.report.failures import Misfits, note_failure, note_skip
 from lossratio.report.formats import PAGE, render, report_format
 from lossratio.report.run import is_run, read_run
@@ -22,12 +25,30 @@ PAGE_VARIABLE = "LOSSRATIO_PAGE"
 _LIBRARY = "library"
 
 
+_MADE_AGAIN = tuple(f"of the format lossratio-{name}/" for name in ("report", "trend", "alerts"))
+"""Kinds of files that a command makes again, and that a new report may replace."""
+_LOOKED_AT = 4096
+
+
+def _beginning(path: Path) -> bytes:
+    """The beginning of a file; empty if it is no regular file, or cannot be read."""
+    if not os.path.isfile(path):
+        return b""
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(_LOOKED_AT)
+    return b""
+
+
 def write_report(path: Path, text: str) -> None:
     """Writes a report, as a whole or not at all.
 
     Raises:
+        ReportError: If it would replace a file that somebody wrote or measured.
         StorageError: If it cannot be written, e.g. because the disk is full.
     """
+    kind = kind_of_contents(_beginning(path))
+    if kind.startswith("of the format ") and not kind.startswith(_MADE_AGAIN):
+        raise ReportError(f"{path} is {kind}, and a report would replace it. Name another file.")
     with storing(
         f"write the report {path}", "Free some space, and write it with: lossratio report"
     ):

@@ -331,11 +331,19 @@ def result_stems(test_name: str) -> Iterator[str]:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Writes a file as a whole or not at all, replacing an earlier one.
+    """Writes a file as a whole or not at all, replacing an earlier one. A link stays, and so does a device or a pipe.
 
     Raises:
         OSError: If it cannot be written.
     """
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file() and not path.is_dir():
+        # Opening a pipe that nobody reads would wait for ever.
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_NONBLOCK), "wb") as device:
+            os.set_blocking(device.fileno(), True)
+            device.write(data)
+        return
+
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:

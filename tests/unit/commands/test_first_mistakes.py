@@ -220,7 +220,10 @@ IN_COMMANDS = {
         ("lab", "otg-serve", "lo", "--address", "no address"),
         "Cannot listen on no address, TCP port 8080: there is no such address. Name an address of this machine",
     ),
-    "clone that is none": (("csit", "coverage", "/dev"), "/dev has no job of CSIT. Name its directory with jobs.yaml"),
+    "clone that is none": (
+        ("csit", "coverage", str(Path(__file__).parent)),
+        "commands has no job of CSIT. Name its directory with jobs.yaml",
+    ),
     "characters that move the cursor": (("trend", "a\x1b[2Jb"), "a\\x1b[2Jb is not a history"),
     "release of nothing": (("lab", "release", "simulated"), "this testbed has no reservation: it is simulated, and n"),
     "number as a word": (("check", "simulated", "--duts", "one"), "must be a whole number, at least 0, not 'one'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
@@ -158,8 +159,10 @@ limits: [{frame_size: 64, bidirectional: true, max_load: 10000000.0, links: 1, p
 
 
 def _read_job(path: Path) -> Any:
-    (path.parent / "lab.yaml").write_text(TOPOLOGY)
-    (path.parent / "suite.robot").touch()
+    # Beside a device, these files would be in /dev.
+    if os.path.isfile(path):
+        (path.parent / "lab.yaml").write_text(TOPOLOGY)
+        (path.parent / "suite.robot").touch()
     return load_job(path)
 
 
