@@ -130,8 +130,8 @@ class _Suite(click.Path):
         problem = _problem_of_suite(found) if found.exists() and not found.is_dir() else ""
         if problem:
             self.fail(f"{value} is no suite: {problem}. Name a file such as my.robot.", param, ctx)
-        if not SUITES.is_there(found):
-            self.fail(f"There is no file {value}.{SUITES.hint(value)}", param, ctx)
+        if not SUITES.is_there(found) and (hint := SUITES.hint(value)):
+            self.fail(f"There is no file {value}.{hint}", param, ctx)
         return found
 
 
