@@ -412,7 +412,7 @@ def test_a_vpp_that_is_not_there_is_missed_with_its_packages(dut_lab):
 
 
 LOG = """2026/11/28 19:50:31:001 notice     dpdk           EAL: Detected CPU lcores: 4
-2026/11/28 19:50:31:002 warn       dpdk           EAL: Cannot set up DMA remapping, error 12 (Cannot allocate memory)
+2026/11/28 19:50:31:002 notice     dpdk           EAL: Cannot set up DMA remapping, error 12 (Cannot allocate memory)
 2026/11/28 19:50:31:003 err        buffer         another part of VPP
 """
 
@@ -451,13 +451,14 @@ def test_cards_that_dpdk_in_vpp_drives_are_in_order():
 
 def test_a_card_that_dpdk_in_vpp_does_not_drive_is_named_with_what_vpp_logs_and_writes():
     assert error_about_cards("west") == (
-        "DUT1: VPP has started without the PCI device 0000:18:00.1. DPDK in VPP says: 2026/11/28 19:50:31:002 warn "
-        "dpdk EAL: Cannot set up DMA remapping, error 12 (Cannot allocate memory). Its last output: pci: Skipping PCI "
-        "device 0000:18:00.1: missing kernel VFIO or UIO driver."
+        "DUT1: VPP has started without the PCI device 0000:18:00.1. DPDK in VPP says: "
+        "2026/11/28 19:50:31:001 notice dpdk EAL: Detected CPU lcores: 4 | "
+        "2026/11/28 19:50:31:002 notice dpdk EAL: Cannot set up DMA remapping, error 12 (Cannot allocate memory). "
+        "Its last output: pci: Skipping PCI device 0000:18:00.1: missing kernel VFIO or UIO driver."
     )
 
 
-def test_dpdk_without_a_complaint_is_quoted_with_its_last_lines():
+def test_dpdk_in_vpp_is_quoted_with_its_last_lines():
     log = "".join(f"2026/11/28 19:50:31:0{number} notice     dpdk     EAL: step {number}\n" for number in range(10, 20))
     said = error_about_cards("west", log=log)
     assert "EAL: step 11 |" not in said
