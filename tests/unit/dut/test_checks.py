@@ -73,6 +73,16 @@ def test_a_program_without_one_of_its_libraries_is_not_called_missing():
         check_tools(DutNode(Node()), [Tool("vpp", "vpp")])
 
 
+@pytest.mark.parametrize("by", ["kill -ILL $$", "sh -c 'kill -ILL $$'"])
+def test_a_program_that_was_built_for_another_processor_is_refused_before_the_set_up(dut_lab, tmp_path, by):
+    program = tmp_path / "bin" / "vpp"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{by}\n")
+    program.chmod(0o755)
+    dut = create_dut("vpp", dut_lab.shell, dut_lab.create("vpp").hop, {"home": str(tmp_path)})
+    assert_refused(dut_lab, dut, r"DUT1: \S+/bin/vpp is there, but a signal ended it .* built for another processor")
+
+
 def test_a_session_that_may_not_change_the_network_gets_an_error_with_the_way_out(dut_lab):
     powerless = ("setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin")
     dut = create(PrefixedShell(dut_lab.lab, "dut", *powerless))

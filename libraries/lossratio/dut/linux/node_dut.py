@@ -1,6 +1,7 @@
 """DUTs on Linux nodes: set-up, verification, description and tear-down of a path between two interfaces."""
 
 import logging
+import signal
 import time
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -26,19 +27,27 @@ ETHTOOL = Tool("ethtool", "ethtool")
 PYTHON = Tool("python3", "python3")
 _WITHOUT_LIBRARY = "error while loading shared libraries"
 """The message of the dynamic linker, which exits with the same status as a shell that does not find a program."""
+_ILLEGAL_INSTRUCTION = 128 + signal.SIGILL
+"""Exit status of a shell whose program was ended because it used an instruction that the processor does not have."""
 
 
 def check_tools(node: DutNode, tools: Sequence[Tool]) -> dict[str, str]:
     """Checks that programs are installed, and returns what each one says about its version, by program.
 
     Raises:
-        DutError: If some are missing, or lack a library; the message says what to install.
+        DutError: If some are missing, lack a library, or do not run on the node's processor; the message says what to
+            install.
     """
     answers = {tool: node.attempt(*tool.ask_version) for tool in tools}
     for tool, answer in answers.items():
         if _WITHOUT_LIBRARY in answer.stderr:
             raise node.error(
                 f"{tool.program} is there, but cannot be started: {reason(answer)}. Install that library there."
+            )
+        if answer.exit_status < 0 or answer.exit_status == _ILLEGAL_INSTRUCTION:
+            raise node.error(
+                f"{tool.program} is there, but a signal ended it when it was asked for its version. "
+                "Was it built for another processor? Then install one there that was built for the node's processor."
             )
 
     missing = [tool for tool, answer in answers.items() if answer.exit_status == NOT_FOUND]
