@@ -1,6 +1,19 @@
-"""``python -m lossratio``: the command line, even if the script ``lossratio`` is not on the path."""
+"""The program ``lossratio``, and ``python -m lossratio``."""
 
-from lossratio.commands import main
+import sys
+
+from lossratio.exit_status import ExitStatus
+
+
+def main() -> None:
+    """Runs the command line. Ctrl-C also ends it in order while its modules are imported."""
+    try:
+        from lossratio.commands import main as run
+    except KeyboardInterrupt:
+        sys.stderr.write("Stopped.\n")
+        sys.exit(ExitStatus.INTERRUPTED)
+    run()
+
 
 if __name__ == "__main__":
     main()

@@ -340,6 +340,10 @@ def _in_plain_words(error: click.ClickException) -> click.ClickException:
         words = error.message.partition("(")[2].rpartition(")")[0]
         said = f"There are too many words: {words}. Put a value with blanks in quotes, as in '10 kpps'."
         return click.UsageError(said, getattr(error, "ctx", None))
+    if isinstance(error, click.MissingParameter):
+        # Click puts each of the choices on a line of its own.
+        words = " ".join(error.format_message().split()).replace("Choose from: ", "Choose from ")
+        return click.UsageError(words, error.ctx)
     if not isinstance(error, click.NoSuchOption):
         return error
     if _NUMBER.match(error.option_name):
@@ -374,6 +378,9 @@ def run_command(command: click.Command) -> None:
     }
     for number in heard:
         signal.signal(number, _stop)
+    if sys.stdin is None:
+        # It is closed. To a command that asks, it is at its end.
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 (open until the process ends)
 
     try:
         command(standalone_mode=False)

@@ -26,6 +26,7 @@ from lossratio.history.annotations import ANNOTATIONS_NAME
 from lossratio.history.entries import entries_of
 from lossratio.history.store import History
 from lossratio.history.unmeasured import left_out_of, nothing_measured
+from lossratio.plugins import how_to_install
 from lossratio.report import Run, read_run
 from lossratio.results import write_whole
 
@@ -36,6 +37,9 @@ _MISTYPED = re.compile(r"([a-z][a-z0-9+.-]*:|//)[^@]*:[^@]*@", re.IGNORECASE)
 """A mistyped address of a store: it has a user, but lacks ``//`` or its kind. No folder has such a name."""
 _AZURE = re.compile(r"abfss?://[\w-]+@[\w.-]+(/[^@?]*)?$", re.ASCII)
 """The address of a container in a storage account. The name before its ``@`` is the container, not a user."""
+_PACKAGE = re.compile(r"\b(?:fsspec|s3fs|gcsfs|adlfs)\b")
+"""The packages of fsspec and its kinds of stores, one of which an ImportError names."""
+_EXTRAS = {"fsspec": "history", "s3fs": "s3"}
 HISTORY = "history"
 """Folder below an archive's URL with the rows of all its runs, a `lossratio.history.History`."""
 RUNS = "runs"
@@ -139,15 +143,18 @@ class ObjectStore:
         try:
             yield
         except ImportError as error:
+            missing = _PACKAGE.search(f"{error.name} {error}")
+            package = "fsspec" if missing is None else missing[0]
+            way = f"pip install {package}"
+            if package in _EXTRAS:
+                way = how_to_install(_EXTRAS[package])
             raise ArchiveError(
-                f"{self}: a Python package for this kind of store is missing ({error}). "
-                f"Folders need fsspec, S3 needs s3fs, GCS gcsfs and Azure adlfs."
+                f"{self}: this kind of store needs the Python package {package!r}. Install it with {way}."
             ) from error
         except Exception as error:
             # Each kind of store has its own errors, without a common class.
-            raise ArchiveError(
-                without_secrets(f"{self} does not {what}: {type(error).__name__}: {error}")
-            ) from error
+            reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+            raise ArchiveError(without_secrets(f"{self} does not {what}: {reason}")) from error
 
 
 def check_without_secrets(place: str) -> None:

@@ -39,8 +39,13 @@ def _beginning(path: Path) -> bytes:
     return b""
 
 
-def write_report(path: Path, text: str) -> None:
+def write_report(path: Path, text: str, again: str = "repeat the command") -> None:
     """Writes a report, as a whole or not at all.
+
+    Args:
+        path: The file.
+        text: The report.
+        again: What to do after an error of the disk is mended.
 
     Raises:
         ReportError: If it would replace a file that somebody wrote or measured.
@@ -49,9 +54,7 @@ def write_report(path: Path, text: str) -> None:
     kind = kind_of_contents(_beginning(path))
     if kind.startswith("of the format ") and not kind.startswith(_MADE_AGAIN):
         raise ReportError(f"{path} is {kind}, and a report would replace it. Name another file.")
-    with storing(
-        f"write the report {path}", "Free some space, and write it with: lossratio report"
-    ):
+    with storing(f"write the report {path}", f"Free some space, and {again}."):
         write_whole(path, text.encode("utf-8", "replace"))
 
 
@@ -72,7 +75,7 @@ def write_reports(directory: str | Path, formats: Iterable[str]) -> tuple[Path, 
     run = read_run(directory)
     reports = {directory / report_format(name).file_name: name for name in formats}
     for path, name in reports.items():
-        write_report(path, render(name, [run]))
+        write_report(path, render(name, [run]), f"write it with: lossratio report {directory}")
     return tuple(reports)
 
 

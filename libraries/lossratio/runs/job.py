@@ -24,7 +24,7 @@ from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file, shown_nam
 from lossratio.keywords import SuiteExpander, problem_with_variable
 from lossratio.records import FileModel
 from lossratio.results import VARIATION
-from lossratio.runs.robot_run import RunRequest
+from lossratio.runs.robot_run import RunRequest, words_of
 from lossratio.shipped import SUITES, TOPOLOGIES, Shipped, names_near
 from lossratio.testbed import open_testbed
 from lossratio.topology import FileName, Topology, load_topology
@@ -455,7 +455,7 @@ def _built(suites: tuple[Path, ...]) -> TestSuite:
     try:
         return TestSuiteBuilder().build(*suites)
     except DataError as error:
-        raise JobError(f"Suites cannot be read: {error.message}") from error
+        raise JobError(f"Suites cannot be read: {words_of(error)}") from error
 
 
 def _is_in(source: Path | None, path: Path) -> bool:

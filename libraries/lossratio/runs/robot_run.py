@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import signal
 import sys
 import threading
@@ -28,6 +29,8 @@ from lossratio.report import PAGE, PAGE_VARIABLE, write_reports
 from lossratio.runs.verdicts import FailureRecord, TestVerdict, VerdictListener
 from lossratio.topology import Topology
 
+_SYSTEM_ERROR = re.compile(r"\w+Error: \[Errno \d+\] (.+): '[^']*'$")
+"""The end of a message of Robot Framework about a file, with Python's name of the error and once more the file."""
 GRACE = 120.0
 """Seconds that tear-downs have when a run is stopped, before it is stopped by force."""
 
@@ -222,8 +225,13 @@ def check_selection(
 
     except DataError as error:
         known = f" Their tags are: {', '.join(tags)}." if tags else ""
-        raise RobotOptionsError(f"Nothing was run: {error.message}{known}") from error
+        raise RobotOptionsError(f"Nothing was run: {words_of(error)}{known}") from error
     _check_streams(root, VariableScopes(settings), topology)
+
+
+def words_of(error: DataError) -> str:
+    """An error of Robot Framework without the names that Python gives to errors of the system."""
+    return _SYSTEM_ERROR.sub(r"\1.", str(error.message))
 
 
 def _check_streams(suite: TestSuite, variables: VariableScopes, topology: Topology) -> None:

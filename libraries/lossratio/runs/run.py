@@ -139,6 +139,9 @@ def run(request: RunRequest) -> RunOutcome:
     """
     # Wrong options are found before waiting for a testbed.
     ways = [_prepared(request, assignment) for assignment in assignments_of(request)]
+    given = ways[0].options.get("outputdir")
+    # Robot Framework makes the directory when it reads the options, and its error would not be one of ours.
+    check_directory(Path(given or RESULTS), "--output")
     for way in ways:
         check_selection(
             way.options,
@@ -147,8 +150,6 @@ def run(request: RunRequest) -> RunOutcome:
             topology=way.assignment.topology,
             variables=way.variables,
         )
-    given = ways[0].options.get("outputdir")
-    check_directory(Path(given or RESULTS), "--output")
 
     purpose = request.purpose or ways[0].assignment.name
     candidates = [

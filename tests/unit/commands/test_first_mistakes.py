@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import builtins
 import io
 import re
+import sys
 from pathlib import Path
 
 import pytest
 import robot
 from robot.api import ExecutionResult
+from robot.errors import DataError
 
 import lossratio as api
 from lossratio import LossRatioError, open_testbed
+from lossratio.__main__ import main as program
+from lossratio.runs.robot_run import words_of
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 LOCAL = (TOPOLOGIES / "local.yaml").read_text()
@@ -203,6 +208,10 @@ IN_COMMANDS = {
     "suite that is a topology": (
         ("run", "--topology", "simulated", str(TOPOLOGIES / "local.yaml")),
         "local.yaml is no suite: it is of the format lossratio-topology/1. Name a file such as my.robot.",
+    ),
+    "nothing to list": (
+        ("list",),
+        "'SUITES|TOPOLOGIES|PROFILES|DEVICES'. Choose from suites, topologies, profiles, dev",
     ),
     "suite that is a device": (("run", "--topology", "simulated", "/dev/null"), "/dev/null is no suite: it is a pipe"),
     "topology that is a text": (("check", str(TOPOLOGIES.parent / "LICENSE")), "LICENSE:1: not YAML: it is text with"),
@@ -396,3 +405,37 @@ def test_a_link_to_nothing_is_no_directory_for_results(lossratio, tmp_path):
     (tmp_path / "link").symlink_to("nowhere")
     status, _, err = lossratio("demo", "--output", "link")
     assert (status, err) == (2, "Error: link: No such file or directory. Choose another directory: --output DIR.\n")
+
+
+def test_a_folder_of_suites_that_cannot_be_read_is_named_without_pythons_words():
+    wrong = DataError("Reading directory '/a/b' failed: PermissionError: [Errno 13] Permission denied: '/a/b'")
+    assert words_of(wrong) == "Reading directory '/a/b' failed: Permission denied."
+
+
+def test_a_closed_input_is_an_input_that_has_ended(lossratio, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    status, _, err = lossratio("init", "lab")
+    assert (status, err.strip()) == (
+        2,
+        "Error: The input ended before this question was answered: give a line for each one.",
+    )
+
+
+def test_a_run_below_a_file_is_refused_before_its_suites_are_read(lossratio, tmp_path):
+    (tmp_path / "file").touch()
+    status, out, err = lossratio("run", "--topology", "simulated", "--output", "file/x", "linux_bridge")
+    assert (status, out) == (2, "")
+    assert err == "Error: file/x: Not a directory. Choose another directory: --output DIR.\n"
+
+
+def test_ctrl_c_while_modules_are_imported_is_one_word_and_a_status(monkeypatch, capsys):
+    def interrupted(name, *arguments, **named):
+        if name == "lossratio.commands":
+            raise KeyboardInterrupt
+        return imported(name, *arguments, **named)
+
+    imported = builtins.__import__
+    monkeypatch.setattr(builtins, "__import__", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        program()
+    assert (ended.value.code, capsys.readouterr().err) == (130, "Stopped.\n")

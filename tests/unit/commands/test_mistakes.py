@@ -313,8 +313,10 @@ def test_a_directory_that_cannot_be_written_is_named_before_anything_is_measured
 def test_a_package_that_is_missing_is_named(tmp_path):
     code = WITHOUT.format("s3fs", ["lossratio", "trend", "s3://bucket/path"])
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.stderr.startswith("Error: s3://bucket/path: a Python package for this kind of store is missing")
-    assert "S3 needs s3fs" in done.stderr
+    assert done.stderr.startswith(
+        "Error: s3://bucket/path: this kind of store needs the Python package 's3fs'. Install"
+    )
+    assert "pip install 'robotframework-lossratio[s3]'" in done.stderr
 
 
 def with_field(path, value):
