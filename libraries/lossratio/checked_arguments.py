@@ -10,7 +10,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from enum import Enum
 from functools import cache, cached_property, wraps
 from io import IOBase
@@ -392,6 +392,8 @@ def shown_value(value: Any) -> str:
         return _list_in_words(value)
     if isinstance(value, date):
         return f"the date {value}"
+    if isinstance(value, timedelta):
+        return f"{value.total_seconds():g} s"
     if isinstance(value, Path):
         return shortened(f"the path {str(value)!r}")
     if isinstance(value, type):

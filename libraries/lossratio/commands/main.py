@@ -340,10 +340,12 @@ def _in_plain_words(error: click.ClickException) -> click.ClickException:
         words = error.message.partition("(")[2].rpartition(")")[0]
         said = f"There are too many words: {words}. Put a value with blanks in quotes, as in '10 kpps'."
         return click.UsageError(said, getattr(error, "ctx", None))
+
     if isinstance(error, click.MissingParameter):
         # Click puts each of the choices on a line of its own.
         words = " ".join(error.format_message().split()).replace("Choose from: ", "Choose from ")
         return click.UsageError(words, error.ctx)
+
     if not isinstance(error, click.NoSuchOption):
         return error
     if _NUMBER.match(error.option_name):

@@ -28,6 +28,7 @@ from lossratio.dut.linux.cores import CoreChoice, cpu_list
 from lossratio.dut.linux.interfaces import check_free
 from lossratio.dut.linux.program_dut import ProgramDut, ProgramOptions
 from lossratio.results import Role
+from lossratio.wrong_values import Like
 
 HOME_VARIABLE = "GROUT_HOME"
 """Environment variable of the controller that names grout's directory on the node."""
@@ -37,8 +38,8 @@ class GroutOptions(ProgramOptions):
     """The options of grout."""
 
     is_router = True
-    home: Annotated[str, Role.TESTED] = Field(
-        default_factory=lambda: os.environ.get(HOME_VARIABLE, "/usr"), pattern="^/"
+    home: Annotated[str, Like("^/", "an absolute path, such as /usr"), Role.TESTED] = Field(
+        default_factory=lambda: os.environ.get(HOME_VARIABLE, "/usr")
     )
     """Directory of grout on the node, with ``bin/grout`` and ``bin/grcli``. Default: the value of the environment
     variable ``GROUT_HOME`` on the machine that runs the suite, or ``/usr``."""

@@ -145,6 +145,7 @@ class ObjectStore:
         except ImportError as error:
             missing = _PACKAGE.search(f"{error.name} {error}")
             package = "fsspec" if missing is None else missing[0]
+
             way = f"pip install {package}"
             if package in _EXTRAS:
                 way = how_to_install(_EXTRAS[package])

@@ -303,7 +303,7 @@ def _in_words(request: type[Request], wrong: Mapping[str, Any]) -> str:
             f"{request.__name__} has no {name!r}; it has {names_near(name, request.model_fields)}"
         )
 
-    text = " ".join(docstrings_of_fields(request).get(name, "").split())
+    text = " ".join(docstrings_of_fields(request).get(name, "").replace("``", "'").split())
     about = f" {text}" if text else ""
     quantity = quantity_of(field.annotation, field.metadata)
     write = repr if quantity is None else quantity.write

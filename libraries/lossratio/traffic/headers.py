@@ -2,13 +2,14 @@
 
 from collections.abc import Collection, Iterator
 from math import lcm
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from lossratio.records import FileModel, left_out_if_empty
 from lossratio.topology import Side
 from lossratio.traffic.agent.core.configuration import FCS_BYTES, TAG_BYTES
+from lossratio.wrong_values import Like
 
 SMALLEST_FRAME = 64
 """Bytes, with FCS, of the smallest Ethernet frame."""
@@ -330,7 +331,13 @@ class Geneve(TunnelHeader):
     start = b"\0\0\x65\x58"
     vni: Range = Range(first=1)
     """Virtual network identifiers, below 65,536."""
-    destination_mac: str = Field(default="d0:0b:ee:d0:00:00", pattern=r"^([0-9a-f]{2}:){4}00:00$")
+    destination_mac: Annotated[
+        str,
+        Like(
+            r"^([0-9a-f]{2}:){4}00:00$",
+            "a MAC address that ends in 00:00, such as d0:0b:ee:d0:00:00",
+        ),
+    ] = "d0:0b:ee:d0:00:00"
     """Destination MAC address of the frames in the first tunnel; it increases from tunnel to tunnel, as in VPP."""
 
     @model_validator(mode="after")

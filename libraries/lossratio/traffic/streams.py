@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import gcd, lcm
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
@@ -22,6 +22,7 @@ from lossratio.traffic.agent.core.configuration import (
 )
 from lossratio.traffic.agent.xdp.frames import permutation
 from lossratio.traffic.headers import Headers, InnerHeaders, VlanTag
+from lossratio.wrong_values import Like
 
 LONGEST_ROUND = 4096
 """The maximum number of frames after which shares repeat."""
@@ -44,7 +45,14 @@ class StreamError(ValueError):
 class StreamFields(FileModel):
     """A stream, as a profile's file describes it. Fields that it does not have are as in the profile."""
 
-    name: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$")
+    name: Annotated[
+        str,
+        Like(
+            r"^[A-Za-z][A-Za-z0-9_.-]*$",
+            "a name of letters, digits, '_', '.' and '-' that begins with a letter, such as voice",
+            64,
+        ),
+    ]
     """Its name in results and goals."""
     share: float | None = Field(default=None, gt=0.0, lt=1e12)
     """Its frames, as a proportion: shares of 1 and 3 are a quarter and three quarters of a direction's frames."""

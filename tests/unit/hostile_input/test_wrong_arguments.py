@@ -31,6 +31,13 @@ KEYWORDS = {
     "a truth value for a duration": (*NDR_PDR, "ramp=${True}", "True is not a duration, such as '2 min'"),
     "a duration beyond any clock": (*NDR_PDR, "ramp=1e308", "'1e308' is longer than 31 years"),
     "the longest duration of Python": (*NDR_PDR, "rest=${{datetime.timedelta.max}}", "is longer than 31 years"),
+    "a duration for a number": (
+        "Measure MRR",
+        "64B",
+        "trials=${{datetime.timedelta(seconds=-1)}}",
+        "-1 s is not a whole",
+    ),
+    "a number of nights": (*NDR_PDR, "search_every=0", "at least 1, not 0. With 'as_before', one of"),
     "a duration below zero": (*NDR_PDR, "rest=-2 s", "rest must be at least 0 s, not -2 s"),
     "a rate beyond any wire": (*NDR_PDR, "max_load=1e308", "'1e308' is too large for a frame rate"),
     "a small fraction without its unit": (*NDR_PDR, "max_load=1.5", "1.5 has no unit; write '1.5 kfps' or"),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
+from pathlib import Path
 
 import pytest
 import yaml
 from document_kinds import yaml_kinds
 
+import lossratio
 from lossratio.errors import JobError, LossRatioError
 from lossratio.runs import load_job
 from lossratio.runs.job import job_tests
@@ -49,6 +51,7 @@ VALUES = {
     ),
     "a long value": ("topology", "lease: 1 min", f"lease: {'x' * 5000}", "lease: 'x{96}... is not a duration"),
     "a number for a name": ("profile", "seed: 5", "seed: 5\n7: 8", r"yaml:15: 7: a field needs a text as its name"),
+    "a name of a stream": ("profile", "seed: 5", "streams: [{name: '1'}]", "streams.0.name: must be a name of letters"),
     "no topology": ("job", "[lab.yaml]", '["a\\nb"]', r"topologies.0: there is no file '.*a\\nb'"),
     "no testbed": (
         "job",
@@ -148,3 +151,9 @@ def test_an_empty_file_of_each_kind_says_that_it_is_empty(name, tmp_path):
     path = tmp_path / "empty.yaml"
     path.write_text("")
     assert "but it is empty. Is it the right file?" in refusal(KINDS[name].read, path)
+
+
+def test_no_field_shows_a_regular_expression():
+    library = Path(lossratio.__file__).parent
+    fields = re.compile(r"\bField\([^()]*\bpattern=")
+    assert [path for path in library.rglob("*.py") if fields.search(path.read_text())] == []
