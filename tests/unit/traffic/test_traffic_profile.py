@@ -129,7 +129,7 @@ def test_headers_that_do_not_go_together_are_refused(tmp_path, headers, problem)
         ("ipv6: {}", 77, r"frame size 77: 77 is not between 78 and 9000 bytes"),
         ("ipv6: {}\ntcp: {}", 85, r"frames of 85 bytes are too small, these headers need 86 bytes"),
         ("ipv4: {}\nmixes: {m: {64: 1, 9001: 1}}", "m", r"9001 is not between 64 and 9000"),
-        ("ipv4: {}\nmixes: {m: {64: 4096, 570: 1}}", "m", r"mix m: its weights add up to 4097 frames"),
+        ("ipv4: {}\nmixes: {m: {64: 4096, 570: 1}}", "m", r"mix m: its pattern is 4097 frames long"),
         (
             f"ipv4: {{}}\nmixes: {{m: {dict.fromkeys(range(64, 129), 1)}}}",
             "m",
