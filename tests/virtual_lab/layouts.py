@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from images import Recipe
+from images import CannotBuildError, Recipe
 from machines import Card, Machine, Plan, VirtualLab, require_qemu
 
 PATIENT = {"max_rate": "6 kfps", "catch_up": "5 s", "settle": "4 s"}
@@ -35,6 +35,29 @@ def pair_of_machines(recipe: Recipe = Recipe(), **plan: Any) -> VirtualLab:  # n
     lab = laboratory(recipe, {"TG": cards, "DUT1": cards}, DUT1={**for_dpdk, **plan})
     set_up(lab["TG"])
     return lab
+
+
+def machine_on_taps(recipe: Recipe = Recipe(), **plan: Any) -> VirtualLab:  # noqa: B008 - it is frozen
+    """A DUT whose TG is the host, with two cables to cards of vmxnet3 and two to cards of virtio.
+
+    The TG costs no emulated processor. The DUT has what programs of DPDK need.
+
+    Args:
+        recipe: What it boots.
+        plan: Further fields of its plan.
+
+    Raises:
+        CannotBuildError: If a program, Debian's packages or root cannot be had here.
+    """
+    if os.geteuid() != 0:
+        raise CannotBuildError("only root can make TAP interfaces")
+    cards = [Card(model, cable) for model, cable in zip((VMXNET3, VMXNET3, VIRTIO, VIRTIO), "abcd", strict=True)]
+    parameters = FOR_DPDK.replace("hugepages=540", "hugepages=700")
+    return laboratory(
+        recipe,
+        {"DUT1": cards},
+        DUT1={"cpus": 2, "megabytes": 3072, "has_iommu": True, "parameters": parameters, **plan},
+    )
 
 
 def laboratory(recipe: Recipe, cards: Mapping[str, Sequence[Card]], **plans: Mapping[str, Any]) -> VirtualLab:
@@ -108,6 +131,28 @@ def bonded_lab_file(lab: VirtualLab, bond: str, east: int) -> Path:
     del west["pci_address"]
     nodes["DUT1"] = _closed(nodes["DUT1"])
     return lab.topology("bonded", nodes)
+
+
+def tap_lab_file(lab: VirtualLab, name: str, west: int, **of_dut: Any) -> Path:
+    """A topology file of `machine_on_taps`: the TG is a namespace of the host.
+
+    Args:
+        lab: The laboratory.
+        name: What the file is called.
+        west: Number of the western card; the eastern one is the next.
+        **of_dut: Further fields of the DUT.
+    """
+    dut = lab["DUT1"]
+    numbers = {"west": west, "east": west + 1}
+    cables = {port: dut.plan.cards[number].cable for port, number in numbers.items()}
+    tester = {
+        "type": "TG",
+        "netns": lab.taps.netns,
+        "generator": {"kind": "afpacket", **PATIENT},
+        "interfaces": {port: {"name": lab.taps.names[cable], "link": port} for port, cable in cables.items()},
+    }
+    cards = {port: {"card": number, "link": port} for port, number in numbers.items()}
+    return lab.topology(name, {"TG": tester, "DUT1": {**dut.node("DUT", **cards), **of_dut}})
 
 
 def two_ended_lab_file(lab: VirtualLab) -> Path:

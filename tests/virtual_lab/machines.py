@@ -20,6 +20,7 @@ from typing import Any
 import paramiko
 import yaml
 from images import CannotBuildError, Image
+from taps import TapInterfaces
 
 QEMU = "qemu-system-x86_64"
 BOOT_SECONDS = 1200.0
@@ -31,7 +32,10 @@ FIRST_SLOT = 16
 
 @dataclass(frozen=True)
 class Card:
-    """A PCI network card, and the cable that is plugged into it. A cable joins two cards."""
+    """A PCI network card, and the cable that is plugged into it.
+
+    A cable joins two cards, or a card and a TAP interface of the host.
+    """
 
     model: str
     """QEMU's name of the model: ``vmxnet3``, ``virtio-net-pci`` or ``e1000e``."""
@@ -51,6 +55,8 @@ class Plan:
     """Further parameters of the kernel."""
     has_iommu: bool = False
     """Whether an IOMMU is between its cards and its memory, so that vfio-pci can have them."""
+    programs: Sequence[Path] = ()
+    """Directories of the host with programs that Debian does not have; see `Machine.mount_programs`."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +76,8 @@ class Machine:
     plan: Plan
     directory: Path
     """The laboratory's: keys, sockets, consoles."""
-    plugs: Sequence[tuple[Path, Path]]
-    """Of each card the sockets of its cable: its own, and the other card's."""
+    plugs: Sequence[str]
+    """Of each card the cable, as QEMU's option ``-netdev`` has it: its kind, and where it ends."""
     port: int
     """Where its sshd is reached on the host's loopback interface."""
     is_borrowed: bool = False
@@ -206,6 +212,17 @@ class Machine:
         """Writes a file."""
         self.shell(f"printf %s {shlex.quote(text)} >{path}")
 
+    def copy(self, source: Path, path: str) -> None:
+        """Copies a file of the host."""
+        with self._logged_in().open_sftp() as files:
+            files.put(str(source), path)
+
+    def mount_programs(self) -> None:
+        """Shows the programs of its plan in directories of the same names, which nobody can write to."""
+        options = "trans=virtio,version=9p2000.L,ro,cache=loose"
+        for number, home in enumerate(self.plan.programs):
+            self.shell(f"mkdir -p {home}; mountpoint -q {home} || mount -t 9p -o {options} programs{number} {home}")
+
     @contextlib.contextmanager
     def unreachable(self) -> Iterator[None]:
         """Nobody reaches its sshd meanwhile, and no packet says why."""
@@ -237,13 +254,15 @@ class Machine:
         yield from ("-serial", f"file:{self._file('console')}")
         yield from ("-qmp", f"unix:{self._file('qmp')},server=on,wait=off")
         yield from ("-fw_cfg", f"name=opt/io.systemd.credentials/tmpfiles.extra,file={self._credentials()}")
+        for number, home in enumerate(plan.programs):
+            place = f"path={home},mount_tag=programs{number}"
+            yield from ("-virtfs", f"local,{place},security_model=none,readonly=on")
         # It is reached at its sshd, and reaches nobody.
         yield from ("-netdev", f"user,id=control,restrict=on,hostfwd=tcp:127.0.0.1:{self.port}-:22")
         yield from ("-device", "virtio-net-pci,netdev=control,mac=52:54:00:00:00:02,addr=3,romfile=")
 
-        for number, (card, (near, far)) in enumerate(zip(plan.cards, self.plugs, strict=True)):
-            ends = f"local.type=unix,local.path={near},remote.type=unix,remote.path={far}"
-            yield from ("-netdev", f"dgram,id=cable{number},{ends}")
+        for number, (card, plug) in enumerate(zip(plan.cards, self.plugs, strict=True)):
+            yield from ("-netdev", f"{plug},id=cable{number}")
             place = f"id=card{number},mac={self.mac(number)},addr={FIRST_SLOT + number:#x},romfile="
             if plan.has_iommu and card.model.startswith("virtio"):
                 place += ",iommu_platform=on,disable-legacy=on"
@@ -308,15 +327,20 @@ class VirtualLab:
             make_key(self.directory / "user.key")
             ports = {name: free_port() for name in plans}
 
+        self.taps = TapInterfaces.of(self.directory, _cables_to_the_host(plans))
         self.machines = {
             name: Machine(name, plan, self.directory, self._plugs(name, plans), ports[name], self.is_borrowed)
             for name, plan in plans.items()
         }
         try:
+            if not self.is_borrowed:
+                self.taps.make()
             for machine in self.machines.values():
                 machine.start()
             lines = [machine.known_hosts_line for machine in self.machines.values()]
             (self.directory / "known_hosts").write_text("\n".join(lines) + "\n")
+            if not self.is_borrowed:
+                self.taps.hide()
             for machine in self.machines.values():
                 machine.wait_for_boot()
         except BaseException:
@@ -338,6 +362,7 @@ class VirtualLab:
             machine.forget_connection()
             machine.switch_off()
         if not self.is_borrowed:
+            self.taps.remove()
             shutil.rmtree(self.directory)
 
     def topology(self, name: str, nodes: Mapping[str, Any], **fields: Any) -> Path:
@@ -363,9 +388,12 @@ class VirtualLab:
         finally:
             self.plug(cable, is_in=True)
 
-    def _plugs(self, name: str, plans: Mapping[str, Plan]) -> list[tuple[Path, Path]]:
+    def _plugs(self, name: str, plans: Mapping[str, Plan]) -> list[str]:
         plugs = []
         for number, card in enumerate(plans[name].cards):
+            if card.cable in self.taps.names:
+                plugs.append(f"tap,ifname={self.taps.names[card.cable]},script=no,downscript=no")
+                continue
             ends = [
                 (other, at)
                 for other, plan in plans.items()
@@ -375,11 +403,18 @@ class VirtualLab:
             assert len(ends) == 2, f"the cable {card.cable} has {len(ends)} ends"
             own = (name, number)
             far = ends[1 - ends.index(own)]
-            plugs.append((self._socket(*own), self._socket(*far)))
+            near_end = f"local.type=unix,local.path={self._socket(*own)}"
+            plugs.append(f"dgram,{near_end},remote.type=unix,remote.path={self._socket(*far)}")
         return plugs
 
     def _socket(self, machine: str, number: int) -> Path:
         return self.directory / f"{machine}.plug{number}"
+
+
+def _cables_to_the_host(plans: Mapping[str, Plan]) -> Sequence[str]:
+    """The cables that only one card is plugged into."""
+    cables = [card.cable for plan in plans.values() for card in plan.cards]
+    return [cable for cable in cables if cables.count(cable) == 1]
 
 
 def require_qemu() -> None:
@@ -397,6 +432,8 @@ def remove_remains() -> None:
     for directory in Path(tempfile.gettempdir()).glob(f"{_DIRECTORY}*"):
         pid = directory.name.removeprefix(_DIRECTORY).partition("-")[0]
         if pid.isdecimal() and not Path(f"/proc/{pid}").exists():
+            # Their cables are gone, too: nobody else has made this namespace.
+            TapInterfaces.of(directory, ()).remove()
             shutil.rmtree(directory, ignore_errors=True)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from lossratio import RunDirectory, TestIdentity, TestPlace, load_profile
 from lossratio.measurements.measure import measure
@@ -17,9 +19,16 @@ PATIENTLY = Recovery(patience=120.0)
 """An emulated machine takes over 30 s to load programs for XDP if its host is busy."""
 
 
-def count_frames(topology: Path, directory: Path, dut: str | None = None, *, profile: str = "ethip4-udp") -> MrrResult:
-    """Sends frames each way over a testbed that is opened and closed for it."""
-    with open_testbed(topology, dut=dut, recovery=PATIENTLY) as testbed:
+def count_frames(
+    topology: Path,
+    directory: Path,
+    dut: str | None = None,
+    *,
+    profile: str = "ethip4-udp",
+    options: Mapping[str, Any] | None = None,
+) -> MrrResult:
+    """Sends frames each way over a testbed that is opened and closed for it, with a DUT with these options."""
+    with open_testbed(topology, dut=dut, options=options, recovery=PATIENTLY) as testbed:
         return count_through(testbed, directory, profile=profile)
 
 

@@ -49,7 +49,7 @@ def bridge_at_boot(machine: Machine) -> None:
 
 def no_bridge_at_boot(machine: Machine) -> None:
     """Undoes `bridge_at_boot`."""
-    machine.shell("systemctl disable lab-bridge; ip link del lab0; sync", seconds=300.0)
+    machine.shell("systemctl disable --now lab-bridge; ip link del lab0; sync", seconds=300.0)
 
 
 def uptime_at_bridge(machine: Machine) -> float:

@@ -54,6 +54,10 @@ def between(
     hold: float = option(
         "How long frames may still arrive after a trial.", type=DURATION, default="100 ms"
     ),
+    catch_up: float | None = option(
+        "How much overdue traffic an end sends in one burst after it stood still, e.g. 50ms. Default: 1ms.",
+        type=DURATION,
+    ),
     translates: bool = option(
         "The network translates addresses (NAT): count frames without comparing them."
     ),
@@ -98,6 +102,8 @@ def between(
     # Files refuse small rates without a unit.
     max_rate = f"{max_load:.12g} fps"
     generator = {"kind": "afpacket", "max_rate": max_rate, "python": _python(ends, python)}
+    if catch_up is not None:
+        generator["catch_up"] = f"{catch_up:.12g} s"
     text = yaml.safe_dump(path.topology(generator), sort_keys=False, width=120)
     click.echo(f"From {path.client}")
     click.echo(f"to   {path.server}.")

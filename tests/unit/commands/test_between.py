@@ -175,9 +175,10 @@ def test_the_topology_file_that_is_kept_is_in_order(measured):
 @pytest.mark.netns
 @needs_root[1]
 def test_save_writes_the_file_and_sends_nothing_and_a_host_without_a_way_is_named(tmp_path):
-    done = told(tmp_path, "client", "server", "--max-load", "800 fps", "--save", "lab.yaml")
+    done = told(tmp_path, "client", "server", "--max-load", "800 fps", "--catch-up", "50ms", "--save", "lab.yaml")
     assert done.returncode == 0, done.stderr
-    assert load_topology(tmp_path / "lab.yaml").nodes["client"].generator.max_rate == 800.0
+    generator = load_topology(tmp_path / "lab.yaml").nodes["client"].generator
+    assert (generator.max_rate, generator.catch_up) == (800.0, 0.05)
     nodes = yaml.safe_load((tmp_path / "lab.yaml").read_text())["nodes"]
     assert nodes["server"]["interfaces"]["server"] == {
         "link": "east",
