@@ -56,7 +56,10 @@ def test_tests_may_be_for_some_of_the_testbeds(tmp_path):
         (f"- {{suites: [{'long' * 75}]}}", r"nightly\.yaml:5: tests\.0\.suites\.0: there is no .*long\b"),
         ("- {suites: [bridge.robot], frame_size: 64B}", r"frame_size"),
         ("- {suites: []}", r"suites"),
-        ("- {suites: [bridge.robot], testbeds: [three]}", "tests are for three, but the job's testbeds are one"),
+        (
+            "- {suites: [bridge.robot], testbeds: [three]}",
+            r"nightly\.yaml:5: tests\.0\.testbeds\.0: no testbed .* is named 'three'",
+        ),
         ("- {suites: [bridge.robot], cores: [0]}", r"nightly\.yaml:5: tests\.0\.cores\.0: must be at least 1, not 0"),
         ("- {suites: [bridge.robot], cores: [yes]}", r"cores\.0: must be a whole number, not true"),
         ("- {suites: [bridge.robot], frame_sizes: [63B]}", r"frame_sizes\.0: 63 is not between 64 and 9000 bytes"),
@@ -68,7 +71,10 @@ def test_tests_may_be_for_some_of_the_testbeds(tmp_path):
             "- {suites: [bridge.robot]}\nself_test: {load: 1 Mfps, frame_size: 10000B}",
             "10000 is not between 64 and 9000",
         ),
-        ("- {suites: [bridge.robot]}\nself_test: {load: 1 Mfps, topologies: {onne: local}}", "cables of onne, .*'one'"),
+        (
+            "- {suites: [bridge.robot]}\nself_test: {load: 1 Mfps, topologies: {onne: local}}",
+            "topologies.onne: .*'one'",
+        ),
     ],
 )
 def test_faults_of_a_job_are_reported_with_their_place(tmp_path, tests, message):
