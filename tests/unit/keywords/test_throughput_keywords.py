@@ -100,10 +100,10 @@ def pages(monkeypatch):
     """How many results each page had that was written."""
     sizes = []
 
-    def write(path, text):
+    def write(path, text, again):
         if path.name == "lossratio.html":
             sizes.append(text.count('id="test-'))
-        write_report(path, text)
+        write_report(path, text, again)
 
     monkeypatch.setattr("lossratio.report.listener.write_report", write)
     return sizes
