@@ -92,7 +92,8 @@ def load_yaml_file(
         problems.append(((), _no_fields(path)))
     elif not problems:
         try:
-            loaded = model.model_validate(convert(data, path))
+            fields = convert(data, path)
+            loaded = model.model_validate(fields)
         except ValidationError as cause:
             places = [item["loc"] for item in cause.errors()]
             # If only its wrong items are missing, a list is not too short.
@@ -109,7 +110,7 @@ def load_yaml_file(
             problems = list(dict.fromkeys(problems))
             problems += [(item["loc"], "") for item in found[_MOST_PROBLEMS:]]
         else:
-            problems = list(_misread_values(data, loaded)) or list(check(loaded))
+            problems = list(_misread_values(fields, loaded)) or list(check(loaded))
             if not problems:
                 return loaded
 
