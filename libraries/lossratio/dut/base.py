@@ -338,6 +338,20 @@ class Dut(ABC, Generic[OptionsT_co]):
             NodeError: If the node cannot be reached.
         """
 
+    @property
+    def hold_time(self) -> float | None:
+        """Seconds of traffic that the ring in front of its program holds; None: it has no ring that counts frames."""
+        return None
+
+    def unfetched_frames(self) -> Mapping[str, int]:
+        """Frames that have arrived since the set-up, but that its program has not taken from its rings, by side.
+
+        Raises:
+            DutError: If it does not answer.
+            NodeError: If the node cannot be reached.
+        """
+        return {}
+
     @abstractmethod
     def tear_down(self) -> None:
         """Restores exactly the state before `set_up`. If nothing is set up, nothing changes.

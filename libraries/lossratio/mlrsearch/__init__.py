@@ -12,6 +12,7 @@ from lossratio.mlrsearch.bursts import (
     of_sut as of_sut,
     with_late_frames as with_late_frames,
     without_generators_faults as without_generators_faults,
+    without_starvation as without_starvation,
 )
 from lossratio.mlrsearch.classification import (
     Bound as Bound,

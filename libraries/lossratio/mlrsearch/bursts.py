@@ -53,6 +53,15 @@ def with_late_frames(trial: TrialResult, goal: SearchGoal) -> TrialResult:
     return _with_loss_ratio(seen, sut_loss_ratio(seen))
 
 
+def without_starvation(trial: TrialResult, goal: SearchGoal) -> TrialResult:
+    """The trial as if, in addition, no DUT's program had lacked a CPU when frames came."""
+    starved = sum(each.explained_frames for each in trial.output.incidents if each.done == "stands")
+    if not starved:
+        return with_late_frames(trial, goal)
+    seen = goal.seen(trial)
+    return _with_loss_ratio(seen, sut_loss_ratio(seen, starved))
+
+
 def of_sut(trial: TrialResult, goal: SearchGoal) -> TrialResult:
     """The trial as if, in addition, the frames that the generator's bursts may have cost had come back."""
     in_bursts = _lost_in_bursts(trial)

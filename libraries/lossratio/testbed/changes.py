@@ -60,6 +60,10 @@ _PRESSURE = "processes on {node} waited for a CPU for {after} of the time"
 _WAITED = (
     "the thread {before} of the DUT's program on {node} waited for a CPU for {after} of the time"
 )
+_STARVED = (
+    "the ring in front of the DUT's program on {node} overflowed while its thread {before} "
+    "waited for a CPU for {after}"
+)
 _CLOCK = "the time of day of {node} was set by {after} s"
 _SET_UP = "Set it up again (ip link set dev {name} up), and find out what set it down."
 _SET_BACK = "Restore it (ip link set dev {name} mtu {before}), and find out what changed it."
@@ -94,6 +98,7 @@ RULES = (
     Rule("DUT", "standstill", "repeat", _STANDSTILL, _HOST),
     Rule("controller", "suspended", "repeat", _SUSPENDED, _ALONE),
     Rule("DUT", "stolen", "note", _STOLEN, _HOST),
+    Rule("DUT", "starved", "note", _STARVED, _ALONE),
     Rule("DUT", "waited", "note", _WAITED, _ALONE),
     Rule("controller", "clock", "note", _CLOCK, _ALONE),
 )
@@ -127,6 +132,8 @@ LEAST_STANDSTILL = 0.5
 LEAST_CLOCK_STEP = 1.0
 """Seconds by which the time of day is set. Smaller steps are the work of NTP."""
 _BY_KEY = {(rule.guilty, rule.change): rule for rule in RULES}
+STARVED = _BY_KEY["DUT", "starved"]
+"""The row for a wait that explains lost frames. Fingerprints alone do not show it: see `starvation`."""
 
 _RESET = frozenset(
     {
@@ -152,6 +159,8 @@ class Change:
     """The earlier value, as text."""
     after: str = ""
     """The present value, as text."""
+    explained_frames: int = 0
+    """Lost frames that the change explains."""
 
     def __str__(self) -> str:
         return self._filled(self.rule.sentence)
@@ -173,7 +182,9 @@ class Change:
 
     def incident(self, done: Literal["repaired", "repeated", "stands"]) -> Incident:
         """The change as an entry of the trial's record, with the reaction; ``stands``: the trial stands."""
-        return Incident(self.rule.guilty, self.node, self.interface, str(self), done)
+        return Incident(
+            self.rule.guilty, self.node, self.interface, str(self), done, self.explained_frames
+        )
 
     def _filled(self, template: str) -> str:
         return template.format(
@@ -311,15 +322,20 @@ def _node_changes(name: str, before: Fingerprint, after: Fingerprint, way: Way) 
     )
     if side == "TG" and is_alone and pressure >= LEAST_PRESSURE * elapsed:
         yield Change(_BY_KEY[side, "pressure"], name, after=format_ratio(pressure / elapsed))
+    waited, thread_name = longest_wait(then, now)
+    if side == "DUT" and waited >= (LEAST_WAIT if is_alone else LEAST_PRESSURE) * elapsed:
+        share = format_ratio(min(1.0, waited / elapsed))
+        yield Change(_BY_KEY[side, "waited"], name, before=thread_name, after=share)
+
+
+def longest_wait(then: NodePrint, now: NodePrint) -> tuple[float, str]:
+    """Seconds for which a thread of the DUT's programs had no CPU, and its name, for the thread that waited longest."""
     waits = [
         (thread.waited - then.threads[number].waited, thread.name)
         for number, thread in now.threads.items()
         if number in then.threads
     ]
-    waited, thread_name = max(waits, default=(0.0, ""))
-    if side == "DUT" and waited >= (LEAST_WAIT if is_alone else LEAST_PRESSURE) * elapsed:
-        share = format_ratio(min(1.0, waited / elapsed))
-        yield Change(_BY_KEY[side, "waited"], name, before=thread_name, after=share)
+    return max(waits, default=(0.0, ""))
 
 
 def _link_changes(

@@ -26,6 +26,7 @@ from lossratio.testbed.changes import (
 )
 from lossratio.testbed.connections import Connections
 from lossratio.testbed.fingerprint import Fingerprint, FingerprintReader
+from lossratio.testbed.starvation import RingReader, lost_frames, starved_in
 from lossratio.testbed.testbed import Recovery
 from lossratio.traffic import REPEATS, AgentRefusalError, StoppedTraffic, TrafficMeasurer
 from lossratio.trials import (
@@ -59,7 +60,10 @@ class Watch:
         way: Way,
         verify: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
+        rings: RingReader | None = None,
     ) -> None:
+        self._rings = rings or RingReader(())
+        self._before: Fingerprint | None = None
         self.resets_duts = self._is_dut_away = False
         self._reader = reader
         self._way = way
@@ -76,6 +80,7 @@ class Watch:
     def begin(self) -> None:
         """Begins a measurement: takes the present state, which was just verified, as its first state."""
         self._first = self._last = self._reader.read()
+        self._rings.begin()
         self.resets_duts = self._is_dut_away = False
         self.is_verified, self._tampered = True, None
         self._verified_at = self._clock()
@@ -103,7 +108,7 @@ class Watch:
             NodeError: If a node does not answer; DUTs that are being reset need not.
         """
         self.is_verified = False
-        before = self._last
+        before = self._before = self._last
         if self.resets_duts:
             self._last = self._reader.read_answering()
         else:
@@ -124,6 +129,20 @@ class Watch:
             change.rule.change not in ("flapped", "damaged") for change in outages
         )
         return tuple(change for change in changes if change not in outages)
+
+    def starved(self, trial: TrialInput, output: TrialOutput) -> tuple[Change, ...]:
+        """The DUTs whose wait for a CPU explains most of the frames that the trial before the last look has lost.
+
+        They are asked only after a trial with losses: all other trials lost no frames in front of them.
+
+        Raises:
+            DutError: If a DUT does not answer.
+            NodeError: If a node cannot be reached.
+        """
+        if not lost_frames(output) or self._before is None or self._last is None:
+            return ()
+        looks = self._before, self._last
+        return tuple(starved_in(trial, output, looks, self._rings.read()))
 
     @contextmanager
     def allowing_absence(self) -> Iterator[None]:
@@ -317,6 +336,9 @@ class RepairingMeasurer:
                     fault = error_of(changes)
                 else:
                     fault = None
+
+                if fault is None:
+                    changes = (*self._watch.starved(trial, output), *changes)
 
                 if fault is None and not self._is_to_be_repeated(changes, attempts):
                     lost_all = any(

@@ -190,6 +190,8 @@ class Incident(Observed):
     """The change, in words."""
     done: Literal["repaired", "repeated", "stands"]
     """The consequence. ``repaired`` or ``repeated``: the attempt was thrown away; ``stands``: the attempt counts."""
+    explained_frames: Frames = 0
+    """Lost frames of the trial that the change explains, because a DUT's program had no CPU when they came."""
 
 
 @checked(SearchError)

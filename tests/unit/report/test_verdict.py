@@ -16,7 +16,14 @@ from report_examples import (
 )
 
 from lossratio.errors import StarvedGeneratorError
-from lossratio.measurements.throughput.limits import GENERATOR_LIMIT, LATE_LIMIT, STALL_LIMIT, check_generator, judge
+from lossratio.measurements.throughput.limits import (
+    GENERATOR_LIMIT,
+    LATE_LIMIT,
+    STALL_LIMIT,
+    STARVED_LIMIT,
+    check_generator,
+    judge,
+)
 from lossratio.mlrsearch import NDR, PDR, IrregularReason, goal_result
 from lossratio.report import render
 from lossratio.report.run import Run
@@ -29,7 +36,7 @@ from lossratio.results.view import CsitExportError, view_of
 from lossratio.simulation.constant_capacity import ConstantLoss, SharpKnee
 from lossratio.trials.trial import TrialResult
 from lossratio.trials.trial_input import TrialInput
-from lossratio.trials.trial_output import StreamFrames, TrialOutput
+from lossratio.trials.trial_output import Incident, StreamFrames, TrialOutput
 
 
 def judged(trials, goal=NDR, origin=LoadOrigin.GENERATOR):
@@ -97,6 +104,30 @@ def test_late_frames_besides_unsent_ones_that_suffice_are_the_generators_limit()
 
 def test_late_frames_at_minimum_load_are_not_taken_for_loss():
     assert judged([late_trial(MIN_LOAD, late=5)] * 21) == LATE_LIMIT
+
+
+def starved_trial(load, *, lost, explained, done="stands"):
+    """A trial that lost frames, some of them while a DUT's program had no CPU."""
+    trial = counted_trial(load, lost=lost)
+    incident = Incident("DUT", "DUT1", None, "the thread vpp_wk_0 waited for a CPU", done, explained)
+    return replace(trial, output=replace(trial.output, incidents=(incident,)))
+
+
+@pytest.mark.parametrize(
+    ("lost", "explained", "done", "limit"),
+    [(900, 900, "stands", STARVED_LIMIT), (900, 899, "stands", None), (900, 900, "repeated", None)],
+)
+def test_a_bound_of_nothing_but_frames_that_came_while_a_dut_had_no_cpu_is_not_the_suts(lost, explained, done, limit):
+    at_upper = [starved_trial(100_400.0, lost=lost, explained=explained, done=done)] * 21
+    assert judged([*BELOW, *at_upper]) == limit
+    result = throughput_of([*BELOW, *at_upper])
+    assert list(contradictions_of(result)) == []
+    assert result.goals[0].result.reason == limit
+
+
+def test_a_dut_without_a_cpu_in_a_few_trials_does_not_excuse_the_sut():
+    lossy = [counted_trial(100_400.0, lost=3)] * 21
+    assert judged([*BELOW, *lossy, starved_trial(100_400.0, lost=900, explained=900)]) is None
 
 
 # In 3 ms, 301 of these frames are due.

@@ -46,6 +46,9 @@ class Unchanging:
     def changes(self):
         return ()
 
+    def starved(self, trial, output):
+        return ()
+
     def explain(self, error):
         return error, ()
 

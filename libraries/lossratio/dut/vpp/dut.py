@@ -1,12 +1,12 @@
 """FD.io VPP between two interfaces, controlled by its command line: a cross-connect, bridge, router or tunnel end."""
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any
 
-from lossratio.dut.base import DutCounters, Tool
+from lossratio.dut.base import SIDES, DutCounters, Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, make_directory
 from lossratio.dut.dpdk import are_linked
@@ -58,6 +58,9 @@ _STARTS = 5
 """The maximum number of starts of VPP until the clock of its policers is right."""
 _PRIORITY = 5
 """VPP's priority if its workers sleep: above ordinary programs, and below senders, which may share its CPUs."""
+_RING_SECONDS = 0.16
+"""Seconds of traffic that a packet socket's ring holds at most: it has 160 blocks, and the kernel closes a block 1 ms
+after the block's first frame."""
 _PLUGINS = {"driver: dpdk": "dpdk", "driver: rdma": "rdma", "sockets=af_xdp": "af_xdp"}
 """The plugins that drive interfaces, by what needs them."""
 _SHOWN_ON_TRIALS = ("show runtime", "show errors", "show interface", "show hardware-interfaces")
@@ -438,6 +441,25 @@ class Vpp(ProgramDut[VppOptions]):
         return DutCounters(
             received, transmitted, dropped, details=reports.parse_errors(control.ask("show errors"))
         )
+
+    @property
+    def hold_time(self) -> float | None:
+        """The time that the ring of a packet socket holds."""
+        if self.uses_cards or self.options.uses_af_xdp:
+            return None
+        return _RING_SECONDS
+
+    def unfetched_frames(self) -> Mapping[str, int]:
+        """The kernel's counts of frames, without those that VPP has received."""
+        counts = reports.parse_interfaces(
+            self._control.ask(f"show interface {' '.join(self._vpp_names)}")
+        )
+        kernel = self.packets_of_kernel()
+        unfetched = {}
+        for side, name in zip(SIDES, self._vpp_names, strict=True):
+            received = self.node.find("VPP's interface", name, counts).get("rx packets", 0)
+            unfetched[side] = kernel[side]["rx"]["packets"] - received
+        return unfetched
 
     @property
     def connections(self) -> Sessions | None:

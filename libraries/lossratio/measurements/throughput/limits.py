@@ -22,6 +22,7 @@ from lossratio.mlrsearch import (
     of_sut,
     with_late_frames,
     without_generators_faults,
+    without_starvation,
 )
 from lossratio.records import Rate
 from lossratio.trials import (
@@ -41,7 +42,9 @@ LATE_LIMIT = "late frames, not lost ones, made the upper bound; a longer wait (s
 """The reason for a result whose upper bound is caused by frames that came back after the wait."""
 STALL_LIMIT = "bursts after stalls of the generator may have made the upper bound; a quieter machine would tell"
 """The reason for a result whose upper bound may be caused by the bursts that a generator sends after its stalls."""
-_LIMITS_OF_OTHERS = (GENERATOR_LIMIT, LATE_LIMIT, STALL_LIMIT)
+STARVED_LIMIT = "a DUT's program that waited for a CPU may have made the upper bound; a quieter machine would tell"
+"""The reason for a result whose upper bound is caused by frames that came while a DUT's program had no CPU."""
+_LIMITS_OF_OTHERS = (GENERATOR_LIMIT, LATE_LIMIT, STARVED_LIMIT, STALL_LIMIT)
 _ALSO_DUE_TO_OTHERS = (
     IrregularReason.MAX_LOAD_IS_LOWER_BOUND,
     IrregularReason.MIN_LOAD_IS_UPPER_BOUND,
@@ -60,9 +63,9 @@ def judge(
     A goal result is the generator's limit in two cases. In the first case, only frames that the generator did not send,
     or dropped when they came back, make its relevant upper bound an upper bound. In the second case, even the maximum
     load is a lower bound, and the generator cannot send more. If only late frames make the upper bound, the SUT may
-    forward more: the search counted these frames as lost, but they were not. The SUT may also forward more if it lost
-    no more frames than the generator sent in bursts, to make up for its stalls, unless the trials without stalls alone
-    make the bound.
+    forward more: the search counted these frames as lost, but they were not. The SUT may also forward more if only
+    frames make the upper bound that came while a DUT's program had no CPU, or if the SUT lost no more frames than the
+    generator sent in bursts, to make up for its stalls, unless the trials without stalls alone make the bound.
 
     Args:
         result: The goal result.
@@ -153,7 +156,7 @@ def _limit_of_others(
     if upper is None or not _is_upper_bound(upper, goal, seen):
         return None
 
-    ways = (without_generators_faults, with_late_frames, of_sut)
+    ways = (without_generators_faults, with_late_frames, without_starvation, of_sut)
     for limit, kept in zip(_LIMITS_OF_OTHERS, ways, strict=True):
         there = [kept(trial, goal) if trial.load == upper else goal.seen(trial) for trial in trials]
         if there == seen or _is_upper_bound(upper, goal, there):
