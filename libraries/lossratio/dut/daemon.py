@@ -1,5 +1,6 @@
 """Programs of a DUT on its node: started in their own session, watched, and stopped by their process id."""
 
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +18,12 @@ _POLL = 0.1
 _LOOKS = 5
 _LAST_LINES = 8
 _CRASH = "received signal"
-"""VPP writes this when it crashes. The backtrace that follows has more than `_LAST_LINES` lines."""
+"""VPP writes this when it crashes. A backtrace follows."""
+_REASON_LINES = 2
+"""Lines before the crash, which give the reason if VPP ended itself."""
+_FRAMES = 10
+"""Frames of a backtrace that an error shows. In the first three or four, a program that ends itself calls abort."""
+_FRAME = re.compile(r"(#\d+) +0x[0-9a-f]+ (.+)")
 
 
 @dataclass(frozen=True)
@@ -102,17 +108,25 @@ class Daemon:
 
     def last_output(self) -> str:
         """A sentence with the last lines of its output, or with the beginning of its crash report."""
-        tail = self.node.attempt("tail", "-n", "80", self.program.log)
+        tail = self.node.attempt("tail", "-n", "200", self.program.log)
         if tail.exit_status != 0:
             return f"Its output cannot be read ({reason(tail)})."
         lines = [line.strip()[:300] for line in tail.stdout.splitlines() if line.strip()]
         crashes = [number for number, line in enumerate(lines) if _CRASH in line]
         if crashes:
-            crash = " | ".join(lines[crashes[0] :][:_LAST_LINES])
+            crash = " | ".join(_crash_report(lines, crashes[0]))
             return f"Its crash: {crash}."
         if lines:
             return f"Its last output: {' | '.join(lines[-_LAST_LINES:])}."
         return "It wrote nothing."
+
+
+def _crash_report(lines: list[str], crash: int) -> list[str]:
+    """The lines of a crash that matter: the reason, the signal, and the functions of the first frames."""
+    frames = [match for line in lines[crash:] if (match := _FRAME.match(line))]
+    functions = [f"{frame[1]} {frame[2]}" for frame in frames[:_FRAMES]]
+    before = lines[max(0, crash - _REASON_LINES) : crash]
+    return [*before, lines[crash], *functions]
 
 
 def make_directory(changes: Changes, kind: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from types import SimpleNamespace
 
@@ -96,9 +97,37 @@ def test_a_program_that_dies_at_once_says_why(changes, daemon):
         program.start(changes, lambda: False)
 
 
-def test_a_crash_is_shown_from_its_signal_on_and_not_by_the_end_of_its_backtrace(changes, daemon):
-    program = daemon("echo one; echo received signal SIGSEGV; for frame in $(seq 30); do echo $frame; done; exit 3")
-    with pytest.raises(DutError, match=r"has died .*\. Its crash: received signal SIGSEGV \| 1 \| 2 \| .* \| 7\."):
+ABORT = r"""
+plug/load [error ]: no such plugin
+Out-of-memory, calling os_panic().
+os_panic() called, aborting.
+received signal SIGABRT, PC 0x7f3464808eec
+Code:  89 c5 f7 dd 3d 00 f0 ff ff b8 00 00 00 00 0f 47 c5 e9 7a ff
+#0  0x00007f3464808eec pthread_key_delete + 0x14c
+     from /lib/x86_64-linux-gnu/libc.so.6
+#1  0x00007f34647a4472 abort + 0xd3
+     from /lib/x86_64-linux-gnu/libc.so.6
+#2  0x0000563fb575e05d os_panic + 0x2d
+     from /opt/vpp/bin/vpp
+#3  0x00007f3464b76908 vlib_stats_validate + 0x7b8
+     from /opt/vpp/lib/libvlib.so.26.10
+"""
+DEEPER = "".join(f"#{number}  0x00007f3464b76908 caller + 0x{number}\n     from /opt/vpp\n" for number in range(4, 80))
+
+
+@pytest.mark.parametrize(
+    ("deeper", "last"), [("", ""), (DEEPER, "".join(f" | #{n} caller + 0x{n}" for n in range(4, 10)))]
+)
+def test_a_crash_is_shown_by_its_reason_and_by_the_functions_that_led_to_it(changes, daemon, tmp_path, deeper, last):
+    # As VPP 26.10 wrote them when its statistics had no memory left.
+    (tmp_path / "log").write_text(ABORT + deeper)
+    program = daemon(f"cat {tmp_path}/log; exit 3")
+    shown = (
+        "Out-of-memory, calling os_panic(). | os_panic() called, aborting. | received signal SIGABRT, PC "
+        "0x7f3464808eec | #0 pthread_key_delete + 0x14c | #1 abort + 0xd3 | #2 os_panic + 0x2d | #3 "
+        f"vlib_stats_validate + 0x7b8{last}."
+    )
+    with pytest.raises(DutError, match=rf"has died .*\. Its crash: {re.escape(shown)}"):
         program.start(changes, lambda: False)
 
 
