@@ -204,11 +204,15 @@ class LiveTestbed(Testbed):
                 idle_time=idle_time,
                 quiet_since=self._quiet_since,
                 ramp=ramp,
-                reset=self._reset_duts,
+                reset=begin_attempt,
                 forget=forget,
                 late_frames=late_frames,
                 look=look,
             )
+
+        def begin_attempt() -> None:
+            self._reset_duts()
+            self._watch.begin_attempt()
 
         def forget() -> None:
             if connections is not None:

@@ -64,6 +64,8 @@ class Watch:
     ) -> None:
         self._rings = rings or RingReader(())
         self._before: Fingerprint | None = None
+        self._attempt: Fingerprint | None = None
+        self._attempts = 0
         self.resets_duts = self._is_dut_away = False
         self._reader = reader
         self._way = way
@@ -139,10 +141,30 @@ class Watch:
             DutError: If a DUT does not answer.
             NodeError: If a node cannot be reached.
         """
-        if not lost_frames(output) or self._before is None or self._last is None:
+        before = self._attempt or self._before
+        if not lost_frames(output) or before is None or self._last is None:
             return ()
-        looks = self._before, self._last
-        return tuple(starved_in(trial, output, looks, self._rings.read()))
+        return tuple(starved_in(trial, output, (before, self._last), self._rings.read()))
+
+    def begin_trial(self) -> None:
+        """Begins a trial, which may take several attempts."""
+        self._attempts = 0
+        self._attempt = None
+
+    def begin_attempt(self) -> None:
+        """Makes ready for an attempt at a trial, or for other traffic; a trial that is not repeated needs nothing.
+
+        What a DUT lacked in an earlier attempt does not explain what a later one lost.
+
+        Raises:
+            DutError: If a DUT does not answer.
+            NodeError: If a node cannot be reached.
+        """
+        self._attempts += 1
+        if self._attempts > 1:
+            self._attempt = self._reader.read()
+        if self._attempts > 1 or self._rings.may_still_wait:
+            self._rings.begin()
 
     @contextmanager
     def allowing_absence(self) -> Iterator[None]:
@@ -327,6 +349,7 @@ class RepairingMeasurer:
         while True:
             self._check()
             try:
+                self._watch.begin_trial()
                 output = self._measurer.measure(trial)
                 # If another run now has the testbed, it may have sent frames during this trial, which must then not get
                 # into the journal.

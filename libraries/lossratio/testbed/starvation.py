@@ -1,7 +1,7 @@
 """DUTs whose program waited for a CPU for so long that frames found no room in the ring in front of the program."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lossratio.dut import Dut
@@ -32,10 +32,16 @@ class RingReader:
     def __init__(self, duts: Sequence[Dut[Any]]) -> None:
         self._duts = [dut for dut in duts if dut.hold_time is not None]
         self._before: list[Mapping[str, int]] = []
+        self.may_still_wait = False
+        """Whether frames may have waited in a ring at the last reading.
+
+        A program that had no CPU may take these frames only after the trial. They would hide as many of the next trial.
+        """
 
     def begin(self) -> None:
         """Takes the present counters as the first ones."""
         self._before = [dut.unfetched_frames() for dut in self._duts]
+        self.may_still_wait = False
 
     def read(self) -> tuple[Unfetched, ...]:
         """The frames since the last reading.
@@ -51,6 +57,7 @@ class RingReader:
             # A program that was started again counts from zero.
             frames = {side: max(0, count - then.get(side, 0)) for side, count in now.items()}
             found.append(Unfetched(dut.hop.node_name, dut.hold_time or 0.0, frames))
+            self.may_still_wait = self.may_still_wait or any(frames.values())
         return tuple(found)
 
 
@@ -73,17 +80,27 @@ def starved_in(
     A ring that nobody empties is full after `Unfetched.holds_s`, and then loses all frames. So a wait explains a loss
     only if it was as long as this time and the time in which the lost frames came.
     """
+    lost = lost_frames(output)
     rate = max(each.sent_frames / (each.elapsed_s or trial.duration) for each in output.directions)
-    before, after = looks
-    for ring in rings:
-        unfetched = sum(ring.frames.values())
-        if 2 * unfetched < lost_frames(output) or not unfetched:
-            continue
-        if ring.node not in before.nodes or ring.node not in after.nodes:
-            continue
-        waited, thread = longest_wait(before.nodes[ring.node], after.nodes[ring.node])
-        if waited >= LEAST_SHARE * (ring.holds_s + max(ring.frames.values()) / rate):
-            what = (
-                f"{waited:.2g} s ({unfetched:,} frames found no room; it holds {ring.holds_s:g} s)"
-            )
-            yield Change(STARVED, ring.node, None, thread, what, unfetched)
+    found = [_starved(ring, looks, rate) for ring in rings]
+    changes = [change for change in found if change is not None]
+    # Frames that waited until the trial was over count as lost, too. Others than the trial's own have no part in it.
+    if 2 * sum(change.explained_frames for change in changes) < lost:
+        return
+    for change in changes:
+        explained = min(change.explained_frames, lost)
+        lost -= explained
+        yield replace(change, explained_frames=explained)
+
+
+def _starved(ring: Unfetched, looks: tuple[Fingerprint, Fingerprint], rate: float) -> Change | None:
+    """The wait of a DUT's thread that explains the frames that found no room; None: there is no such wait."""
+    before, after = (look.nodes.get(ring.node) for look in looks)
+    unfetched = sum(ring.frames.values())
+    if before is None or after is None or not unfetched:
+        return None
+    waited, thread = longest_wait(before, after)
+    if waited < LEAST_SHARE * (ring.holds_s + max(ring.frames.values()) / rate):
+        return None
+    what = f"{waited:.2g} s ({unfetched:,} frames found no room; it holds {ring.holds_s:g} s)"
+    return Change(STARVED, ring.node, None, thread, what, unfetched)

@@ -86,6 +86,21 @@ CASES = {
         lambda source, sink: Dot1Q(vlan=100) / ip4(source, sink),
         lambda packet: (packet[Dot1Q].vlan, packet[IP].ttl) == (100, 63),
     ),
+    "acl in dot1q": Case(
+        {"forwarding": "ip4", "vlan": 100, "acl": 50},
+        lambda source, sink: Dot1Q(vlan=100) / ip4(source, sink),
+        dropped=lambda source, sink: Dot1Q(vlan=100) / IP(src="192.0.2.200", dst=sink, proto=255),
+        place="acl-plugin-in-ip4-fa: ACL deny packets",
+    ),
+    "policer in dot1q": Case(
+        {"forwarding": "l2bd", "vlan": 100, "police": "100 Mbps"},
+        lambda source, sink: Dot1Q(vlan=100) / ip4(source, sink),
+        shows={"show policer name police-host-dut0": r"onform 100 packets"},
+    ),
+    "policer": Case(
+        {"forwarding": "l2bd", "police": "100 Mbps"},
+        shows={"show policer name police-host-dut0": r"onform 100 packets"},
+    ),
     "vxlan l2xc": Case(
         {"forwarding": "l2xc", "vxlan": True},
         vxlan,

@@ -83,6 +83,31 @@ def test_tags_are_on_the_links_that_the_options_name(options, made):
         assert [line.split()[4] for line in commands if "tag-rewrite" in line] == names
 
 
+@pytest.mark.parametrize(
+    ("options", "use"),
+    [
+        ({"police": "10 Mbps"}, "policer input name police-west {}"),
+        ({"acl": 5}, "set acl-plugin interface {} input acl 0"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("tags", "interface"),
+    [
+        ({}, "west"),
+        ({"vlan": 100}, "west.100"),
+        ({"vlan": 100, "vlan_between": True}, "west"),
+        ({"vxlan": True}, "west"),
+    ],
+)
+def test_tagged_frames_meet_a_policer_and_rules_on_the_interface_of_their_vlan(options, use, tags, interface):
+    assert use.format(interface) in given({"forwarding": "l2bd", **options, **tags}, "first")
+
+
+def test_a_filter_that_cannot_look_behind_a_tag_may_stand_before_it():
+    options = {"forwarding": "ip4", "vlan": 100, "vlan_between": True, "classify": True}
+    assert "set interface input acl intfc west ip4-table 0" in given(options, "first")
+
+
 def test_a_tunnel_between_two_vpps_has_the_same_ends_and_number_on_both():
     options = {"forwarding": "l2bd", "vxlan_between": True}
     pattern = re.compile(r"create vxlan tunnel src (\S+) dst (\S+) vni (\d+) instance (\d+)")
@@ -126,10 +151,13 @@ def test_frames_are_longer_between_duts_by_headers_that_they_have_only_there(opt
         ({"vlan_between": True}, "also set vlan"),
         ({"vlan": 100, "vlan_east": 200, "vlan_between": True}, "leave one out"),
         ({"vxlan": True, "vxlan_between": True}, "leave one out"),
+        ({"forwarding": "ip4", "vlan": 100, "classify": True}, "classify would have no effect, .*: leave vlan out"),
+        ({"forwarding": "ip4", "vlan": 100, "allowlist": True}, "allowlist would have no effect, .*: leave vlan out"),
+        ({"forwarding": "ip4", "vlan": 100, "mark": "AF22"}, "mark would have no effect, .*: leave vlan out"),
         ({"container": True}, "also set process=memif or srv6_proxy"),
         ({"container": True, "process": "vhost"}, "also set process=memif or srv6_proxy"),
     ],
 )
 def test_what_does_not_go_together_is_an_error(dut_lab, options, message):
     with pytest.raises(DutError, match=message):
-        dut_lab.create("vpp", forwarding="l2bd", **options)
+        dut_lab.create("vpp", **{"forwarding": "l2bd", **options})

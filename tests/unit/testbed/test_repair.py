@@ -46,6 +46,9 @@ class Unchanging:
     def changes(self):
         return ()
 
+    def begin_trial(self):
+        pass
+
     def starved(self, trial, output):
         return ()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -61,8 +62,18 @@ def test_any_other_loss_is_the_devices(waited, unfetched, output):
 
 
 def test_both_rings_are_full_at_the_same_time():
-    output = output_of(2800)
-    assert [change.explained_frames for change in starved(0.3, 2800, output, east=2800)] == [5600]
+    assert [change.explained_frames for change in starved(0.3, 2800, output_of(5600), east=2800)] == [5600]
+
+
+def test_two_devices_in_a_row_explain_a_loss_together():
+    looks = (GOOD, with_node(NOW, "DUT1", threads=waiting(0.3)))
+    rings = [Unfetched("DUT1", HOLDS, {"west": 900}), Unfetched("DUT1", HOLDS, {"west": 0, "east": 900})]
+    assert [change.explained_frames for change in starved_in(TRIAL, output_of(2000), looks, rings)] == [900, 900]
+    assert list(starved_in(TRIAL, output_of(2000), looks, rings[:1])) == []
+
+
+def test_frames_of_earlier_traffic_explain_no_more_than_the_trial_has_lost():
+    assert [change.explained_frames for change in starved(0.4, 2800, output_of(400))] == [400]
 
 
 def test_a_trial_that_ended_early_had_the_rate_of_its_own_time():
@@ -97,6 +108,20 @@ def test_frames_are_counted_since_the_last_reading_and_a_new_program_counts_from
     assert [[ring.frames for ring in reader.read()] for _ in range(2)] == [[{"west": 2}], [{"west": 0}]]
 
 
+def test_frames_that_a_program_takes_after_its_trial_hide_none_of_the_next_one():
+    # 100 of the 300 frames only waited: the next trial begins with 210, and loses 50.
+    dut = Rings(10, 310, 210, 260)
+    reader = RingReader([dut])
+    watch = Watch(Looks(0.0), WAY, lambda: None, lambda: 0.0, reader)
+    watch.begin()
+    found = []
+    for _ in range(2):
+        watch.begin_trial()
+        watch.begin_attempt()
+        found += [ring.frames for ring in reader.read()]
+    assert found == [{"west": 300}, {"west": 50}]
+
+
 class Looks:
     """A testbed whose thread waits for some seconds more between two looks."""
 
@@ -108,29 +133,42 @@ class Looks:
 
 
 class Outputs:
-    def __init__(self, *outputs):
+    """Measures trials as given; one that was repeated begins as often."""
+
+    def __init__(self, watch, *outputs):
+        self._watch = watch
         self._outputs = list(outputs)
 
     def measure(self, trial):
-        return self._outputs.pop(0)
+        output = self._outputs.pop(0)
+        for _ in range(output.repeats + 1):
+            self._watch.begin_attempt()
+        return output
 
 
 def measured(dut, *outputs, waits):
     watch = Watch(Looks(*waits), WAY, lambda: None, lambda: 0.0, RingReader([dut]))
     watch.begin()
     one = RepairingMeasurer(
-        Outputs(*outputs), repair=lambda: None, check=lambda: None, watch=watch, recovery=Recovery((0.0,))
+        Outputs(watch, *outputs), repair=lambda: None, check=lambda: None, watch=watch, recovery=Recovery((0.0,))
     )
     return [one.measure(TRIAL) for _ in outputs]
 
 
 def test_only_a_lossy_trial_costs_a_question_and_has_the_incident():
     # The same thread waits in the second and in the third trial, but there the ring has room.
-    dut = Rings(10, 2810, 2810)
+    dut = Rings(10, 2810, 2810, 2810)
     outputs = [output_of(0), output_of(2800), output_of(2800), output_of(0, drops=5)]
     trials = measured(dut, *outputs, waits=(0.3, 0.6, 0.9, 1.2))
     assert [[each.explained_frames for each in trial.incidents] for trial in trials] == [[], [2800], [], []]
-    assert all(trial.repeats == 0 for trial in trials)
+
+
+@pytest.mark.parametrize(("waited", "explained"), [(0.6, []), (0.9, [2800])])
+def test_what_a_program_lacked_in_an_earlier_attempt_does_not_explain_a_loss(waited, explained):
+    # In the first attempt, it lost 5,000 frames and waited for .6 s.
+    output = replace(output_of(2800), repeats=1)
+    (trial,) = measured(Rings(0, 5000, 7800), output, waits=(0.6, waited))
+    assert [each.explained_frames for each in trial.incidents] == explained
 
 
 def test_a_program_that_died_in_a_trial_ends_the_measurement():

@@ -55,7 +55,7 @@ class AccessLists(Feature):
         )
         for port in ports:
             yield Command(
-                f"set acl-plugin interface {port.link} {'output' if self.acl_output else 'input'} acl 0"
+                f"set acl-plugin interface {port.entrance} {'output' if self.acl_output else 'input'} acl 0"
             )
 
     def verified(self, ports: Ports) -> Iterator[Shown]:

@@ -69,6 +69,8 @@ class VppPort:
     """Number of the table of routes for frames that enter here."""
     faces_dut: bool = False
     """Whether the neighbour is another DUT of the path, and not the TG."""
+    vlan: str = ""
+    """The interface of the VLAN on the link; empty: frames have no tag there."""
     secret: bytes = field(default=b"", repr=False)
     """A secret that is made for this set-up; all DUTs of the path derive their keys from it."""
 
@@ -79,6 +81,11 @@ class VppPort:
     def routed(self, ip_version: int) -> RouterSide:
         """Its addresses as a router, and those of its neighbour."""
         return RouterSide(self.interface, self.side.ipv4 if ip_version == 4 else self.side.ipv6)
+
+    @property
+    def entrance(self) -> str:
+        """The first interface whose features frames meet, which is not the one on the link if they have a tag."""
+        return self.vlan or self.link
 
     @property
     def tunnel(self) -> Tunnel:

@@ -22,6 +22,8 @@ from lossratio.dut.vpp.features.process import (
 from lossratio.dut.vpp.features.secure_tunnels import both_sides, first_ends, reach_ends, through
 from lossratio.topology import EAST
 
+_BLIND = ("classify", "allowlist", "mark")
+"""Options of filters where frames enter. Frames that have a tag there pass them unseen (tried with VPP 26.10)."""
 _TAG_BYTES = 4
 _VXLAN_BYTES = 50
 
@@ -44,11 +46,14 @@ class Vlan(Feature):
         return super().encapsulation_overhead + (_TAG_BYTES if self.vlan_between else 0)
 
     def problem(self) -> str | None:
-        """The options `vlan_east` and `vlan_between` need the option `vlan`."""
+        """The options `vlan_east` and `vlan_between` need the option `vlan`; some filters cannot look behind a tag."""
         if self.vlan is None:
             return "vlan_east and vlan_between apply to a tag; also set vlan"
         if self.vlan_between and self.vlan_east is not None:
             return "vlan_east is about a link of the TG, which has no tag with vlan_between: leave one out"
+        blind = [name for name in _BLIND if getattr(self, name, None)]
+        if blind and not self.vlan_between:
+            return f"{blind[0]} would have no effect, because VPP does not look behind the tag: leave vlan out"
         return None
 
     def below(self, port: VppPort) -> tuple[VppPort, Sequence[Command]]:
@@ -59,7 +64,10 @@ class Vlan(Feature):
         vlan = self.vlan_east if self.vlan_east and is_east_end else self.vlan
         name = f"{port.interface}.{vlan}"
         made = Command(f"create sub-interfaces {port.interface} {vlan}", answer=re.escape(name))
-        return replace(port, interface=name), (made, Command(f"set interface state {name} up"))
+        return replace(port, interface=name, vlan=name), (
+            made,
+            Command(f"set interface state {name} up"),
+        )
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """Tags are removed, and written again."""

@@ -82,7 +82,7 @@ class Policer(Feature):
             yield Command(
                 f"policer add name {policer_name(port)} {bucket} {actions}", answer=r"(\d+)?"
             )
-            yield Command(f"policer input name {policer_name(port)} {port.link}")
+            yield Command(f"policer input name {policer_name(port)} {port.entrance}")
 
     def reset_commands(self, ports: Ports) -> Iterator[str]:
         """Fills the buckets."""
