@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any
 
-from lossratio.dut.base import SIDES, DutCounters, Tool
+from lossratio.dut.base import DutCounters, Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, make_directory
 from lossratio.dut.dpdk import are_linked
@@ -32,6 +32,7 @@ from lossratio.dut.vpp.configuration import (
     with_features,
 )
 from lossratio.dut.vpp.control import VppControl, check_installed
+from lossratio.dut.vpp.counters import read_counters, unfetched_frames
 from lossratio.dut.vpp.features.feature import Command, Needs, Ports, both_ports
 from lossratio.dut.vpp.features.nat import Sessions
 from lossratio.dut.vpp.features.policer import policer_name
@@ -408,39 +409,9 @@ class Vpp(ProgramDut[VppOptions]):
         The difference between them is the number of frames for which the rings in between had no room. VPP counts the
         reasons of its drops for all interfaces together; these counts are in the details.
         """
-        control = self._control
-        inner = [port.link for pair in self.options.forwarding_pairs(self._ports) for port in pair]
-        wanted = " ".join(dict.fromkeys((*self._vpp_names, *inner)))
-        counts = reports.parse_interfaces(control.ask(f"show interface {wanted}"))
-        names = zip(("west", "east"), self._vpp_names, strict=True)
-        sides = {side: self.node.find("VPP's interface", name, counts) for side, name in names}
-        received = {
-            side: count.get("rx packets", 0) + count.get("rx-miss", 0)
-            for side, count in sides.items()
-        }
-        transmitted = {side: counters.get("tx packets", 0) for side, counters in sides.items()}
-        dropped = {
-            f"VPP, frames from the {side}": counters.get("drops", 0)
-            for side, counters in sides.items()
-        }
-
-        if self.uses_cards:
-            dropped |= {
-                f"{side} card, rx-miss": count.get("rx-miss", 0) for side, count in sides.items()
-            }
-        else:
-            for side, kernel in self.packets_of_kernel().items():
-                dropped[f"ring in front of VPP, {side}"] = kernel["rx"]["packets"] - received[side]
-                dropped[f"ring behind VPP, {side}"] = transmitted[side] - kernel["tx"]["packets"]
-                received[side], transmitted[side] = kernel["rx"]["packets"], kernel["tx"]["packets"]
-
-        before, *behind = self.options.forwarding_pairs(self._ports)
-        if behind:
-            ends = {"west": before[1].link, "east": behind[0][0].link}
-            dropped |= reports.dropped_around_process(counts, ends)
-        return DutCounters(
-            received, transmitted, dropped, details=reports.parse_errors(control.ask("show errors"))
-        )
+        kernel = None if self.uses_cards else self.packets_of_kernel
+        pairs = self.options.forwarding_pairs(self._ports)
+        return read_counters(self._control, self._vpp_names, pairs, kernel)
 
     @property
     def hold_time(self) -> float | None:
@@ -451,15 +422,7 @@ class Vpp(ProgramDut[VppOptions]):
 
     def unfetched_frames(self) -> Mapping[str, int]:
         """The kernel's counts of frames, without those that VPP has received."""
-        counts = reports.parse_interfaces(
-            self._control.ask(f"show interface {' '.join(self._vpp_names)}")
-        )
-        kernel = self.packets_of_kernel()
-        unfetched = {}
-        for side, name in zip(SIDES, self._vpp_names, strict=True):
-            received = self.node.find("VPP's interface", name, counts).get("rx packets", 0)
-            unfetched[side] = kernel[side]["rx"]["packets"] - received
-        return unfetched
+        return unfetched_frames(self._control, self._vpp_names, self.packets_of_kernel())
 
     @property
     def connections(self) -> Sessions | None:
