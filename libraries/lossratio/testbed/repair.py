@@ -66,6 +66,7 @@ class Watch:
         self._before: Fingerprint | None = None
         self._attempt: Fingerprint | None = None
         self._attempts = 0
+
         self.resets_duts = self._is_dut_away = False
         self._reader = reader
         self._way = way

@@ -53,6 +53,7 @@ class RingReader:
         before = self._before
         self.begin()
         found = []
+
         for dut, then, now in zip(self._duts, before, self._before, strict=True):
             # A program that was started again counts from zero.
             frames = {side: max(0, count - then.get(side, 0)) for side, count in now.items()}
@@ -84,6 +85,7 @@ def starved_in(
     rate = max(each.sent_frames / (each.elapsed_s or trial.duration) for each in output.directions)
     found = [_starved(ring, looks, rate) for ring in rings]
     changes = [change for change in found if change is not None]
+
     # Frames that waited until the trial was over count as lost, too. Others than the trial's own have no part in it.
     if 2 * sum(change.explained_frames for change in changes) < lost:
         return
@@ -99,6 +101,7 @@ def _starved(ring: Unfetched, looks: tuple[Fingerprint, Fingerprint], rate: floa
     unfetched = sum(ring.frames.values())
     if before is None or after is None or not unfetched:
         return None
+
     waited, thread = longest_wait(before, after)
     if waited < LEAST_SHARE * (ring.holds_s + max(ring.frames.values()) / rate):
         return None
