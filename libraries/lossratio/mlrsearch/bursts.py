@@ -113,8 +113,7 @@ def needs_more_trials(goal: SearchGoal, at_upper: Iterable[TrialResult]) -> bool
 def may_turn(goal: SearchGoal, at_load: Iterable[TrialResult]) -> bool:
     """Whether one more trial, with any loss, may turn the verdict of a load; False if it has none yet.
 
-    A stall may make a trial lose frames, or hide a loss, as a bucket fills meanwhile. So trials that only look for the
-    cause of a bound must not decide about it.
+    Trials that only look for the cause of a bound must not decide about it, as they are made at suspect bounds alone.
 
     Args:
         goal: The goal.

@@ -46,8 +46,8 @@ def test_a_bound_is_measured_again_if_more_trials_can_prove_it_without_bursts(st
     assert len(rules) - rules.count("bursts") == len(plain)
 
 
-def test_stalls_that_hide_loss_do_not_turn_a_bound():
-    """Most trials stall, and of those that follow the proof, most lose nothing, as a bucket fills during a stall."""
+def test_trials_that_look_for_the_cause_do_not_turn_a_bound():
+    """Most trials stall, and of those that follow the proof, most lose nothing."""
     search = MLRsearch([NDR, PDR], 90_000.0, 120_000.0)
     made = {}
     while (trial := search.next_trial()) is not None:
