@@ -1,18 +1,21 @@
 """What each mechanism of soak tests earns: the judge's searches without it.
 
     python benchmarks/soak_ablation.py --seconds 300 --seeds 2
-    python benchmarks/soak_ablation.py --seconds 300 --seeds 1 --drawn 72000 72120
+    python benchmarks/soak_ablation.py --seconds 300 --seeds 1 --drawn 72000 72120 --store ablation.jsonl
     python benchmarks/soak_ablation.py --without "batches" "change of the SUT" --seconds 60
 
-For each mechanism, all families of `soak_judge.py`, or the drawn devices, are searched with the same seeds while the
-mechanism is switched off.
+All families of `soak_judge.py`, or the drawn devices, are searched with all mechanisms, and then without each of them,
+with the same seeds. The file of `--store` keeps each search as soon as it ends. A command that is given again goes on
+with the searches that are missing.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Mapping
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -44,8 +47,10 @@ def _median(found: CriticalLoadEstimate) -> float:
     return found.median if found.verified is None else found.verified
 
 
+_ALL = "nothing"
+"""The name of the searches in which no mechanism is switched off."""
 MECHANISMS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
-    "nothing": (),
+    _ALL: (),
     "change of the SUT": ((Change, "of", lambda counts: None),),
     "batches": ((Replicates, "batch", property(lambda self: 1.0)),),
     "capacity that varies": ((inference, "Replicates", _Constant),),
@@ -88,28 +93,63 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--without", nargs="+", default=list(MECHANISMS), choices=list(MECHANISMS))
     parser.add_argument("--drawn", nargs=2, type=int, metavar=("FIRST", "LAST"), help="devices drawn at random instead")
+    parser.add_argument("--store", type=Path, help="JSON lines file that keeps the searches")
     arguments = parser.parse_args()
     families = list(FAMILIES)
     if arguments.drawn:
         families = [f"drawn {number}" for number in range(*arguments.drawn)]
+    known = {}
+    if arguments.store and arguments.store.exists():
+        known = {_key(run): run for run in map(json.loads, arguments.store.read_text().splitlines())}
+
+    names = [_ALL, *(name for name in arguments.without if name != _ALL)]
+    seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
+    wanted = [
+        {"family": family, "seed": seed, "seconds": arguments.seconds, "without": name}
+        for family in families
+        for seed in seeds
+        for name in names
+    ]
+    for search_of in wanted:
+        if _key(search_of) in known:
+            continue
+        run = known[_key(search_of)] = _without(**search_of)
+        if arguments.store:
+            with arguments.store.open("a") as store:
+                store.write(json.dumps(run, default=float) + "\n")
+
     print(
-        "| without | right | confident above the truth | of these, not by the scope | above | below .9 | "
-        "healthy flagged | false |"
+        "| without | searches that differ | right | become right | no longer right | confident above the truth | "
+        "of these, not by the scope | above | below .9 | healthy flagged | false sentences |"
     )
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    for name in arguments.without:
-        seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
-        with ExitStack() as stack:
-            for place, attribute, value in MECHANISMS[name]:
-                stack.enter_context(patch.object(place, attribute, value))
-            runs = [search(family, arguments.seconds, seed) for family in families for seed in seeds]
-        print(_line(name, runs), flush=True)
+    print("| --- " * 11 + "|")
+    for name in names:
+        runs = [known[_key(search_of)] for search_of in wanted if search_of["without"] == name]
+        before = [known[_key({**run, "without": _ALL})] for run in runs]
+        print(_line(name, runs, before), flush=True)
 
 
-def _line(name: str, runs: list[dict[str, Any]]) -> str:
+def _key(run: Mapping[str, Any]) -> tuple[str, int, float, str]:
+    """What tells a search from all others."""
+    return run["family"], run["seed"], run["seconds"], run["without"]
+
+
+def _without(family: str, seed: int, seconds: float, without: str) -> dict[str, Any]:
+    """The judgement of one search without a mechanism."""
+    with ExitStack() as stack:
+        for place, attribute, value in MECHANISMS[without]:
+            stack.enter_context(patch.object(place, attribute, value))
+        return {**search(family, seconds, seed), "without": without}
+
+
+def _line(name: str, runs: list[dict[str, Any]], before: list[dict[str, Any]]) -> str:
+    pairs = list(zip(runs, before, strict=True))
     wrong = [run for run in runs if run["wrong"]]
     cells = (
+        sum(any(run[key] != other[key] for key in ("share", "confident", "says")) for run, other in pairs),
         f"{np.mean([run['right'] for run in runs]):.3f}",
+        sum(run["right"] and not other["right"] for run, other in pairs),
+        sum(other["right"] and not run["right"] for run, other in pairs),
         len(wrong),
         sum(not run["unseen"] for run in wrong),
         sum(run["share"] > 1.00002 for run in runs),
