@@ -51,6 +51,9 @@ def test_results_of_version_0_2_are_read_and_written_with_the_same_content(path,
     assert all(way.pop("earlier_late_frames") == [] for trial in again["trials"] for way in trial["directions"])
     # And each direction says how many connections each pass left.
     assert all(way.pop("left_frames") == [] for trial in again["trials"] for way in trial["directions"])
+    # And each incident says how many lost frames it explains.
+    incidents = [incident for trial in again["trials"] for incident in trial["incidents"]]
+    assert {incident.pop("explained_frames") for incident in incidents} <= {0}
     # And each direction says which fields came back changed.
     assert all(way.pop("changed_fields") == [] for trial in again["trials"] for way in trial["directions"])
     assert {trial.pop("late_frames") for trial in again["trials"]} <= {0}
