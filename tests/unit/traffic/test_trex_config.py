@@ -187,6 +187,17 @@ def test_hosts_with_few_cpus_are_low_end():
     assert "low_end" not in configuration(generator(), cpus=3)
 
 
+def test_hugepages_are_free_when_the_server_has_ended():
+    assert configuration(generator())["ext_dpdk_opt"] == ["--huge-unlink"]
+    # Packet sockets need none, and DPDK refuses the option.
+    assert "ext_dpdk_opt" not in configuration(generator(software=True))
+
+
+def test_limited_memory_is_dpdks_limit_where_all_threads_share_a_cpu():
+    assert configuration(generator(limit_memory=512), cpus=2)["ext_dpdk_opt"] == ["--huge-unlink", "-m", "512"]
+    assert "-m" not in configuration(generator(limit_memory=512), cpus=8)["ext_dpdk_opt"]
+
+
 def test_a_wish_for_cores_that_few_cpus_cannot_meet_is_in_the_reasons():
     wishes = {"cores_per_pair": 9, "hyper_threads": True}
     choice = chosen(generator(**wishes), cpus=2, hardware=machine())

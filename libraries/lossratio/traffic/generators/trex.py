@@ -360,7 +360,18 @@ def server_configuration(
     elif choice.low_end:
         fields["low_end"] = True
 
+    if not generator.software:
+        fields["ext_dpdk_opt"] = list(_options_of_dpdk(choice))
     return yaml.safe_dump([fields], sort_keys=False)
+
+
+def _options_of_dpdk(choice: ServerChoice) -> Iterator[str]:
+    """What TRex hands on to DPDK."""
+    # Otherwise hugepages stay in files when the server has ended, and nobody else gets them.
+    yield "--huge-unlink"
+    if choice.low_end and choice.limit_memory is not None:
+        # In this mode, TRex ignores its own field.
+        yield from ("-m", str(choice.limit_memory))
 
 
 def server_arguments(
