@@ -142,17 +142,14 @@ def tap_lab_file(lab: VirtualLab, name: str, west: int, **of_dut: Any) -> Path:
         west: Number of the western card; the eastern one is the next.
         **of_dut: Further fields of the DUT.
     """
-    dut = lab["DUT1"]
-    numbers = {"west": west, "east": west + 1}
-    cables = {port: dut.plan.cards[number].cable for port, number in numbers.items()}
-    tester = {
-        "type": "TG",
-        "netns": lab.taps.netns,
-        "generator": {"kind": "afpacket", **PATIENT},
-        "interfaces": {port: {"name": lab.taps.names[cable], "link": port} for port, cable in cables.items()},
-    }
-    cards = {port: {"card": number, "link": port} for port, number in numbers.items()}
-    return lab.topology(name, {"TG": tester, "DUT1": {**dut.node("DUT", **cards), **of_dut}})
+    tester = _host(lab, "TG", west) | {"generator": {"kind": "afpacket", **PATIENT}}
+    return lab.topology(name, {"TG": tester, "DUT1": _on_taps(lab, "DUT", west) | of_dut})
+
+
+def turned_tap_lab_file(lab: VirtualLab, name: str, west: int, **of_tester: Any) -> Path:
+    """The same machine as the TG, with further fields: the DUT is the namespace of the host."""
+    nodes = {"TG": _on_taps(lab, "TG", west) | of_tester, "DUT1": _host(lab, "DUT", west)}
+    return lab.topology(name, nodes)
 
 
 def two_ended_lab_file(lab: VirtualLab) -> Path:
@@ -162,6 +159,18 @@ def two_ended_lab_file(lab: VirtualLab) -> Path:
         nodes[name] = lab[name].node("TG", **{port: {"card": 0, "link": "cable"}})
     nodes["TG"]["generator"] = {"kind": "afpacket", **PATIENT}
     return lab.topology("two-ended", nodes)
+
+
+def _on_taps(lab: VirtualLab, kind: str, west: int) -> dict[str, Any]:
+    """The machine of `machine_on_taps`, with two neighbouring cards."""
+    return lab["DUT1"].node(kind, west={"card": west, "link": "west"}, east={"card": west + 1, "link": "east"})
+
+
+def _host(lab: VirtualLab, kind: str, west: int) -> dict[str, Any]:
+    """The host, with the other ends of the cables of these cards."""
+    cables = {"west": lab["DUT1"].plan.cards[west].cable, "east": lab["DUT1"].plan.cards[west + 1].cable}
+    interfaces = {port: {"name": lab.taps.names[cable], "link": port} for port, cable in cables.items()}
+    return {"type": kind, "netns": lab.taps.netns, "interfaces": interfaces}
 
 
 def _nodes(lab: VirtualLab, generator: str, west: int, east: int) -> dict[str, dict[str, Any]]:

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -220,8 +221,8 @@ class Machine:
     def mount_programs(self) -> None:
         """Shows the programs of its plan in directories of the same names, which nobody can write to."""
         options = "trans=virtio,version=9p2000.L,ro,cache=loose"
-        for number, home in enumerate(self.plan.programs):
-            self.shell(f"mkdir -p {home}; mountpoint -q {home} || mount -t 9p -o {options} programs{number} {home}")
+        for home in self.plan.programs:
+            self.shell(f"mkdir -p {home}; mountpoint -q {home} || mount -t 9p -o {options} {_tag(home)} {home}")
 
     @contextlib.contextmanager
     def unreachable(self) -> Iterator[None]:
@@ -254,8 +255,8 @@ class Machine:
         yield from ("-serial", f"file:{self._file('console')}")
         yield from ("-qmp", f"unix:{self._file('qmp')},server=on,wait=off")
         yield from ("-fw_cfg", f"name=opt/io.systemd.credentials/tmpfiles.extra,file={self._credentials()}")
-        for number, home in enumerate(plan.programs):
-            place = f"path={home},mount_tag=programs{number}"
+        for home in plan.programs:
+            place = f"path={home},mount_tag={_tag(home)}"
             yield from ("-virtfs", f"local,{place},security_model=none,readonly=on")
         # It is reached at its sshd, and reaches nobody.
         yield from ("-netdev", f"user,id=control,restrict=on,hostfwd=tcp:127.0.0.1:{self.port}-:22")
@@ -409,6 +410,11 @@ class VirtualLab:
 
     def _socket(self, machine: str, number: int) -> Path:
         return self.directory / f"{machine}.plug{number}"
+
+
+def _tag(home: Path) -> str:
+    """Name that a machine knows a directory of programs by; it must be short."""
+    return f"programs-{zlib.crc32(str(home).encode()):08x}"
 
 
 def _cables_to_the_host(plans: Mapping[str, Plan]) -> Sequence[str]:

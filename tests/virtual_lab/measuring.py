@@ -15,6 +15,8 @@ from lossratio.testbed import Recovery, Testbed, open_testbed
 LOAD, SECONDS = 50.0, 4.0
 FRAMES = round(LOAD * SECONDS)
 """Frames of each direction of a trial."""
+NDR = '{"loss_ratio": 0, "final_trial_duration": "2 s", "duration_sum": "4 s", "width": "5 %"}'
+"""A goal that needs few trials."""
 PATIENTLY = Recovery(patience=120.0)
 """An emulated machine takes over 30 s to load programs for XDP if its host is busy."""
 
@@ -48,3 +50,13 @@ def place(directory: Path) -> TestPlace:
 def received(result: MrrResult) -> list[tuple[int, ...]]:
     """Frames that arrived, of each trial's directions."""
     return [tuple(direction.received_frames for direction in trial.directions) for trial in result.trials]
+
+
+def bounds(directory: Path, fps: float, burst: int) -> tuple[float, float]:
+    """Relevant bounds of the only result of a run, as shares of what a policer passes in trials of its only goal."""
+    (result,) = RunDirectory(directory).results()
+    (found,) = result.goals
+    assert found.result.regular
+    truth = fps + (burst - 1) / found.goal.final_trial_duration_s
+    lower, upper = found.result.relevant_lower_bound, found.result.relevant_upper_bound
+    return lower.per_interface_fps / truth, upper.per_interface_fps / truth

@@ -22,7 +22,7 @@ def lend(machine: Machine, home: Path) -> None:
     """Gives a machine a directory of its plan, and the libraries of the host that its programs need."""
     machine.mount_programs()
     needed: dict[str, Path] = {}
-    for file in [*home.glob("bin/*"), *home.glob("lib/**/*.so")]:
+    for file in [*home.glob("bin/*"), *home.glob("lib/**/*.so"), *home.glob("_t-rex-64")]:
         done = subprocess.run(["ldd", str(file)], capture_output=True, text=True, check=False)
         for name, path in re.findall(r"^\s+(\S+) => (/\S+)", done.stdout, re.MULTILINE):
             if not path.startswith(str(home)):
