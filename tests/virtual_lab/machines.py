@@ -24,6 +24,8 @@ from images import CannotBuildError, Image
 from taps import TapInterfaces
 
 QEMU = "qemu-system-x86_64"
+PROCESSOR = os.environ.get("VIRTUAL_LAB_PROCESSOR", "Nehalem")
+"""QEMU's name of the processors. Later ones are several times slower in software."""
 BOOT_SECONDS = 1200.0
 """The longest that a machine may take until it can be logged in to: half a minute on a quiet host."""
 _DIRECTORY = "virtual-lab-"
@@ -52,6 +54,8 @@ class Plan:
     cpus: int = 1
     megabytes: int = 768
     """Its memory."""
+    sockets: int = 1
+    """Sockets that share its processors and its memory; each is a NUMA node."""
     parameters: str = ""
     """Further parameters of the kernel."""
     has_iommu: bool = False
@@ -244,8 +248,14 @@ class Machine:
         if plan.has_iommu:
             # It comes before the cards that are behind it.
             yield from ("-device", "intel-iommu")
-        # Other processors are several times slower in software.
-        yield from ("-accel", "tcg", "-cpu", "Nehalem", "-smp", str(plan.cpus), "-m", str(plan.megabytes))
+        yield from ("-accel", "tcg", "-cpu", PROCESSOR, "-m", str(plan.megabytes))
+        yield from ("-smp", f"{plan.cpus},sockets={plan.sockets}")
+        share = plan.cpus // plan.sockets
+        for node in range(plan.sockets):
+            first = node * share
+            memory = f"memory-backend-ram,id=memory{node},size={plan.megabytes // plan.sockets}M"
+            yield from ("-object", memory)
+            yield from ("-numa", f"node,nodeid={node},cpus={first}-{first + share - 1},memdev=memory{node}")
         yield from ("-kernel", str(plan.image.kernel), "-initrd", str(plan.image.initrd), "-append")
         # A host that is busy makes each step of the boot slow.
         patience = "systemd.default_timeout_start_sec=1200"

@@ -9,14 +9,15 @@ from typing import Any
 from lossratio import RunDirectory, TestIdentity, TestPlace, load_profile
 from lossratio.measurements.measure import measure
 from lossratio.measurements.mrr import MrrRequest, MrrResult
+from lossratio.measurements.throughput import SearchRequest
 from lossratio.results.kinds import kind_of
 from lossratio.testbed import Recovery, Testbed, open_testbed
 
 LOAD, SECONDS = 50.0, 4.0
 FRAMES = round(LOAD * SECONDS)
 """Frames of each direction of a trial."""
-NDR = '{"loss_ratio": 0, "final_trial_duration": "2 s", "duration_sum": "4 s", "width": "5 %"}'
-"""A goal that needs few trials."""
+GOAL = '{"loss_ratio": 0, "final_trial_duration": "2 s", "duration_sum": "4 s", "width": "5 %"}'
+"""A goal that needs few trials, as suites have it."""
 PATIENTLY = Recovery(patience=120.0)
 """An emulated machine takes over 30 s to load programs for XDP if its host is busy."""
 
@@ -50,6 +51,14 @@ def place(directory: Path) -> TestPlace:
 def received(result: MrrResult) -> list[tuple[int, ...]]:
     """Frames that arrived, of each trial's directions."""
     return [tuple(direction.received_frames for direction in trial.directions) for trial in result.trials]
+
+
+def search(topology: Path, directory: Path, dut: str, options: Mapping[str, Any]) -> None:
+    """Searches for what a DUT with these options passes without loss, at a few hundred frames per second."""
+    profile = load_profile("ethip4-udp", frame_size=128)
+    request = SearchRequest(profile=profile, goals=(GOAL,), min_load=100.0, max_load=2000.0)
+    with open_testbed(topology, dut=dut, options=options, recovery=PATIENTLY) as testbed:
+        measure(kind_of("throughput"), testbed, request, place(directory))
 
 
 def bounds(directory: Path, fps: float, burst: int, *reasons: str) -> tuple[float, float]:

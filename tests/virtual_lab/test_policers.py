@@ -5,19 +5,10 @@ from __future__ import annotations
 import pytest
 from images import CannotBuildError
 from layouts import machine_on_taps, tap_lab_file
-from measuring import NDR, bounds
+from measuring import bounds, search
 
 FPS, BURST = 500, 250
 """Frames per second that the policer passes in each direction, and frames that its bucket holds."""
-SUITE = f"""*** Settings ***
-Resource          lossratio/resources/performance.resource
-Suite Setup       Set Up Testbed    ${{TOPOLOGY}}    dut=linux_bridge    police={FPS} fps    burst={BURST}
-Suite Teardown    Tear Down Testbed
-
-*** Test Cases ***
-Policer
-    Find Conditional Throughput    {NDR}    frame_size=128B    max_load=2 kfps    min_load=100 fps
-"""
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +23,8 @@ def dut():
 
 
 @pytest.mark.parametrize(("cards", "west"), [("vmxnet3", 0), ("virtio", 2)])
-def test_the_bounds_of_ndr_enclose_what_a_policer_of_the_kernel_passes(dut, lossratio, tmp_path, cards, west):
-    (tmp_path / "policer.robot").write_text(SUITE)
-    lossratio("run", "--topology", tap_lab_file(dut, f"policer-{cards}", west), "--output", "out", "policer.robot")
-    lower, upper = bounds(tmp_path / "out", FPS, BURST)
+def test_the_bounds_of_ndr_enclose_what_a_policer_of_the_kernel_passes(dut, tmp_path, cards, west):
+    bed = tap_lab_file(dut, f"policer-{cards}", west)
+    search(bed, tmp_path, "linux_bridge", {"police": f"{FPS} fps", "burst": BURST})
+    lower, upper = bounds(tmp_path, FPS, BURST)
     assert lower <= 1.0 <= upper

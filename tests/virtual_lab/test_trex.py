@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from images import CannotBuildError
 from layouts import machine_on_taps, turned_tap_lab_file
-from measuring import FRAMES, NDR, bounds, count_frames, received
+from measuring import FRAMES, bounds, count_frames, received, search
 from programs import home_of, lend
 
 from lossratio.measurements.throughput.limits import GENERATOR_LIMIT
@@ -27,15 +27,6 @@ TREX = {
 }
 FPS, BURST = 500, 250
 """Frames per second that the policer passes in each direction, and frames that its bucket holds."""
-SUITE = f"""*** Settings ***
-Resource          lossratio/resources/performance.resource
-Suite Setup       Set Up Testbed    ${{TOPOLOGY}}    dut=linux_bridge    police={FPS} fps    burst={BURST}
-Suite Teardown    Tear Down Testbed
-
-*** Test Cases ***
-Policer
-    Find Conditional Throughput    {NDR}    frame_size=128B    max_load=2 kfps    min_load=100 fps
-"""
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +62,8 @@ def test_trex_sends_and_counts_every_frame_on_cards_and_gives_them_back(tester, 
 
 
 @pytest.mark.parametrize("cards", ["vmxnet3"])
-def test_the_bounds_of_ndr_enclose_what_a_policer_passes(bed, tmp_path, lossratio):
+def test_the_bounds_of_ndr_enclose_what_a_policer_passes(bed, tmp_path):
     """A machine that stands still for a second sends too slowly, and lossratio says so."""
-    (tmp_path / "policer.robot").write_text(SUITE)
-    lossratio("run", "--topology", bed, "--output", "out", "policer.robot")
-    lower, upper = bounds(tmp_path / "out", FPS, BURST, GENERATOR_LIMIT)
+    search(bed, tmp_path, "linux_bridge", {"police": f"{FPS} fps", "burst": BURST})
+    lower, upper = bounds(tmp_path, FPS, BURST, GENERATOR_LIMIT)
     assert lower <= 1.0 <= upper

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 from images import CannotBuildError
 from layouts import machine_on_taps, tap_lab_file
-from measuring import FRAMES, NDR, bounds, count_frames, received
+from measuring import FRAMES, GOAL, bounds, count_frames, received
 from programs import home_of, lend
 
 HOME = home_of("VPP_HOME")
@@ -29,7 +29,7 @@ Suite Teardown    Tear Down Testbed
 
 *** Test Cases ***
 Policer
-    Find Conditional Throughput    {NDR}    frame_size=128B    max_load=2 kfps    min_load=100 fps
+    Find Conditional Throughput    {GOAL}    frame_size=128B    max_load=2 kfps    min_load=100 fps
 """
 
 
