@@ -343,6 +343,14 @@ class Dut(ABC, Generic[OptionsT_co]):
         """Seconds of traffic that the ring in front of its program holds; None: it has no ring that counts frames."""
         return None
 
+    @property
+    def wakeful_time(self) -> float:
+        """Seconds for which its program still keeps a CPU busy because it was asked something.
+
+        Other programs on this CPU have to wait meanwhile, such as that of the next DUT. So traffic begins afterwards.
+        """
+        return 0.0
+
     def unfetched_frames(self) -> Mapping[str, int]:
         """Frames that have arrived since the set-up, but that its program has not taken from its rings, by side.
 

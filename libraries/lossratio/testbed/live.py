@@ -213,6 +213,8 @@ class LiveTestbed(Testbed):
         def begin_attempt() -> None:
             self._reset_duts()
             self._watch.begin_attempt()
+            # Both of these may have asked DUTs something.
+            time.sleep(self._set_up.wakeful_time)
 
         def forget() -> None:
             if connections is not None:

@@ -327,6 +327,11 @@ class LiveSetUp:
         """The maximum number of seconds that DUTs need to recover from a trial."""
         return max((dut.recovery_time for dut in self.duts), default=0.0)
 
+    @property
+    def wakeful_time(self) -> float:
+        """Seconds until no DUT's program keeps a CPU busy because it was asked something."""
+        return max((dut.wakeful_time for dut in self.duts), default=0.0)
+
     def port_pairs(
         self, destinations: Sequence[DestinationMacs | None]
     ) -> tuple[traffic.PortPair, ...]:

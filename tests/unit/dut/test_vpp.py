@@ -18,7 +18,7 @@ from lossratio.dut import create_dut, parse_options
 from lossratio.dut.daemon import Daemon
 from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.vpp.clock import ClockReading, parse_clock, policers_stamps_per_second, stamps_per_second
-from lossratio.dut.vpp.control import VppControl
+from lossratio.dut.vpp.control import LastCommand, VppControl
 from lossratio.dut.vpp.features.feature import Command, Shown, both_ports
 from lossratio.dut.vpp.features.secure_tunnels import ENGINE
 from lossratio.dut.vpp.reports import parse_errors, parse_interfaces
@@ -196,6 +196,47 @@ def test_frames_that_a_stopped_vpp_has_no_room_for_are_counted_in_front_of_it(du
     unfetched = dut.unfetched_frames()
     assert unfetched["west"] > 10_000
     assert unfetched["east"] == 0
+
+
+def test_after_each_command_workers_are_awake_for_half_a_second(set_up):
+    dut = set_up(forwarding="ip4")
+    dut.read_counters()
+    assert 0.0 < dut.wakeful_time <= 0.55
+    time.sleep(dut.wakeful_time)
+    assert dut.wakeful_time == 0.0
+
+
+@pytest.mark.skipif(not HOME, reason="needs a VPP: set VPP_HOME")
+@pytest.mark.vpp
+def test_a_real_vpp_sleeps_when_this_time_is_over(dut_lab):
+    def used(dut):
+        """Seconds of CPU that the worker has had."""
+        pid = dut_lab.on_dut("cat", dut.program_files[0]).split()[0]
+        line = f"for task in /proc/{pid}/task/*; do grep -q vpp_wk $task/comm && cat $task/schedstat; done"
+        return sum(int(each.split()[0]) for each in dut_lab.on_dut("sh", "-c", line).splitlines()) / 1e9
+
+    with dut_lab.setting_up("vpp", home=HOME) as set_up:
+        dut = set_up()
+        for _ in range(3):
+            dut.read_counters()
+            time.sleep(dut.wakeful_time)
+            before = used(dut)
+            time.sleep(0.5)
+            assert used(dut) - before < 0.05
+
+
+def test_a_command_that_fails_wakes_vpp_too(monkeypatch):
+    class Node:
+        def run(self, *_, **__):
+            raise DutError("no answer")
+
+    control = VppControl(DutNode(Node()), "/usr", "/run/one", LastCommand())
+    assert control.last.wakeful_time == 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
+    with pytest.raises(DutError):
+        control.ask("show version")
+    monkeypatch.setattr(time, "monotonic", lambda: 100.25)
+    assert control.last.wakeful_time == pytest.approx(0.3)
 
 
 @needs_bpf

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 import yaml
@@ -27,6 +28,8 @@ from lossratio.testbed.local import LocalTestbed
 from lossratio.testbed.opening import open_testbed
 from lossratio.testbed.reservation.lease import TestbedReservedError
 from lossratio.topology import load_topology
+from lossratio.traffic import load_profile
+from lossratio.trials import TrialInput
 from lossratio.trials.journal_reading import read_journal
 
 pytestmark = [pytest.mark.netns, needs_testbed]
@@ -94,6 +97,20 @@ def test_a_policed_bridge_passes_no_more_than_its_truth(policed, tmp_path):
         for direction in trial.directions:
             assert 0 < direction.received_frames <= 10_000 * direction.elapsed_s + 200 + 10
             assert direction.sent_frames + direction.unsent_frames == 4000
+
+
+def test_traffic_begins_when_devices_that_were_asked_something_are_quiet_again(policed, monkeypatch):
+    steps = []
+    dut = policed.duts[0]
+    monkeypatch.setattr(type(dut), "reset", lambda self: steps.append("ask"))
+    monkeypatch.setattr(type(dut), "resets", property(lambda self: True))
+    monkeypatch.setattr(type(dut), "wakeful_time", property(lambda self: 8.25))
+    sleep = time.sleep
+    with policed.ready_for(load_profile("ethip4-ip4base", frame_size=64)) as ready:
+        monkeypatch.setattr(time, "sleep", lambda seconds: steps.append("wait") if seconds == 8.25 else sleep(seconds))
+        steps.clear()
+        ready.measurer.measure(TrialInput(0.1, 1000.0))
+    assert steps[:2] == ["ask", "wait"]
 
 
 def test_late_frames_of_the_last_trial_are_reported(policed, log_in, tmp_path, unseen):

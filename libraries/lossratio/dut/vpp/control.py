@@ -3,7 +3,7 @@
 import re
 import time
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, write_file
@@ -12,6 +12,25 @@ from lossratio.dut.vpp.features.feature import Command, Needs, Shown
 from lossratio.dut.vpp.reports import parse_interfaces
 from lossratio.dut.vpp.startup import Card
 from lossratio.nodes import DutNode, reason
+
+
+@dataclass
+class LastCommand:
+    """When VPP was last given a command."""
+
+    ended_at: float | None = None
+    """Seconds of the monotonic clock; None: there was no command."""
+
+    def note(self) -> None:
+        """Notes that a command has just ended."""
+        self.ended_at = time.monotonic()
+
+    @property
+    def wakeful_time(self) -> float:
+        """Seconds for which VPP's workers still poll because of the command."""
+        if self.ended_at is None:
+            return 0.0
+        return max(0.0, self.ended_at + _WAKEFUL_SECONDS - time.monotonic())
 
 
 @dataclass(frozen=True)
@@ -24,10 +43,15 @@ class VppControl:
     """Directory that it is installed in."""
     directory: str
     """Directory of its sockets."""
+    last: LastCommand = field(default_factory=LastCommand)
+    """Its last command."""
 
     def ask(self, command: str, seconds: float = 30.0) -> str:
         """VPP's answer to a command, which may take this many seconds."""
-        return self.node.run(*self._line(command), timeout=seconds).replace("\r", "")
+        try:
+            return self.node.run(*self._line(command), timeout=seconds).replace("\r", "")
+        finally:
+            self.last.note()
 
     def lines(self, command: str) -> list[str]:
         """VPP's answer for a result: only its first lines, because each of thousands of tunnels may be an interface."""
@@ -70,6 +94,7 @@ class VppControl:
             stdin=command.text,
             timeout=seconds,
         )
+        self.last.note()
         if given.exit_status != 0:
             raise self.node.error(
                 f"VPP did not get the commands with keys: {_KEY.sub('KEY', reason(given))}."
@@ -144,6 +169,9 @@ class VppControl:
         return (f"{self.home}/bin/vppctl", "-s", f"{self.directory}/cli.sock", *command.split())
 
 
+_WAKEFUL_SECONDS = 0.55
+"""VPP's workers do not sleep for half a second after any command, even if no frames come (`vlib_file_poll` in its
+source). The rest is a margin for the end of the command."""
 _MOST_LINES = 2000
 _LAST_LINES = 8
 """The maximum number of lines of VPP's log that an error quotes."""

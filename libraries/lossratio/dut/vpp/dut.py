@@ -31,7 +31,7 @@ from lossratio.dut.vpp.configuration import (
     vpp_problem,
     with_features,
 )
-from lossratio.dut.vpp.control import VppControl, check_installed
+from lossratio.dut.vpp.control import LastCommand, VppControl, check_installed
 from lossratio.dut.vpp.counters import read_counters, unfetched_frames
 from lossratio.dut.vpp.features.feature import Command, Needs, Ports, both_ports
 from lossratio.dut.vpp.features.nat import Sessions
@@ -80,6 +80,7 @@ class Vpp(ProgramDut[VppOptions]):
     def __init__(self, session: CommandRunner, hop: Hop, options: VppOptions) -> None:
         super().__init__(session, hop, options)
         self._clock: PolicerClock | None = None
+        self._last_command = LastCommand()
         self._starts = 0
         self._verified: dict[str, str] = {}
         self._secret = secrets.token_bytes(32)
@@ -218,7 +219,7 @@ class Vpp(ProgramDut[VppOptions]):
         """Starts VPP and configures it command by command."""
         self._clock = None
         cards = self._vpp_cards(cores)
-        control = VppControl(self.node, self.options.home, directory)
+        control = self._control_in(directory)
         daemon = self._start_vpp(changes, control, cores, cards)
 
         with daemon.needed():
@@ -319,7 +320,7 @@ class Vpp(ProgramDut[VppOptions]):
 
         command = (*_CONTAINER, self.program, "-c", configuration)
         daemon = Daemon(self.node, directory, "vpp-container", command)
-        control = VppControl(self.node, self.options.home, directory)
+        control = self._control_in(directory)
         daemon.start(changes, control.answers)
         for feature in self.options.features:
             for line in feature.contained(self.options, links):
@@ -372,7 +373,7 @@ class Vpp(ProgramDut[VppOptions]):
         """Checks the clock of the policers, if there are any, and if this VPP prints it."""
         if self.options.police_kilobits is None:
             return
-        control = VppControl(self.node, self.options.home, self.daemons[0].directory)
+        control = self._control_in(self.daemons[0].directory)
         policer = policer_name(both_ports(self._vpp_names, ("", ""))[0])
         clock = read_clock(control.ask, policer, self.options.police_kilobits)
         if clock is not None:
@@ -419,6 +420,13 @@ class Vpp(ProgramDut[VppOptions]):
         if self.uses_cards or self.options.uses_af_xdp:
             return None
         return _RING_SECONDS
+
+    @property
+    def wakeful_time(self) -> float:
+        """The time for which workers that sleep between frames still poll because of a command."""
+        if self.polls:
+            return 0.0
+        return self._last_command.wakeful_time
 
     def unfetched_frames(self) -> Mapping[str, int]:
         """The kernel's counts of frames, without those that VPP has received."""
@@ -507,7 +515,10 @@ class Vpp(ProgramDut[VppOptions]):
 
     @property
     def _control(self) -> VppControl:
-        return VppControl(self.node, self.options.home, self.running.directory)
+        return self._control_in(self.running.directory)
+
+    def _control_in(self, directory: str) -> VppControl:
+        return VppControl(self.node, self.options.home, directory, self._last_command)
 
     @property
     def _links(self) -> Ports:
