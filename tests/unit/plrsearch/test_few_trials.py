@@ -60,15 +60,6 @@ def test_too_little_effort_states_a_large_error():
     assert sampled([model], question, 6)[0].error > CERTAIN
 
 
-@pytest.mark.long
-def test_trials_that_count_half_show_less():
-    counts = counts_of([(load, 2.0, 2.0 * (load - 17.9e6)) for load in np.linspace(18e6, 18.5e6, 30)])
-    question = CriticalLoadQuestion(1e-7, 1e4, 30e6)
-    whole, half = (posteriors(counts, question, LikelihoodName.VARYING, share=share)[0] for share in (1.0, 0.5))
-    widths = [np.sqrt(np.cov(np.log(known.curves.deviation), aweights=known.mass)) for known in (whole, half)]
-    assert widths[1] > 1.1 * widths[0]
-
-
 CONTRADICTORY = [
     (217059.0, 10.0, 0.0),
     (151.726, 2.0, 94.0),

@@ -67,19 +67,16 @@ class VaryingCapacityLikelihood:
 
     Attributes:
         groups: The groups, by their counts.
-        trials: How many trials each group counts as.
+        trials: How many trials each group has.
         constant: The constant to add to `log_probability` for the logarithm of the counts' probability.
     """
 
-    def __init__(self, counts: TrialCounts, share: float = 1.0) -> None:
-        """Groups the trials.
-
-        Each counts as this share of a trial, which is less than 1 if successive trials are alike.
-        """
+    def __init__(self, counts: TrialCounts) -> None:
+        """Groups the trials."""
         columns = np.stack([counts.lost, counts.load, counts.exposure])
         _, first, multiplicity = np.unique(columns, axis=1, return_index=True, return_counts=True)
         self.groups = counts.at(first)
-        self.trials: Array = share * multiplicity.astype(float)
+        self.trials: Array = multiplicity.astype(float)
         lost = self.groups.lost
         self._log_exposure = np.log(self.groups.exposure)
         self._log_own_rate = np.log(np.where(lost > 0, lost, 0.7)) - self._log_exposure

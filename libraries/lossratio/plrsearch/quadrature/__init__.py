@@ -14,13 +14,7 @@ from lossratio.plrsearch.likelihood import (
     Prior,
     VaryingCapacityLikelihood,
 )
-from lossratio.plrsearch.model import (
-    FUNCTIONS,
-    CriticalLoadQuestion,
-    FittingFunction,
-    LikelihoodName,
-    TrialCounts,
-)
+from lossratio.plrsearch.model import FUNCTIONS, CriticalLoadQuestion, LikelihoodName, TrialCounts
 from lossratio.plrsearch.quadrature import constant_capacity, sampling
 from lossratio.plrsearch.quadrature.posterior import (
     Distribution as Distribution,
@@ -35,17 +29,12 @@ def posteriors(
     likelihood: LikelihoodName,
     *,
     for_selection: bool = False,
-    share: float = 1.0,
-    functions: tuple[FittingFunction, ...] = FUNCTIONS,
 ) -> tuple[Posterior, ...]:
-    """The posterior of each fitting function, or a rough one to choose a load.
-
-    Each trial counts as a share of a trial.
-    """
+    """The posterior of each fitting function, or a rough one to choose a load."""
     prior = Prior(question.max_load / 2.0)
     if likelihood is LikelihoodName.VARYING:
-        varying = VaryingCapacityLikelihood(counts, share)
-        models = [Model(function, varying, prior) for function in functions]
+        varying = VaryingCapacityLikelihood(counts)
+        models = [Model(function, varying, prior) for function in FUNCTIONS]
         return sampling.sampled(
             models, question, *(sampling.ROUGH if for_selection else sampling.EXACT)
         )
@@ -58,5 +47,5 @@ def posteriors(
     tolerance = constant_capacity.ROUGH if for_selection else constant_capacity.EXACT
     return tuple(
         constant_capacity.integrate(Model(function, bound, prior), question, tolerance)
-        for function in functions
+        for function in FUNCTIONS
     )
