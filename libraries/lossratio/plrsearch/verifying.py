@@ -40,8 +40,6 @@ _FEW = 3
 """Minimum number of trials that together show that more than the target is lost."""
 _BEGUN = 2
 """A higher load may replace a load that has at most this many trials."""
-_RAISES = 6
-"""How many times a higher load is tried after a load is verified."""
 _HIGHER = 5e-4
 """Minimum difference of another load that is worth trying, as a share of the load."""
 _LOWER = 1e-3
@@ -65,7 +63,6 @@ class Verifying:
         self._begin = 0
         self._verified: float | None = None
         self._lowest_failed = np.inf
-        self._raises = 0
         self._is_passed_tried = False
         self._given = 0
         self.load: float | None = None
@@ -154,7 +151,7 @@ class Verifying:
             self._lower(known, 2 if much else 1)
         elif bounds.trials >= LEAST_TRIALS and bounds.most <= target:
             self._verified = self.load
-            self._raise_to(known, place, left)
+            self._raise_to(place, left)
         elif bounds.trials < LEAST_TRIALS < left and not np.isfinite(self._lowest_failed):
             # Trials that were not described yet when the load was chosen are described now.
             is_higher = place > (1.0 + _HIGHER) * self.load and bounds.trials <= _BEGUN
@@ -188,33 +185,15 @@ class Verifying:
             lower = min(lower, max(hinted, _FARTHEST * self.load))
         self.load = max(_on_grid(lower, self._question), self._question.min_load)
 
-    def _raise_to(self, known: Description, place: float, left: float) -> None:
+    def _raise_to(self, place: float, left: float) -> None:
         """Moves up to the estimate's load, if the estimate has become higher and this load is not known to fail."""
-        if self.load is None or self._raises >= _RAISES or left <= 1.5 * LEAST_TRIALS:
-            return
-        lossy = self._lowest_lossy()
-        is_free = lossy is not None and lossy * _STEP > self.load / _STEP
-        if is_free and self.load / _STEP < known.most:
-            # The estimate was too low: there is no loss over more than a step.
-            self._raises += 1
-            self.load = _on_grid(self.load / _STEP, self._question)
+        if self.load is None or left <= 1.5 * LEAST_TRIALS:
             return
         is_late = len(self._rows) > left
         is_higher = place > (1.0 + _HIGHER) * self.load
         may_hold = place < (1.0 - _HIGHER) * self._lowest_failed
         if is_late and is_higher and may_hold:
-            self._raises += 1
             self.load = place
-
-    def _lowest_lossy(self) -> float | None:
-        """The lowest load above the load to verify at which a trial lost more than the target; None: there is none."""
-        most = _MUCH * self._question.target_loss_ratio
-        lossy = [
-            load
-            for load, frames, lost in self._rows[self._begin :]
-            if self.load is not None and load > self.load and lost > most * frames + _CHANCE
-        ]
-        return min(lossy, default=None)
 
     @staticmethod
     def _at(load: float, rows: Sequence[tuple[float, float, float]]) -> tuple[Array, Array]:
