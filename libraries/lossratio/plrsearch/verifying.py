@@ -31,9 +31,8 @@ _ALLOWED = 0.7
 """A load is worthwhile if all future trials there may lose at most this share of the target."""
 _CHANCE = 3.0
 """So few lost frames say nothing about a load."""
-_MUCH, _VERY_MUCH = 2.0, 100.0
-"""Two trials must not both lose this many times the target. If the loss is above the second multiple, the next load is
-two steps below, which is still more than .9 of the critical load."""
+_MUCH = 2.0
+"""Two trials must not both lose this many times the target."""
 _RARE = 20.0
 """If some trials lose this many frames on average and other trials lose none, the losses are rare."""
 _FEW = 3
@@ -143,12 +142,11 @@ class Verifying:
         least = float((lost / np.maximum(frames, 1.0)).min(initial=1.0))
         all_lose = bounds.trials > 1 and least > _MUCH * target
         if self._is_hopeless(bounds, left, all_lose=all_lose, few=_CHANCE * batch):
-            much = bounds.lost > _VERY_MUCH * target * bounds.frames
             is_rare = bounds.lossy < bounds.trials and bounds.lost > _RARE * batch * bounds.lossy
             if is_rare and self._verified is not None and self._verified > _STEP * self.load:
                 # Nearby loads also lose this much at once, so this load was just lucky.
                 self._verified = None
-            self._lower(known, 2 if much else 1)
+            self._lower(known)
         elif bounds.trials >= LEAST_TRIALS and bounds.most <= target:
             self._verified = self.load
             self._raise_to(place, left)
@@ -170,12 +168,12 @@ class Verifying:
         certain = bounds.trials >= _FEW and bounds.least > target
         return certain or all_lose or bounds.lost > few + allowed
 
-    def _lower(self, known: Description, steps: int = 1) -> None:
+    def _lower(self, known: Description) -> None:
         """Moves to the next load below, back to a verified load, or towards the load where pauses lose the target."""
         if self.load is None:
             return
         self._lowest_failed = min(self._lowest_failed, self.load)
-        lower = _STEP**steps * self.load
+        lower = _STEP * self.load
         if self._verified is not None and self._verified < self.load:
             lower = max(lower, self._verified)
 
