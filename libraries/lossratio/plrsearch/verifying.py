@@ -33,8 +33,6 @@ _CHANCE = 3.0
 """So few lost frames say nothing about a load."""
 _MUCH = 2.0
 """Two trials must not both lose this many times the target."""
-_RARE = 20.0
-"""If some trials lose this many frames on average and other trials lose none, the losses are rare."""
 _FEW = 3
 """Minimum number of trials that together show that more than the target is lost."""
 _BEGUN = 2
@@ -142,10 +140,6 @@ class Verifying:
         least = float((lost / np.maximum(frames, 1.0)).min(initial=1.0))
         all_lose = bounds.trials > 1 and least > _MUCH * target
         if self._is_hopeless(bounds, left, all_lose=all_lose, few=_CHANCE * batch):
-            is_rare = bounds.lossy < bounds.trials and bounds.lost > _RARE * batch * bounds.lossy
-            if is_rare and self._verified is not None and self._verified > _STEP * self.load:
-                # Nearby loads also lose this much at once, so this load was just lucky.
-                self._verified = None
             self._lower(known)
         elif bounds.trials >= LEAST_TRIALS and bounds.most <= target:
             self._verified = self.load
