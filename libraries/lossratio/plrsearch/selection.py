@@ -51,9 +51,6 @@ _HALF = 0.5
 _WIDE, _FOR_WIDE = 0.05, 30
 """If loads with and without loss are farther apart than this share of the load, other trials show little, and the next
 trial is halfway. After the second number of trials, other trials are chosen nevertheless."""
-_NO_OVERLOAD, _STEPS_ABOVE = 0.97, 4
-"""Share of the forwarding rate at which there is no overload, and the number of steps up to it at which pauses are
-examined."""
 _SHARP = 1e-5
 """If two loads differ by less than this share, there is nothing to look for in between, because no generator's clock is
 better."""
@@ -237,7 +234,7 @@ class PosteriorSelection:
     def _most_informative(self, known: Description, duration: float) -> float | None:
         """The load, not in overload, with the largest gain; None: there is nothing to gain."""
         if known.replicates.scatter is Scatter.EVENTS and self._verifying.load is not None:
-            return self._above(self._verifying.load)
+            return None
         if known.local is not None:
             return self._of_line(known.local)
         # The load is on a grid between the critical load and the knee, so that equal loads are frequent.
@@ -249,12 +246,6 @@ class PosteriorSelection:
         loads = loads if len(loads) else np.array([mean])
         loads = np.unique(np.clip(loads, self._question.min_load, self._question.max_load))
         return float(loads[np.argmax(_gains(known, loads, duration, self._own_noise))])
-
-    def _above(self, low: float) -> float:
-        """A load between a verified load and overload. Its loss shows how losses grow with the load."""
-        high = max(_NO_OVERLOAD * self._forwarding_rate, low)
-        share = (self._trials % _STEPS_ABOVE + 1.0) / _STEPS_ABOVE
-        return clamped(low * (high / low) ** share, self._question)
 
     def _of_line(self, local: LocalFit) -> float | None:
         """Alternates between loss ratios near the target.
