@@ -24,7 +24,7 @@ from soak_devices import FAMILIES
 from soak_drawn import family_named
 from soak_judge import search
 
-from lossratio.plrsearch import CriticalLoadEstimate, PLRsearch, selection, verifying
+from lossratio.plrsearch import CriticalLoadEstimate, PLRsearch, selection
 from lossratio.plrsearch.estimate import result as estimate_result
 from lossratio.plrsearch.model import TrialCounts
 from lossratio.plrsearch.selection import PosteriorSelection
@@ -68,8 +68,6 @@ MECHANISMS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
     "line near the target": ((local, "_line", lambda *_: None),),
     "loads that pauses allow": ((Description, "most", property(lambda self: self.question.max_load)),),
     "lower loads": ((Verifying, "_lower", lambda *_: None),),
-    "two steps down": ((verifying, "_VERY_MUCH", np.inf),),
-    "luck of a load is forgotten": ((verifying, "_RARE", np.inf),),
     "higher loads": ((Verifying, "_raise_to", lambda *_: None),),
     "long trials": ((PLRsearch, "_is_ending", property(lambda self: False)),),
     "load that nothing speaks against": ((CriticalLoadEstimate, "stated", property(_median)),),
@@ -80,7 +78,6 @@ MECHANISMS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
         (selection, "_IF_CONSTANT", 0.0),
         (selection, "_IF_VARYING", 0.0),
     ),
-    "loads above one that is verified": ((PosteriorSelection, "_above", lambda self, low: low),),
 }
 """What is switched off: attributes, and the values that they get."""
 
