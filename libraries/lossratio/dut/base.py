@@ -451,7 +451,8 @@ class Dut(ABC, Generic[OptionsT_co]):
         They are JSON data. The topic ``statistics`` is a list of numbers, each with ``place`` (such as a thread),
         ``name``, ``value``, ``unit`` and, if it has any, ``labels``. ``workers`` is a list of the threads that forward,
         each with ``worker`` (its name), ``frames`` and, if known, ``busy`` (a share of its time) and ``queues``
-        (names). ``queues`` is a list of receive queues, each with ``interface``, ``queue`` (a number) and ``frames``.
+        (names). ``queues`` is a list of receive queues, each with ``interface``, ``queue`` (a number), ``frames`` and,
+        if the device counts them, ``dropped_frames``.
         ``cpus`` is a list of the kernel's CPUs, each with ``cpu``, ``frames`` and ``softirq`` (a share of its time).
         """
         yield {}

@@ -53,6 +53,10 @@ class QueueLoad(Record):
     """Number of the queue."""
     frames: FrameCount
     """Frames that came in through it in the trial."""
+    dropped_frames: FrameCount = 0
+    """Frames that it dropped by the device's counters; left out: none, or the device does not count them by queue."""
+
+    _leave_out = left_out_if_empty("dropped_frames")
 
 
 class CpuLoad(Record):
@@ -112,6 +116,17 @@ def describe_loads(workers: Sequence[WorkerLoad], cpus: Sequence[CpuLoad]) -> It
         if total:
             shares = ", ".join(_share_in_words(load, total, busy) for load in loads)
             yield f"{name}: of {total:,} frames {shares}"
+
+
+def describe_drops(queues: Sequence[QueueLoad]) -> Iterator[str]:
+    """A line with the receive queues that dropped frames; no line if the device counted none by queue."""
+    places = [
+        f"{load.dropped_frames:,} in queue {load.queue} of {load.interface}"
+        for load in queues
+        if load.dropped_frames
+    ]
+    if places:
+        yield f"receive queues dropped {', '.join(places)}"
 
 
 def _share_in_words(load: WorkerLoad, total: int, busy: str) -> str:
@@ -211,7 +226,7 @@ def describe_telemetry(trial: TelemetryTrial) -> str:
     lines += [
         f"{dut.node}: {text}"
         for dut in trial.duts
-        for text in describe_loads(dut.workers, dut.cpus)
+        for text in (*describe_loads(dut.workers, dut.cpus), *describe_drops(dut.queues))
     ]
     late = f", and {trial.late_frames:,} too late" if trial.late_frames else ""
     at_tg = f"TG: sent {trial.sent_frames:,} frames, received {trial.received_frames:,}{late}"

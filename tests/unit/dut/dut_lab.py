@@ -193,9 +193,13 @@ class DutLab:
         return self.lab.run("dut", *command).stdout
 
     @staticmethod
-    def kill(daemon: Daemon) -> None:
+    def pid(daemon: Daemon) -> int:
+        """The process of a program of a DUT."""
+        return int(Path(daemon.directory, f"{daemon.name}.pid").read_text().split()[0])
+
+    def kill(self, daemon: Daemon) -> None:
         """Kills a program of a DUT, and waits until it has ended."""
-        pid = int(Path(daemon.directory, f"{daemon.name}.pid").read_text().split()[0])
+        pid = self.pid(daemon)
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not is_running(pid))
 

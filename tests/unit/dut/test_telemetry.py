@@ -18,6 +18,7 @@ from lossratio.measurements.telemetry import (
     QueueLoad,
     WorkerLoad,
     counts_per_frame,
+    describe_drops,
     describe_loads,
     uneven_loads,
 )
@@ -257,6 +258,14 @@ def test_loads_are_described_with_their_shares():
         "kernel: of 10 frames CPU 1 100.0 % (25 % in soft interrupts)",
     ]
     assert list(describe_loads(workers(0, 0), [])) == []
+
+
+def test_queues_that_dropped_frames_are_named_with_their_counts():
+    dropping = QueueLoad(interface="west", queue=1, frames=9000, dropped_frames=1234)
+    assert list(describe_drops([*queues(5), dropping])) == ["receive queues dropped 1,234 in queue 1 of west"]
+    assert list(describe_drops(queues(5, 6))) == []
+    assert dropping.model_dump(mode="json")["dropped_frames"] == 1234
+    assert "dropped_frames" not in queues(5)[0].model_dump(mode="json")
 
 
 def test_counts_of_the_cpus_are_given_per_frame():

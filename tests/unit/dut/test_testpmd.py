@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 
 import pytest
 
@@ -10,6 +12,7 @@ from lossratio.bpf import why_impossible
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux.program_dut import detach_afterwards
 from lossratio.errors import DutError
+from lossratio.measurements.telemetry import QueueLoad, describe_drops
 
 pytestmark = [
     pytest.mark.netns,
@@ -62,6 +65,24 @@ def test_telemetry_has_the_frames_of_each_receive_queue(dut_lab, set_up):
     frames = {(load["interface"], load["queue"]): load["frames"] for load in report["queues"]}
     assert sum(count for (side, _), count in frames.items() if side == "west") == 40
     assert frames["east", 0] == 0
+
+
+@pytest.mark.skipif(why_impossible() is not None, reason=f"no BPF here: {why_impossible()}")
+def test_telemetry_has_the_queue_that_dropped_frames_where_the_kernel_counts_them(dut_lab, set_up):
+    dut = set_up(sockets="af_xdp")
+    macs = dut.destination_macs(*dut_lab.macs)
+    (daemon,) = dut.daemons
+    pid = dut_lab.pid(daemon)
+    with dut.telemetry() as report:
+        os.kill(pid, signal.SIGSTOP)
+        # No ring has so much room.
+        arrived = dut_lab.flood("west", macs.from_west, frames=20_000).received
+        os.kill(pid, signal.SIGCONT)
+    assert arrived == 0
+    (load,) = (QueueLoad(**load) for load in report["queues"] if load["interface"] == "dut0")
+    assert load.frames >= 20_000
+    assert 10_000 < load.dropped_frames <= load.frames
+    assert list(describe_drops([load])) == [f"receive queues dropped {load.dropped_frames:,} in queue 0 of dut0"]
 
 
 def test_it_says_with_what_it_forwards(set_up):

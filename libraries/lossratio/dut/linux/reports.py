@@ -198,24 +198,35 @@ def read_cpu_times(node: DutNode) -> dict[str, dict[str, int]]:
     return times
 
 
-_DRIVER_QUEUE = re.compile(r"rx(?:_queue_|-|_)?(\d+)[._](?:packets|xdp_packets)")
-"""How drivers name the counters of frames by receive queue: veth and ice, i40e, and mlx5."""
+_DRIVER_QUEUE = re.compile(r"rx(?:_queue_|-|_)?(\d+)[._](packets|xdp_packets|drops)")
+"""How drivers name the counters of frames by receive queue: veth, virtio and ice, i40e, and mlx5.
+
+Only veth and virtio count drops by queue. Those of veth include the frames for which the ring of an AF_XDP socket has
+no room.
+"""
 
 
 def _queues(interfaces: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """The frames of each receive queue, for interfaces whose drivers count them."""
     for interface, counts in interfaces.items():
         frames: dict[int, int] = {}
+        drops: dict[int, int] = {}
         for name, count in counts["driver"].items():
             if queue := _DRIVER_QUEUE.fullmatch(name):
                 number = int(queue[1])
-                frames[number] = max(frames.get(number, 0), count)
+                counted = drops if queue[2] == "drops" else frames
+                counted[number] = max(counted.get(number, 0), count)
         # A veth only counts the frames of XDP programs; without such a program, it counts zeros.
         if any(frames.values()):
-            yield from (
-                {"interface": interface, "queue": number, "frames": count}
-                for number, count in frames.items()
-            )
+            for number, count in frames.items():
+                dropped = drops.get(number, 0)
+                # Record: a receive queue as it stands in a result.
+                yield {
+                    "interface": interface,
+                    "queue": number,
+                    "frames": count,
+                    "dropped_frames": dropped,
+                }
 
 
 _PERF_EVENTS = (
