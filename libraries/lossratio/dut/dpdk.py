@@ -128,18 +128,14 @@ class DpdkDut(ProgramDut[OptionsT_co]):
                 name: value - earlier.get(name, 0) for name, value in after[request].items()
             }
 
-        # The kernel counts what the sockets of AF_XDP drop.
-        report["queues"] = report.get("queues") or [
-            {
-                "interface": side,
-                "queue": int(queue[1]),
-                "frames": count,
-                "dropped_frames": counts.get(f"rx_q{queue[1]}_errors", 0),
-            }
+        counted = [
+            {"interface": side, "queue": int(queue[1]), "frames": count}
             for side, counts in report["xstats"].items()
             for name, count in counts.items()
             if (queue := _RECEIVE_QUEUE.fullmatch(name))
         ]
+        # The kernel counts what the sockets of AF_XDP drop, and DPDK does not.
+        report["queues"] = report.get("queues") or counted
 
     def run_program(
         self, changes: Changes, program: Sequence[str], directory: str, name: str
