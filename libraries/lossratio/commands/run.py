@@ -265,7 +265,7 @@ def _summary(verdicts: Sequence[TestVerdict], status: int) -> str:
 
     counts = [f"{passed} of {tests_counted(len(verdicts))} passed"]
     counts += [f"{count} {what}" for what, count in skipped.items()]
-    counts += [f"{count} failed: {kind}" for kind, count in failures.items()]
+    counts += [f"{count} failed ({kind})" for kind, count in failures.items()]
     return f"lossratio run: {'; '.join(counts)}. Exit status {status}."
 
 

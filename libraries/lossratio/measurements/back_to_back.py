@@ -25,7 +25,15 @@ from lossratio.measurements.repeated_search import (
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Frames, Repeats
 from lossratio.records import FrameCount, Rate, Record, Seconds
-from lossratio.results import Finding, MaxLoad, View, format_frames_per_second, value_line
+from lossratio.results import (
+    Finding,
+    MaxLoad,
+    View,
+    format_frames_per_second,
+    size_in_words,
+    value_line,
+    way_in_words,
+)
 from lossratio.trials import (
     Measurer,
     MissingFrames,
@@ -371,6 +379,21 @@ class BackToBackView(View[BackToBackResult]):
     quantity = "back-to-back"
     has_value = True
     measured_in = FRAMES
+
+    def sentences(self, result: BackToBackResult) -> Iterator[str]:
+        """The longest burst that loses nothing, and the buffer that it shows."""
+        values = result.back_to_back
+        if values is None:
+            return
+
+        conditions = result.conditions
+        burst = f"{values.average_frames:,.0f} frames of {size_in_words(conditions)} {way_in_words(conditions)}"
+        rate = f"{result.max_load.rate.per_interface_fps:,.0f} frames/s"
+        buffer = format_precise_time(values.buffer_time.corrected_s)
+        yield (
+            f"Back-to-back frames: a burst of {values.prefix}{burst} at {rate} loses nothing; the buffer holds "
+            f"{values.prefix}{buffer} of traffic."
+        )
 
     def lines(self, result: BackToBackResult) -> Iterator[str]:
         """The average, its spread, and the buffer time."""

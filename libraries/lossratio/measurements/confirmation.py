@@ -24,7 +24,7 @@ from lossratio.measurements.soak import TARGET_LOSS_RATIO, batch_seen, timed
 from lossratio.measurements.trusted_trials import OnTrustedTrials
 from lossratio.plrsearch import GuardStatement, LossBounds, Verdict, why_set_aside
 from lossratio.quantities import Duration, FrameRate, Share
-from lossratio.results import Conditions, MaxLoad, Picture, View
+from lossratio.results import Conditions, MaxLoad, Picture, View, frames_in_words
 from lossratio.trials import MissingFrames, TrialInput, TrialResult, missing_frames
 from lossratio.units import format_frame_rate, format_target
 
@@ -254,6 +254,18 @@ class ConfirmationView(View[ConfirmationResult]):
     """How a confirmation is shown."""
 
     quantity = "confirmation"
+
+    def sentences(self, result: ConfirmationResult) -> Iterator[str]:
+        """Whether the load is confirmed."""
+        if result.statement is None:
+            return
+
+        load = f"{result.max_load.rate.per_interface_fps:,.0f} {frames_in_words(result.conditions)}"
+        target = f"at most one frame in {1.0 / result.loss_ratio:,.0f} is lost"
+        if result.reason is None:
+            yield f"Confirmed: at {load}, {target}."
+        else:
+            yield f"Not confirmed: it is not proved that {target} at {load}."
 
     def lines(self, result: ConfirmationResult) -> Iterator[str]:
         """The verdict with its certainty."""

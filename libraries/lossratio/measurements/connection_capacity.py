@@ -242,6 +242,13 @@ class ConnectionCapacityView(View[ConnectionCapacityResult]):
     measured_in = CONNECTIONS
     method = "RFC 9693"
 
+    def sentences(self, result: ConnectionCapacityResult) -> Iterator[str]:
+        """How many connections the table holds."""
+        values = result.capacity
+        if values is not None:
+            least = "at least " if values.is_at_limit else ""
+            yield f"Connection table: holds {least}{values.median_connections:,.0f} connections."
+
     def lines(self, result: ConnectionCapacityResult) -> Iterator[str]:
         """The median, and the percentiles."""
         yield self.head(

@@ -119,6 +119,13 @@ class ConnectionMrrView(View[ConnectionMrrResult]):
     csit_type = "mrr"
     method = "RFC 9693"
 
+    def sentences(self, result: ConnectionMrrResult) -> Iterator[str]:
+        """What is established while connections are opened at the maximum load."""
+        if result.connections is not None:
+            mean = f"{result.connections.mean_per_second:,.0f}"
+            opened = f"{result.max_load.rate.per_interface_fps:,.0f}"
+            yield f"Connection MRR: establishes {mean} connections/s when {opened} are opened each second."
+
     def lines(self, result: ConnectionMrrResult) -> Iterator[str]:
         """Mean, standard deviation, and lost connections."""
         found = result.connections

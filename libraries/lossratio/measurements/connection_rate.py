@@ -22,6 +22,7 @@ from lossratio.measurements.throughput import (
     require_lower_bounds,
 )
 from lossratio.measurements.throughput.result import format_regularity
+from lossratio.measurements.throughput.sentence import sentences
 from lossratio.measurements.throughput.view import ThroughputView
 from lossratio.mlrsearch import MLRsearch, SearchGoal
 from lossratio.quantities import Duration
@@ -144,6 +145,10 @@ class ConnectionRateView(ThroughputView):
     method = "RFC 9693"
     value_name = "connection rate"
     measured_in = connections.CONNECTIONS_PER_SECOND
+
+    def sentences(self, result: GoalsResult) -> Iterator[str]:
+        """A sentence for each goal, in connections per second."""
+        return sentences(result, of_connections=True)
 
     def lines(self, result: GoalsResult) -> Iterator[str]:
         """Each goal, with its bounds and the connections of a trial at the lower bound."""

@@ -57,6 +57,10 @@ class ConnectionSoakView(SoakView):
     measured_in = CONNECTIONS_PER_SECOND
     value_name = "critical connection rate"
 
+    def rates_in(self, result: SoakResult) -> str:
+        """Connections per second."""
+        return "connections/s"
+
     def lines(self, result: SoakResult) -> Iterator[str]:
         """The critical rate, with its interval."""
         found = result.critical_load

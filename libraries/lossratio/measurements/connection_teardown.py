@@ -196,6 +196,12 @@ class ConnectionTeardownView(View[ConnectionTeardownResult]):
     measured_in = CONNECTIONS_PER_SECOND
     method = "RFC 9693"
 
+    def sentences(self, result: ConnectionTeardownResult) -> Iterator[str]:
+        """How fast the device deletes connections."""
+        if result.teardown is not None:
+            rate = f"{result.teardown.median_per_second:,.0f} connections/s"
+            yield f"Tear-down: the device deletes {rate}, measured with {result.settings.connections:,} connections."
+
     def lines(self, result: ConnectionTeardownResult) -> Iterator[str]:
         """The median, and the percentiles."""
         settings, values = result.settings, result.teardown

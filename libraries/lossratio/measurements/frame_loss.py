@@ -13,7 +13,15 @@ from lossratio.measurements import FoundResult, PlannedKind, PlannedTrials, Requ
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Share
 from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
-from lossratio.results import MaxLoad, Picture, Rfc2544Row, View, load_per_interface, value_line
+from lossratio.results import (
+    MaxLoad,
+    Picture,
+    Rfc2544Row,
+    View,
+    frames_in_words,
+    load_per_interface,
+    value_line,
+)
 from lossratio.trials import TrialInput, TrialResult
 from lossratio.units import format_frame_rate, format_ratio
 
@@ -165,6 +173,27 @@ class FrameLossView(View[FrameLossResult]):
     """How a frame loss rate is shown. It is a curve, so no single rate represents it."""
 
     quantity = "frame loss rate"
+
+    def sentences(self, result: FrameLossResult) -> Iterator[str]:
+        """The loss at the maximum load, and the load below which nothing is lost."""
+        loads = () if result.frame_loss is None else result.frame_loss.loads
+        if not loads:
+            return
+
+        offered = f"{loads[0].load.per_interface_fps:,.0f} {frames_in_words(result.conditions)}"
+        lossless = 0.0
+        for loss in reversed(loads):
+            if loss.frame_loss_ratio:
+                break
+            lossless = loss.load.per_interface_fps
+
+        if lossless == loads[0].load.per_interface_fps:
+            yield f"Frame loss rate: no frame is lost up to the maximum load of {offered}."
+            return
+
+        below = f"none at {lossless:,.0f} or less" if lossless else "some at every load measured"
+        most = format_ratio(loads[0].frame_loss_ratio)
+        yield f"Frame loss rate: {most} of the frames are lost at the maximum load of {offered}, and {below}."
 
     def lines(self, result: FrameLossResult) -> Iterator[str]:
         """A line for each load."""

@@ -22,6 +22,7 @@ from lossratio.results import (
     MaxLoad,
     TestResult,
     View,
+    frames_in_words,
     kind_of,
     load_per_interface,
     missing_in,
@@ -219,6 +220,30 @@ class MrrView(View[MrrResult]):
     value_fields = MappingProxyType({"value": "mean", "deviation": "stdev"})
     value_name = "mean of an MRR with its standard deviation"
     csit_type = "mrr"
+
+    def sentences(self, result: MrrResult) -> Iterator[str]:
+        """What is forwarded at the maximum load."""
+        mrr, offered = result.mrr, result.max_load.rate.per_interface_fps
+        if mrr is None:
+            return
+
+        forwarded = f"{mrr.mean.per_interface_fps:,.0f} {frames_in_words(result.conditions)}"
+        found = f"MRR: forwards {forwarded} at the maximum load of {offered:,.0f}"
+        if mrr.loss_ratio_of_sent is None:
+            yield f"{found}."
+            return
+
+        lost = f"{format_ratio(mrr.loss_ratio_of_sent)} of the frames sent are lost"
+        unsent = mrr.unsent_frames or 0
+        left = ""
+        if unsent:
+            share = unsent / (unsent + (mrr.sent_frames or 0))
+            left = f", and the generator left {format_ratio(share)} unsent"
+
+        if mrr.lost_frames == 0:
+            yield f"{found}: no frame is lost{left}; the SUT may forward more."
+        else:
+            yield f"{found}: {lost}{left}."
 
     def lines(self, result: MrrResult) -> Iterator[str]:
         """Mean, standard deviation, all values, and the loss."""

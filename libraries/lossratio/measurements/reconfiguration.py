@@ -20,7 +20,7 @@ from lossratio.measurements.throughput import (
 )
 from lossratio.mlrsearch import SearchGoal
 from lossratio.records import FrameCount, Rate, Record, Seconds
-from lossratio.results import TestRun, View, differences, search_name, value_line
+from lossratio.results import TestRun, View, differences, frames_in_words, search_name, value_line
 from lossratio.trials import MissingFrames, TrialResult, read_journal
 from lossratio.units import format_ratio
 
@@ -243,13 +243,21 @@ class ReconfigurationView(View[ReconfigurationResult]):
 
     csit_type = "reconf"
 
-    def lines(self, result: ReconfigurationResult) -> Iterator[str]:
-        """The loss, and the load."""
+    def sentences(self, result: ReconfigurationResult) -> Iterator[str]:
+        """The loss in frames, and in time."""
         lost = result.loss
         if lost is None:
             return
-        yield f"reconfiguration: {lost.lost_frames:,} frames lost, as many as are sent in {lost.lost_time_s:.6g} s"
-        yield value_line("load", lost.load)
+        load = f"{lost.load.per_interface_fps:,.0f} {frames_in_words(result.conditions)}"
+        yield (
+            f"Reconfiguration: {lost.lost_frames:,} frames are lost at {load}, as many as are sent in "
+            f"{lost.lost_time_s:.6g} s."
+        )
+
+    def lines(self, result: ReconfigurationResult) -> Iterator[str]:
+        """The load."""
+        if result.loss is not None:
+            yield value_line("load", result.loss.load)
 
     def csit(self, result: ReconfigurationResult) -> dict[str, Any]:
         """The loss, and the load.

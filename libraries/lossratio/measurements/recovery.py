@@ -263,6 +263,21 @@ class RecoveryView(View[RecoveryResult]):
     has_value = True
     measured_in = SECONDS
 
+    def sentences(self, result: RecoveryResult) -> Iterator[str]:
+        """How long frames are lost after an overload."""
+        values = result.recovery
+        if values is None or values.average_s is None:
+            return
+
+        after = f"after {result.settings.duration_s:g} s of overload"
+        if not values.most_s:
+            yield f"System recovery: {after}, no frame is lost once the load is halved."
+        else:
+            yield (
+                f"System recovery: {after}, frames are lost for {average_in_words(result)} more on average once the "
+                "load is halved."
+            )
+
     def lines(self, result: RecoveryResult) -> Iterator[str]:
         """The average, its spread, and the loads."""
         yield self.head(

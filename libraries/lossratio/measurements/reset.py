@@ -456,6 +456,16 @@ class ResetView(View[ResetResult]):
     has_value = True
     measured_in = measurements.SECONDS
 
+    def sentences(self, result: ResetResult) -> Iterator[str]:
+        """How long the reset stops the traffic."""
+        values = result.reset
+        if values is None or values.average_s is None:
+            return
+        down = f"frames are lost for {format_precise_time(values.average_s)} on average"
+        if not values.most_s:
+            down = "no frame is lost"
+        yield f"Reset ({result.settings.reset_name}): {down}."
+
     def lines(self, result: ResetResult) -> Iterator[str]:
         """The averages by both methods, the spread, and all repetitions."""
         values = result.reset

@@ -228,7 +228,7 @@ class FindingRow:
         is_of_search = self.finding.resolution is not None and not self.finding.is_at_limit
         if not is_of_search or NOTHING in (lower, upper):
             return f"offered load: {self.bounds}"
-        return f"forwarded when {lower} is offered{self._lost}. When {upper} is offered, too much is lost."
+        return f"Forwarded when {lower} is offered{self._lost}. When {upper} is offered, too much is lost."
 
     @property
     def _lost(self) -> str:

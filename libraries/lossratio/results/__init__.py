@@ -142,7 +142,10 @@ from lossratio.results.view import (
 from lossratio.results.wording import (
     format_frames_per_second as format_frames_per_second,
     format_interval as format_interval,
+    frames_in_words as frames_in_words,
     in_columns as in_columns,
     load_per_interface as load_per_interface,
+    size_in_words as size_in_words,
     value_line as value_line,
+    way_in_words as way_in_words,
 )

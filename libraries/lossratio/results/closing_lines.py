@@ -18,7 +18,8 @@ def closing_lines(result: TestResult, notes: Sequence[str]) -> Iterator[str]:
     load = result.conditions.load
     links = result.conditions.testbed.links
     over = f" over {links} parallel links" if links > 1 else ""
-    size = result.conditions.traffic.average_frame_size_bytes
+    traffic = result.conditions.traffic
+    average = " on average" if len(traffic.frame_sizes) > 1 else ""
     trials = trials_counted(len(result.trials))
     took = sum(trial.elapsed_s for trial in result.trials)
 
@@ -26,16 +27,16 @@ def closing_lines(result: TestResult, notes: Sequence[str]) -> Iterator[str]:
         yield f"Where losses sit: {sentence}."
     yield (
         f"Aggregate is per interface x {load.aggregate_factor:g} ({load.directions_in_words}){over}; "
-        f"frames of {size:.6g} bytes on average; {trials} in {took:.1f} s."
+        f"frames of {traffic.average_frame_size_bytes:.6g} bytes{average}; {trials} in {took:.1f} s."
     )
     short = [trial.unsent_frames for trial in result.trials if trial.unsent_frames]
     if short:
-        yield f"The generator could not send {sum(short):,} frames in {len(short)} of the trials."
+        yield f"The generator could not send {sum(short):,} frames, in {_of_the_trials(len(short))}."
     dropped = [frames for trial in result.trials if (frames := trial.missing.generator_drops)]
 
     if dropped:
         yield (
-            f"The generator dropped {sum(dropped):,} frames that came back, in {len(dropped)} of the trials: the SUT "
+            f"The generator dropped {sum(dropped):,} frames that came back, in {_of_the_trials(len(dropped))}: the SUT "
             "did not lose them."
         )
 
@@ -58,6 +59,10 @@ def closing_lines(result: TestResult, notes: Sequence[str]) -> Iterator[str]:
         yield "Simulated: no frame was sent, and the numbers come from a model."
 
 
+def _of_the_trials(number: int) -> str:
+    return "one of the trials" if number == 1 else f"{number:,} of the trials"
+
+
 def provenance_lines(result: TestResult, notes: Sequence[str]) -> Iterator[str]:
     """How a result of any kind was measured: pages fold these lines, and the console shows them on request.
 
@@ -70,8 +75,8 @@ def provenance_lines(result: TestResult, notes: Sequence[str]) -> Iterator[str]:
     stalled = [trial.lateness_s for trial in result.trials if trial.lateness_s > STALL]
     if stalled:
         yield (
-            f"The generator was stalled for up to {max(stalled) * 1e3:.3g} ms, in {len(stalled)} "
-            "of the trials. It then sent faster than the load to catch up."
+            f"The generator was stalled for up to {max(stalled) * 1e3:.3g} ms, in {_of_the_trials(len(stalled))}. "
+            "It then sent faster than the load to catch up."
         )
 
     yield from integrity_lines(result)

@@ -4,7 +4,7 @@ import re
 import textwrap
 
 from lossratio.records import Rate
-from lossratio.results.conditions import MaxLoad
+from lossratio.results.conditions import Conditions, MaxLoad
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_bit_rate, format_frame_rate
 
 _LABEL_WIDTH = len("conditional throughput")
@@ -81,3 +81,26 @@ def value_line(label: str, value: Rate | float | str | None, unit: Unit = FRAMES
 def load_per_interface(load: MaxLoad) -> str:
     """Formats a maximum load, e.g. ``400,000 fps per interface``."""
     return f"{format_frames_per_second(load.rate.per_interface_fps)} per interface"
+
+
+def frames_in_words(conditions: Conditions) -> str:
+    """What a rate per interface counts, in a sentence, e.g. ``frames/s of 64 B each way``."""
+    return f"frames/s of {size_in_words(conditions)} {way_in_words(conditions)}"
+
+
+def size_in_words(conditions: Conditions) -> str:
+    """The size of the frames, e.g. ``64 B`` or ``353.8 B on average``."""
+    traffic = conditions.traffic
+    if len(traffic.frame_sizes) > 1:
+        return f"{traffic.average_frame_size_bytes:.4g} B on average"
+    return f"{traffic.frame_sizes[0].size_bytes} B"
+
+
+def way_in_words(conditions: Conditions) -> str:
+    """How a rate per interface applies to the directions of the traffic, e.g. ``each way``."""
+    load = conditions.load
+    if len(load.directions) == 1:
+        return "one way"
+    if set(load.shares_ratio) == {1.0}:
+        return "each way"
+    return "per interface"

@@ -128,10 +128,12 @@ def read_profile(name_or_path: str | Path) -> ProfileFile:
     if name_or_path not in profile_names():
         names = profile_names()
         near = get_close_matches(name_or_path, names, n=3, cutoff=_SIMILAR)
-        similar = f" Similar names are {', '.join(near)}." if near else ""
+        similar = (
+            f" Similar names are {', '.join(near)}." if near else did_you_mean(name_or_path, names)
+        )
         raise ProfileError(
             f"There is no traffic profile {shown_value(name_or_path)}.{similar} 'lossratio list profiles' lists all. "
-            f"To use your own file, give its path.{did_you_mean(name_or_path, names)}"
+            f"To use your own file, give its path."
         )
 
     with as_file(files("lossratio").joinpath(_PROFILES).joinpath(f"{name_or_path}.yaml")) as path:

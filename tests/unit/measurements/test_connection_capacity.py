@@ -79,6 +79,7 @@ def test_the_table_of_a_simulated_device_is_found_exactly(tmp_path, model, truth
     file.write_text(SIMULATED.read_text().replace("model: sharp_knee, capacity: 150 kfps", sut))
     result, finding = found_by(open_testbed(file), tmp_path)
     assert (finding.value, finding.unit.name) == (truth, "connections")
+    assert message(result).startswith(f"Connection table: holds {truth:,} connections.\n")
     assert f"{truth} connections" in message(result)
 
 

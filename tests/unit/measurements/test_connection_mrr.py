@@ -38,6 +38,8 @@ def test_it_is_the_rate_of_a_bucket_and_opens_no_more_connections_than_the_traff
     (finding,) = findings_of([result])
     assert finding.value == pytest.approx(20_400.0, rel=1e-3)
     assert finding.unit.name == "connections/s"
+    established = f"establishes {finding.value:,.0f} connections/s when 64,512 are opened each second."
+    assert message(result).startswith(f"Connection MRR: {established}\n")
     assert "opened at 64,512 connections/s" in message(result)
     assert view_of(result).csit(result)["receive_rate"]["rate"]["unit"] == "cps"
 

@@ -114,6 +114,10 @@ def test_the_unit_is_in_journal_report_and_demands(tmp_path):
     result, finding = found_by(simulated(tmp_path, rate=20_000.0), tmp_path)
     assert finding.unit.name == "connections/s"
     assert "connections/s" in finding.in_short
+    first = message(result).splitlines()[0]
+    assert ": establishes " in first
+    assert " connections/s without loss" in first
+    assert "frames" not in first
     assert "fps" not in "".join(line for line in message(result).splitlines() if "bound  " in line)
     journal = read_journal(RunDirectory(tmp_path / "run").journal_path(result.test.full_name))
     assert journal.search["load_unit"] == "connections/s"

@@ -83,7 +83,7 @@ def test_frames_that_were_not_sent_are_not_lost_where_a_goal_allows_loss(lost, u
     (finding,) = findings_of([result])
     words = said.strip("()")
     assert FindingRow(finding).offered.startswith(
-        f"forwarded when 100,000 fps is offered: {words}, as the goal allows. When "
+        f"Forwarded when 100,000 fps is offered: {words}, as the goal allows. When "
     )
 
 

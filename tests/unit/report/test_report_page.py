@@ -110,7 +110,7 @@ def test_a_page_states_the_conditions(results):
         "before the search, 0 s before the traffic",
         "RFC 2544 asks for: at least 5 s",
         "offered load, upper",
-        f"forwarded when {lower} is offered. When {upper} is offered, too much is lost.",
+        f"Forwarded when {lower} is offered. When {upper} is offered, too much is lost.",
         "NDR is the non-drop rate: ",
         "PDR is the partial drop rate: ",
         "the intended trial duration",

@@ -52,8 +52,7 @@ def test_the_message_of_a_regular_search():
         "  offered load, lower        100,000 fps per interface     200,000 fps aggregate, L1 134.40 Mbit/s",
         "  offered load, upper        100,400 fps per interface     200,800 fps aggregate, L1 134.94 Mbit/s",
         "  conditional throughput     100,000 fps per interface     200,000 fps aggregate, L1 134.40 Mbit/s",
-        "Aggregate is per interface x 2 (port0>port1, port1>port0); frames of 64 bytes on average; "
-        "42 trials in 42.0 s.",
+        "Aggregate is per interface x 2 (port0>port1, port1>port0); frames of 64 bytes; 42 trials in 42.0 s.",
     ]
 
 
@@ -71,7 +70,7 @@ def test_the_message_of_a_search_that_found_the_generators_limit():
     lines = lines_of(throughput_of(trials))
     assert lines[0].endswith(f"each way without loss; the SUT may forward more: {GENERATOR_LIMIT}.")
     assert lines[1] == f"NDR (loss ratio at most 0 %): irregular: {GENERATOR_LIMIT}"
-    assert lines[-1] == "The generator could not send 6,300 frames in 21 of the trials."
+    assert lines[-1] == "The generator could not send 6,300 frames, in 21 of the trials."
 
 
 def stalled_trial(lateness, unsent=0):
@@ -82,7 +81,7 @@ def stalled_trial(lateness, unsent=0):
 def test_stalls_of_the_generator_are_reported():
     trials = [*[stalled_trial(0.0009)] * 20, stalled_trial(0.0432), stalled_trial(None), *REGULAR[21:]]
     result = throughput_of(trials)
-    stalls = "The generator was stalled for up to 43.2 ms, in 1 of the trials. It then"
+    stalls = "The generator was stalled for up to 43.2 ms, in one of the trials. It then"
     stalls = f"{stalls} sent faster than the load to catch up."
     # That is how it was measured: pages fold it, and the console shows it if it is asked to.
     assert view_of(result).provenance(result).splitlines()[-1] == stalls
@@ -117,8 +116,8 @@ def test_bounds_at_the_ends_of_the_search_are_said_to_be_there():
 
 
 def test_one_trial_is_one():
-    assert "64 bytes on average; 1 trial in " in message(throughput_of([counted_trial(MAX_LOAD)]))
-    assert message(mrr(trials=1)).startswith("MRR (1 trial at maximum load, ")
+    assert "64 bytes; 1 trial in " in message(throughput_of([counted_trial(MAX_LOAD)]))
+    assert "\nMRR (1 trial at maximum load, " in message(mrr(trials=1))
 
 
 def test_a_failure_is_all_that_is_said_about_a_failed_search():
@@ -142,14 +141,15 @@ def test_parallel_links_are_counted():
 def test_the_message_of_an_mrr_measurement():
     lines = lines_of(mrr(SharpKnee(capacity=1e7), max_rate=380_000.0))
     assert lines == [
+        "MRR: forwards 380,000 frames/s of 64 B each way at the maximum load of 400,000: no frame is lost, and the "
+        "generator left 5 % unsent; the SUT may forward more.",
         "MRR (10 trials at maximum load, 400,000 fps per interface): frames forwarded over the actual time",
         "  mean                       380,000 fps per interface     760,000 fps aggregate, L1 510.72 Mbit/s",
         "  standard deviation            0.00 fps per interface        0.00 fps aggregate, L1 0 bit/s",
         f"  values                  {'380,000 ' * 10}fps per interface",
         "  loss                    0 % of the frames sent; 399,920 frames unsent, which does not count as loss",
-        "Aggregate is per interface x 2 (port0>port1, port1>port0); frames of 64 bytes on average; "
-        "10 trials in 10.0 s.",
-        "The generator could not send 399,920 frames in 10 of the trials.",
+        "Aggregate is per interface x 2 (port0>port1, port1>port0); frames of 64 bytes; 10 trials in 10.0 s.",
+        "The generator could not send 399,920 frames, in 10 of the trials.",
         "Note: no frame was lost at maximum load: the SUT may forward more",
     ]
 

@@ -46,7 +46,7 @@ def test_a_run_that_was_cut_off_is_reported_as_far_as_it_goes(run):
         "PDR: so far 150.52 to 151.28 kfps per interface, not proved",
     )
     page = report_page([read_run(run.path)], "nightly")
-    assert "nightly is not whole" in page
+    assert "nightly is incomplete" in page
     assert "Suite.killed" in page
 
 

@@ -48,7 +48,7 @@ def test_tests_that_the_testbed_is_too_small_for_are_skipped_and_each_reason_is_
     ]
     assert (run.unmeasured, run.lacks) == ((), ())
     page = (out / "lossratio.html").read_text()
-    assert (page.count(REASON), page.count("4 tests not measured here"), page.count("is not whole")) == (1, 1, 0)
+    assert (page.count(REASON), page.count("4 tests not measured here"), page.count("is incomplete")) == (1, 1, 0)
     assert render("md", [run]).count(REASON) == 1
     rows = list(csv.DictReader(io.StringIO(render("csv", [run]))))
     skipped = [row for row in rows if row["outcome"] == "not measured here"]

@@ -35,7 +35,17 @@ from lossratio.measurements.latency.result import (
     latency_points,
     name_load,
 )
-from lossratio.results import Conditions, Finding, LatencyPoint, Picture, Rfc2544Row, Trial, View
+from lossratio.results import (
+    Conditions,
+    Finding,
+    LatencyPoint,
+    Picture,
+    Rfc2544Row,
+    Trial,
+    View,
+    frames_in_words,
+)
+from lossratio.units import format_ratio
 
 _LEFT, _RIGHT = 78.0, 880.0
 _TOP, _BOTTOM = 30.0, 330.0
@@ -63,6 +73,30 @@ class _Curve:
 
 class LatencyView(View[LatencyResult]):
     """How latency at given loads is shown."""
+
+    def sentences(self, result: LatencyResult) -> Iterator[str]:
+        """The latency at the largest load without loss, or else at the smallest load, in the slower direction."""
+        measured = sorted(
+            (at_load for at_load in result.latency if at_load.is_measured),
+            key=lambda at_load: at_load.load.per_interface_fps,
+        )
+        if not measured:
+            return
+
+        lossless = [at_load for at_load in measured if at_load.loss_ratio == 0.0]
+        shown = lossless[-1] if lossless else measured[0]
+        load = f"{shown.load.per_interface_fps:,.0f} {frames_in_words(result.conditions)}"
+        ways = [one for one in shown.directions if one.error is None]
+        slowest = max(ways, key=lambda one: one.mean_us or 0.0)
+        slower = " in the slower direction" if len(ways) > 1 else ""
+
+        takes = [
+            f"{format_microseconds(value)} {name}"
+            for name, value in (("on average", slowest.mean_us), ("at most", slowest.most_us))
+            if value is not None
+        ]
+        lost = "" if lossless else f", of which {format_ratio(shown.loss_ratio or 0.0)} are lost"
+        yield f"Latency: at {load}{lost}, a frame takes {' and '.join(takes)}{slower}."
 
     def lines(self, result: LatencyResult) -> Iterator[str]:
         """Some lines for each load."""

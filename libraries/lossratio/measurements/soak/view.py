@@ -33,6 +33,7 @@ from lossratio.results import (
     Picture,
     Trial,
     View,
+    frames_in_words,
     value_line,
 )
 from lossratio.trials import STALL
@@ -61,6 +62,30 @@ class SoakView(View[SoakResult]):
     method = "PLRsearch (draft-vpolak-bmwg-plrsearch-02)"
     value_name = "critical load"
 
+    def rates_in(self, result: SoakResult) -> str:
+        """What the rates of a sentence count."""
+        return frames_in_words(result.conditions)
+
+    def sentences(self, result: SoakResult) -> Iterator[str]:
+        """The stated load with its loss, whether it is verified, and the interval of the critical load."""
+        found = result.critical_load
+        if found is None:
+            return
+
+        load = f"{found.stated.per_interface_fps:,.0f} {self.rates_in(result)}"
+        least, most = found.least_95.per_interface_fps, found.most_95.per_interface_fps
+        name = str(self.value_name).capitalize()
+
+        if found.verified is not None:
+            lost = f"at most one in {1.0 / result.target_loss_ratio:,.0f} is lost"
+            said = f"{lost} at {load}, which is verified"
+        elif found.supported is not None:
+            said = f"not verified; no trial contradicts {load}"
+        else:
+            said = f"estimated at {load}"
+
+        yield f"{name}: {said}; the estimate's 95 % interval is {least:,.0f} to {most:,.0f}."
+
     def lines(self, result: SoakResult) -> Iterator[str]:
         """The critical load, with its interval."""
         critical_load = result.critical_load
@@ -83,7 +108,9 @@ class SoakView(View[SoakResult]):
         yield value_line("95 % interval, from", critical_load.least_95)
         yield value_line("95 % interval, to", critical_load.most_95)
         for name, said in in_words(result, critical_load):
-            yield value_line(name, said)
+            # An irregular result has already given its reason.
+            if said not in state:
+                yield value_line(name, said)
 
     def pictures(self, result: SoakResult) -> Iterator[Picture]:
         """Loss over load, the fit around the knee, and how the interval narrowed."""

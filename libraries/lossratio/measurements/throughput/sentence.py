@@ -12,21 +12,26 @@ from lossratio.measurements.throughput.result import (
 )
 from lossratio.mlrsearch import Bound, evidence_of, of_sut
 from lossratio.records import Rate
-from lossratio.results import LoadSemantics, Traffic, Trial, share_missing_in_words
+from lossratio.results import Trial, frames_in_words, share_missing_in_words
 from lossratio.units import format_ratio
 
 
-def sentences(result: GoalsResult) -> Iterator[str]:
+def sentences(result: GoalsResult, *, of_connections: bool = False) -> Iterator[str]:
     """A sentence for each goal: the forwarded rate, and how precisely the limit is known.
 
     If the SUT is as before, it is one sentence for all goals.
+
+    Args:
+        result: The result of the search.
+        of_connections: Whether each frame of the load opens a connection, so that rates are connections per second.
     """
     if result.question is not None:
         yield _about_question(result.question)
     if result.is_as_before:
         return
 
-    frames = f"frames/s of {_size(result.conditions.traffic)} {_way(result.conditions.load)}"
+    frames = "connections/s" if of_connections else frames_in_words(result.conditions)
+    forwards = "establishes" if of_connections else "forwards"
     for report in result.goals:
         lower, upper = report.bounds
         if report.result is None:
@@ -35,7 +40,7 @@ def sentences(result: GoalsResult) -> Iterator[str]:
             yield f"{report.goal.name}: no load was found that meets it: {report.result.reason}."
             continue
 
-        found = _found(report, lower, result.trials, frames)
+        found = _found(report, lower, result.trials, forwards, frames)
         if lower == result.max_load.rate:
             yield f"{found}; that is the maximum load, and the SUT may forward more."
         elif is_least(report.result.reason):
@@ -90,7 +95,9 @@ def _day(question: QuestionAsked) -> str:
     return "the last search" if question.since is None else f"{question.since:%Y-%m-%d}"
 
 
-def _found(report: GoalReport, lower: Rate, trials: Sequence[Trial], frames: str) -> str:
+def _found(
+    report: GoalReport, lower: Rate, trials: Sequence[Trial], forwards: str, frames: str
+) -> str:
     name = report.goal.name
     stream = report.goal.stream
     if stream is not None:
@@ -102,7 +109,7 @@ def _found(report: GoalReport, lower: Rate, trials: Sequence[Trial], frames: str
         offered = f"{lower.per_interface_fps:,.0f} {frames}"
         return f"{name}: stream {stream} loses {lost} when offered {offered} of all streams"
     if report.goal.loss_ratio == 0.0:
-        return f"{name}: forwards {lower.per_interface_fps:,.0f} {frames} {_without_loss(lower, trials)}"
+        return f"{name}: {forwards} {lower.per_interface_fps:,.0f} {frames} {_without_loss(lower, trials)}"
 
     allowed = f"at most {format_ratio(report.goal.loss_ratio)} may be lost"
     throughput = report.result.conditional_throughput if report.result is not None else None
@@ -110,7 +117,7 @@ def _found(report: GoalReport, lower: Rate, trials: Sequence[Trial], frames: str
     share = 1.0 - forwarded.per_interface_fps / lower.per_interface_fps
     lost = share_missing_in_words(share, trials, lower.per_interface_fps)
     return (
-        f"{name} ({allowed}): forwards {forwarded.per_interface_fps:,.0f} {frames} when offered "
+        f"{name} ({allowed}): {forwards} {forwarded.per_interface_fps:,.0f} {frames} when offered "
         f"{lower.per_interface_fps:,.0f} ({lost})"
     )
 
@@ -126,17 +133,3 @@ def _without_loss(load: Rate, trials: Sequence[Trial]) -> str:
     if good == len(here):
         return "without loss"
     return f"without loss in {good} of {len(here)} trials"
-
-
-def _size(traffic: Traffic) -> str:
-    if len(traffic.frame_sizes) > 1:
-        return f"{traffic.average_frame_size_bytes:.4g} B on average"
-    return f"{traffic.frame_sizes[0].size_bytes} B"
-
-
-def _way(load: LoadSemantics) -> str:
-    if len(load.directions) == 1:
-        return "one way"
-    if set(load.shares_ratio) == {1.0}:
-        return "each way"
-    return "per interface"

@@ -1,0 +1,78 @@
+"""The first line of every result: a sentence for people who read nothing else."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from lossratio import open_testbed
+from lossratio.results import View, message
+from lossratio.results.kinds import built_in_kinds
+
+WAY = "frames/s of 64 B each way"
+NUMBER = r"[\d.]+"
+SENTENCES = {
+    "mrr": f"MRR: forwards 75,500 {WAY} at the maximum load of 400,000: {NUMBER} % of the frames sent are lost.",
+    "latency": f"Latency: at 10,000 {WAY}, a frame takes {NUMBER} µs on average and {NUMBER} µs at most in the slower "
+    "direction.",
+    "frame_loss": f"Frame loss rate: {NUMBER} % of the frames are lost at the maximum load of 400,000 {WAY}, and none "
+    "at 40,000 or less.",
+    "back_to_back": "Back-to-back frames: a burst of 615 frames of 64 B each way at 400,000 frames/s loses nothing; "
+    f"the buffer holds {NUMBER} ms of traffic.",
+    "recovery": f"System recovery: after 60 s of overload, frames are lost for {NUMBER} ms more on average once the "
+    "load is halved.",
+    "reset_time": r"Reset \(software reset of the devices\): frames are lost for 300.01 ms on average.",
+}
+ARGUMENTS = {
+    "latency": {"points": ["10 kpps", "100 kpps"], "duration": "1 s"},
+    "back_to_back": {"throughput": "75 kpps", "repeats": 1},
+    "recovery": {"throughput": "75 kpps", "repeats": 1},
+    "reset_time": {"throughput": "75 kpps", "repeats": 1},
+}
+
+
+@pytest.fixture(scope="module")
+def device():
+    with open_testbed("simulated-device") as testbed:
+        yield testbed
+
+
+@pytest.mark.parametrize("method", SENTENCES)
+def test_a_result_begins_with_a_sentence(device, method):
+    result = getattr(device, method)("64B", **ARGUMENTS.get(method, {}))
+    assert re.fullmatch(SENTENCES[method], message(result).splitlines()[0])
+
+
+def test_a_rate_that_is_the_maximum_load_is_no_limit(device):
+    mrr = device.mrr("64B", max_load="20 kpps", trials=1)
+    assert message(mrr).startswith(
+        "MRR: forwards 20,000 frames/s of 64 B each way at the maximum load of 20,000: no frame "
+    )
+    loss = device.frame_loss("64B", max_load="20 kpps")
+    assert message(loss).startswith(
+        "Frame loss rate: no frame is lost up to the maximum load of 20,000 frames/s of 64 B "
+    )
+
+
+def test_a_soak_test_says_whether_its_load_is_verified(device):
+    first = message(device.critical_load("64B", timeout="1 min")).splitlines()[0]
+    assert re.fullmatch(
+        r"Critical load: (at most one in 10,000,000 is lost at [\d,]+ frames/s of 64 B each way, which is verified"
+        r"|not verified; no trial contradicts [\d,]+ frames/s of 64 B each way)"
+        r"; the estimate's 95 % interval is [\d,]+ to [\d,]+\.",
+        first,
+    )
+
+
+def test_only_frames_of_several_sizes_have_an_average(device):
+    closing = "frames of 64 bytes; 1 trial in "
+    assert closing in " ".join(message(device.mrr("64B", trials=1)).split())
+    assert "frames of 353.833 bytes on average; " in message(device.mrr("IMIX_v4_1", trials=1))
+
+
+def test_every_kind_has_a_sentence():
+    kinds = built_in_kinds()
+    without = [kind.name for kind in kinds if type(kind.view()).sentences is View.sentences]
+    assert len(kinds) > 10
+    assert without == []
