@@ -72,7 +72,7 @@ def demo_text(output: str) -> str:
     lines = output.splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("NDR: forwards"))
     details = next(number for number, line in enumerate(lines) if line.startswith("NDR ("))
-    truth = next(number for number, line in enumerate(lines) if line.startswith("What the policer"))
+    truth = next(number for number, line in enumerate(lines) if line.startswith("The true limits of the policer"))
     sentences = [line for line in lines[first:details] if not line.startswith("Doubt: ")]
     shown = [*trial_lines(output)[:2], "[...]", *sentences, *lines[truth : truth + 3]]
     return "".join(f"    {line.rstrip()}\n" for line in shown)

@@ -187,7 +187,7 @@ def test_the_readme_shows_a_demo_in_the_form_that_it_has_today(console, lossrati
 
     shown = README.partition(".. filled in by docs/console.py\n\n::\n\n")[2].partition("\n.. end\n")[0]
     real = demo_output.replace("Simulated instead of real", "As it should be")
-    today = console["demo_text"](real.replace("simulated policer", "policer really"))
+    today = console["demo_text"](real.replace("simulated policer", "policer"))
     assert [*map(str.split, shape(shown.splitlines()))] == [*map(str.split, shape(today.splitlines()))]
     with pytest.raises(ValueError, match="simulated here"):
         console["demo_text"](demo_output)

@@ -130,7 +130,8 @@ def _function_number(name: str) -> int:
             data = file.read()
     except OSError as error:
         raise BpfError(
-            f"This kernel does not list its functions for programs, such as {name}: it has no {_KERNEL_TYPES}.",
+            f"This kernel does not list the functions that XDP programs can call, such as {name}: it has "
+            f"no {_KERNEL_TYPES}.",
             errno.ENOENT,
         ) from error
 

@@ -420,7 +420,7 @@ def bisect(
         names = ", ".join((*values, *answers))
         if len(values) + len(answers) != 1:
             raise BuildError(
-                f"These values were measured, but a bisection needs one: {names}. Choose a test and a --quantity.",
+                f"A bisection follows one value, but several were measured: {names}. Choose a test and a --quantity.",
                 ExitStatus.BAD_INPUT,
             )
 

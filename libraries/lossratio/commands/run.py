@@ -346,7 +346,7 @@ def measured_or_simulated(
         elif slower is not None and outcome.status is ExitStatus.PASSED:
             reason = _irregular_in(outcome.directory)
         if reason and slower is not None:
-            click.echo(in_columns(f"Again, with a lower limit for the bridge: {reason}"))
+            click.echo(in_columns(f"Measuring again, with a lower limit for the bridge: {reason}"))
             outcome = run(slower)
             is_measured = outcome.status not in _OF_THIS_MACHINE
             reason = None if is_measured else outcome.error or _COULD_NOT
@@ -368,7 +368,7 @@ def _irregular_in(directory: Path | None) -> str | None:
 
 
 def _show_truth(directory: Path) -> None:
-    """Compares the bounds with the rate that the policer lets through, for each goal. Also shows a real generator."""
+    """Compares the bounds with the largest load that meets each goal, by the policer. Also shows a real generator."""
     from lossratio.results import RunDirectory
     from lossratio.simulation import sut_from
 
@@ -378,9 +378,11 @@ def _show_truth(directory: Path) -> None:
         return
 
     bridge = result.conditions.duts["DUT1"]
-    policer = sut_from(cast(dict[str, Any], bridge.get("modelled_as") or bridge["model"]))
-    really = "simulated policer" if result.conditions.testbed.is_simulated else "policer really"
-    click.echo(f"What the {really} lets through, by its rate and burst:")
+    model = cast(dict[str, Any], bridge.get("modelled_as") or bridge["model"])
+    policer = sut_from(model)
+    which = "simulated policer" if result.conditions.testbed.is_simulated else "policer"
+    limited = f"{model['rate']:,.0f} frames/s and a burst of {model['burst']:,} frames"
+    click.echo(f"The true limits of the {which} ({limited}):")
 
     for goal, found in ((report.goal, report.result) for report in result.goals):
         truth = policer.truth(

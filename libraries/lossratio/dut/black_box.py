@@ -136,7 +136,8 @@ class HookCaller:
                     )
                 if field in ("received", "transmitted") and name not in ("west", "east"):
                     raise self._error(
-                        "counters", f"{field} must be given by side, west and east, not by {name!r}"
+                        "counters",
+                        f"{field} needs a value for each side, west and east, and has one for {name!r}",
                     )
                 counts[field][str(name)] = count
 

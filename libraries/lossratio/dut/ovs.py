@@ -166,7 +166,9 @@ def parse_ports(text: str) -> dict[str, dict[str, dict[str, int]]]:
         name, received, transmitted = match.groups()
         ports[name] = {"rx": parse_fields(received), "tx": parse_fields(transmitted)}
     if not ports:
-        raise DutError(f"Open vSwitch did not report counters of ports but {text[:200]!r}.")
+        raise DutError(
+            f"Instead of the counters of its ports, Open vSwitch reported {text[:200]!r}."
+        )
     return ports
 
 

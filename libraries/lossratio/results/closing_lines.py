@@ -50,7 +50,7 @@ def closing_lines(result: TestResult, notes: Sequence[str]) -> Iterator[str]:
     stalled = any(trial.lateness_s > STALL for trial in result.trials)
     if stalled and short:
         yield (
-            "It would send more if its machine had less other work to do, or if its catch_up in the "
+            "The generator would send more if its machine had less other work to do, or if its catch_up in the "
             "topology file were larger."
         )
     yield from fault_lines(result)

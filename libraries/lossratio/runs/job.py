@@ -569,7 +569,7 @@ def check_tester(job: Job, testbed: Testbed, demand: TesterDemand) -> None:
                     cause = "faults of the cable"
 
                 raise UnfitTesterError(
-                    f"The traffic generator of {testbed.topology.name} is too slow: at {format_frame_rate(load)} per "
-                    f"interface over a cable, it could not send {unsent} frames and lost {lost} "
-                    f"(trial {number}, late by up to {behind * 1e3:.1f} ms). Look for {cause}."
+                    f"The traffic generator of testbed {testbed.topology.name} is too slow: at "
+                    f"{format_frame_rate(load)} per interface over a cable, it could not send {unsent} frames "
+                    f"and lost {lost} (trial {number}, late by up to {behind * 1e3:.1f} ms). Look for {cause}."
                 )

@@ -85,7 +85,7 @@ def test_several_values_need_a_choice(lab, run_bisect):
     revisions = make_repository(lab.parent / "repository", [150.0, 140.0])
     result = run_bisect(lab, revisions[0], revisions[-1], test=None)
     assert result.status == 2
-    assert "a bisection needs one" in result.err
+    assert "A bisection follows one value, but several were measured" in result.err
 
 
 def test_revisions_are_those_of_first_parents_from_the_good_to_the_bad_one(tmp_path):

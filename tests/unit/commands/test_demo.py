@@ -25,7 +25,7 @@ def test_where_no_testbed_can_be_built_the_demo_is_simulated_and_says_why(tmp_pa
     assert done.exit_code == 0, done.output
     assert done.output.startswith("Simulated instead of real: not installed: sshd\n")
     *_, truth, ndr, pdr, page = done.output.splitlines()
-    assert truth == "What the simulated policer lets through, by its rate and burst:"
+    assert truth == "The true limits of the simulated policer (50,000 frames/s and a burst of 1,000 frames):"
     assert "NDR  51,000 fps per interface: between the bounds" in ndr
     assert "PDR  51,256 fps per interface: between the bounds" in pdr
     assert "The generator alone" not in done.output
@@ -46,7 +46,7 @@ def test_where_the_machine_is_too_busy_the_demo_sends_less_and_says_why(status, 
     monkeypatch.setattr("lossratio.runs.run", run)
     done = CliRunner().invoke(commands, ["demo"])
     assert (done.exit_code, asked) == (0, [("demo.yaml", "local"), ("demo-busy.yaml", "local")])
-    assert "Again, with a lower limit for the bridge: local is not fit now." in done.output
+    assert "Measuring again, with a lower limit for the bridge: local is not fit now." in done.output
     assert "Simulated" not in done.output
 
 
@@ -85,7 +85,7 @@ def test_where_a_number_is_irregular_the_demo_sends_less_and_says_why(is_regular
     done = CliRunner().invoke(commands, ["demo"])
     assert done.exit_code == 0
     assert [request.job.stem for request in asked] == jobs
-    said = "Again, with a lower limit for the bridge: NDR is irregular: the generator's limit, not the SUT's."
+    said = "Measuring again, with a lower limit for the bridge: NDR is irregular: the generator's limit, not the SUT's."
     assert (said in done.output) is not is_regular
     # A first search that the machine prolongs ends after minutes; the second one has the time that it needs.
     assert [request.limits.test is None for request in asked] == [False, True][: len(jobs)]

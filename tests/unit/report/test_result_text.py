@@ -95,7 +95,9 @@ def test_the_remedy_for_frames_unsent_in_stalls_is_reported():
     trials = [stalled_trial(0.0432, unsent=2), *REGULAR[1:]]
     remedy = lines_of(throughput_of(trials))[-1]
     # A load that is too much for the generator is never sent whole.
-    assert remedy.startswith("It would send more if its machine had less other work to do, or if its catch_up in ")
+    assert remedy.startswith(
+        "The generator would send more if its machine had less other work to do, or if its catch_up in "
+    )
 
 
 def test_bounds_at_the_ends_of_the_search_are_said_to_be_there():

@@ -297,7 +297,7 @@ def test_the_highest_verified_load_is_stated_first_with_how_rare_losses_may_be_t
     shown = " ".join(message(result).split())
     said = "regular, verified also in trials of 20 s; losses rarer than one in 75 s may not have been seen"
     assert said in shown
-    assert "(rarest=75 s); for one in 300 s measure 30 min" in shown
+    assert "(rarest=75 s); to see one in 300 s, measure for 30 min" in shown
     assert "highest verified load" in shown
     (finding,) = findings_of([result])
     assert finding.value == result.critical_load.verified

@@ -58,7 +58,10 @@ def test_an_unfit_tester_is_infrastructure_that_failed_before_anything_was_measu
     monkeypatch.setattr(jobs, "_TRIAL_SECONDS", 0.1)
     result = invoke(write_job(tmp_path, "100 Mfps", "cable.yaml"))
     assert result.exit_code == 69
-    assert "The traffic generator of simulated is too slow: at 100.00 Mfps per interface over a cable" in result.output
+    assert (
+        "The traffic generator of testbed simulated is too slow: at 100.00 Mfps per interface over a cable"
+        in result.output
+    )
     assert not (tmp_path / "out" / "results").exists()
 
 

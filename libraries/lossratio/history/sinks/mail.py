@@ -94,5 +94,5 @@ class Email(FileModel, Sink):
 
         if refused:
             raise NotSentError(
-                f"{self.host} refused {', '.join(refused)}; the other recipients received it"
+                f"{self.host} refused {', '.join(refused)}; the other recipients received the mail"
             )

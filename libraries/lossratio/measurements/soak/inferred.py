@@ -77,7 +77,7 @@ def _rare(critical_load: CriticalLoad) -> str:
     longer = TIME_FOR_RARE * _RARE
     if rarest >= _RARE or not 0.0 < elapsed < _AS_LONG * longer:
         return words
-    return f"{words}; for one in {_RARE:.0f} s measure {math.ceil(longer / 60.0)} min"
+    return f"{words}; to see one in {_RARE:.0f} s, measure for {math.ceil(longer / 60.0)} min"
 
 
 def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[str, str]]:
