@@ -428,6 +428,7 @@ def test_the_stated_load_is_named_by_what_it_is():
     older = soak()
     median = conditions().rate(MEAN - STDEV)
     newer = older.model_copy(update={"critical_load": older.critical_load.model_copy(update={"median": median})})
-    stated, later = ([line.split()[:2] for line in str(one).splitlines() if "fps" in line][0] for one in (older, newer))
+    texts = (str(one).splitlines() for one in (older, newer))
+    stated, later = (next(line.split()[:2] for line in lines if "fps" in line) for lines in texts)
     assert stated == ["mean", "150,000"]
     assert later == ["median", f"{MEAN - STDEV:,.0f}"]
