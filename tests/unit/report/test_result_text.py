@@ -144,7 +144,7 @@ def test_the_message_of_an_mrr_measurement():
     lines = lines_of(mrr(SharpKnee(capacity=1e7), max_rate=380_000.0))
     assert lines == [
         "MRR: forwards 380,000 frames/s of 64 B each way at the maximum load of 400,000: no frame is lost, and the "
-        "generator left 5 % unsent; the SUT may forward more.",
+        "generator left 4.999 % unsent; the SUT may forward more.",
         "MRR (10 trials at maximum load, 400,000 fps per interface): frames forwarded over the actual time",
         "  mean                       380,000 fps per interface     760,000 fps aggregate, L1 510.72 Mbit/s",
         "  standard deviation            0.00 fps per interface        0.00 fps aggregate, L1 0 bit/s",
