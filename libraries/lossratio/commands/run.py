@@ -346,7 +346,7 @@ def measured_or_simulated(
         elif slower is not None and outcome.status is ExitStatus.PASSED:
             reason = _irregular_in(outcome.directory)
         if reason and slower is not None:
-            click.echo(in_columns(f"Measuring again, with a lower limit for the bridge: {reason}"))
+            click.echo(in_columns(f"Measuring again with a lower limit: {reason}"))
             outcome = run(slower)
             is_measured = outcome.status not in _OF_THIS_MACHINE
             reason = None if is_measured else outcome.error or _COULD_NOT

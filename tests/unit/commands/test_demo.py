@@ -46,7 +46,7 @@ def test_where_the_machine_is_too_busy_the_demo_sends_less_and_says_why(status, 
     monkeypatch.setattr("lossratio.runs.run", run)
     done = CliRunner().invoke(commands, ["demo"])
     assert (done.exit_code, asked) == (0, [("demo.yaml", "local"), ("demo-busy.yaml", "local")])
-    assert "Measuring again, with a lower limit for the bridge: local is not fit now." in done.output
+    assert "Measuring again with a lower limit: local is not fit now." in done.output
     assert "Simulated" not in done.output
 
 
@@ -85,7 +85,7 @@ def test_where_a_number_is_irregular_the_demo_sends_less_and_says_why(is_regular
     done = CliRunner().invoke(commands, ["demo"])
     assert done.exit_code == 0
     assert [request.job.stem for request in asked] == jobs
-    said = "Measuring again, with a lower limit for the bridge: NDR is irregular: the generator's limit, not the SUT's."
+    said = "Measuring again with a lower limit: NDR is irregular: the generator's limit, not the SUT's."
     assert (said in done.output) is not is_regular
     # A first search that the machine prolongs ends after minutes; the second one has the time that it needs.
     assert [request.limits.test is None for request in asked] == [False, True][: len(jobs)]
