@@ -63,18 +63,25 @@ def machine_on_taps(recipe: Recipe = Recipe(), **plan: Any) -> VirtualLab:  # no
 def laboratory(recipe: Recipe, cards: Mapping[str, Sequence[Card]], **plans: Mapping[str, Any]) -> VirtualLab:
     """Machines with these cards, and with further fields of their plans.
 
-    If ``VIRTUAL_LAB`` is the directory of a laboratory that ``up.py`` keeps up, this is its.
+    If ``VIRTUAL_LAB`` is the directory of a laboratory that ``up.py`` keeps up, with machines of the same names, these
+    are its.
 
     Raises:
         CannotBuildError: If a program or Debian's packages cannot be had here.
     """
     require_qemu()
     image = recipe.image()
-    borrowed = os.environ.get("VIRTUAL_LAB")
-    return VirtualLab(
-        {name: Plan(image, own, **plans.get(name, {})) for name, own in cards.items()},
-        None if borrowed is None else Path(borrowed),
-    )
+    plans_of_all = {name: Plan(image, own, **plans.get(name, {})) for name, own in cards.items()}
+    return VirtualLab(plans_of_all, _borrowed(plans_of_all))
+
+
+def _borrowed(plans: Mapping[str, Plan]) -> Path | None:
+    """Where the laboratory is that another process keeps up; None: there is none with machines of these names."""
+    directory = os.environ.get("VIRTUAL_LAB")
+    if directory is None:
+        return None
+    there = {file.stem for file in Path(directory).glob("*.port")}
+    return Path(directory) if there == set(plans) else None
 
 
 def set_up(machine: Machine) -> None:
