@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,15 +21,12 @@ from soak_suts import (
     WithStalls,
 )
 
-from lossratio.plrsearch import GuardStatement, Verdict
 from lossratio.simulation import PerformanceSpectrum, RareStalls, SmoothKnee, Sut
 
 MIN_LOAD, MAX_LOAD = 1e4, 30e6
 TARGET = 1e-7
-TRIAL_DURATION = 2.0
-"""Seconds of a trial, if the selection by posteriors chooses it."""
 DRIFT_TIME = 1800.0
-"""Seconds in which a SUT that drifts changes by its `change`."""
+"""Seconds in which a SUT that drifts changes by its `change`; the critical load is that at the beginning."""
 
 
 @dataclass(frozen=True)
@@ -40,91 +37,27 @@ class Case:
     """The SUT."""
     critical_load: float | None
     """Its true critical load in frames per second; None if there is none to be found."""
-    losses: Callable[[float], tuple[float, float]]
-    """The mean loss ratio at a load in frames per second, and the share of trials with losses that do not come frame by
-    frame."""
-    healthy: bool = False
-    """Whether it is inside the model family, so that it should not be flagged."""
-    traits: frozenset[str] = frozenset()
-    """What may be said of it: ``varies``, ``skewed``, ``tails``, ``bands`` (the capacity), ``memory``, ``drift``,
-    ``sine``, ``bursts``, ``overload`` (it is another one after overload), ``curve`` (its loss has the shape of neither
-    function)."""
-    drift: float = 0.0
-    """Change of the critical load in `DRIFT_TIME`, as a share; the critical load is that at the beginning."""
-
-    def critical_load_after(self, seconds: float) -> float | None:
-        """The true critical load at a time of the search; None if there is none to be found."""
-        if self.critical_load is None:
-            return None
-        return self.critical_load * (1.0 + self.drift * seconds / DRIFT_TIME)
-
-    def is_bounded_by(self, guard: GuardStatement, seconds: float) -> bool:
-        """Whether the model-free statement of a search that took some seconds is true of this SUT.
-
-        The mean loss ratio at the highest load of its trials is at least the lower bound, and that at the lowest load
-        at most the upper one. Or it is above, and the losses are of the kind that the statement leaves open: they come
-        in fewer trials than the share in which losses may be unseen, and if the load is "verified", they are larger
-        than the batches that the verification covers.
-        """
-        ratio, share = self._losses_at(guard.load_per_interface_fps, seconds)
-        if guard.unseen_burst_trials is None:
-            return True
-        if self._losses_at(guard.highest_load_per_interface_fps, seconds)[0] < guard.least_loss_ratio:
-            return False
-        at_a_time = ratio / share * guard.frames / guard.trials
-        is_open = share < 1.0 / guard.unseen_burst_trials and at_a_time > (guard.largest_burst_frames or 0.0)
-        return ratio <= guard.most_loss_ratio or is_open
-
-    def is_falsely_verified_by(self, guard: GuardStatement, seconds: float) -> bool:
-        """Whether the statement calls a load verified at which more than the target is lost."""
-        is_at_min = guard.least_loss_ratio > TARGET
-        return (
-            guard.verdict is Verdict.VERIFIED
-            and not is_at_min
-            and self._losses_at(guard.load_per_interface_fps, seconds)[0] > TARGET
-        )
-
-    def _losses_at(self, load: float, seconds: float) -> tuple[float, float]:
-        """The losses at a load, in the middle of a search that took some seconds."""
-        return self.losses(load / (1.0 + 0.5 * self.drift * seconds / DRIFT_TIME))
-
-    def local_oracle_width(self, loads: Sequence[float], frames: Sequence[float]) -> float:
-        """Width of the 95 % interval, as a share, by Fisher's information of the trials that lose up to 1,000 targets.
-
-        The oracle knows the curve of a constant capacity except for two numbers: its place and its steepness.
-
-        Args:
-            loads: Those of the trials, in frames per second.
-            frames: Frames that each of them sent.
-        """
-        information = np.zeros((2, 2))
-        for load, sent in zip(loads, frames, strict=True):
-            ratio = self.losses(load)[0]
-            if 1e-5 * TARGET < ratio <= 1000.0 * TARGET and self.critical_load is not None:
-                steepness = math.log(self.losses(load * 1.000001)[0] / ratio) / 1e-6
-                pull = steepness * np.array([1.0, math.log(load / self.critical_load)])
-                information += ratio * sent * np.outer(pull, pull)
-        return float(3.92 * math.sqrt(np.linalg.pinv(information)[0, 0]))
+    loss_ratio: Callable[[float], float]
+    """The mean loss ratio at a load in frames per second."""
 
 
 def _of_knee(sut: SmoothKnee, stalls: float = 0.0, interval: float = 60.0) -> Case:
     """The knee's case, with stalls that lose a share of the target; from a share of 1 on, there is no true load."""
     stalling = WithStalls(sut, stalls * TARGET, interval)
 
-    def losses(load: float) -> tuple[float, float]:
-        share = -math.expm1(-TRIAL_DURATION / stalling.interval) if stalls else 1.0
-        return sut.loss_rate(load) / load + stalls * TARGET, share
+    def loss_ratio(load: float) -> float:
+        return sut.loss_rate(load) / load + stalls * TARGET
 
     if stalls >= 1.0:
-        return Case(stalling, MIN_LOAD, losses)
+        return Case(stalling, MIN_LOAD, loss_ratio)
 
     def excess(load: float) -> float:
         return math.log(max(sut.loss_rate(load), 1e-300) / load / TARGET / (1.0 - stalls))
 
     load = optimize.brentq(excess, 0.1 * CAPACITY, 1.1 * CAPACITY, xtol=1e-3)
     if stalls:
-        return Case(stalling, load, losses)
-    return Case(sut, load, losses, healthy=True)
+        return Case(stalling, load, loss_ratio)
+    return Case(sut, load, loss_ratio)
 
 
 def _of_capacities(sut: Sut, quantile: Callable[[np.ndarray], np.ndarray]) -> Case:
@@ -132,12 +65,11 @@ def _of_capacities(sut: Sut, quantile: Callable[[np.ndarray], np.ndarray]) -> Ca
     edges = np.concatenate([np.geomspace(1e-14, 1e-3, 4001), np.linspace(1e-3, 1.0, 4001)[1:]])
     capacities, shares = CAPACITY * np.maximum(quantile(0.5 * (edges[1:] + edges[:-1])), 0.0), np.diff(edges)
 
-    def losses(load: float) -> tuple[float, float]:
-        lost = np.maximum(0.0, 1.0 - capacities / load)
-        return float(np.sum(shares * lost)), max(float(np.sum(shares[lost > 0.0])), 1e-300)
+    def loss_ratio(load: float) -> float:
+        return float(np.sum(shares * np.maximum(0.0, 1.0 - capacities / load)))
 
-    critical_load = optimize.brentq(lambda load: losses(load)[0] - TARGET, 0.01 * CAPACITY, 1.2 * CAPACITY, xtol=1e-3)
-    return Case(sut, critical_load, losses)
+    critical_load = optimize.brentq(lambda load: loss_ratio(load) - TARGET, 0.01 * CAPACITY, 1.2 * CAPACITY, xtol=1e-3)
+    return Case(sut, critical_load, loss_ratio)
 
 
 def _drawn(distribution: Any) -> Case:
@@ -148,7 +80,7 @@ def _drawn(distribution: Any) -> Case:
 def _drifting(case: Case, change: float) -> Case:
     """The same SUT with a drift."""
     sut = Changing(case.sut, lambda rng: lambda seconds: 1.0 + change * seconds / DRIFT_TIME)
-    return replace(case, sut=sut, healthy=False, drift=change)
+    return replace(case, sut=sut)
 
 
 def _waving(case: Case, swing: float, period: float) -> Case:
@@ -159,12 +91,13 @@ def _waving(case: Case, swing: float, period: float) -> Case:
         phase = rng.uniform(0.0, 2.0 * math.pi)
         return lambda seconds: 1.0 + swing * math.sin(phase + 2.0 * math.pi * seconds / period)
 
-    def losses(load: float) -> tuple[float, float]:
-        ratio, share = np.mean([case.losses(load / scale) for scale in scales], axis=0).tolist()
-        return ratio, share
+    def loss_ratio(load: float) -> float:
+        return float(np.mean([case.loss_ratio(load / scale) for scale in scales]))
 
-    load = optimize.brentq(lambda load: math.log(max(losses(load)[0], 1e-300) / TARGET), 0.3 * CAPACITY, 1.1 * CAPACITY)
-    return replace(case, sut=Changing(case.sut, drawn), critical_load=load, losses=losses, healthy=False)
+    load = optimize.brentq(
+        lambda load: math.log(max(loss_ratio(load), 1e-300) / TARGET), 0.3 * CAPACITY, 1.1 * CAPACITY
+    )
+    return replace(case, sut=Changing(case.sut, drawn), critical_load=load, loss_ratio=loss_ratio)
 
 
 def _normal(deviation: float) -> Callable[[np.ndarray], np.ndarray]:
@@ -202,7 +135,7 @@ def _red(load: float) -> float:
 def _of_ratio(ratio: Callable[[float], float]) -> Case:
     """A SUT whose capacity is constant, by its mean loss ratio: frames are lost one by one."""
     load = optimize.brentq(lambda load: math.log(max(ratio(load), 1e-300) / TARGET), 0.3 * CAPACITY, 1.1 * CAPACITY)
-    return Case(ByRatio(ratio), load, lambda load: (ratio(load), 1.0), healthy=True)
+    return Case(ByRatio(ratio), load, ratio)
 
 
 def _of_queues(number: int, apart: float) -> Case:
@@ -227,13 +160,13 @@ def _m_m_1(places: int) -> Callable[[float], float]:
 def _rare_stalls(interval: float, stall: float) -> Case:
     """A sharp knee whose stalls lose far more than the target: the critical load is not asked for."""
 
-    def losses(load: float) -> tuple[float, float]:
-        return stall / interval + max(0.0, 1.0 - CAPACITY / load), -math.expm1(-TRIAL_DURATION / interval)
+    def loss_ratio(load: float) -> float:
+        return stall / interval + max(0.0, 1.0 - CAPACITY / load)
 
-    return Case(RareStalls(CAPACITY, interval=interval, stall=stall), None, losses)
+    return Case(RareStalls(CAPACITY, interval=interval, stall=stall), None, loss_ratio)
 
 
-_CASES = {
+CASES = {
     "stretch": _of_knee(SmoothKnee(CAPACITY, 5e4)),
     "erf": _of_knee(SmoothKnee(CAPACITY, 2e5, "erf")),
     "sharp": _of_knee(SmoothKnee(CAPACITY, 500.0)),
@@ -262,7 +195,7 @@ _CASES = {
     "M/M/1/256": _of_ratio(_m_m_1(256)),
     "RED": _of_ratio(_red),
     **{
-        name: replace(_of_knee(SmoothKnee(CAPACITY, 5e4)), sut=SlowerAfterOverload(share, seconds), healthy=False)
+        name: replace(_of_knee(SmoothKnee(CAPACITY, 5e4)), sut=SlowerAfterOverload(share, seconds))
         for name, share, seconds in (
             ("slower after overload", 0.005, 1.0),
             ("slower for 8 s after overload", 0.005, 8.0),
@@ -291,42 +224,5 @@ _CASES = {
     "drift, smooth knee": _drifting(_of_knee(SmoothKnee(CAPACITY, 5e4)), -0.01),
     "drift, normal 0.2 %": _drifting(_of_capacities(PerformanceSpectrum(CAPACITY, 0.002), _normal(0.002)), -0.01),
     "rare stalls": _rare_stalls(60.0, 0.01),
-}
-_TRAITS = {
-    "stalls": "bursts",
-    "normal": "varies",
-    "lognormal": "varies skewed",
-    "rare slow": "varies skewed tails bands",
-    "heavy": "varies tails",
-    "Student": "varies tails",
-    "Laplace": "varies tails",
-    "2 queues": "curve",
-    "4 queues": "curve",
-    "8 queues": "curve",
-    "16 queues": "curve",
-    "M/M/1": "curve",
-    "RED": "curve",
-    "slower": "varies memory bands skewed overload",
-    "faster": "varies memory bands skewed overload",
-    "background": "curve",
-    "sine": "varies memory bands drift sine",
-    "two modes": "varies bands skewed",
-    "wandering": "varies memory drift",
-    "walk": "varies memory drift",
-    "drift": "drift memory",
-    "drift, normal": "drift memory varies",
-    "rare stalls": "bursts",
-}
-"""What may be said of the SUTs whose names begin with a key. A sine and a walk also differ between beginning and
-end."""
-
-CASES = {
-    name: replace(
-        case,
-        traits=frozenset(
-            trait for start, traits in _TRAITS.items() if name.startswith(start) for trait in traits.split()
-        ),
-    )
-    for name, case in _CASES.items()
 }
 """What is measured, by name."""
