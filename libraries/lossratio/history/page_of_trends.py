@@ -42,6 +42,7 @@ _MANY_SERIES = 200
 _MANY_RESULTS = 20_000
 _SPARK = 60
 """Number of results in a small picture: more would overlap."""
+_TICKS = 8
 _HOURS = (1, 2, 3, 6, 12, 24, 48, 168, 336)
 _MONTHS = (1, 2, 3, 6, 12, 24, 60, 120)
 _KINDS = {
@@ -382,11 +383,9 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
     return plot.svg(end + 12.0, describe_trend(trend))
 
 
-def date_ticks(
-    low: float, high: float, most: int = 8
-) -> tuple[list[float], Callable[[float], str]]:
-    """Dates for an axis, in days since 1970, each once and at most this many, and a function that formats a date."""
-    hours = next((hours for hours in _HOURS if (high - low) * 24 / hours <= most), None)
+def date_ticks(low: float, high: float) -> tuple[list[float], Callable[[float], str]]:
+    """Dates for an axis, in days since 1970, each once and at most `_TICKS`, and a function that formats a date."""
+    hours = next((hours for hours in _HOURS if (high - low) * 24 / hours <= _TICKS), None)
     if hours is not None:
         # Weeks begin on Monday. The fifth day of 1970 was a Monday.
         midnight = math.floor(low)
@@ -398,7 +397,7 @@ def date_ticks(
         pattern = "%m-%d %H:%M" if hours < 24 else "%Y-%m-%d"
         return [day for day in ticks if low <= day <= high], lambda day: f"{_moment(day):{pattern}}"
 
-    months = next((step for step in _MONTHS if (high - low) / 30.44 / step <= most), _MONTHS[-1])
+    months = next((step for step in _MONTHS if (high - low) / 30.44 / step <= _TICKS), _MONTHS[-1])
     whole = [
         year * 12 + month
         for year in range(_moment(low).year, _moment(high).year + 1)

@@ -229,22 +229,19 @@ class _Hook:
 
 
 def measurement_keyword(
-    name: str, kind: type[RequestedKind[Any, ResultT]], default_profile: str | None = None
+    name: str, kind: type[RequestedKind[Any, ResultT]]
 ) -> Callable[..., ResultT]:
     """A keyword that measures. Its arguments, their types and its documentation come from the kind and its request.
 
     Args:
         name: Its name, e.g. ``Measure MRR``.
         kind: The kind.
-        default_profile: The traffic profile if the test names none; None: the default of the kind's requests.
     """
     asking = _Hook.of(kind, "asked", given=3)
     demanding = _Hook.of(kind, "demand", given=2)
     first = asking.of_kind(inspect.Parameter.POSITIONAL_OR_KEYWORD)
     many = asking.of_kind(inspect.Parameter.VAR_POSITIONAL)
-    shared = _shared_arguments(
-        kind, default_profile or kind.request.usual_profile, are_named=bool(many)
-    )
+    shared = _shared_arguments(kind, are_named=bool(many))
     named = [
         *asking.of_kind(inspect.Parameter.KEYWORD_ONLY),
         *demanding.of_kind(inspect.Parameter.KEYWORD_ONLY),
@@ -295,7 +292,7 @@ def measurement_keyword(
 
 
 def _shared_arguments(
-    kind: type[RequestedKind[Any, Any]], profile: str, *, are_named: bool
+    kind: type[RequestedKind[Any, Any]], *, are_named: bool
 ) -> dict[str, inspect.Parameter]:
     """The arguments of all these keywords. After ``*arguments``, frame size and profile must be named."""
     usual_size = kind.usual_frame_size
@@ -305,7 +302,7 @@ def _shared_arguments(
 
     return {
         "frame_size": inspect.Parameter("frame_size", place, default=size),
-        "profile": inspect.Parameter("profile", place, default=profile),
+        "profile": inspect.Parameter("profile", place, default=kind.request.usual_profile),
         "doubts": inspect.Parameter("doubts", inspect.Parameter.KEYWORD_ONLY, default=None),
         "resume": inspect.Parameter("resume", inspect.Parameter.KEYWORD_ONLY, default=None),
     }
