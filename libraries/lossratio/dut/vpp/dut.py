@@ -8,11 +8,9 @@ from typing import Any
 
 from lossratio.dut.base import DutCounters, Tool
 from lossratio.dut.changes import Changes
-from lossratio.dut.daemon import Daemon, make_directory
-from lossratio.dut.dpdk import are_linked
-from lossratio.dut.linux.cores import CoreChoice, cores_of_path, read_cores
+from lossratio.dut.daemon import Daemon
+from lossratio.dut.linux.cores import CoreChoice, read_cores
 from lossratio.dut.linux.interfaces import check_free, is_up, read_links
-from lossratio.dut.linux.node_dut import PYTHON
 from lossratio.dut.linux.program_dut import (
     BIFURCATED,
     ProgramDut,
@@ -36,7 +34,7 @@ from lossratio.dut.vpp.counters import read_counters, unfetched_frames
 from lossratio.dut.vpp.features.feature import Command, Needs, Ports, both_ports
 from lossratio.dut.vpp.features.nat import Sessions
 from lossratio.dut.vpp.features.policer import policer_name
-from lossratio.dut.vpp.features.process import MEMIFS, VHOSTS, Container, is_connected, sleeping
+from lossratio.dut.vpp.other_programs import OtherPrograms, hugepages_of_machine, tools_of_others
 from lossratio.dut.vpp.startup import (
     Card,
     both_cards,
@@ -45,16 +43,10 @@ from lossratio.dut.vpp.startup import (
     startup_configuration,
     write_startup,
 )
-from lossratio.dut.vpp.virtual_machine import MEGABYTES, QEMU, VirtualMachine
 from lossratio.errors import DutError, NotMeasuredHereError
 from lossratio.nodes import CommandRunner
 from lossratio.topology import Hop
 
-PROCESS = Tool("dpdk-testpmd", "dpdk-dev", None, "testpmd of DPDK")
-"""The program that frames go through in place of a container or a virtual machine."""
-_UNSHARE = Tool("unshare", "util-linux")
-_CONTAINER = ("unshare", "--mount", "--net", "--ipc", "--uts")
-"""Runs a program in its own namespaces, which end with it."""
 _STARTS = 5
 """The maximum number of starts of VPP until the clock of its policers is right."""
 _PRIORITY = 5
@@ -100,16 +92,8 @@ class Vpp(ProgramDut[VppOptions]):
 
     @property
     def tools_needed(self) -> tuple[Tool, ...]:
-        """VPP's tools, and those of the program beside VPP."""
-        guest = self.options.guest
-        # Table: tools, and whether they are needed.
-        beside = {
-            PROCESS: self.options.has_testpmd or guest == "testpmd",
-            PYTHON: self.options.has_testpmd or guest is not None,
-            QEMU: guest is not None,
-            _UNSHARE: self.options.is_contained,
-        }
-        return (*super().tools_needed, *(tool for tool, is_needed in beside.items() if is_needed))
+        """VPP's tools, and those of the programs besides VPP."""
+        return (*super().tools_needed, *tools_of_others(self.options))
 
     @property
     def hugepages_needed(self) -> int:
@@ -117,7 +101,7 @@ class Vpp(ProgramDut[VppOptions]):
         numa_nodes = {core.numa_node for core in read_cores(self.node)}
         needed = hugepage_megabytes(self.hop.vpp, self._choose_cores(), len(numa_nodes))
         vpps = 2 if self.options.is_contained else 1
-        of_machine = MEGABYTES * (self.options.guest is not None)
+        of_machine = hugepages_of_machine(self.options)
         return vpps * max(super().hugepages_needed, needed) + of_machine
 
     @property
@@ -185,8 +169,7 @@ class Vpp(ProgramDut[VppOptions]):
 
         plugins = {plugin: "" for plugin in [_PLUGINS.get(by)] if plugin is not None}
         check_installed(self.node, self.program, self.options, {by: Needs(plugins=plugins)})
-        if self.options.guest is not None:
-            self._machine("", 1).check()
+        self._others.check()
         ports = both_ports((self.west, self.east), ("", ""))
         if self.options.is_router:
             check_free(self.node, [port.routed(self.options.ip_version).network for port in ports])
@@ -233,7 +216,7 @@ class Vpp(ProgramDut[VppOptions]):
             links = self._links_between(west_mac, east_mac, directory)
             for command in (*placement_commands(cards), *self.options.forwarding_commands(*links)):
                 control.configure(changes, command)
-            others = self._start_others(changes, control, cores, links)
+            others = self._others.start(changes, control, cores, links)
             for kind in self.options.features:
                 for command in kind.connected(self.options, links):
                     control.configure(changes, command)
@@ -270,98 +253,12 @@ class Vpp(ProgramDut[VppOptions]):
         daemon.start(changes, control.answers)
         return daemon
 
-    def _start_others(
-        self, changes: Changes, control: VppControl, cores: CoreChoice, links: Ports
-    ) -> list[Daemon]:
-        """Starts what frames go through besides VPP: programs, a container or a virtual machine, if any."""
-        daemons = list(self._start_programs(changes, control.directory, cores))
-        if self.options.is_contained:
-            daemons.append(self._start_container(changes, cores, links))
-        if self.options.guest is not None:
-            daemons.append(self._start_machine(changes, control.directory, cores, control))
-        return daemons
-
-    def _start_programs(
-        self, changes: Changes, directory: str, cores: CoreChoice
-    ) -> Iterator[Daemon]:
-        """Starts programs that belong to features, on their own CPUs if there are enough."""
-        for arguments in (
-            line
-            for kind in self.options.features
-            for line in kind.programs(self.options, directory)
-        ):
-            cores = self._cores_beside(cores, 1)
-
-            threads = ",".join(
-                f"{number}@{cpu}" for number, cpu in enumerate((cores.main, cores.workers[0]))
-            )
-            command = (
-                "env",
-                f"RUNTIME_DIRECTORY={directory}",
-                PROCESS.program,
-                "--lcores",
-                threads,
-                *arguments,
-            )
-
-            daemon = Daemon(self.node, directory, "testpmd", command)
-            daemon.start(changes, lambda: are_linked(self.node, directory))
-            yield daemon
-
-    def _start_container(self, changes: Changes, cores: CoreChoice, links: Ports) -> Daemon:
-        """Starts a second VPP in a container beside this one, and configures it."""
-        directory = make_directory(changes, self.kind)
-        beside = self._cores_beside(cores, self.options.cores)
-        plugins = Container.plugin_lines()
-        text = startup_configuration(
-            directory, beside, (), has_hugepages=self.uses_cards, lines=plugins
+    @property
+    def _others(self) -> OtherPrograms:
+        """What frames go through besides VPP."""
+        return OtherPrograms(
+            self.node, self.hop, self.options, self.program, self.uses_cards, self.polls
         )
-        configuration = write_startup(changes, directory, text)
-
-        command = (*_CONTAINER, self.program, "-c", configuration)
-        daemon = Daemon(self.node, directory, "vpp-container", command)
-        control = self._control_in(directory)
-        daemon.start(changes, control.answers)
-        for feature in self.options.features:
-            for line in feature.contained(self.options, links):
-                control.configure(changes, line)
-
-        control.check([is_connected(name) for name in MEMIFS])
-        for line in sleeping(self.options, links, MEMIFS):
-            control.configure(changes, line)
-        return daemon
-
-    def _start_machine(
-        self, changes: Changes, directory: str, cores: CoreChoice, control: VppControl
-    ) -> Daemon:
-        """Starts a virtual machine, and waits until both of its cards are connected to VPP."""
-        beside = self._cores_beside(cores, self.options.cores)
-        links = [is_connected(name) for name in VHOSTS]
-        return self._machine(directory, len(beside.workers)).start(
-            changes, beside, lambda: all(map(control.shows, links))
-        )
-
-    def _machine(self, directory: str, workers: int) -> VirtualMachine:
-        return VirtualMachine(
-            self.node,
-            self.options.guest or "testpmd",
-            self.options.home,
-            directory,
-            workers,
-            kernel=self.hop.vpp.vm_kernel,
-            is_emulated=self.hop.vpp.vm_emulated,
-            has_hugepages=self.uses_cards,
-        )
-
-    def _cores_beside(self, cores: CoreChoice, count: int) -> CoreChoice:
-        """CPUs for another program; if there are enough, they are not VPP's."""
-        try:
-            taken = frozenset((cores.main, *cores.workers))
-            return cores_of_path(self.node, self.hop, count, halves=False, taken=taken)
-        except NotMeasuredHereError:
-            if self.polls:
-                raise
-        return cores
 
     def _check_features(self, control: VppControl, links: Ports) -> dict[str, str]:
         ports = self.options.inner_ports(*links)
