@@ -29,26 +29,45 @@ def policed(**options):
     return open_testbed(SIMULATED, dut="linux_bridge", options=options)
 
 
-class StallingTestbed:
+class InFrontOfTestbed:
+    """Stands in front of another testbed: it has what that testbed has, and performs the trials itself.
+
+    Attributes:
+        testbed: The other testbed.
+        measurer: What performs trials on the other testbed, once that is ready for traffic.
+    """
+
+    def __init__(self, testbed):
+        self.testbed = testbed
+
+    def __getattr__(self, name):
+        return getattr(self.testbed, name)
+
+    @contextmanager
+    def ready_for(self, profile, **options):
+        with self.testbed.ready_for(profile, **options) as ready:
+            self.measurer = ready.measurer
+            yield self.in_front_of(ready)
+
+    def in_front_of(self, ready):
+        """The other testbed while it is ready, with this one as its measurer."""
+        return replace(ready, measurer=self)
+
+    def measure(self, trial):
+        return self.measurer.measure(trial)
+
+
+class StallingTestbed(InFrontOfTestbed):
     """The simulated testbed, whose generator is stalled for the last 9 % of some trials, given by their numbers."""
 
     def __init__(self, *stalled, makes_up_for_them=False):
-        self._testbed = open_testbed(SIMULATED)
+        super().__init__(open_testbed(SIMULATED))
         self._stalled = stalled
         self._makes_up_for_them = makes_up_for_them
         self.measured = 0
 
-    def __getattr__(self, name):
-        return getattr(self._testbed, name)
-
-    @contextmanager
-    def ready_for(self, profile, **options):
-        with self._testbed.ready_for(profile, **options) as ready:
-            self._measurer = ready.measurer
-            yield replace(ready, measurer=self)
-
     def measure(self, trial):
-        output = self._measurer.measure(trial)
+        output = super().measure(trial)
         self.measured += 1
         if self.measured not in self._stalled:
             return output

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
+
+from measurement_examples import InFrontOfTestbed
 
 from lossratio.testbed.opening import open_testbed
 from lossratio.trials.counters import output_from_counters
@@ -248,13 +249,13 @@ class PerfectTable:
         return 120.0
 
 
-class PerfectTestbed:
+class PerfectTestbed(InFrontOfTestbed):
     """The simulated testbed of a SUT that loses nothing, with a tester that an injector spoils."""
 
     def __init__(self, directory: Path, injector: Injector | None, seed: int = 1, dut: str | None = None) -> None:
         file = directory / "perfect.yaml"
         file.write_text(PERFECT)
-        self._testbed = open_testbed(file, dut=dut)
+        super().__init__(open_testbed(file, dut=dut))
         self._injector = injector
         self._table = PerfectTable()
         self._late_frames = LateFrames()
@@ -263,21 +264,14 @@ class PerfectTestbed:
         self._measured = 0
         self._seconds = 0.0
 
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._testbed, name)
-
-    @contextmanager
-    def ready_for(self, profile, **options):
-        with self._testbed.ready_for(profile, **options) as ready:
-            self._measurer = ready.measurer
-            source = PerfectSource(self, ready.source)
-            yield replace(
-                ready,
-                measurer=self,
-                source=source,
-                late_frames=self._late_frames,
-                wait_for_late_frames=lambda: self._late_frames.seen_after(self._late_now(after=True)),
-            )
+    def in_front_of(self, ready):
+        return replace(
+            ready,
+            measurer=self,
+            source=PerfectSource(self, ready.source),
+            late_frames=self._late_frames,
+            wait_for_late_frames=lambda: self._late_frames.seen_after(self._late_now(after=True)),
+        )
 
     def keep_connections(self) -> None:
         """Puts a device on the path whose table of connections can be looked at."""
@@ -295,7 +289,7 @@ class PerfectTestbed:
         return moment, [self._injector(moment, direction) for direction in directions]
 
     def measure(self, trial: TrialInput):
-        output = self._measurer.measure(trial)
+        output = super().measure(trial)
         moment, counters = self.spoil(trial, output.directions, output.elapsed or trial.duration)
         # All frames that left reached the device.
         self._table.entries = sum(direction.sent_frames for direction in counters)

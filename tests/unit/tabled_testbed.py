@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from dataclasses import replace
 from types import SimpleNamespace
 
-from measurement_examples import SIMULATED
+from measurement_examples import SIMULATED, InFrontOfTestbed
 
 from lossratio.testbed.opening import open_testbed
 from lossratio.traffic.agent.core.pacing import frames_within
 from lossratio.trials import DirectionCounters, output_from_counters
 
 
-class TabledTestbed:
+class TabledTestbed(InFrontOfTestbed):
     """A simulated black box with such a table, and a hook that resets it, behind the interface of a testbed."""
 
     def __init__(self, device, directory):
         file = directory / "tabled.yaml"
         model = "model: connection_table, rate: 1 Mcps"
         file.write_text(SIMULATED.read_text().replace("model: sharp_knee, capacity: 150 kfps", model))
-        self._testbed = open_testbed(file, dut="black_box")
+        super().__init__(open_testbed(file, dut="black_box"))
         self.device = device
         self.now = 0.0
         self.trials = []
         self._opened = []
         box = SimpleNamespace(node_name="BOX")
         self.duts = (SimpleNamespace(hop=box, kind="black_box", connections=None, resets=True),)
-
-    def __getattr__(self, name):
-        return getattr(self._testbed, name)
-
-    @contextmanager
-    def ready_for(self, profile, **settings):
-        with self._testbed.ready_for(profile, **settings) as ready:
-            yield replace(ready, measurer=self)
 
     def measure(self, trial):
         self.trials.append(trial)

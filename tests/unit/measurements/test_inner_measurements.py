@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from measurement_examples import PROFILE, SIMULATED, place
+from measurement_examples import PROFILE, SIMULATED, InFrontOfTestbed, place
 from test_telemetry_and_reconfiguration import CountedTestbed
 
 import lossratio.measurements
@@ -25,26 +23,20 @@ SETTINGS = {"rest": 0.25, "integrity": Integrity.OFF}
 QUICK = {"trials": 2, "trial_duration": 0.1, "max_load": 10e3}
 
 
-class Asked:
+class Asked(InFrontOfTestbed):
     """A testbed that notes what it is asked to be ready for, and the trials that it performs then."""
 
     def __init__(self, testbed):
-        self._testbed = testbed
+        super().__init__(testbed)
         self.asked, self.trials = [], []
 
-    def __getattr__(self, name):
-        return getattr(self._testbed, name)
-
-    @contextmanager
     def ready_for(self, profile, **settings):
         self.asked.append((profile.name, settings))
-        with self._testbed.ready_for(profile, **settings) as ready:
-            self._measurer = ready.measurer
-            yield replace(ready, measurer=self)
+        return super().ready_for(profile, **settings)
 
     def measure(self, trial):
         self.trials.append(trial)
-        return self._measurer.measure(trial)
+        return super().measure(trial)
 
     @property
     def settings(self):

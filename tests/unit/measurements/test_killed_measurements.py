@@ -12,7 +12,7 @@ from functools import partial
 from itertools import count
 
 import pytest
-from measurement_examples import PROFILE, place, policed
+from measurement_examples import PROFILE, InFrontOfTestbed, place, policed
 
 from lossratio.dut import DutCounters, DutOptions
 from lossratio.errors import DutError
@@ -128,27 +128,21 @@ def test_wherever_a_run_is_killed_nothing_that_was_measured_is_lost(tmp_path):
     assert {end[0] for end in ends} == set(range(len(whole.trials) + 1))
 
 
-@dataclass
-class ChangingTestbed:
+class ChangingTestbed(InFrontOfTestbed):
     """A testbed whose DUT stops policing after some trials, which is seen at every third trial."""
 
-    testbed: object
-    good: int
-    trials: int = 0
+    def __init__(self, testbed, good):
+        super().__init__(testbed)
+        self.good = good
+        self.trials = 0
 
-    def __getattr__(self, name):
-        return getattr(self.testbed, name)
-
-    @contextmanager
-    def ready_for(self, *args, **options):
-        with self.testbed.ready_for(*args, **options) as ready:
-            self.ready = ready
-            yield replace(ready, measurer=self, is_verified=lambda: self.trials % 3 == 0 and self.trials <= self.good)
+    def in_front_of(self, ready):
+        return replace(ready, measurer=self, is_verified=lambda: self.trials % 3 == 0 and self.trials <= self.good)
 
     def measure(self, trial):
         self.trials += 1
         if self.trials <= self.good:
-            return self.ready.measurer.measure(trial)
+            return super().measure(trial)
         if self.trials % 3 == 0:
             raise DutError("DUT1 is not as it was set up.")
         return TrialOutput(0.0)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
-from measurement_examples import PROFILE, place, policed
+from measurement_examples import PROFILE, InFrontOfTestbed, place, policed
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from lossratio.errors import SearchError
@@ -24,24 +23,15 @@ from lossratio.results.contradictions import contradictions_of
 from lossratio.trials import read_journal
 
 
-class Slower:
+class Slower(InFrontOfTestbed):
     """The testbed of a SUT that passes fewer frames than before, in a way that no condition shows."""
 
     def __init__(self, factor):
-        self._testbed = policed(police="50 kfps")
+        super().__init__(policed(police="50 kfps"))
         self._factor = factor
 
-    def __getattr__(self, name):
-        return getattr(self._testbed, name)
-
-    @contextmanager
-    def ready_for(self, profile, **options):
-        with self._testbed.ready_for(profile, **options) as ready:
-            self._measurer = ready.measurer
-            yield replace(ready, measurer=self)
-
     def measure(self, trial):
-        output = self._measurer.measure(replace(trial, load=trial.load / self._factor))
+        output = super().measure(replace(trial, load=trial.load / self._factor))
         return replace(output, forwarding_rate=None)
 
 

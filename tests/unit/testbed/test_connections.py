@@ -8,14 +8,14 @@ import signal
 import time
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from shutil import which
 from types import SimpleNamespace
 
 import pytest
 from local_testbeds import local_topology, needs_testbed, own_state
-from measurement_examples import SIMULATED, place
+from measurement_examples import SIMULATED, InFrontOfTestbed, place
 from whole_trials import whole
 
 from lossratio.bpf import why_impossible
@@ -194,17 +194,9 @@ def test_a_device_that_does_not_forget_is_an_error():
 def measure_through(table, directory, resume=None, kill_at=None):
     """Three trials of the simulated testbed with a table, in a process that is killed behind a fill."""
 
-    @dataclass
-    class Filled:
-        testbed: object
-
-        def __getattr__(self, name):
-            return getattr(self.testbed, name)
-
-        @contextmanager
-        def ready_for(self, *arguments, **options):
-            with self.testbed.ready_for(*arguments, **options) as ready:
-                yield replace(ready, measurer=EstablishingMeasurer(self, Connections({"DUT1": table}, traffic())))
+    class Filled(InFrontOfTestbed):
+        def in_front_of(self, ready):
+            return replace(ready, measurer=EstablishingMeasurer(self, Connections({"DUT1": table}, traffic())))
 
         def measure(self, trial):
             if trial.duration == 3.0:

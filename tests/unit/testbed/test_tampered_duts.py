@@ -6,30 +6,23 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
-from measurement_examples import PROFILE, place, policed
+from measurement_examples import PROFILE, InFrontOfTestbed, place, policed
 
 from lossratio.errors import DutError
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
-from lossratio.trials.counters import Integrity
 from lossratio.trials.journal_reading import read_journal
 
 BRIEF = MrrRequest(profile=PROFILE, max_load=20e3, trials=3, trial_duration=0.1)
 
 
-class TamperedTestbed:
+class TamperedTestbed(InFrontOfTestbed):
     """A testbed whose DUT is found to be another one after each measurement."""
 
-    def __init__(self, testbed):
-        self._testbed = testbed
-
-    def __getattr__(self, name):
-        return getattr(self._testbed, name)
-
     @contextmanager
-    def ready_for(self, profile, *, ramp=0.0, rest=0.0, integrity=Integrity.DOUBT):
-        with self._testbed.ready_for(profile, ramp=ramp, rest=rest, integrity=integrity) as ready:
+    def ready_for(self, profile, **options):
+        with self.testbed.ready_for(profile, **options) as ready:
             yield replace(ready, is_verified=lambda: False)
         raise DutError("DUT1 is not as it was set up.")
 
