@@ -14,6 +14,7 @@ from lossratio.drawing.overview import (
     Overview,
     Section,
     number_column,
+    picture_column,
     test_column,
     verdict,
 )

@@ -180,6 +180,11 @@ def number_column(
     return Column(head, text, number, style="number")
 
 
+def picture_column(head: str, picture: Callable[[RowT], str]) -> Column[RowT]:
+    """A column of pictures, which has no text."""
+    return Column(head, lambda row: "", markup=picture)
+
+
 def verdict(kind: str, words: str, notes: Iterable[str] = ()) -> str:
     """A verdict with its notes below."""
     below = (f'<br><span class="doubt">{escape(note)}</span>' for note in notes)

@@ -129,11 +129,6 @@ class _Row:
         )
 
 
-def _no_words(_: _Row) -> str:
-    """The words of a column of pictures: none."""
-    return ""
-
-
 # Table: the columns of the overview.
 _COLUMNS: tuple[drawing.Column[_Row], ...] = (
     drawing.test_column(_Row),
@@ -154,7 +149,7 @@ _COLUMNS: tuple[drawing.Column[_Row], ...] = (
     drawing.Column("aggregate", attrgetter("aggregate"), style="number beside"),
     drawing.Column("last change", attrgetter("change"), attrgetter("ratio"), style="number"),
     drawing.Column("since", attrgetter("since"), style="date"),
-    drawing.Column("course", _no_words, markup=attrgetter("picture")),
+    drawing.picture_column("course", attrgetter("picture")),
     drawing.number_column("results", attrgetter("results"), str),
     drawing.Column("newest result, UTC", attrgetter("newest_in_words"), style="date"),
 )

@@ -181,11 +181,6 @@ class _Row:
         return drawing.verdict(self.kind, words, (f"doubt: {doubt}" for doubt in self.doubts))
 
 
-def _no_words(row: _Row) -> str:
-    """The text of a column that only has pictures."""
-    return ""
-
-
 def _words(column: str) -> Callable[[_Row], str]:
     """A column with words of a comparison."""
 
@@ -205,7 +200,7 @@ _COLUMNS: tuple[drawing.Column[_Row], ...] = (
     drawing.Column("goal", attrgetter("compared.quantity")),
     drawing.Column("stream", _words("stream")),
     drawing.Column("frame size", attrgetter("frame_size"), attrgetter("average_size_bytes")),
-    drawing.Column("95 % interval", _no_words, markup=attrgetter("picture")),
+    drawing.picture_column("95 % interval", attrgetter("picture")),
     drawing.Column("interval, %", _words("95 % interval"), attrgetter("width"), style="number"),
     drawing.Column("A", _words("A"), attrgetter("mean_before"), style="number"),
     drawing.Column("B", _words("B"), attrgetter("mean_after"), style="number"),
