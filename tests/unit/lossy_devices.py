@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -39,6 +39,28 @@ def streams(fields: str) -> FramesSpec:
     profile = TrafficProfile.model_validate({**about, "frame_size": 128})
     ports = PortPair(TrafficPort("west", "west"), TrafficPort("east", "east"))
     return make_configuration(profile, [ports], settle_time=0.1).directions[0].frames
+
+
+def whole_trial(number: int, load: float, duration: float, ways: Sequence[DirectionCounters]) -> Trial:
+    """The record of a trial in which all frames were sent."""
+    sent = sum(way.sent_frames for way in ways)
+    lost = sum(way.lost for way in ways)
+    return Trial(
+        number=number,
+        purpose=None,
+        is_evidence=True,
+        duration_s=duration,
+        load_per_interface_fps=load,
+        loss_ratio=lost / sent,
+        effective_duration_s=duration,
+        elapsed_s=duration,
+        forwarding_rate_per_interface_fps=load,
+        sent_frames=sent,
+        lost_frames=lost,
+        unsent_frames=0,
+        late_frames=0,
+        directions=tuple(ways),
+    )
 
 
 class Lab:
@@ -77,28 +99,9 @@ class Lab:
                     losses=record,
                 )
             )
-        sent = sum(way.sent_frames for way in ways)
-        lost_frames = sum(way.lost for way in ways)
         # As the embedded generator, which goes on where it was.
         self._first += round(load * duration)
-        self.trials.append(
-            Trial(
-                number=len(self.trials) + 1,
-                purpose=None,
-                is_evidence=True,
-                duration_s=duration,
-                load_per_interface_fps=load,
-                loss_ratio=lost_frames / sent,
-                effective_duration_s=duration,
-                elapsed_s=duration,
-                forwarding_rate_per_interface_fps=load,
-                sent_frames=sent,
-                lost_frames=lost_frames,
-                unsent_frames=0,
-                late_frames=0,
-                directions=tuple(ways),
-            )
-        )
+        self.trials.append(whole_trial(len(self.trials) + 1, load, duration, ways))
 
 
 def none(numbers, load, random):

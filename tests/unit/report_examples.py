@@ -40,6 +40,15 @@ STARTED = datetime(2026, 8, 1, 12, 0, 0, 250_000, tzinfo=timezone.utc)
 MIN_LOAD, MAX_LOAD = 9_001.0, 400_000.0
 LINK_LIMIT = 1e9 / ((64 + 20) * 8)
 ROOT = Path(__file__).parents[2]
+BY_THE_BOOK = trial_timing(
+    learning="before every trial",
+    wait_before_s=2.0,
+    wait_after_s=2.0,
+    recovery_s=5.0,
+    tolerance_s=0.0,
+    negative_loss="retry",
+)
+"""The times of a trial as in RFC 2544, section 23."""
 
 
 def result_of(kind, test_run, max_load, entries):

@@ -1,11 +1,10 @@
 import pytest
-from report_examples import counted_trial, throughput_of
+from report_examples import BY_THE_BOOK, counted_trial, throughput_of
 
 from lossratio.measurements import CsitExportError
 from lossratio.measurements.throughput.compliance import Compliance, compliance_of
 from lossratio.measurements.throughput.view import ThroughputView
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, SearchGoal
-from lossratio.results.conditions import trial_timing
 
 SHORT = SearchGoal(0.0, 0.0, 10.0, 10.0, 0.005, name="short")
 
@@ -33,15 +32,7 @@ def test_departures_of_the_trial_are_said_whatever_the_goal_is():
 
 def test_a_trial_by_the_book_leaves_nothing_to_say():
     result = throughput_of([counted_trial(50_000.0)], (RFC2544,))
-    timing = trial_timing(
-        learning="before every trial",
-        wait_before_s=2.0,
-        wait_after_s=2.0,
-        recovery_s=5.0,
-        tolerance_s=0.0,
-        negative_loss="retry",
-    )
-    conditions = result.conditions.model_copy(update={"timing": timing})
+    conditions = result.conditions.model_copy(update={"timing": BY_THE_BOOK})
     assert compliance_of(result.model_copy(update={"conditions": conditions}))[0].reasons == ()
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from pydantic import ValidationError
 from report_examples import (
+    BY_THE_BOOK,
     MAX_LOAD,
     MIN_LOAD,
     RESULT,
@@ -208,15 +209,7 @@ def test_without_a_known_link_speed_there_is_no_theoretical_maximum():
 
 
 def test_a_trial_as_in_rfc_2544_has_no_deviation():
-    timing = trial_timing(
-        learning="before every trial",
-        wait_before_s=2.0,
-        wait_after_s=2.0,
-        recovery_s=5.0,
-        tolerance_s=0.0,
-        negative_loss="retry",
-    )
-    assert timing.deviations == ()
+    assert BY_THE_BOOK.deviations == ()
 
 
 def test_learning_is_stated_with_its_times():

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from lossy_devices import whole_trial
 from netns import NetnsLab
 from traffic_lab import PAIR
 
 from lossratio.bpf import why_impossible
-from lossratio.results import LossPattern, Trial, loss_places_in
+from lossratio.results import LossPattern, loss_places_in
 from lossratio.traffic import AgentClient, TrafficProfile, make_configuration
 
 GENERATORS = [
@@ -29,27 +30,8 @@ def patterns_through(
         lab.run("dut1", "ethtool", "-K", interface, "gro", "on")
     configuration = make_configuration(profile, [PAIR], settle_time=0.2)
     agent.configure(configuration, generator=generator, options={"catch_up": 10.0})
-    places = loss_places_in([_trial(agent, number, load) for number, load in enumerate(loads, start=1)])
+    trials = [
+        whole_trial(number, load, _SECONDS, agent.trial(load, _SECONDS)) for number, load in enumerate(loads, start=1)
+    ]
+    places = loss_places_in(trials)
     return () if places is None else places.patterns
-
-
-def _trial(agent: AgentClient, number: int, load: float) -> Trial:
-    ways = agent.trial(load, _SECONDS)
-    sent, lost = sum(way.sent_frames for way in ways), sum(way.lost for way in ways)
-    # Record: a trial in which all frames were sent.
-    return Trial(
-        number=number,
-        purpose=None,
-        is_evidence=True,
-        duration_s=_SECONDS,
-        load_per_interface_fps=load,
-        loss_ratio=lost / sent,
-        effective_duration_s=_SECONDS,
-        elapsed_s=_SECONDS,
-        forwarding_rate_per_interface_fps=load,
-        sent_frames=sent,
-        lost_frames=lost,
-        unsent_frames=0,
-        late_frames=0,
-        directions=ways,
-    )
