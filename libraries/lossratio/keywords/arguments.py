@@ -3,8 +3,9 @@
 import ast
 import inspect
 import math
+import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from enum import Enum
 from pathlib import Path
@@ -23,6 +24,7 @@ from lossratio.mlrsearch import SearchGoal, SearchGoalWarning
 from lossratio.nodes import Credentials
 from lossratio.report import FORMATS
 from lossratio.results import TestResult
+from lossratio.shipped import did_you_mean
 from lossratio.traffic import parse_frame_size
 from lossratio.units import (
     LONGEST_DURATION,
@@ -61,6 +63,14 @@ class FrameSize(str):
 
 class FrameSizes(tuple[FrameSize, ...]):
     """Several frame sizes."""
+
+
+class Shares(tuple[Share, ...]):
+    """Several shares."""
+
+
+class Commands(tuple[str, ...]):
+    """Several commands of a shell."""
 
 
 class FormatName(str):
@@ -199,16 +209,44 @@ def to_search_goal(value: str | Mapping[str, Any]) -> SearchGoal:
 
 def to_frame_sizes(value: str | Sequence[str | int]) -> FrameSizes:
     """Frame sizes with commas between them, ``64B,512B,IMIX``, or a list: ``["64B", 1518]``."""
-    sizes: Any = value
-    if isinstance(value, str):
-        sizes = value.split(",")
-        if value.lstrip().startswith(("[", "(")):
-            sizes = ast.literal_eval(value.strip())
+    sizes = _entries(value)
     if not sizes:
         raise ValueError("The frame size is missing. Write for example 64B,1518B.")
-    return FrameSizes(
-        to_frame_size(size.strip() if isinstance(size, str) else size) for size in sizes
-    )
+    return FrameSizes(map(CONVERTERS[FrameSize], sizes))
+
+
+def to_shares(value: str | int | float | Sequence[str | int | float]) -> Shares:
+    """Shares with commas between them, ``1, 0.5, 10 %``, or a list: ``[1, 0.5]``."""
+    return Shares(map(CONVERTERS[Share], _entries(value)))
+
+
+def to_commands(value: str | Sequence[str]) -> Commands:
+    """A command of a shell, or a list of commands: ``["vtysh -c a", "vtysh -c b"]``."""
+    commands = [value] if isinstance(value, str) and not _is_list(value) else _entries(value)
+    for each in commands:
+        if not isinstance(each, str) or not each.strip():
+            raise ValueError(f"{shown_value(each)} is not a command; write it like 'vtysh -c ...'.")
+    return Commands(commands)
+
+
+def _is_list(text: str) -> bool:
+    return text.lstrip().startswith(("[", "("))
+
+
+def _entries(value: Any) -> Sequence[Any]:
+    """The entries of a list, which may be a text: one of Python, or with commas between the entries."""
+    if not isinstance(value, str):
+        return list(value) if isinstance(value, Sequence) else [value]
+    if not _is_list(value):
+        return [entry.strip() for entry in value.split(",")] if value.strip() else []
+    try:
+        entries = ast.literal_eval(value.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        raise ValueError(
+            f"{shown_value(value)} is not a list; put each text in it in quotes, as in ['a', 'b']."
+        ) from None
+    # Parentheses around one entry make no tuple.
+    return list(entries) if isinstance(entries, list | tuple) else [entries]
 
 
 def to_goal_set(value: str) -> GoalSet:
@@ -317,6 +355,8 @@ CONVERTERS: Mapping[type, Any] = {
     GoalSet: _explained("a set of goals, such as 'csit'", to_goal_set),
     SearchGoal: _explained("a goal, such as 'NDR'", to_search_goal),
     Share: _explained("a share, such as '0.5 %'", to_share),
+    Shares: _explained("a list of shares, such as '1, 0.5'", to_shares),
+    Commands: _explained("a list of commands, such as ['vtysh -c a', 'vtysh -c b']", to_commands),
     TestResult: to_test_result,
     Path: _explained("the path of a file or a folder", to_path),
     timedelta: _explained("a duration, such as '2 min'", to_duration),
@@ -326,6 +366,38 @@ CONVERTERS: Mapping[type, Any] = {
     float: _explained("a number, such as 0.5", to_number),
 }
 """The converters of Robot Framework for arguments of our own types, and for simple types."""
+
+
+def _to_member_of(enumeration: type[Enum]) -> Callable[[Any], Enum]:
+    """A converter to one of an enumeration's members, whose values are the words that users write.
+
+    Robot Framework's own converter shows the members' names in Python instead, and for a number nothing.
+    """
+    members = {_plain(str(member.value)): member for member in enumeration}
+    words = [str(member.value) for member in enumeration]
+
+    def convert(value):  # type: ignore[no-untyped-def]
+        member = members.get(_plain(value)) if isinstance(value, str) else None
+        if member is None:
+            meant = did_you_mean(str(value), words)
+            raise ValueError(f"write {' or '.join(words)}, not {shown_value(value)}.{meant}")
+        return member
+
+    convert.__doc__ = enumeration.__doc__
+    return convert
+
+
+def _plain(word: str) -> str:
+    """A word without what Robot Framework ignores in names."""
+    return re.sub(r"[\s_-]", "", word).casefold()
+
+
+def _enumerations(hint: Any) -> Iterator[type[Enum]]:
+    """The enumerations that a type mentions."""
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        yield hint
+    for part in get_args(hint):
+        yield from _enumerations(part)
 
 
 class _Default:
@@ -339,21 +411,27 @@ class _Default:
 
 
 def with_strict_types(library: LibraryT) -> LibraryT:
-    """Makes a wrong value of an argument an error, also if the argument has a default.
+    """Gives a library its converters, and makes a wrong value an error, also if the argument has a default.
 
     Robot Framework converts a value that does not fit the argument's type to the type of the default. It then accepts
     1.5 for a whole number, and any text for a truth value.
     """
+    enumerations: dict[type, Any] = {}
     for name in dir(library):
         method = getattr(library, name)
         if not hasattr(method, "robot_name"):
             continue
+        for hint in dict(method.robot_types or ()).values():
+            enumerations |= {each: _to_member_of(each) for each in _enumerations(hint)}
         signature = inspect.signature(method)
         parameters = dict(signature.parameters)
         for argument, parameter in signature.parameters.items():
             if _hides_errors(parameter.default):
                 parameters[argument] = parameter.replace(default=_Default(parameter.default))
         vars(method)["__signature__"] = signature.replace(parameters=[*parameters.values()])
+    # Some enumerations are also texts or numbers, which other converters take.
+    vars_of_library: Any = library
+    vars_of_library.ROBOT_LIBRARY_CONVERTERS = {**enumerations, **CONVERTERS}
     return library
 
 

@@ -9,7 +9,7 @@ from robot.running import TestSuite
 from robot.running.context import EXECUTION_CONTEXTS
 
 from lossratio.errors import LossRatioError, ReportError
-from lossratio.keywords.arguments import CONVERTERS, FormatName, with_strict_types
+from lossratio.keywords.arguments import FormatName, with_strict_types
 from lossratio.keywords.devices import DeviceKeywords
 from lossratio.keywords.live_view import say
 from lossratio.keywords.measurements import with_keywords_of_kinds
@@ -25,13 +25,7 @@ from lossratio.topology import load_topology
 from lossratio.version import __version__
 
 
-@library(
-    scope="SUITE",
-    version=__version__,
-    converters=dict(CONVERTERS),
-    doc_format="ROBOT",
-    listener="SELF",
-)
+@library(scope="SUITE", version=__version__, doc_format="ROBOT", listener="SELF")
 @with_strict_types
 @with_tags_of_groups
 @with_keywords_of_kinds

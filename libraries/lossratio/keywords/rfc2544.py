@@ -7,6 +7,7 @@ from robot.api import logger
 from lossratio.errors import TrafficError
 from lossratio.keywords.arguments import (
     DEFAULT_PROFILE,
+    Commands,
     FrameRate,
     FrameSize,
     FrameSizes,
@@ -24,6 +25,7 @@ from lossratio.trials import Integrity
 from lossratio.units import counted, tests_counted
 
 _FRAME_SIZES = FrameSizes(FrameSize(f"{size}B") for size in RFC2544_FRAME_SIZES)
+_NONE = Commands()
 
 
 class Rfc2544Keywords(Keywords):
@@ -39,7 +41,7 @@ class Rfc2544Keywords(Keywords):
         command: str | None = None,
         keyword: str | None = None,
         modifier: rfc2544.Modifier | None = None,
-        modifier_commands: tuple[str, ...] = (),
+        modifier_commands: Commands = _NONE,
         integrity: Integrity = Integrity.DOUBT,
         bidirectional: bool | None = None,
         max_load: FrameRate | None = None,

@@ -18,7 +18,14 @@ from lossratio.history import (
     describe_trend,
     require_no_regression,
 )
-from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, Share, typed_keyword
+from lossratio.keywords.arguments import (
+    DEFAULT_PROFILE,
+    FrameRate,
+    FrameSize,
+    Share,
+    Shares,
+    typed_keyword,
+)
 from lossratio.keywords.devices import telemetry_after_search
 from lossratio.keywords.live_view import live_view, say
 from lossratio.keywords.measurements import asks, request_of
@@ -36,7 +43,7 @@ from lossratio.measurements.telemetry import TELEMETRY_DURATION
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results import TestResult
 
-_SHARES = tuple(Share(share) for share in latencies.LATENCY_SHARES)
+_SHARES = Shares(map(Share, latencies.LATENCY_SHARES))
 
 
 class ThroughputKeywords(Keywords):
@@ -200,7 +207,7 @@ class ThroughputKeywords(Keywords):
         frame_size: FrameSize | None = None,
         profile: str = DEFAULT_PROFILE,
         goal: str | None = None,
-        shares: tuple[Share, ...] = _SHARES,
+        shares: Shares = _SHARES,
         doubts: Doubts | None = None,
         **fields: Any,
     ) -> throughput.ThroughputResult | latencies.LatencyResult:

@@ -2,8 +2,10 @@
 
 import datetime
 import re
+from enum import Enum
 
 import pytest
+from hypothesis import given, strategies as st
 from robot import running
 
 from lossratio import MLRsearch, goal_from, load_profile, open_testbed
@@ -43,6 +45,24 @@ KEYWORDS = {
     "a small fraction without its unit": (*NDR_PDR, "max_load=1.5", "1.5 has no unit; write '1.5 kfps' or"),
     "bytes for a rate": (*NDR_PDR, "max_load=${{b'10 kpps'}}", "is not a frame rate, such as '10 kpps'"),
     "an empty path": (*NDR_PDR, "hints=", "hints.* The path is empty. Name a file or a folder, or leave"),
+    "a word that an enumeration does not have": (
+        *NDR_PDR,
+        "doubts=wran",
+        "warn or fail, not 'wran'. Did you mean 'warn'",
+    ),
+    "a number for a word": (*NDR_PDR, "integrity=${3}", "integrity.* write doubt or fail or off, not 3"),
+    "a test that RFC 2544 does not have": (
+        "Run RFC 2544",
+        "latancy",
+        "tests.* frame loss or .* not 'latancy'. Did you mean 'latency'",
+    ),
+    "a list that is not closed": ("Run RFC 2544", "frame_sizes=[64", r"sizes.* is not a list; .* as in \['a', 'b'\]"),
+    "a word in a list of shares": (
+        "Measure Latency",
+        "shares=1, most",
+        "shares.* 'most' is not a ratio; write it like",
+    ),
+    "a number for a command": ("Run RFC 2544", "modifier_commands=['a', 3]", "3 is not a command; write it like"),
     "a path that is too long": (*NDR_PDR, f"resume={'x' * 300}", "resume.* is not a path: File name too long"),
 }
 """A keyword, its arguments, and what the answer says."""
@@ -114,6 +134,22 @@ def testbed(tmp_path_factory):
 def test_a_wrong_argument_of_a_keyword(mistake, answers):
     assert re.search(KEYWORDS[mistake][-1], answers[mistake]), answers[mistake]
     assert re.match("ValueError: Argument|SearchError", answers[mistake])
+
+
+# No word of an enumeration has a digit.
+@given(word=st.text().map("{}0".format) | st.integers() | st.floats() | st.booleans() | st.lists(st.text()))
+def test_a_keyword_takes_each_word_of_an_enumeration_and_names_them_for_any_other_value(word):
+    from lossratio.keywords import LossRatio
+
+    converters = LossRatio.ROBOT_LIBRARY_CONVERTERS
+    enumerations = [kind for kind in converters if issubclass(kind, Enum)]
+    assert len(enumerations) > 5
+    for kind in enumerations:
+        for member in kind:
+            assert converters[kind](member.value.upper().replace(" ", "_")) is member
+        with pytest.raises(ValueError, match=r"^write ") as refused:
+            converters[kind](word)
+        assert all(member.value in str(refused.value) for member in kind)
 
 
 @pytest.mark.parametrize(("call", "answer"), FUNCTIONS.values(), ids=list(FUNCTIONS))
