@@ -1,10 +1,12 @@
 """Reads input files as a whole, in bounded time and memory."""
 
 import codecs
+import errno
 import json
 import os
 import re
 import stat
+from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,6 +27,17 @@ _BEGINNINGS = {
     b"[": "JSON",
 }
 _LOOKED_AT = 1 << 16
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_LONGEST_SHOWN = 200
+# Table: what to do if a file cannot be read, by the error of the system.
+_WAYS_TO_READ = {
+    errno.EACCES: "You need permission to read it.",
+    errno.EISDIR: "Name a file in it.",
+    errno.ELOOP: "It is a symbolic link to itself: name another file.",
+    errno.ENAMETOOLONG: "Give a shorter path.",
+    errno.ENOTDIR: "A part of the path that should be a directory is a file.",
+    errno.EPERM: "You need permission to read it.",
+}
 
 
 def read_input_file(
@@ -60,15 +73,33 @@ def read_input_file(
             return file.read()
     except (OSError, ValueError) as cause:
         reason = getattr(cause, "strerror", None) or str(cause)
-        raise error(f"Cannot read {shown}: {reason.rstrip('.')}.{_way_out(path, cause)}") from cause
+        raise error(
+            f"Cannot read {shown}: {reason.rstrip('.')}.{way_to_read(path, cause)}"
+        ) from cause
 
 
-def _way_out(path: str | Path, cause: Exception) -> str:
-    if not isinstance(cause, IsADirectoryError):
-        return ""
-    if Path(path) == Path():
+def is_url(path: str | PathLike[str]) -> bool:
+    """Whether a text that should be a path is a URL."""
+    return _URL.match(str(path)) is not None
+
+
+def way_to_read(path: str | Path, cause: Exception) -> str:
+    """What to do if a file cannot be read, in a sentence after a blank; empty if nothing is known.
+
+    Args:
+        path: The file, as the user named it.
+        cause: The error of the system.
+    """
+    if is_url(path):
+        return " It is a URL: download the file, and give its path."
+    if isinstance(cause, FileNotFoundError):
+        if Path(path).is_absolute():
+            return " Check the path."
+        return " Check the path, which begins in the working directory."
+    if isinstance(cause, IsADirectoryError) and Path(path) == Path():
         return " Name a file in it. An empty name also means this directory."
-    return " Name a file in it."
+    way = _WAYS_TO_READ.get(getattr(cause, "errno", None) or 0)
+    return f" {way}" if way else ""
 
 
 def kind_of_contents(data: bytes) -> str:
@@ -139,6 +170,8 @@ def _opened_at_once(path: str, flags: int) -> int:
 def shown_name(path: object) -> str:
     """A name given by a user, as errors show it: on one line, without characters that move a terminal's cursor."""
     text = str(path)
+    if len(text) > _LONGEST_SHOWN:
+        text = f"{text[:_LONGEST_SHOWN]}..."
     if text.isprintable():
         return text
     return repr(text)

@@ -94,6 +94,13 @@ def between(
         raise click.UsageError("--soak has no goals, so leave --goals out.")
     if resume is not None and (output or save) is not None:
         raise click.UsageError("--resume names the directory, so leave --output and --save out.")
+    # Wrong options are found before anybody logs in.
+    for size in frame_size:
+        load_profile(_PROFILES[4], frame_size=size)
+    if output is not None:
+        from lossratio.runs import check_directory
+
+        check_directory(output, "--output")
     given = {"key_file": key_file, "known_hosts": known_hosts}
     # The topology file is in another directory.
     ssh = {name: os.path.realpath(file) for name, file in given.items() if file is not None}

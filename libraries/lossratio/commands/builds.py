@@ -16,6 +16,7 @@ from lossratio.commands.parameters import (
     FRAME_RATE,
     SUITE,
     TESTBED,
+    LocalPath,
     PerCent,
     WholeNumber,
     argument,
@@ -64,7 +65,7 @@ class _Measured:
     as_before: Path | None = option(
         "First ask whether the SUT is as in earlier runs of build A (or of --good), which are in this folder.",
         metavar="DIR",
-        type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
+        type=LocalPath(exists=True, file_okay=False, resolve_path=True, path_type=Path),
     )
     in_place: str | None = option(
         "Instead of TEST: keep the testbed open, and measure with ten trials of frames of this size.",

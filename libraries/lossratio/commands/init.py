@@ -13,7 +13,7 @@ import click
 import yaml
 from pydantic import Field
 
-from lossratio.commands.parameters import FRAME_RATE, OneOf, argument, command, option
+from lossratio.commands.parameters import FRAME_RATE, LocalPath, OneOf, argument, command, option
 from lossratio.commands.run import measured_or_simulated
 from lossratio.dut import BLACK_BOX, CABLE, dut_kinds
 from lossratio.errors import TopologyError
@@ -75,7 +75,7 @@ class _Lab:
 
 @command()
 def init(
-    directory: Path = argument(type=click.Path(path_type=Path, file_okay=False), default=Path()),
+    directory: Path = argument(type=LocalPath(path_type=Path, file_okay=False), default=Path()),
     trex: Path | None = option("TRex's configuration, trex_cfg.yaml.", metavar="FILE"),
 ) -> None:
     """Write the topology, a suite and a job for a new lab to DIRECTORY.

@@ -11,6 +11,7 @@ import re
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from importlib.util import find_spec
@@ -20,8 +21,9 @@ from types import FrameType
 
 import click
 
-from lossratio.errors import LossRatioError
+from lossratio.errors import FREE_SPACE, LossRatioError
 from lossratio.exit_status import MEANINGS, ExitStatus, status_of_error
+from lossratio.input_file import shown_name, way_to_read
 from lossratio.plugins import distribution_of, plugin_group
 from lossratio.shipped import did_you_mean, nearest
 from lossratio.version import __version__
@@ -361,6 +363,32 @@ def _printable(text: str) -> str:
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
+def _replace_closed_streams() -> None:
+    """Replaces closed streams: a command that asks finds the end of the input, and nobody reads what it writes."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 (open until the process ends)
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+
+
+def _show_error(text: str) -> None:
+    """Shows an error, if anybody reads it."""
+    with suppress(OSError):
+        click.echo(f"Error: {text}", err=True)
+
+
+def _words_of_system(error: OSError) -> str:
+    """An error of the system with the file and the way out, which our own code may already have put into it."""
+    if error.filename is None:
+        return f"{error.strerror}. {FREE_SPACE}, and repeat the command."
+    way = ""
+    if error.strerror == os.strerror(error.errno or 0):
+        way = way_to_read(error.filename, error)
+    return f"{shown_name(error.filename)}: {error.strerror}.{way}"
+
+
 def _stop(number: int, frame: FrameType | None) -> None:
     raise _Stop
 
@@ -380,9 +408,7 @@ def run_command(command: click.Command) -> None:
     }
     for number in heard:
         signal.signal(number, _stop)
-    if sys.stdin is None:
-        # It is closed. To a command that asks, it is at its end.
-        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 (open until the process ends)
+    _replace_closed_streams()
 
     try:
         command(standalone_mode=False)
@@ -396,21 +422,23 @@ def run_command(command: click.Command) -> None:
         click.echo("Stopped.", err=True)
         sys.exit(ExitStatus.INTERRUPTED)
     except click.ClickException as error:
-        _in_plain_words(error).show()
+        with suppress(OSError):
+            _in_plain_words(error).show()
         sys.exit(ExitStatus.BAD_INPUT)
     except LossRatioError as error:
-        click.echo(f"Error: {_printable(str(error))}", err=True)
+        _show_error(_printable(str(error)))
         sys.exit(status_of_error(error))
     except OSError as error:
         if error.filename is None and status_of_error(error) is not ExitStatus.INFRASTRUCTURE:
             raise
-        click.echo(f"Error: {': '.join(filter(None, (error.filename, error.strerror)))}.", err=True)
+        _show_error(_words_of_system(error))
         sys.exit(status_of_error(error))
     finally:
-        try:
-            print(end="", flush=True)
-        except OSError:
-            # Nobody reads the output any more. Python would try to write again, and end with its own status.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except OSError:
+                # Nobody reads it any more. Python would try to write again, and end with its own status.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         for number, handler in heard.items():
             signal.signal(number, handler)

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import click
 
-from lossratio.commands.parameters import SUITE, OneOf, WholeNumber, argument, command, option
+from lossratio.commands.parameters import (
+    SUITE,
+    LocalPath,
+    OneOf,
+    WholeNumber,
+    argument,
+    command,
+    option,
+)
 from lossratio.shipped import SUITES
 
 ARCHIVE = option("The archive: a folder, or e.g. s3://bucket/path.", "--results", metavar="URL")
@@ -31,7 +39,7 @@ def plan(
     write: Path | None = option(
         "Write an argument file for Robot Framework for each testbed.",
         metavar="DIR",
-        type=click.Path(path_type=Path, file_okay=False),
+        type=LocalPath(path_type=Path, file_okay=False),
     ),
     as_json: bool = option("Print JSON.", "--json"),
 ) -> None:
@@ -97,7 +105,7 @@ def matrix(
 @command("csit-coverage")
 def csit_coverage_command(
     directory: Path = argument(
-        "DIRECTORY", type=click.Path(path_type=Path, exists=True, file_okay=False)
+        "DIRECTORY", type=LocalPath(path_type=Path, exists=True, file_okay=False)
     ),
     suites: tuple[Path, ...] = argument("[SUITE...]", type=SUITE),
     *,

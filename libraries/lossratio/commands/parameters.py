@@ -1,6 +1,7 @@
 """Makes commands from functions: parameters declare options and arguments, which may be quantities with units."""
 
 import codecs
+import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
@@ -11,7 +12,8 @@ from typing import Any, get_args, get_type_hints
 
 import click
 
-from lossratio.input_file import kind_of_contents
+from lossratio.checked_arguments import shortened, shown_value
+from lossratio.input_file import is_url, kind_of_contents, shown_name, way_to_read
 from lossratio.shipped import SUITES, did_you_mean
 from lossratio.units import parse_duration, parse_frame_rate, parse_number, parse_ratio
 
@@ -40,6 +42,10 @@ VERBOSE_HELP = "Also show how each result was measured."
 """The help of an option that shows the details that pages hide at first."""
 
 
+_LARGEST_NUMBER = 10**15
+"""The largest whole number of an option: more than any testbed or run has of anything."""
+
+
 def _bounds_in_words(limits: click.IntRange | click.FloatRange) -> str:
     """The bounds of a number, in words that follow it."""
     words = []
@@ -61,7 +67,11 @@ class WholeNumber(click.IntRange):
         try:
             number = int(value)
         except ValueError:
-            self.fail(f"must be a whole number, {bounds}, not {value!r}.", param, ctx)
+            self.fail(f"must be a whole number, {bounds}, not {shown_value(value)}.", param, ctx)
+        if abs(number) > _LARGEST_NUMBER:
+            most = f"the largest number is {_LARGEST_NUMBER:,}"
+            self.fail(f"{shortened(str(number))} is too large; {most}.", param, ctx)
+
         try:
             return int(super().convert(number, param, ctx))
         except click.BadParameter:
@@ -99,7 +109,7 @@ _LOOKED_AT = 1 << 16
 
 
 def _problem_of_suite(file: Path) -> str:
-    """Why Robot Framework would read a file as no suite; empty: it would, or the file cannot be read."""
+    """Why Robot Framework would read a file as no suite; empty: it would."""
     if not file.is_file():
         return "it is a pipe, a socket or a device"
     try:
@@ -109,8 +119,8 @@ def _problem_of_suite(file: Path) -> str:
         codecs.getincrementaldecoder("utf-8")().decode(beginning)
     except UnicodeDecodeError:
         return "it is not UTF-8 text"
-    except OSError:
-        return ""
+    except OSError as error:
+        return f"it cannot be read ({error.strerror})"
 
     if not file.suffix:
         return "its name has no extension"
@@ -126,12 +136,20 @@ class _Suite(click.Path):
     """A suite: a file, a directory, or the name of a suite that comes with lossratio."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        _check_path(self, value, param, ctx)
         found = SUITES.path(value)
-        problem = _problem_of_suite(found) if found.exists() and not found.is_dir() else ""
-        if problem:
-            self.fail(f"{value} is no suite: {problem}. Name a file such as my.robot.", param, ctx)
         if not SUITES.is_there(found) and (hint := SUITES.hint(value)):
             self.fail(f"There is no file {value}.{hint}", param, ctx)
+
+        try:
+            os.close(os.open(found, os.O_RDONLY | os.O_NONBLOCK))
+        except OSError as error:
+            way = way_to_read(found, error)
+            self.fail(f"Cannot read {shown_name(value)}: {error.strerror}.{way}", param, ctx)
+
+        problem = "" if found.is_dir() else _problem_of_suite(found)
+        if problem:
+            self.fail(f"{value} is no suite: {problem}. Name a file such as my.robot.", param, ctx)
         return found
 
 
@@ -145,10 +163,34 @@ class OneOf(click.Choice):  # type: ignore[type-arg]
         """Reads a word."""
         try:
             return super().convert(value, param, ctx)
-        except click.BadParameter as error:
-            self.fail(
-                f"{error.message}{did_you_mean(str(value), map(str, self.choices))}", param, ctx
-            )
+        except click.BadParameter:
+            words = [str(choice) for choice in self.choices]
+            meant = did_you_mean(str(value), words)
+            self.fail(f"must be {' or '.join(words)}, not {shown_value(value)}.{meant}", param, ctx)
+
+
+def _is_utf8(text: str) -> bool:
+    """Whether a word of the command line is UTF-8. Python shows other bytes as halves of surrogate pairs."""
+    return not re.search("[\ud800-\udfff]", text)
+
+
+def _check_path(
+    kind: click.ParamType,  # type: ignore[type-arg]
+    value: Any,
+    param: click.Parameter | None,
+    ctx: click.Context | None,
+) -> None:
+    if is_url(value):
+        kind.fail(f"{shown_name(value)} is a URL. Give a path on this machine.", param, ctx)
+
+
+class LocalPath(click.Path):
+    """A path on this machine."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuses a URL, which Python would take for a path."""
+        _check_path(self, value, param, ctx)
+        return super().convert(value, param, ctx)
 
 
 class _NotBlank(click.Parameter):
@@ -162,6 +204,10 @@ class _NotBlank(click.Parameter):
         if is_blank and value != self.default:
             raise click.BadParameter(
                 "it is empty. Give a value, or leave it out.", ctx=ctx, param=self
+            )
+        if any(isinstance(text, str) and not _is_utf8(text) for text in given):
+            raise click.BadParameter(
+                "it has bytes that are not UTF-8. Write it in UTF-8.", ctx=ctx, param=self
             )
         return super().type_cast_value(ctx, value)
 
@@ -238,7 +284,7 @@ def _parameter(name: str, hint: Any, declared: _Declared) -> click.Parameter:
     kind, *others = get_args(hint) or (hint,)
     may_be_missing = bool(others) or kind is bool or "default" in declared.settings
     settings: dict[str, Any] = {
-        "type": click.Path(path_type=Path) if kind is Path else kind,
+        "type": LocalPath(path_type=Path) if kind is Path else kind,
         "required": not may_be_missing,
     }
     if declared.kind is click.Argument:

@@ -8,6 +8,7 @@ import click
 from lossratio import report as reports
 from lossratio.commands.parameters import (
     VERBOSE_HELP,
+    LocalPath,
     OneOf,
     PerCent,
     WholeNumber,
@@ -30,7 +31,7 @@ def report(
     ),
     output: Path | None = option(
         "The file to write; - is standard output. Default: a file in DIR.",
-        type=click.Path(path_type=Path, allow_dash=True),
+        type=LocalPath(path_type=Path, allow_dash=True),
     ),
     verbose: bool = option(VERBOSE_HELP),
 ) -> None:

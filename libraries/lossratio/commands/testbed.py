@@ -22,6 +22,7 @@ from lossratio.traffic import (
     check_sends_streams,
     convert_profile,
     load_generator,
+    load_profile,
     profile_text,
     read_profile,
 )
@@ -73,6 +74,10 @@ def check(
             check_frame_size(size)
         except ValueError as error:
             raise click.UsageError(f"--frame-size: {error}") from error
+
+    # The size may be the name of a mix, which the profile must have.
+    for size in frame_size:
+        load_profile(profile, frame_size=size)
 
     topology = load_topology(file)
     paths = topology.paths(chosen.links, duts=chosen.duts, nic=chosen.nic)

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from lossratio import history as histories
-from lossratio.commands.parameters import PerCent, WholeNumber, argument, command, option
+from lossratio.commands.parameters import LocalPath, PerCent, WholeNumber, argument, command, option
 from lossratio.dashboard import SiteRequest, serve_site, write_site
 from lossratio.exit_status import ExitStatus
 from lossratio.history import LOOK_AT, TrendRequest
@@ -198,7 +198,7 @@ def site(
     history: str = argument(),
     *,
     output: Path | None = option(
-        "Folder of the site.", type=click.Path(path_type=Path, file_okay=False)
+        "Folder of the site.", type=LocalPath(path_type=Path, file_okay=False)
     ),
     runs: tuple[Path, ...] = option("Add a run first.", "--add", metavar="DIR"),
     title: str | None = option("Title of the site. Default: the name of HISTORY."),

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from lossratio.checked_arguments import shown_value
 from lossratio.errors import RegressionError, ReportError
 from lossratio.history.annotations import (
     ANNOTATIONS_NAME,
@@ -33,6 +34,9 @@ from lossratio.report import Case, Run, of_stream, read_run
 from lossratio.results import TestResult, quick_goals_in
 from lossratio.shipped import did_you_mean, names_near
 from lossratio.units import counted, results_counted
+
+_MOST_SHOWN = 20
+"""The largest number of names in an error. Nobody reads more."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,13 @@ def analyse(history: History, request: TrendRequest) -> Analysis:
     return analyse_entries(stored, known, request)
 
 
+def _beginning_of(names: Iterable[str]) -> str:
+    """The first names, in a sentence after a blank."""
+    all_names = list(names)
+    rest = ", ..." if len(all_names) > _MOST_SHOWN else ""
+    return f" It has: {', '.join(all_names[:_MOST_SHOWN])}{rest}."
+
+
 def analyse_entries(
     stored: StoredEntries, known: tuple[KnownChange, ...], request: TrendRequest
 ) -> Analysis:
@@ -120,7 +131,8 @@ def analyse_entries(
         names |= dict.fromkeys(each.test for each in stored.unmeasured) if what == "test" else {}
         names.pop("", None)
         if names and not any(fnmatchcase(name, wanted) for name in names):
-            raise ReportError(f"The history has no {what} {wanted!r}.{did_you_mean(wanted, names)}")
+            near = did_you_mean(wanted, names) or _beginning_of(names)
+            raise ReportError(f"The history has no {what} {shown_value(wanted)}.{near}")
 
     # Entries of other testbeds were not read.
     chosen = replace(request, testbed="*")

@@ -19,6 +19,7 @@ from robot.utils import timestr_to_secs
 from lossratio.checked_arguments import shown_value
 from lossratio.dut import types_of_options
 from lossratio.errors import SearchError
+from lossratio.input_file import is_url
 from lossratio.measurements.throughput import GoalSet, goal_from, goal_set_from
 from lossratio.mlrsearch import SearchGoal, SearchGoalWarning
 from lossratio.nodes import Credentials
@@ -129,6 +130,8 @@ def to_path(value: str | Path) -> Path:
     """The path of a file or folder; a relative path begins in the working directory."""
     if not str(value).strip():
         raise ValueError("The path is empty. Name a file or a folder, or leave the argument out.")
+    if is_url(value):
+        raise ValueError(f"{shown_value(str(value))} is a URL. Give a path on this machine.")
     try:
         Path(value).exists()
     except (OSError, ValueError) as error:
@@ -237,6 +240,7 @@ def _entries(value: Any) -> Sequence[Any]:
     """The entries of a list, which may be a text: one of Python, or with commas between the entries."""
     if not isinstance(value, str):
         return list(value) if isinstance(value, Sequence) else [value]
+
     if not _is_list(value):
         return [entry.strip() for entry in value.split(",")] if value.strip() else []
     try:
@@ -245,6 +249,7 @@ def _entries(value: Any) -> Sequence[Any]:
         raise ValueError(
             f"{shown_value(value)} is not a list; put each text in it in quotes, as in ['a', 'b']."
         ) from None
+
     # Parentheses around one entry make no tuple.
     return list(entries) if isinstance(entries, list | tuple) else [entries]
 
@@ -423,6 +428,7 @@ def with_strict_types(library: LibraryT) -> LibraryT:
             continue
         for hint in dict(method.robot_types or ()).values():
             enumerations |= {each: _to_member_of(each) for each in _enumerations(hint)}
+
         signature = inspect.signature(method)
         parameters = dict(signature.parameters)
         for argument, parameter in signature.parameters.items():

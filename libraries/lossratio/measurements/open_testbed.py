@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lossratio.checked_arguments import require_types, shown_value
 from lossratio.errors import LossRatioError, ProfileError, SearchError
-from lossratio.input_file import shown_name
+from lossratio.input_file import is_url, shown_name
 from lossratio.measurements.measure import RequestedKind
 from lossratio.measurements.measurement import TestPlace
 from lossratio.results import RunDirectory, TestIdentity, TestResult, installed_kinds, result_name
@@ -263,6 +263,10 @@ def open_testbed(
     settings: dict[str, Any] = {"duts": duts, "nic": nic, "links": links}
     settings |= {} if credentials is None else {"credentials": credentials}
     settings |= {} if recovery is None else {"recovery": recovery}
+    if is_url(results):
+        raise LossRatioError(
+            f"results: {shown_name(results)} is a URL. Give a directory on this machine."
+        )
     return OpenTestbed(Path(topology), Path(results), earlier, dut, _options(options), settings)
 
 

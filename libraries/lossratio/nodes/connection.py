@@ -158,7 +158,9 @@ def _open_socket(host: str, port: int, timeout: float, where: str) -> socket.soc
         ) from cause
     except (socket.gaierror, UnicodeError) as cause:
         reason = getattr(cause, "strerror", None) or "it is not a host name"
-        raise NodeError(f"{where}: the host name cannot be resolved: {reason}.") from cause
+        raise NodeError(
+            f"{where}: the host name cannot be resolved: {reason}. Check the name, or give an address."
+        ) from cause
     except TimeoutError as cause:
         raise NodeError(
             f"{where}: no connection within {timeout:g} s. Is the node up, and the network to it?"

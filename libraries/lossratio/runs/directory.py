@@ -27,6 +27,8 @@ def check_directory(directory: Path, option: str) -> None:
     """
     try:
         # A link to nothing is there, and no directory can take its place.
+        with suppress(FileNotFoundError):
+            os.lstat(directory)
         there = next(place for place in (directory, *directory.parents) if os.path.lexists(place))
         tempfile.TemporaryFile(dir=there).close()
     except OSError as error:

@@ -192,7 +192,7 @@ IN_COMMANDS = {
         "There are too many words: 10 kpps. Put a value with blanks in quotes, as in '10 kpps'.",
     ),
     "name that begins with a minus": (("check", "-1"), "-1 was taken for an option. If it is a file, write ./-1."),
-    "word for a tool": (("lab", "import", "clab", "a.yaml"), "Invalid value for 'TOOL': 'clab' is not one of"),
+    "word for a tool": (("lab", "import", "clab", "a.yaml"), "or pcap, not 'clab'"),
     "suite that is no text": (
         ("run", "--topology", "simulated", "/bin/true"),
         "/bin/true is no suite: it is not UTF-8 text. Name a file such as my.robot.",

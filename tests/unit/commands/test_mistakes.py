@@ -130,6 +130,10 @@ def test_a_misspelt_field_of_goals_is_answered_with_the_right_one(tmp_path):
 IN_COMMANDS = {
     "no such topology": (("check", "nope.yaml"), "Cannot read nope.yaml: No such file or directory."),
     "directory for a file": (("check", "."), "Cannot read .: Is a directory."),
+    "no such suite": ((*ON_SIMULATED, "nope/a.robot"), "Cannot read nope/a.robot: No such file or directory. Check"),
+    "a size that no frame has": (("check", "simulated", "--frame-size", "maybe"), "nor a mix of sizes. The mixes are"),
+    "a size that no frame between hosts has": (("between", "a", "b", "--frame-size", "3"), "3 is not between 64 and"),
+    "a number beyond all limits": (("check", "simulated", "--duts", "9" * 400), "is too large; the largest number is"),
     "longer path than there is": (("check", LOCAL, "--duts", "3"), "which has 1 (DUT1)"),
     "NIC that is not there": (("check", LOCAL, "--nic", "Intel-X710"), "models on them: none"),
     "more links than there are": (("check", LOCAL, "--links", "2"), "2 parallel links were requested, but there are 1"),
