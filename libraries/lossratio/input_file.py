@@ -31,12 +31,13 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _LONGEST_SHOWN = 200
 # Table: what to do if a file cannot be read, by the error of the system.
 _WAYS_TO_READ = {
-    errno.EACCES: "You need permission to read it.",
+    errno.EACCES: "Get permission for it, or name another one.",
+    errno.EEXIST: "Name another one.",
     errno.EISDIR: "Name a file in it.",
     errno.ELOOP: "It is a symbolic link to itself: name another file.",
     errno.ENAMETOOLONG: "Give a shorter path.",
     errno.ENOTDIR: "A part of the path that should be a directory is a file.",
-    errno.EPERM: "You need permission to read it.",
+    errno.EPERM: "Get permission for it, or name another one.",
 }
 
 
@@ -139,6 +140,10 @@ def parse_json(data: bytes) -> Any:
         decoded = json.loads(
             data.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_no_number
         )
+    except UnicodeDecodeError as error:
+        raise ValueError(f"its byte {error.start + 1} is not UTF-8 text") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"broken at line {error.lineno}, column {error.colno}") from None
     except RecursionError:
         raise ValueError("nested too deep") from None
     if _SURROGATE.search(data):

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from lossratio.errors import TopologyError
+from lossratio.input_file import shown_name, way_to_read
 
 _LIFE = datetime.timedelta(days=365)
 _CLOCKS_DIFFER = datetime.timedelta(days=1)
@@ -32,11 +33,14 @@ def given_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
 
     try:
         context.load_cert_chain(certificate, key, password=refuse_password)
-    except OSError as error:
-        reason = error.strerror or error
+    except ssl.SSLError as error:
         raise TopologyError(
-            f"{certificate} is not a certificate (PEM) with its key from {place}: {reason}."
+            f"{certificate} is not a certificate (PEM) with its key from {place}. Name the files of both."
         ) from error
+    except OSError as error:
+        way = way_to_read(certificate, error)
+        files = " or ".join(dict.fromkeys(map(shown_name, (certificate, place))))
+        raise TopologyError(f"Cannot read {files}: {error.strerror}.{way}") from error
     return context
 
 

@@ -124,18 +124,20 @@ def _check_format(
     path: Path, model: type[BaseModel], node: yaml.Node | None, error: type[LossRatioError]
 ) -> None:
     """Refuses a file that says that it is of another format, whose fields would all be unknown."""
-    if not isinstance(node, yaml.MappingNode) or "format" not in model.model_fields:
+    if not isinstance(node, yaml.MappingNode):
         return
-    wanted = get_args(model.model_fields["format"].annotation)
+    known = model.model_fields.get("format")
+    wanted = () if known is None else get_args(known.annotation)
     given = [value for key, value in node.value if key.value == "format"]
     if not given or not isinstance(given[0], yaml.ScalarNode) or given[0].value in wanted:
         return
     found = given[0].value
     if found.startswith("lossratio-"):
         line = given[0].start_mark.line + 1
+        needed = f"the format {wanted[0]!r}" if wanted else "another kind"
         raise error(
-            f"{path}:{line}: format: this file is of the format {shortened(found)!r}, but a file of the format "
-            f"{wanted[0]!r} is needed here. Is it the right file?"
+            f"{path}:{line}: format: this file is of the format {shortened(found)!r}, but a file of {needed} is "
+            "needed here. Is it the right file?"
         )
 
 

@@ -1,5 +1,6 @@
 """The command ``lossratio lab otg-serve``: lossratio's generators as an Open Traffic Generator tester."""
 
+import errno
 import logging
 import os
 import socket
@@ -69,7 +70,7 @@ def _tls(
     address: str, certificate: Path | None, key: Path | None, *, is_made: bool
 ) -> SSLContext | None:
     if certificate is None and key is not None:
-        raise TopologyError("--key is for a --certificate: give both.")
+        raise TopologyError("--key belongs to a --certificate. Give both.")
     if certificate is None and not is_made:
         return None
 
@@ -91,6 +92,10 @@ def _why_not(error: OSError) -> str:
     """Why a server cannot listen. The errors of an address that cannot be found have numbers below zero."""
     if (error.errno or 0) < 0:
         return "there is no such address. Name an address of this machine, such as 127.0.0.1"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return "this machine does not have that address. Name an address of it, such as 127.0.0.1"
+    if error.errno in (errno.EADDRINUSE, errno.EACCES):
+        return f"{os.strerror(error.errno)}. Choose another port: --tcp-port PORT"
     return os.strerror(error.errno or 0)
 
 

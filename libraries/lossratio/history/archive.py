@@ -365,6 +365,24 @@ def fetch_newest(store: ObjectStore, testbed: str, count: int, directory: Path) 
         return [_fetched(store, name, directory) for name in names[-count:]]
 
 
+def _unpack(archive: tarfile.TarFile, folder: Path) -> None:
+    """Unpacks the files of a run. An archive cannot write anywhere else.
+
+    Raises:
+        ValueError: If the archive has something else than files and directories, or a name outside of the folder.
+    """
+    if hasattr(tarfile, "data_filter"):
+        archive.extractall(folder, filter="data")
+        return
+
+    # Python 3.10 has the filter since 3.10.12, and Python 3.11 since 3.11.4.
+    for member in archive.getmembers():
+        place = Path(os.path.normpath(folder / member.name))
+        if not (member.isfile() or member.isdir()) or not place.is_relative_to(folder):
+            raise ValueError(f"it must not contain {member.name!r}")
+        archive.extract(member, folder, set_attrs=False)
+
+
 def _fetched(store: ObjectStore, name: str, directory: Path) -> Path:
     *_, day, file = name.split("/")
     run = directory / f"{day.removeprefix('date=')}-{file.removesuffix('.tar.gz')}"
@@ -380,7 +398,7 @@ def _fetched(store: ObjectStore, name: str, directory: Path) -> Path:
 
         try:
             with tarfile.open(packed) as archive:
-                archive.extractall(unpacked, filter="data")
+                _unpack(archive, unpacked)
         except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, ValueError) as error:
             raise ArchiveError(f"{store}: {name} is damaged: {error}.") from error
 

@@ -7,6 +7,7 @@ and DuckDB read the folder.
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from datetime import datetime
@@ -157,8 +158,8 @@ def _with_schema(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
     for file in paths:
         try:
             schema = parquet.read_schema(file)
-        except (OSError, arrow.ArrowException) as error:
-            problems.append(_damaged(file, error))
+        except (OSError, arrow.ArrowException):
+            problems.append(_damaged(file))
             continue
 
         missing = [name for name in _OLDEST_COLUMNS if name not in schema.names]
@@ -186,15 +187,17 @@ def _without_damage(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
     for file in paths:
         try:
             _query([file], None, readings=True)
-        except duckdb.Error as error:
-            problems.append(_damaged(file, error))
+        except duckdb.Error:
+            problems.append(_damaged(file))
         else:
             readable.append(file)
     return readable, problems
 
 
-def _damaged(file: Path, error: Exception) -> str:
-    return f"{file} is damaged, and left out: {' '.join(str(error).split())}"
+def _damaged(file: Path) -> str:
+    if not os.access(file, os.R_OK):
+        return f"{file} is left out: you need permission to read it"
+    return f"{file} is damaged, and left out: it is not a whole Parquet file of a history"
 
 
 def _query(paths: Sequence[Path], testbed: str | None, *, readings: bool) -> tuple[Any, list[str]]:

@@ -263,7 +263,10 @@ def matrix(places: Iterable[Path], kinds: Iterable[str] = ()) -> dict[str, Any]:
     include = [job for place in places for job in _jobs(place, wanted)]
     names = [job["testbed"] for job in include]
     if not include:
-        raise JobError(f"No testbed in {', '.join(map(str, places))}.")
+        shown = ", ".join(map(shown_name, places))
+        raise JobError(
+            f"No testbed in {shown}. Name topology files, job files, or folders with such files."
+        )
     if len(set(names)) < len(names):
         raise JobError(
             f"Two testbeds have the same name, which must distinguish their results: {', '.join(names)}."
@@ -412,6 +415,10 @@ def _profiles_of(test: TestCase) -> Iterator[str]:
                 yield value
 
 
+_MOST_TAGS = 20
+"""The largest number of tags in an error."""
+
+
 def suite_tests(
     suites: tuple[Path, ...], file: Path, include: tuple[str, ...] = ()
 ) -> tuple[TestCase, ...]:
@@ -427,10 +434,13 @@ def suite_tests(
     """
     root = _built(suites)
     root.visit(SuiteExpander(str(file)))
+    tags = sorted({str(tag) for test in root.all_tests for tag in test.tags})
     root.filter(included_tags=list(include) or None)
     if not root.test_count:
+        named = ", ".join(map(SUITES.name, suites))
+        some = ", ".join(tags[:_MOST_TAGS]) + (", ..." if len(tags) > _MOST_TAGS else "")
         raise JobError(
-            f"No test in {', '.join(map(str, suites))} has the tags {', '.join(include)}."
+            f"No test in {named} has the tags {', '.join(include)}. Their tags are: {some}."
         )
     return tuple(root.all_tests)
 

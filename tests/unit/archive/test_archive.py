@@ -300,6 +300,41 @@ def test_a_damaged_run_in_the_archive_is_an_error_that_names_it(run, outbox, sto
     assert list((tmp_path / "before").iterdir()) == []
 
 
+def with_link(packed: bytes) -> bytes:
+    file = io.BytesIO()
+    link = tarfile.TarInfo("run/link")
+    link.type, link.linkname = tarfile.SYMTYPE, "/etc"
+    with tarfile.open(fileobj=file, mode="w:gz") as archive:
+        archive.addfile(link)
+    return file.getvalue()
+
+
+def with_name_above(packed: bytes) -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w:gz") as archive:
+        archive.addfile(tarfile.TarInfo("../above"))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("damage", [None, with_link, with_name_above])
+def test_an_early_python_3_11_also_unpacks_a_run_and_nothing_outside_of_it(
+    run, outbox, store, tmp_path, monkeypatch, damage
+):
+    monkeypatch.delattr(tarfile, "data_filter")
+    outbox.add(run)
+    outbox.send()
+    (name,) = store.names("runs/**/*.tar.gz")
+    packed = Path(store.url, name)
+    if damage is None:
+        (fetched,) = fetch_newest(store, "simulated", 1, tmp_path / "before")
+        assert read_run(fetched).results == read_run(run).results
+        return
+    packed.write_bytes(damage(packed.read_bytes()))
+    with pytest.raises(ArchiveError, match=r"tar\.gz is damaged: it must not contain "):
+        fetch_newest(store, "simulated", 1, tmp_path / "before")
+    assert list((tmp_path / "before").iterdir()) == []
+
+
 def test_a_full_disk_is_no_damage_of_the_archive(run, outbox, store, tmp_path, monkeypatch):
     outbox.add(run)
     outbox.send()

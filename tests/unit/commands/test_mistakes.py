@@ -99,6 +99,11 @@ IN_OTHER_FILES = {
         "alerts: [{name: x, email: {host: a, from: a@b, to: [c@d], security: startls}}]",
         "Did you mean 'starttls'?",
     ),
+    "topology instead of alerts": (
+        (*TREND, "--alert"),
+        "format: lossratio-topology/1\nname: lab\n",
+        "'lossratio-topology/1', but a file of another kind is needed here. Is it the right file?",
+    ),
     "misspelt SUT model": (("check",), SIMULATED.read_text().replace("sharp_knee", "sharp_kne"), "mean 'sharp_knee'?"),
     "misspelt field of a SUT": (
         ("check",),
@@ -133,6 +138,11 @@ IN_COMMANDS = {
     "no such suite": ((*ON_SIMULATED, "nope/a.robot"), "Cannot read nope/a.robot: No such file or directory. Check"),
     "a size that no frame has": (("check", "simulated", "--frame-size", "maybe"), "nor a mix of sizes. The mixes are"),
     "a size that no frame between hosts has": (("between", "a", "b", "--frame-size", "3"), "3 is not between 64 and"),
+    "a tag that no test has": (
+        ("lab", "plan", "linux_bridge", "--topology", "simulated", "--include", "mbr"),
+        "No test in linux_bridge has the tags mbr. Their tags are: ",
+    ),
+    "directory for a certificate": (("lab", "otg-serve", "lo", "--certificate", "."), "Cannot read .: Is a directory."),
     "a number beyond all limits": (("check", "simulated", "--duts", "9" * 400), "is too large; the largest number is"),
     "longer path than there is": (("check", LOCAL, "--duts", "3"), "which has 1 (DUT1)"),
     "NIC that is not there": (("check", LOCAL, "--nic", "Intel-X710"), "models on them: none"),

@@ -17,6 +17,7 @@ from document_kinds import yaml_kinds
 
 from lossratio.dut.linux.kernel_dut import parse_cpus
 from lossratio.errors import LossRatioError, TopologyError
+from lossratio.input_file import parse_json
 from lossratio.report.run import read_run
 from lossratio.results.repair import damages_in, repair
 from lossratio.results.run_directory import read_result
@@ -323,3 +324,17 @@ def test_a_long_value_does_not_make_a_long_error(tmp_path):
     path = tmp_path / "lab.yaml"
     path.write_text(yaml.safe_dump(lab(nodes__TG__connect_timeout="x" * 100_000)))
     assert len(refusal(load_topology, path)) < 2000
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        (b"hello\n", "broken at line 1, column 1"),
+        (b'{"a": 1', "broken at line 1, column 8"),
+        (b'{"a": 1}x', "broken at line 1, column 9"),
+        (b'{"a": "\xff"}', "its byte 8 is not UTF-8 text"),
+    ],
+)
+def test_broken_json_is_told_by_its_place_in_words_of_our_own(text, where):
+    with pytest.raises(ValueError, match=f"^{where}$"):
+        parse_json(text)
