@@ -95,18 +95,24 @@ def analyse(history: History, request: TrendRequest) -> Analysis:
     """Computes the trends of a history.
 
     Raises:
-        ReportError: If the history or the known changes cannot be read.
+        ReportError: If the history or the known changes cannot be read, or the history has no such testbed, test,
+            quantity or device.
     """
     stored = history.read(testbed=request.testbed, readings=request.readings)
+    if request.testbed is not None:
+        _check_known("testbed", request.testbed, history.testbeds())
     known = stored.names.followed(known_changes(history, request.annotations))
     return analyse_entries(stored, known, request)
 
 
-def _beginning_of(names: Iterable[str]) -> str:
-    """The first names, in a sentence after a blank."""
-    all_names = list(names)
-    rest = ", ..." if len(all_names) > _MOST_SHOWN else ""
-    return f" It has: {', '.join(all_names[:_MOST_SHOWN])}{rest}."
+def _check_known(what: str, wanted: str, names: Sequence[str]) -> None:
+    """Refuses a name, or a pattern with ``*``, that fits none of the names."""
+    if any(fnmatchcase(name, wanted) for name in names):
+        return
+    rest = ", ..." if len(names) > _MOST_SHOWN else ""
+    known = f" It has: {', '.join(names[:_MOST_SHOWN])}{rest}."
+    meant = did_you_mean(wanted, names) or known
+    raise ReportError(f"The history has no {what} {shown_value(wanted)}.{meant}")
 
 
 def analyse_entries(
@@ -130,9 +136,8 @@ def analyse_entries(
         names = dict.fromkeys(getattr(series.key, what) for series in (*whole, *readings))
         names |= dict.fromkeys(each.test for each in stored.unmeasured) if what == "test" else {}
         names.pop("", None)
-        if names and not any(fnmatchcase(name, wanted) for name in names):
-            near = did_you_mean(wanted, names) or _beginning_of(names)
-            raise ReportError(f"The history has no {what} {shown_value(wanted)}.{near}")
+        if names:
+            _check_known(what, wanted, list(names))
 
     # Entries of other testbeds were not read.
     chosen = replace(request, testbed="*")

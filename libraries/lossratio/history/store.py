@@ -15,7 +15,7 @@ from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from lossratio.errors import ReportError, storing
 from lossratio.history.annotations import ANNOTATIONS_NAME, load_same_names
@@ -64,6 +64,11 @@ class History:
         for entry in entries:
             groups.setdefault((entry.testbed, entry.started.date().isoformat()), []).append(entry)
         return [self._write(testbed, day, group) for (testbed, day), group in groups.items()]
+
+    def testbeds(self) -> list[str]:
+        """The names of the testbeds that have results in the history."""
+        folders = self.path.glob("testbed=*")
+        return sorted(unquote(folder.name.removeprefix("testbed=")) for folder in folders)
 
     def read(self, testbed: str | None = None, *, readings: bool = False) -> StoredEntries:
         """Reads the history of a testbed (None: of all). Readings, most of the data, are only read on request.

@@ -53,6 +53,8 @@ def test_testbeds_are_never_mixed(tmp_path):
     answer = CliRunner().invoke(trend, [str(tmp_path)])
     assert "2 series of 24 results: 2 steady" in answer.output
     assert "1 series of 12 results" in CliRunner().invoke(trend, [str(tmp_path), "--testbed=lab-2"]).output
+    answer = CliRunner().invoke(trend, [str(tmp_path), "--testbed=lab-x"])
+    assert "The history has no testbed 'lab-x'. Did you mean 'lab-" in str(answer.exception)
 
 
 def test_a_series_whose_test_is_not_run_any_more_is_reported_as_old(tmp_path):

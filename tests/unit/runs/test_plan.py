@@ -131,7 +131,7 @@ def test_suites_are_planned_without_a_job(tmp_path):
     assert "two: 1 test," in output
 
 
-@pytest.mark.parametrize("arguments", [[], ["a.robot"], ["--job", "x.yaml", "a.robot"]])
+@pytest.mark.parametrize("arguments", [[], ["linux_bridge"], ["--job", "x.yaml", "linux_bridge"]])
 def test_a_plan_of_nothing_is_bad_usage(arguments):
     assert CliRunner().invoke(plan, arguments).exit_code == 2
 
