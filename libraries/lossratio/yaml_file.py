@@ -131,6 +131,7 @@ def _check_format(
     given = [value for key, value in node.value if key.value == "format"]
     if not given or not isinstance(given[0], yaml.ScalarNode) or given[0].value in wanted:
         return
+
     found = given[0].value
     if found.startswith("lossratio-"):
         line = given[0].start_mark.line + 1

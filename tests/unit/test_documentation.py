@@ -211,6 +211,7 @@ def test_the_commands_of_the_readme_can_be_given(line, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("my-lab").mkdir()
     Path("my-lab/lab1.yaml").touch()
+    Path("my-lab/lab1.robot").write_text("*** Test Cases ***\n")
     first, *arguments = shlex.split(line)
     name = f"{first} {arguments.pop(0)}" if first in SUBJECTS else first
     command = commands.get_command(click.Context(commands), name)

@@ -46,7 +46,7 @@ def test_an_unknown_name_is_an_error_with_the_nearest_one_or_the_names_there_are
 
 @pytest.mark.parametrize("path", ["lab.yaml", "labs/lab"])
 def test_a_path_that_does_not_exist_is_no_name(path):
-    with pytest.raises(TopologyError, match=rf"^Cannot read {path}: No such file or directory\. Check the path\.$"):
+    with pytest.raises(TopologyError, match=rf"^Cannot read {path}: No such file or directory\. Check the path.*\.$"):
         load_topology(path)
 
 

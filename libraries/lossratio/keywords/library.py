@@ -139,6 +139,7 @@ class LossRatio(
                 search_defaults=defaults,
             )
         )
+
         for problem in self.unusable:
             logger.warn(f"{problem} So it has no keyword.")
 

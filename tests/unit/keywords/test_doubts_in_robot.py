@@ -91,7 +91,7 @@ def test_doubts_about_a_search_are_said_once_and_judged_when_all_is_measured(run
 
 
 def test_a_misspelt_policy_is_refused_with_those_that_there_are(run):
-    assert all(value in run.tests["Misspelt"].message for value in ("'strict'", "FAIL", "WARN"))
+    assert all(value in run.tests["Misspelt"].message for value in ("'strict'", "fail", "warn"))
 
 
 def test_a_variable_is_the_policy_of_all_tests(tmp_path):
