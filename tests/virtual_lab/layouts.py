@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from images import CannotBuildError, Recipe
-from machines import Card, Machine, Plan, VirtualLab, require_qemu
+from machines import Card, Machine, Plan, VirtualLab, require_qemu, wait_until
 
 PATIENT = {"max_rate": "6 kfps", "catch_up": "5 s", "settle": "4 s"}
 """Parameters of a generator whose machine stands still for a while now and then."""
@@ -88,6 +88,11 @@ def set_up(machine: Machine) -> None:
     """Sets the cards of a TG up, which lossratio leaves to the owner of the TG."""
     for number, _ in enumerate(machine.plan.cards):
         machine.run("ip", "link", "set", "dev", machine.interface(number), "up")
+
+
+def wait_for_links(machine: Machine) -> None:
+    """Waits for the links of interfaces that are up. An e1000e card needs over ten seconds for it."""
+    wait_until(lambda: "NO-CARRIER" not in machine.run("ip", "link"), f"links of {machine.name}")
 
 
 def topologies(lab: VirtualLab, generator: str = "afpacket") -> Mapping[str, Path]:

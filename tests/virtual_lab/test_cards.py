@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from layouts import topologies
+from layouts import topologies, wait_for_links
 
 from lossratio.dut import Changes
 from lossratio.dut.linux import bind, check_pci
@@ -28,6 +28,7 @@ def session(lab):
         yield opened
     for number in MODELS:
         dut.run("ip", "link", "set", dut.interface(number), "mtu", "1500")
+    wait_for_links(dut)
 
 
 def state(dut):

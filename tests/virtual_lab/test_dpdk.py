@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from layouts import lab_file, set_up
+from layouts import lab_file, set_up, wait_for_links
 from machines import wait_until
 from measuring import FRAMES, count_frames, received
 
@@ -32,8 +32,7 @@ def bed(lab):
     """A topology file whose DUT gives two cards of vmxnet3 to programs."""
     dut = lab["DUT1"]
     set_up(dut)
-    # The link of an e1000e card comes up seconds later.
-    wait_until(lambda: "NO-CARRIER" not in dut.run("ip", "link"), "links of all cards")
+    wait_for_links(dut)
     return lab_file(lab, "dpdk", "afpacket", 0, 1, uio_driver="vfio-pci")
 
 
