@@ -22,6 +22,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from lossratio.errors import LossRatioError
+from lossratio.input_file import way_to_read
 
 CheckedT = TypeVar("CheckedT", bound=Callable[..., Any])
 
@@ -378,7 +379,8 @@ def as_path(error: type[LossRatioError], what: str, value: object) -> Path:
         path.exists()
     except (OSError, ValueError) as cause:
         reason = getattr(cause, "strerror", None) or str(cause)
-        raise error(f"Cannot read {shown_value(str(value))}: {reason}.") from None
+        way = way_to_read(path, cause)
+        raise error(f"Cannot read {shown_value(str(value))}: {reason}.{way}") from None
     return path
 
 

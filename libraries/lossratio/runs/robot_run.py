@@ -31,6 +31,8 @@ from lossratio.topology import Topology
 
 _SYSTEM_ERROR = re.compile(r"\w+Error: \[Errno \d+\] (.+): '[^']*'$")
 """The end of a message of Robot Framework about a file, with Python's name of the error and once more the file."""
+_NO_SUITE = re.compile(r"Creating 'robot\.running\.TestSuite' object .*", re.DOTALL)
+"""The end of a message of Robot Framework about a file in JSON, which names Python's classes."""
 GRACE = 120.0
 """Seconds that tear-downs have when a run is stopped, before it is stopped by force."""
 
@@ -231,7 +233,8 @@ def check_selection(
 
 def words_of(error: DataError) -> str:
     """An error of Robot Framework without the names that Python gives to errors of the system."""
-    return _SYSTEM_ERROR.sub(r"\1.", str(error.message))
+    words = _SYSTEM_ERROR.sub(r"\1.", str(error.message))
+    return _NO_SUITE.sub("it is not a suite of Robot Framework in JSON.", words)
 
 
 def _check_streams(suite: TestSuite, variables: VariableScopes, topology: Topology) -> None:

@@ -410,6 +410,8 @@ def test_a_link_to_nothing_is_no_directory_for_results(lossratio, tmp_path):
 def test_a_folder_of_suites_that_cannot_be_read_is_named_without_pythons_words():
     wrong = DataError("Reading directory '/a/b' failed: PermissionError: [Errno 13] Permission denied: '/a/b'")
     assert words_of(wrong) == "Reading directory '/a/b' failed: Permission denied."
+    wrong = DataError("Parsing 'a.json' failed: Creating 'robot.running.TestSuite' object from dictionary failed: x")
+    assert words_of(wrong) == "Parsing 'a.json' failed: it is not a suite of Robot Framework in JSON."
 
 
 def test_a_closed_input_is_an_input_that_has_ended(lossratio, monkeypatch):
