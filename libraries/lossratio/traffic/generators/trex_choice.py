@@ -10,12 +10,12 @@ from lossratio.topology import Port, TrexGenerator
 MBUF_FACTOR_ARGUMENT = "--mbuf-factor"
 """The argument of TRex's program that multiplies its number of packet buffers."""
 _FEW_CPUS = 3
+# FD.io CSIT's numbers: maximum cores for a single pair of ports and for each of several pairs, megabytes, buffers.
 _CORES_OF_PAIR = 16
 _CORES_OF_EACH_PAIR = 8
 _MEMORY = 8192
 _MEMORY_OF_SEVERAL = 16384
 _MBUF_FACTOR = 32
-# FD.io CSIT's numbers: maximum cores for a single pair of ports and for each of several pairs, megabytes, buffers.
 
 
 @dataclass(frozen=True)

@@ -216,13 +216,7 @@ def transmit_ahead(
     while clock() - begin < duration + _DRAIN_SECONDS and output.waiting():
         sleep(_SHORTEST_PAUSE)
 
-    emptied = clock() - begin
-    left = output.stamps()
-    if len(left) == min(_STAMPED_FRAMES, intended):
-        off = abs(left[-1] - left[0] - (intended - 1) / load)
-    else:
-        # The last frame was not handed over.
-        off = max(0.0, emptied - duration)
+    off = _difference(output.stamps(), intended, load, over_time=clock() - begin - duration)
     if off > grace:
         intended = frames_within(duration + off, load)
     if is_whole:
@@ -233,6 +227,16 @@ def transmit_ahead(
         # Only these frames were due.
         intended = min(intended, max(sent, int(elapsed * load) + 1))
     return Transmission(intended, sent, elapsed, max(off, worst))
+
+
+def _difference(left: list[float], intended: int, load: float, *, over_time: float) -> float:
+    """How much longer or shorter the time from the first to the last frame was than at the load, in seconds.
+
+    Without the last frame's stamp, that frame was not handed over; then it is the time that the trial took too long.
+    """
+    if len(left) == min(_STAMPED_FRAMES, intended):
+        return abs(left[-1] - left[0] - (intended - 1) / load)
+    return max(0.0, over_time)
 
 
 def _hand_over(output: PacedOutput, sent: int, due: int, intended: int) -> int:
