@@ -257,10 +257,11 @@ class ConfirmationView(View[ConfirmationResult]):
 
     def sentences(self, result: ConfirmationResult) -> Iterator[str]:
         """Whether the load is confirmed."""
-        if result.statement is None:
+        offered = [trial.load_per_interface_fps for trial in result.trials if trial.is_evidence]
+        if result.statement is None or not offered:
             return
 
-        load = f"{result.max_load.rate.per_interface_fps:,.0f} {frames_in_words(result.conditions)}"
+        load = f"{max(offered):,.0f} {frames_in_words(result.conditions)}"
         target = f"at most one frame in {1.0 / result.loss_ratio:,.0f} is lost"
         if result.reason is None:
             yield f"Confirmed: at {load}, {target}."

@@ -244,7 +244,7 @@ IN_SUITES = {
         "no argument 'profil'. Did you mean 'profile'?",
     ),
     "misspelt number of trials": ("Measure MRR    64B    trails=3", "no argument 'trails'. Did you mean 'trials'?"),
-    "name of a profile, misspelt": ("Find NDR And PDR    64B    profile=ethip4-upd", "Did you mean 'ethip4-udp'?"),
+    "name of a profile, misspelt": ("Find NDR And PDR    64B    profile=ethip4-upd", "Similar names are ethip4-udp"),
     "misspelt goals": ("Find NDR And PDR    64B    goals=quik", "Did you mean 'quick'?"),
     "misspelt preset": ("Find NDR And PDR    64B    goals=NDR, PRD", "Did you mean 'PDR'?"),
     "load of nothing": ("Find NDR And PDR    64B    max_load=0", "'0' is not a frame rate"),

@@ -95,7 +95,7 @@ class LatencyView(View[LatencyResult]):
             for name, value in (("on average", slowest.mean_us), ("at most", slowest.most_us))
             if value is not None
         ]
-        lost = "" if lossless else f", of which {format_ratio(shown.loss_ratio or 0.0)} are lost"
+        lost = "" if lossless else f", of which {format_ratio(shown.loss_ratio or 0.0)} are missing"
         yield f"Latency: at {load}{lost}, a frame takes {' and '.join(takes)}{slower}."
 
     def lines(self, result: LatencyResult) -> Iterator[str]:
