@@ -41,7 +41,7 @@ CLAIMS = {
         "a_testbed_that_was_taken_down_has_left_nothing",
     ),
     "between the bounds, 50,846 and 51,100 fps": ("../../tools/release-check", "demo"),
-    "is a page with all results": ("test_site.py", "no_page_fetches_anything_from_another_host"),
+    "names the page with all results": ("test_site.py", "no_page_fetches_anything_from_another_host"),
     "is far too busy, the demo simulates the bridge and says why": (
         "commands/test_demo.py",
         "where_the_machine_is_too_busy_for_less_traffic_the_demo_is",

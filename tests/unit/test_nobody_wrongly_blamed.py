@@ -171,7 +171,11 @@ def sentences(text):
     return [part.strip() for part in re.split(r"\n|(?<=[.:;])\s+", text)]
 
 
-UNEXPLAINED = re.compile(r"\bloss (?:at least )?(?!0 %)[\d.e-]+ %")
+UNEXPLAINED = re.compile(
+    r"\bloss (?:at least )?(?!0 %)[\d.e-]+ %"
+    r"|(?:% of the|\d|:) (?:frames|connections)(?: sent)? are lost\b(?! at a time)"
+    r"|\bframes are lost for\b"
+)
 CAUSE = re.compile(r"unsent|late|dropped by the generator|set aside")
 
 

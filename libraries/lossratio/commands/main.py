@@ -153,6 +153,7 @@ _OTHER_WORDS = {
         "pdr",
         "mrr",
         "robot",
+        "soak",
     ),
     "report": ("result", "results", "show", "html", "export"),
     "compare": ("diff",),

@@ -387,6 +387,11 @@ class BackToBackView(View[BackToBackResult]):
             return
 
         conditions = result.conditions
+        if values.least_frames == 0:
+            frames = f"{size_in_words(conditions)} {way_in_words(conditions)}"
+            yield f"Back-to-back frames: even the shortest burst of {frames} does not always come back complete."
+            return
+
         burst = f"{values.average_frames:,.0f} frames of {size_in_words(conditions)} {way_in_words(conditions)}"
         rate = f"{result.max_load.rate.per_interface_fps:,.0f} frames/s"
         buffer = format_precise_time(values.buffer_time.corrected_s)

@@ -245,7 +245,9 @@ class ConnectionCapacityView(View[ConnectionCapacityResult]):
     def sentences(self, result: ConnectionCapacityResult) -> Iterator[str]:
         """How many connections the table holds."""
         values = result.capacity
-        if values is not None:
+        if values is not None and not values.median_connections:
+            yield "Connection table: connections are missing even at the smallest number."
+        elif values is not None:
             least = "at least " if values.is_at_limit else ""
             yield f"Connection table: holds {least}{values.median_connections:,.0f} connections."
 

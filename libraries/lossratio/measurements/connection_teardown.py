@@ -200,7 +200,7 @@ class ConnectionTeardownView(View[ConnectionTeardownResult]):
         """How fast the device deletes connections."""
         if result.teardown is not None:
             rate = f"{result.teardown.median_per_second:,.0f} connections/s"
-            yield f"Tear-down: the device deletes {rate}, measured with {result.settings.connections:,} connections."
+            yield f"Tear-down: {rate} are deleted, measured with {result.settings.connections:,} connections."
 
     def lines(self, result: ConnectionTeardownResult) -> Iterator[str]:
         """The median, and the percentiles."""

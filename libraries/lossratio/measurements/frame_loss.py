@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
@@ -18,6 +19,7 @@ from lossratio.results import (
     Picture,
     Rfc2544Row,
     View,
+    are_lost_in_words,
     frames_in_words,
     load_per_interface,
     value_line,
@@ -180,20 +182,22 @@ class FrameLossView(View[FrameLossResult]):
         if not loads:
             return
 
-        offered = f"{loads[0].load.per_interface_fps:,.0f} {frames_in_words(result.conditions)}"
-        lossless = 0.0
-        for loss in reversed(loads):
-            if loss.frame_loss_ratio:
-                break
-            lossless = loss.load.per_interface_fps
-
-        if lossless == loads[0].load.per_interface_fps:
-            yield f"Frame loss rate: no frame is lost up to the maximum load of {offered}."
+        offered = f"the maximum load of {loads[0].load.per_interface_fps:,.0f} {frames_in_words(result.conditions)}"
+        if not any(loss.frame_loss_ratio for loss in loads):
+            yield f"Frame loss rate: no frame is lost up to {offered}."
+            return
+        if not loads[0].frame_loss_ratio:
+            yield f"Frame loss rate: no frame is lost at {offered}, but frames are missing at smaller loads."
             return
 
-        below = f"none at {lossless:,.0f} or less" if lossless else "some at every load measured"
-        most = format_ratio(loads[0].frame_loss_ratio)
-        yield f"Frame loss rate: {most} of the frames are lost at the maximum load of {offered}, and {below}."
+        share = f"{format_ratio(loads[0].frame_loss_ratio)} of the frames"
+        are_lost = are_lost_in_words(result.trials[:1])
+        smallest = takewhile(lambda loss: not loss.frame_loss_ratio, reversed(loads))
+        lossless = [loss.load.per_interface_fps for loss in smallest]
+        below = (
+            f"none at {lossless[-1]:,.0f} or less" if lossless else "some at the smallest load, too"
+        )
+        yield f"Frame loss rate: {share} {are_lost} at {offered}, and {below}."
 
     def lines(self, result: FrameLossResult) -> Iterator[str]:
         """A line for each load."""

@@ -22,6 +22,7 @@ from lossratio.results import (
     MaxLoad,
     TestResult,
     View,
+    are_lost_in_words,
     frames_in_words,
     kind_of,
     load_per_interface,
@@ -233,7 +234,7 @@ class MrrView(View[MrrResult]):
             yield f"{found}."
             return
 
-        lost = f"{format_ratio(mrr.loss_ratio_of_sent)} of the frames sent are lost"
+        lost = f"{format_ratio(mrr.loss_ratio_of_sent)} of the frames sent {are_lost_in_words(result.trials)}"
         unsent = mrr.unsent_frames or 0
         left = ""
         if unsent:

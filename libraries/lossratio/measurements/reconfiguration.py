@@ -249,6 +249,9 @@ class ReconfigurationView(View[ReconfigurationResult]):
         if lost is None:
             return
         load = f"{lost.load.per_interface_fps:,.0f} {frames_in_words(result.conditions)}"
+        if not lost.lost_frames:
+            yield f"Reconfiguration: no frame is lost at {load}."
+            return
         yield (
             f"Reconfiguration: {lost.lost_frames:,} frames are lost at {load}, as many as are sent in "
             f"{lost.lost_time_s:.6g} s."

@@ -266,7 +266,8 @@ class RecoveryView(View[RecoveryResult]):
     def sentences(self, result: RecoveryResult) -> Iterator[str]:
         """How long frames are lost after an overload."""
         values = result.recovery
-        if values is None or values.average_s is None:
+        if values is None or values.average_s is None or result.reason is not None:
+            yield "System recovery: the time until no more frames are missing is not known."
             return
 
         after = f"after {result.settings.duration_s:g} s of overload"

@@ -459,11 +459,14 @@ class ResetView(View[ResetResult]):
     def sentences(self, result: ResetResult) -> Iterator[str]:
         """How long the reset stops the traffic."""
         values = result.reset
-        if values is None or values.average_s is None:
+        if values is None:
             return
-        down = f"frames are lost for {format_precise_time(values.average_s)} on average"
-        if not values.most_s:
+        if values.average_s is None:
+            down = f"the device does not forward again within {result.settings.limit_s:g} s"
+        elif not values.most_s:
             down = "no frame is lost"
+        else:
+            down = f"frames are lost for {format_precise_time(values.average_s)} on average"
         yield f"Reset ({result.settings.reset_name}): {down}."
 
     def lines(self, result: ResetResult) -> Iterator[str]:

@@ -116,6 +116,7 @@ from lossratio.results.run_directory import (
 )
 from lossratio.results.trials import (
     Trial as Trial,
+    are_lost_in_words as are_lost_in_words,
     describe_trials as describe_trials,
     format_loss as format_loss,
     missing_in as missing_in,

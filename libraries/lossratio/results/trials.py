@@ -168,6 +168,19 @@ def share_missing_in_words(share: float, trials: Iterable[Trial], load: float) -
     return f"{100.0 * share:.2g} % missing, of which the SUT lost {by_sut}"
 
 
+def are_lost_in_words(trials: Iterable[Trial]) -> str:
+    """The words after a share of the frames that did not come back: ``are lost``, unless the SUT did not lose them all.
+
+    Args:
+        trials: The trials in which they did not come back.
+    """
+    missing = missing_in(trials)
+    others = missing.late + missing.generator_drops
+    if not others:
+        return "are lost"
+    return f"are missing ({others:,} of them were late, or dropped by the generator)"
+
+
 def withdrawn_in_words(journal: JournalContents) -> Iterator[str]:
     """How many trials of a journal are kept but not used, for each reason."""
     for reason, count in Counter(trial.reason for trial in journal.withdrawn).items():

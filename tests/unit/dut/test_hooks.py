@@ -75,7 +75,11 @@ def test_counters_are_found_by_json_pointers_and_regular_expressions():
         ({}, Session('{"received": 1}'), "'received' is not a mapping: '1'"),
         ({}, Session('{"received": {"west": -1}}'), "received west is not a number of frames: '-1'"),
         ({}, Session('{"received": {"west": true}}'), "received west is not a number of frames: 'True'"),
-        ({}, Session('{"received": {"left": 1}}'), "by side, west and east, not by 'left'"),
+        (
+            {},
+            Session('{"received": {"left": 1}}'),
+            "received needs a value for each side, west and east, and has one for 'left'",
+        ),
         ({}, Session("[" * 100_000 + "]" * 100_000), "not a mapping with some of"),
         ({}, Session(f'{{"received": {{"west": {"9" * 5000}}}}}'), "not a mapping with some of"),
         ({}, Session(f'{{"received": {{"west": "{"9" * 5000}"}}}}'), "received west is not a number of frames: '999"),

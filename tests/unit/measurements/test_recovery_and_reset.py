@@ -113,6 +113,7 @@ def test_what_is_no_recovery_time_is_no_number(testbed_of, tmp_path, change, sut
     with pytest.raises(AssertionError, match=reason):
         raise AssertionError(finding.reason)
     assert finding.reason in message(result)
+    assert message(result).startswith("System recovery: the time until no more frames are missing is not known.")
 
 
 @pytest.mark.parametrize(
@@ -190,6 +191,8 @@ def test_a_device_that_does_not_come_back_is_no_number_and_is_reset_once(testbed
     assert (result.outcome, len(result.trials)) == (Outcome.IRREGULAR, 1)
     (finding,) = findings_of([result])
     assert (finding.value, finding.lower_bound) == (None, 2.0)
+    assert message(result).startswith("Reset (")
+    assert "the device does not forward again within 2 s." in message(result).splitlines()[0]
     assert "did not come back within the limit of 2 s" in message(result)
 
 

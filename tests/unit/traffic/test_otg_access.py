@@ -82,12 +82,9 @@ def test_a_certificate_of_the_users_own_is_the_one_that_clients_see(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (
-            ("--certificate", "nowhere.pem"),
-            "nowhere.pem is not a certificate (PEM) with its key from nowhere.pem: No such",
-        ),
+        (("--certificate", "nowhere.pem"), "Cannot read nowhere.pem: No such file or directory."),
         (("--certificate", __file__), "is not a certificate (PEM) with its key from"),
-        (("--key", "key.pem"), "--key is for a --certificate: give both."),
+        (("--key", "key.pem"), "--key belongs to a --certificate. Give both."),
     ],
 )
 def test_a_certificate_that_cannot_be_used_is_an_error_of_the_command(arguments, error):
@@ -154,7 +151,8 @@ def test_without_snappi_the_error_names_the_extra(monkeypatch):
 def test_an_address_that_is_taken_is_an_error_of_the_command(server):
     done = CliRunner().invoke(commands, ["lab", "otg-serve", "lo", "--tcp-port", str(server.server_port)])
     assert str(done.exception) == (
-        f"Cannot listen on 127.0.0.1, TCP port {server.server_port}: Address already in use."
+        f"Cannot listen on 127.0.0.1, TCP port {server.server_port}: Address already in use. "
+        "Choose another port: --tcp-port PORT."
     )
 
 
