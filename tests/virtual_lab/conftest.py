@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from images import CannotBuildError
-from layouts import pair_of_machines
+from layouts import for_tests, pair_of_machines
 from machines import VirtualLab
 
 TEST_SECONDS = 3600
@@ -25,11 +24,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 @pytest.fixture(scope="session")
 def lab() -> Iterator[VirtualLab]:
     """A TG and a DUT with kernels of Debian's release."""
-    try:
-        machines = pair_of_machines()
-    except CannotBuildError as error:
-        pytest.skip(f"no laboratory of virtual machines here: {error}")
-    with machines:
+    with for_tests(pair_of_machines) as machines:
         yield machines
 
 

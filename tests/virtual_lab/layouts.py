@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from images import CannotBuildError, Recipe
 from machines import Card, Machine, Plan, VirtualLab, require_qemu, wait_until
 
@@ -35,6 +37,22 @@ def pair_of_machines(recipe: Recipe = Recipe(), **plan: Any) -> VirtualLab:  # n
     lab = laboratory(recipe, {"TG": cards, "DUT1": cards}, DUT1={**for_dpdk, **plan})
     set_up(lab["TG"])
     return lab
+
+
+@contextmanager
+def for_tests(build: Callable[..., VirtualLab], **arguments: Any) -> Iterator[VirtualLab]:
+    """A laboratory for tests, which are skipped where it cannot be had.
+
+    Args:
+        build: What makes it.
+        arguments: The arguments of this function.
+    """
+    try:
+        lab = build(**arguments)
+    except CannotBuildError as error:
+        pytest.skip(f"no laboratory of virtual machines here: {error}")
+    with lab:
+        yield lab
 
 
 def machine_on_taps(recipe: Recipe = Recipe(), **plan: Any) -> VirtualLab:  # noqa: B008 - it is frozen

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from images import CannotBuildError
-from layouts import machine_on_taps, tap_lab_file
+from layouts import for_tests, machine_on_taps, tap_lab_file
 from measuring import FRAMES, count_frames, received
 
 NODE = 1
@@ -15,11 +14,7 @@ CPUS = {2, 3}
 @pytest.fixture(scope="module")
 def dut():
     """A laboratory of one machine with two sockets. Its firmware does not say which one the cards are on."""
-    try:
-        lab = machine_on_taps(cpus=4, sockets=2)
-    except CannotBuildError as error:
-        pytest.skip(f"no laboratory of virtual machines here: {error}")
-    with lab:
+    with for_tests(machine_on_taps, cpus=4, sockets=2) as lab:
         for number in (0, 1):
             lab["DUT1"].shell(f"echo {NODE} >/sys/bus/pci/devices/{lab['DUT1'].pci_address(number)}/numa_node")
         yield lab

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from images import CannotBuildError
-from layouts import machine_on_taps, tap_lab_file
+from layouts import for_tests, machine_on_taps, tap_lab_file
 from measuring import bounds, search
 
 FPS, BURST = 500, 250
@@ -14,11 +13,7 @@ FPS, BURST = 500, 250
 @pytest.fixture(scope="module")
 def dut():
     """A laboratory of one machine."""
-    try:
-        lab = machine_on_taps()
-    except CannotBuildError as error:
-        pytest.skip(f"no laboratory of virtual machines here: {error}")
-    with lab:
+    with for_tests(machine_on_taps) as lab:
         yield lab
 
 

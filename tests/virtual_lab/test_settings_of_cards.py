@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from images import CannotBuildError
-from layouts import machine_on_taps, tap_lab_file
+from layouts import for_tests, machine_on_taps, tap_lab_file
 from measuring import FRAMES, count_frames, received
 
 RINGS = {"rx": 512, "tx": 1024}
@@ -13,11 +12,7 @@ RINGS = {"rx": 512, "tx": 1024}
 @pytest.fixture(scope="module")
 def dut():
     """A laboratory of one machine, whose first two cards have rings of other sizes, and interrupt its second CPU."""
-    try:
-        lab = machine_on_taps()
-    except CannotBuildError as error:
-        pytest.skip(f"no laboratory of virtual machines here: {error}")
-    with lab:
+    with for_tests(machine_on_taps) as lab:
         machine = lab["DUT1"]
         for number in (0, 1):
             name = machine.interface(number)

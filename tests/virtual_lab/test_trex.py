@@ -6,8 +6,7 @@ It needs a TRex whose DPDK has drivers of these cards.
 from __future__ import annotations
 
 import pytest
-from images import CannotBuildError
-from layouts import machine_on_taps, turned_tap_lab_file
+from layouts import for_tests, machine_on_taps, turned_tap_lab_file
 from measuring import FRAMES, bounds, count_frames, received, search
 from programs import home_of, lend
 
@@ -34,11 +33,7 @@ UNEVEN = 0.1
 @pytest.fixture(scope="module")
 def tester():
     """A laboratory of one machine, which has TRex."""
-    try:
-        lab = machine_on_taps(programs=(HOME,))
-    except CannotBuildError as error:
-        pytest.skip(f"no laboratory of virtual machines here: {error}")
-    with lab:
+    with for_tests(machine_on_taps, programs=(HOME,)) as lab:
         lend(lab["DUT1"], HOME)
         yield lab
 

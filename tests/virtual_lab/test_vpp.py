@@ -7,8 +7,7 @@ emulated.
 from __future__ import annotations
 
 import pytest
-from images import CannotBuildError
-from layouts import machine_on_taps, tap_lab_file
+from layouts import for_tests, machine_on_taps, tap_lab_file
 from measuring import FRAMES, GOAL, bounds, count_frames, received
 from programs import home_of, lend
 
@@ -36,11 +35,7 @@ Policer
 @pytest.fixture(scope="module")
 def dut():
     """A laboratory of one machine, which has VPP."""
-    try:
-        lab = machine_on_taps(programs=(HOME,))
-    except CannotBuildError as error:
-        pytest.skip(f"no laboratory of virtual machines here: {error}")
-    with lab:
+    with for_tests(machine_on_taps, programs=(HOME,)) as lab:
         lend(lab["DUT1"], HOME)
         yield lab
 
