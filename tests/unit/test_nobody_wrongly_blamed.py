@@ -315,8 +315,13 @@ def test_a_perfect_sut_is_not_blamed_by_the_trend_of_several_nights(tmp_path, go
     texts["trend"] = trend_text(analysis)
     texts["page"] = visible(trend_page(analysis, "lab"))
     texts["cases"] = "\n".join(f"{case.message}\n{case.output}" for case in trend_cases(analysis))
+    good, bad = ([read_run(night) for night in some] for some in (nights[:GOOD_NIGHTS], nights[GOOD_NIGHTS:]))
+    texts["compare"] = comparison_table(compare(good, bad))
+    texts["compare the other way round"] = comparison_table(compare(bad, good))
     assert {name: said for name, text in texts.items() if (said := blaming(text))} == {}
     assert analysis.alarms == ()
+    first_lines = {texts[name].splitlines()[0] for name in ("trend", "compare", "compare the other way round")}
+    assert [line for line in first_lines if re.search(r"worse|better|any more", line)] == []
 
 
 def test_drops_of_the_generator_are_no_loss_beside_a_reset(tmp_path):

@@ -28,7 +28,7 @@ from lossratio.history.series import Series, rates_in_words, series_of
 from lossratio.history.store import History, StoredEntries, continued
 from lossratio.history.testers import with_testers
 from lossratio.history.trend import NO_VERDICT, Change, Trend, TrendRules, TrendVerdict, trends_of
-from lossratio.history.trend_words import describe_trend
+from lossratio.history.trend_words import describe_trend, sentence_of
 from lossratio.history.unmeasured import NothingMeasured, describe_nothing_measured, left_out_of
 from lossratio.report import Case, Run, of_stream, read_run
 from lossratio.results import TestResult, quick_goals_in
@@ -289,8 +289,8 @@ FORMAT = "lossratio-trend/2"
 
 
 def trend_text(analysis: Analysis) -> str:
-    """Alarms, known changes, progressions and changes of kind, one line each, then a summary. Readings come last."""
-    lines = [*_lines(analysis.trends), *_summary(analysis)]
+    """One sentence; a line for each alarm, known change, progression and change of kind; a summary; readings."""
+    lines = [sentence_of(analysis.trends), *_lines(analysis.trends), *_summary(analysis)]
     if analysis.readings:
         results = sum(len(trend.series.times) for trend in analysis.readings)
         lines += _lines(analysis.readings)

@@ -1,12 +1,62 @@
-"""Trends in words: one line for each, with its change, what is new, how old it is, and what is left out."""
+"""Trends in words: one sentence for all, and a line for each with its change, what is new, and what is left out."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from lossratio.history.trend import Trend, TrendVerdict
+from lossratio.history.trend import NO_VERDICT, Trend, TrendVerdict
 from lossratio.results import share_in_words
-from lossratio.units import counted, results_counted
+from lossratio.units import counted, format_ratio, results_counted
+
+
+def sentence_of(trends: Sequence[Trend]) -> str:
+    """What the trends prove, in one sentence, for people who read nothing else."""
+    found: dict[TrendVerdict, list[Trend]] = {verdict: [] for verdict in TrendVerdict}
+    for trend in trends:
+        found[trend.verdict].append(trend)
+
+    worse = found[TrendVerdict.REGRESSION]
+    lost = found[TrendVerdict.NO_VALUE]
+    if worse:
+        also = f"; {len(lost):,} more {_have(lost)} no value any more" if lost else ""
+        return f"{_among(worse, trends)} got worse and did not recover: {_largest(worse)}{also}."
+    if lost:
+        more = f", and {len(lost) - 1:,} more" if len(lost) > 1 else ""
+        return f"{_among(lost, trends)} {_have(lost)} no value any more: {lost[0].series}{more}."
+
+    with_tester = found[TrendVerdict.TESTER]
+    if with_tester:
+        return f"No alarm is open, but {_among(with_tester, trends)} got worse when the tester's own test did."
+    if all(trend.verdict in NO_VERDICT for trend in trends):
+        return "Nothing is decided: no series has a verdict."
+
+    once = found[TrendVerdict.UNCONFIRMED]
+    better = found[TrendVerdict.PROGRESSION]
+    if once:
+        few = f"{_among(once, trends)} {_have(once)}"
+        return f"No alarm is open, but {few} one bad result that no other confirms yet."
+    if better:
+        return f"No alarm is open, and {_among(better, trends)} got better: {_largest(better)}."
+    return "No alarm is open."
+
+
+def _among(some: Sequence[Trend], trends: Sequence[Trend]) -> str:
+    return f"{len(some):,} of {len(trends):,} series"
+
+
+def _have(some: Sequence[Trend]) -> str:
+    return "has" if len(some) == 1 else "have"
+
+
+def _largest(changed: Sequence[Trend]) -> str:
+    """The largest of some changes in words, e.g. ``64B-ndrpdr, NDR, on lab-1, fell by 5.0 % since 2026-03-28``."""
+    changes = [(trend, trend.change) for trend in changed if trend.change is not None]
+    trend, change = max(changes, key=lambda pair: abs(pair[1].ratio))
+    direction = "rose" if change.ratio > 0.0 else "fell"
+    size = "from zero" if math.isinf(change.ratio) else f"by {format_ratio(abs(change.ratio))}"
+    more = f", and {len(changes) - 1:,} more" if len(changes) > 1 else ""
+    return f"{trend.series}, {direction} {size} since {change.began:%Y-%m-%d}{more}"
 
 
 def describe_trend(trend: Trend) -> str:

@@ -121,7 +121,7 @@ def test_an_alert_that_failed_is_one_line_and_is_tried_again(night, tmp_path):
     broken = {"name": "note", "command": "sh -c 'echo no such list >&2; exit 4'"}
     answer = night(FALLEN, broken, command(tmp_path / "other", name="other"))
     assert answer.exit_code == 3
-    assert answer.stdout.startswith("regression: ")
+    assert answer.stdout.startswith("1 of 1 series got worse and did not recover: ")
     first, second = answer.stderr.splitlines()
     assert first == (
         "Alert 'note' was not sent and will be tried again next time: sh ended with exit status 4: no such list."

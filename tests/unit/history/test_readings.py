@@ -213,7 +213,8 @@ def test_the_command_reports_readings_after_values_and_its_exit_status_is_that_o
     file = tmp_path / "trend.json"
     answer = CliRunner().invoke(trend, [str(tmp_path / "history"), "--readings", f"--json={file}"])
     assert answer.exit_code == 0, answer.output
-    summary, changed, readings = answer.output.splitlines()
+    sentence, summary, changed, readings = answer.output.splitlines()
+    assert sentence == "No alarm is open."
     assert summary.startswith("2 series of 18 results: 2 steady")
     assert changed.startswith("changed: ")
     assert "clocks per packet, DUT1 ip4-lookup, on simulated: 100 cycles to 150 cycles (+50.00 %)" in changed

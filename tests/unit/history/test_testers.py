@@ -52,7 +52,8 @@ def test_two_tests_that_fall_with_the_testers_twin_are_one_line(history, twin, m
     analysis = analyse(history({A: (20, 0.93), twin: (20, 0.93), B: (20, 0.93)}, minutes), TrendRequest())
     assert set(verdicts(analysis).values()) == {"the tester's"}
     assert analysis.alarms == ()
-    first, *others = trend_text(analysis).splitlines()
+    sentence, first, *others = trend_text(analysis).splitlines()
+    assert sentence == "No alarm is open, but 3 of 3 series got worse when the tester's own test did."
     assert first.startswith(f"the tester's: {twin}, NDR, on lab-1: 3.0")
     assert "this test has no device; at the same time" in first
     assert re.search(rf"at the same time {A}, NDR, changed by -[67]\.\d\d %, and {B}, NDR, changed by -", first)
@@ -75,7 +76,8 @@ def test_a_fall_in_another_night_is_a_regression(history, night, minutes):
 def test_a_fall_that_is_much_larger_than_the_testers_is_a_regression_that_names_it(history):
     analysis = analyse(history({A: (20, 0.7), TWIN: (20, 0.93)}), TrendRequest())
     assert verdicts(analysis) == {A: "regression", TWIN: "the tester's"}
-    line = trend_text(analysis).splitlines()[0]
+    sentence, line, *_ = trend_text(analysis).splitlines()
+    assert sentence.startswith(f"1 of 2 series got worse and did not recover: {A}, NDR, on lab-1, fell by ")
     assert line.startswith(f"regression: {A}")
     assert f"; {TWIN}, NDR, changed by -" in line
     assert line.endswith("% at the same time, and has no device")

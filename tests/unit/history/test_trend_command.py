@@ -12,6 +12,8 @@ from lossratio.history.store import History
 
 STEADY = [100e3, 100.2e3, 99.9e3, 100.1e3, 99.8e3, 100.0e3, 100.1e3, 99.9e3]
 
+SERIES, DAY = "Suite.64B-ndrpdr, NDR, on lab-1", "2026-01-09"
+
 
 def history_of(path, values):
     History(path).add(
@@ -33,6 +35,41 @@ def test_a_trend_that_fell_is_a_regression(tmp_path, newest, status, text):
     answer = CliRunner().invoke(trend, [history_of(tmp_path, STEADY + newest)])
     assert answer.exit_code == status, answer.output
     assert text in answer.output
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        (STEADY, "No alarm is open."),
+        (
+            [*STEADY, 90e3, 90.1e3],
+            f"1 of 1 series got worse and did not recover: {SERIES}, fell by 9.95 % since {DAY}.",
+        ),
+        (
+            [*STEADY, 110e3, 110.1e3],
+            f"No alarm is open, and 1 of 1 series got better: {SERIES}, rose by 10.05 % since {DAY}.",
+        ),
+        ([*STEADY, 90e3], "No alarm is open, but 1 of 1 series has one bad result that no other confirms yet."),
+        ([*STEADY, None], f"1 of 1 series has no value any more: {SERIES}."),
+        (STEADY[:2], "Nothing is decided: no series has a verdict."),
+    ],
+)
+def test_a_trend_begins_with_what_it_proves(tmp_path, values, sentence):
+    answer = CliRunner().invoke(trend, [history_of(tmp_path, values)])
+    assert answer.output.splitlines()[0] == sentence
+
+
+def test_the_first_line_of_a_trend_names_the_largest_fall_and_counts_the_rest(tmp_path):
+    history = History(tmp_path)
+    newest = {"a": [95e3, 95e3], "b": [80e3, 80e3], "c": [None, None], "d": [None, None], "e": [100e3, 100e3]}
+    for test, values in newest.items():
+        nights = enumerate([*STEADY, *values])
+        history.add([entry(day, value, test=test, outcome="measured" if value else "failed") for day, value in nights])
+    answer = CliRunner().invoke(trend, [str(tmp_path)])
+    assert answer.output.splitlines()[0] == (
+        f"2 of 5 series got worse and did not recover: b, NDR, on lab-1, fell by 20 % since {DAY}, and 1 more; 2 more "
+        "have no value any more."
+    )
 
 
 def test_one_bad_night_is_an_alarm_if_it_need_not_be_confirmed(tmp_path):
@@ -68,7 +105,7 @@ def test_a_series_whose_test_is_not_run_any_more_is_reported_as_old(tmp_path):
         answer = CliRunner().invoke(trend, [history, *options])
         assert answer.exit_code == 3
         old = "; old: not measured since 2026-01-10 03:00 UTC, 7 days before the testbed's newest result"
-        assert answer.output.splitlines()[0].endswith(old)
+        assert answer.output.splitlines()[1].endswith(old)
         assert "Old: 1 of these series" in answer.output
 
 

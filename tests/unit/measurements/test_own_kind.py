@@ -134,13 +134,17 @@ def test_a_longer_time_is_a_regression_and_a_shorter_one_is_a_progression(lost_t
     assert [quantity.verdict.value for quantity in worse.quantities] == ["regression"]
     assert [quantity.verdict.value for quantity in better.quantities] == ["progression"]
     assert re.search(r"lost time +0\.\d+ s ± .* 0\.\d+ s ± ", comparison_table(worse))
+    assert comparison_table(worse).startswith("B is worse than A in 1 of 1 quantity: a suite.a test, lost time, rose ")
+    assert comparison_table(better).startswith("B is better than A in 1 of 1 quantity: a suite.a test, lost time, fell")
 
 
 def test_a_time_that_got_longer_lately_is_an_alarm_of_the_trend(lost_times, tmp_path):
     history = History(tmp_path)
     add_runs(history, lost_times)
     analysis = analyse(history, TrendRequest())
-    assert re.match(r"regression: a suite\.a test, lost time, on .*: 0\.\d+ s to 0\.\d+ s \(\+", trend_text(analysis))
+    first, line, *_ = trend_text(analysis).splitlines()
+    assert re.match(r"1 of 1 series got worse and did not recover: a suite\.a test, lost time, on .*, rose by ", first)
+    assert re.match(r"regression: a suite\.a test, lost time, on .*: 0\.\d+ s to 0\.\d+ s \(\+", line)
     assert "lost time, s</text>" in trend_page(analysis, "trends")
 
 

@@ -1,5 +1,6 @@
-"""A comparison in words: as a table of text or of Markdown, as JUnit cases, and as the lines of its summary."""
+"""A comparison in words: one sentence, a table of text or of Markdown, JUnit cases, and the lines of its summary."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 
@@ -8,7 +9,7 @@ from lossratio.report.comparison.differences import Difference, Sample
 from lossratio.report.comparison.quantity import ComparedQuantity, Comparison, Verdict
 from lossratio.report.junit import Case, of_stream
 from lossratio.report.markdown import markdown_cell, markdown_table
-from lossratio.units import Unit
+from lossratio.units import Unit, counted, format_ratio
 
 _HEADER = ("test", "goal", "stream", "A", "B", "change", "95 % interval", "p", "verdict")
 _STATES = {
@@ -20,23 +21,61 @@ _UNKNOWN = "-"
 
 
 def comparison_table(comparison: Comparison) -> str:
-    """Formats the comparison as a table of plain text, with a summary below."""
+    """Formats the comparison as plain text: one sentence, a table, and the summary."""
     rows = _rows(comparison.quantities)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = (
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     )
-    return "\n".join((*lines, "", *summary_of(comparison)))
+    return "\n".join((sentence_of(comparison), "", *lines, "", *summary_of(comparison)))
 
 
 def comparison_markdown(comparison: Comparison) -> str:
-    """Formats the comparison as Markdown: the summary, then a table with the regressions first."""
+    """Formats the comparison as Markdown: one sentence, the summary, then a table with the regressions first."""
     order = list(Verdict)
     quantities = sorted(comparison.quantities, key=lambda compared: order.index(compared.verdict))
     summary = [markdown_cell(line) for line in summary_of(comparison)]
+    first = markdown_cell(sentence_of(comparison))
     head, *rows = _rows(quantities)
-    return "\n".join((*summary, "", *markdown_table(head, rows)))
+    return "\n".join((first, "", *summary, "", *markdown_table(head, rows)))
+
+
+def sentence_of(comparison: Comparison) -> str:
+    """What the comparison proves, in one sentence, for people who read nothing else."""
+    worse = [one for one in comparison.regressions if one.difference is not None]
+    lost = [one for one in comparison.regressions if one.difference is None]
+    better = [one for one in comparison.quantities if one.verdict is Verdict.PROGRESSION]
+
+    among = counted(len(comparison.quantities), "quantity", "quantities")
+    if worse:
+        also = f"; it has no value any more for {len(lost):,} more" if lost else ""
+        return f"B is worse than A in {len(worse):,} of {among}: {_largest(worse)}{also}."
+    if lost:
+        named = ", ".join((lost[0].test, lost[0].quantity))
+        more = f", and {len(lost) - 1:,} more" if len(lost) > 1 else ""
+        return f"B has no value any more for {len(lost):,} of {among}: {named}{more}."
+    if better:
+        return f"B is better than A in {len(better):,} of {among}: {_largest(better)}."
+    if comparison.has_verdict:
+        return (
+            "No difference between A and B is proved: each is too small, or chance may explain it."
+        )
+    return "Nothing is decided: the results are too few, or cannot be compared."
+
+
+def _largest(changed: Sequence[ComparedQuantity]) -> str:
+    """The largest of some proved changes in words, e.g. ``64B-mrr, MRR, fell by 5.0 %, and 2 more``."""
+    changes = {}
+    for one in changed:
+        if one.difference is not None:
+            changes[one.test, one.quantity] = one.difference.change
+
+    (test, quantity), change = max(changes.items(), key=lambda named: abs(named[1]))
+    direction = "rose" if change > 0.0 else "fell"
+    size = "from zero" if math.isinf(change) else f"by {format_ratio(abs(change))}"
+    more = f", and {len(changes) - 1:,} more" if len(changes) > 1 else ""
+    return f"{test}, {quantity}, {direction} {size}{more}"
 
 
 def _rows(quantities: Sequence[ComparedQuantity]) -> list[tuple[str, ...]]:
