@@ -9,11 +9,12 @@ trials follow until these make the load an upper bound on their own. Whether a t
 loss, so this selects no results.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
 from lossratio.mlrsearch.classification import Bound
-from lossratio.mlrsearch.evidence import classify
+from lossratio.mlrsearch.evidence import classify, evidence_of
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.sequential import SequentialGoal
 from lossratio.trials import (
@@ -108,6 +109,34 @@ def needs_more_trials(goal: SearchGoal, at_upper: Iterable[TrialResult]) -> bool
     if too_few or measured >= _MOST_SUMS * goal.duration_sum:
         return False
     return classify(goal, steady) is Bound.UNDECIDED
+
+
+def trials_left(goal: SearchGoal, at_upper: Iterable[TrialResult]) -> tuple[int, int]:
+    """How many more trials an upper bound takes that needs more: the expected number, and the most.
+
+    As many trials as so far are expected to be steady, and all of these to be lossy.
+
+    Args:
+        goal: The goal of the bound.
+        at_upper: The trials at the bound's load, in order.
+    """
+    trials = list(at_upper)
+    steady = _steady(trials, goal)
+    evidence = evidence_of(goal)
+    for trial in steady:
+        evidence.add(trial)
+
+    duration = goal.final_trial_duration
+    measured = sum(trial.duration for trial in trials)
+    most = max(1, math.ceil((_MOST_SUMS * goal.duration_sum - measured) / duration))
+    missing = evidence.missing(trials[0].load, Bound.UPPER) / duration
+    share = max(1, len(steady)) / len(trials)
+    expected = math.ceil(missing / share)
+    if share * _ONE_STEADY_OF < 1.0:
+        # At this number of trials, the steady ones are too few.
+        last = _ONE_STEADY_OF * _TO_SPARE / (1.0 - _ONE_STEADY_OF * share)
+        expected = min(expected, math.ceil(last - len(trials)))
+    return min(most, max(1, expected)), most
 
 
 def may_turn(goal: SearchGoal, at_load: Iterable[TrialResult]) -> bool:

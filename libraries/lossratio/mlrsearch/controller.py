@@ -4,13 +4,13 @@ Each goal has its own search, which proposes the trial that would help it most. 
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lossratio.checked_arguments import NotNegative, checked
 from lossratio.errors import SearchError
 from lossratio.mlrsearch.as_before import Answer, Question
-from lossratio.mlrsearch.bursts import BURSTS, may_turn, needs_more_trials
+from lossratio.mlrsearch.bursts import BURSTS, may_turn, needs_more_trials, trials_left
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.expectation import LossCurve
 from lossratio.mlrsearch.forecast import Forecast, Pace, forecast
@@ -319,10 +319,14 @@ class MLRsearch:
             return Forecast(0.0, 0.0, 0.0)
         warm_up = 0.0 if self._warm_up is None else self._pace.elapsed(self._warm_up.duration)
         left = forecast(self._views, self._pace, warm_up)
-        last = self._rested.time_left(self._pace, self.elapsed + left.seconds)
+        bursts = self._left_for_bursts()
+        seconds = left.seconds + bursts.seconds
+        last = self._rested.time_left(self._pace, self.elapsed + seconds)
         most = self._timeout - self.elapsed
         return Forecast(
-            min(left.seconds + last, most), min(left.low + last, most), min(left.high + last, most)
+            min(seconds + last, most),
+            min(left.low + bursts.low + last, most),
+            min(left.high + bursts.high + last, most),
         )
 
     def _decide(self) -> tuple[TrialInput, Purpose] | None:
@@ -364,16 +368,35 @@ class MLRsearch:
 
     def _trial_without_bursts(self) -> tuple[TrialInput, Purpose] | None:
         """The next trial at an upper bound that bursts after stalls may have made; None: there is no such bound."""
-        for view in self._views:
-            upper = view.relevant_bounds().upper
-            if upper is None or not needs_more_trials(view.goal, self._results[upper]):
-                continue
-            if not any(may_turn(goal, self._results[upper]) for goal in self.goals):
-                trial = TrialInput(
-                    view.goal.final_trial_duration, upper, certain_above=self._certain_above
-                )
-                return trial, self._purpose(trial, Bound.UPPER, BURSTS)
+        for goal, upper in self._bounds_of_bursts(self._views):
+            trial = TrialInput(goal.final_trial_duration, upper, certain_above=self._certain_above)
+            return trial, self._purpose(trial, Bound.UPPER, BURSTS)
         return None
+
+    def _bounds_of_bursts(self, views: Iterable[GoalView]) -> Iterator[tuple[SearchGoal, float]]:
+        """The upper bounds that bursts may have made and more trials can test, each with its goal."""
+        for view in views:
+            upper = view.relevant_bounds().upper
+            if upper is None:
+                continue
+            at_upper = self._results[upper]
+            if not needs_more_trials(view.goal, at_upper):
+                continue
+            if not any(may_turn(goal, at_upper) for goal in self.goals):
+                yield view.goal, upper
+
+    def _left_for_bursts(self) -> Forecast:
+        """The time of the trials that test proved upper bounds for bursts. A trial serves all goals."""
+        proved = [view for view in self._views if not view.intervals[-1].open]
+        expected: dict[float, float] = {}
+        most: dict[float, float] = {}
+        for goal, upper in self._bounds_of_bursts(proved):
+            each = self._pace.elapsed(goal.final_trial_duration)
+            usual, limit = trials_left(goal, self._results[upper])
+            expected[upper] = max(expected.get(upper, 0.0), usual * each)
+            most[upper] = max(most.get(upper, 0.0), limit * each)
+        # One more steady trial may decide, or show that the steady ones are too few.
+        return Forecast(sum(expected.values()), 0.0, sum(most.values()))
 
     def last_question(self) -> tuple[TrialInput, Purpose] | None:
         """The next trial that shows whether the SUT remembers loss, once all bounds are found; None: there is none."""

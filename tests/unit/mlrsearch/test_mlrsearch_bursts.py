@@ -46,6 +46,31 @@ def test_a_bound_is_measured_again_if_more_trials_can_prove_it_without_bursts(st
     assert len(rules) - rules.count("bursts") == len(plain)
 
 
+@pytest.mark.parametrize("period", [4, 7])
+def test_the_time_left_knows_the_trials_that_test_a_bound_for_bursts(period):
+    """All trials but each fourth or seventh stall, so that many more are needed."""
+    forecasts = []
+    search = MLRsearch([NDR], 90_000.0, 120_000.0)
+    above = 0
+    while (trial := search.next_trial()) is not None:
+        if search.purpose.rule == "bursts":
+            forecasts.append((search.elapsed, search.forecast()))
+        lost = max(0, round(trial.load - CAPACITY))
+        above += bool(lost)
+        if lost and above % period:
+            search.record(stalled_trial(trial.load, lost=lost, stall=0.006))
+        else:
+            search.record(counted_trial(trial.load, lost=lost))
+
+    assert len(forecasts) > 20
+    left = [search.elapsed - elapsed for elapsed, _ in forecasts]
+    assert all(shown.low <= seconds <= shown.high for seconds, (_, shown) in zip(left, forecasts, strict=True))
+    for seconds, (_, shown) in zip(left, forecasts, strict=True):
+        assert shown.seconds == pytest.approx(seconds, rel=0.5, abs=10.0)
+    shown = [forecast.seconds for _, forecast in forecasts]
+    assert shown[-1] < shown[len(shown) // 2] < shown[0]
+
+
 def test_trials_that_look_for_the_cause_do_not_turn_a_bound():
     """Most trials stall, and of those that follow the proof, most lose nothing."""
     search = MLRsearch([NDR, PDR], 90_000.0, 120_000.0)
