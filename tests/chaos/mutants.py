@@ -275,6 +275,20 @@ MUTATIONS = (
         ("traffic/test_traffic_integrity.py::test_what_differs_in_the_first_faulty_frame_is_said",),
     ),
     Mutation(
+        "drops of a queue explain losses of other trials",
+        "results/queue_drops.py",
+        "        unexplained += max(0, own - dropped)\n",
+        "        unexplained += own - dropped\n",
+        ("test_queue_drops.py",),
+    ),
+    Mutation(
+        "drops before an attempt count as the attempt's",
+        "testbed/queues.py",
+        "        self._is_begun = True\n        self._is_newest = False\n",
+        "        self._is_begun = True\n",
+        ("test_queue_drops.py",),
+    ),
+    Mutation(
         "late frames are frames that the SUT lost",
         "trials/causes.py",
         "lost_by_sut=known.lost_by_sut - late",

@@ -360,6 +360,16 @@ class Dut(ABC, Generic[OptionsT_co]):
         """
         return {}
 
+    def read_queues(self) -> Sequence[Mapping[str, Any]]:
+        """The counters of its receive queues so far: ``interface``, ``queue``, ``frames`` and ``dropped_frames``.
+
+        Empty: the device does not count the frames that each queue drops.
+
+        Raises:
+            NodeError: If the node cannot be reached.
+        """
+        return ()
+
     @abstractmethod
     def tear_down(self) -> None:
         """Restores exactly the state before `set_up`. If nothing is set up, nothing changes.

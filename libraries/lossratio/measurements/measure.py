@@ -18,7 +18,15 @@ from lossratio.measurements.progress import Progress
 from lossratio.measurements.request import Request, RequestT, WarmUp
 from lossratio.mlrsearch import Forecast, SearchGoalWarning
 from lossratio.records import Record
-from lossratio.results import Kind, MaxLoad, Outcome, TestResult, differences, loss_places_in
+from lossratio.results import (
+    Kind,
+    MaxLoad,
+    Outcome,
+    TestResult,
+    differences,
+    loss_places_in,
+    queue_drops_in,
+)
 from lossratio.trials import Controller, Measurer, TrialInput, TrialResult
 from lossratio.units import format_frame_rate, format_ratio
 
@@ -448,9 +456,8 @@ def measure(
     )
     measured: Measurement[Any] = perform(controller, testbed, request, place, course)
     result = kind.build(measured, request, inputs, loads.describe(measured.run.conditions))
-    places = loss_places_in(result.trials)
-    if places is not None:
-        result = result.model_copy(update={"loss_places": places})
+    places, drops = loss_places_in(result.trials), queue_drops_in(result.trials)
+    result = result.model_copy(update={"loss_places": places, "queue_drops": drops})
     place.directory.write(result)
     if measured.failure is not None:
         raise measured.failure

@@ -18,17 +18,12 @@ from lossratio.errors import TrafficError
 from lossratio.measurements import Request
 from lossratio.quantities import Duration, FrameRate
 from lossratio.records import FrameCount, Rate, Record, Seconds, left_out_if_empty
-from lossratio.results import Doubt, DoubtKind
+from lossratio.results import LEAST_FRAMES_EACH, UNEVEN_TIMES, Doubt, DoubtKind
 from lossratio.trials import MissingFrames, TrialInput, missing_frames
 
 if TYPE_CHECKING:
     from lossratio.dut import Dut, DutCounters, DutOptions
     from lossratio.testbed import Testbed
-
-UNEVEN = 1.5
-"""A share is uneven if it is this many times the even share."""
-LEAST_FRAMES = 1000
-"""Shares are stated only if there are at least this many frames per worker or queue."""
 
 
 class WorkerLoad(Record):
@@ -90,8 +85,8 @@ def uneven_loads(
         name = max(frames, key=lambda part: frames[part], default="")
         if (
             number > 1
-            and total >= LEAST_FRAMES * number
-            and frames[name] * number >= UNEVEN * total
+            and total >= LEAST_FRAMES_EACH * number
+            and frames[name] * number >= UNEVEN_TIMES * total
         ):
             share = f"{100 * frames[name] / total:.1f} % of {total:,} frames"
             even = f"where {100 / number:.3g} % would be its share"

@@ -26,7 +26,7 @@ from typing import Any
 
 from lossratio.errors import ReportError, storing
 from lossratio.measurements import CsitExportError
-from lossratio.report.metrics import telemetry_metrics
+from lossratio.report.metrics import device_metrics
 from lossratio.results import (
     Conditions,
     TestIdentity,
@@ -276,7 +276,7 @@ def csit_export(result: TestResult) -> CsitExport:
     measured: Mapping[str, Any] = {"type": "unknown"}
     if result.error is None:
         measured = view.csit(result)
-        metrics = "\n".join(line.csit() for line in telemetry_metrics(result))
+        metrics = "\n".join(line.csit() for line in device_metrics(result))
         if metrics:
             telemetry.append(base64.b64encode(zlib.compress(metrics.encode(), 9)).decode())
 

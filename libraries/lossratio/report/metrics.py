@@ -25,6 +25,10 @@ _COUNTERS = {
     "dropped_frames": "Frames that the DUT dropped.",
     "details": "Further counters of the DUT.",
 }
+_QUEUES = {
+    "dropped_frames": "Frames that a receive queue dropped, in all trials that count.",
+    "dropped_ratio": "These frames as a share of the frames that the SUT lost.",
+}
 _MEASURED = "1: measured; 0: irregular or failed."
 _AS_BEFORE = "1: the SUT is as before, so nothing was searched and there is no value."
 _TEST_FAILED = "1: the test failed, even if its values were measured; 0: it did not."
@@ -68,8 +72,20 @@ class Sample:
         return f"{self.name}{{{labels}}} {float(self.value)} {round(self.time.timestamp() * 1000)}"
 
 
-def telemetry_metrics(result: TestResult) -> Iterator[Sample]:
-    """The counters of the DUTs around the telemetry's trials, if a result has them."""
+def device_metrics(result: TestResult) -> Iterator[Sample]:
+    """The counters of the DUTs: of their receive queues in all trials, and all around the telemetry's trials."""
+    yield from _queue_metrics(result)
+    yield from _telemetry_metrics(result)
+
+
+def _queue_metrics(result: TestResult) -> Iterator[Sample]:
+    for queue in () if result.queue_drops is None else result.queue_drops.queues:
+        labels = {"hostname": queue.node, "interface": queue.interface, "queue": str(queue.queue)}
+        for name, about in _QUEUES.items():
+            yield Sample(f"dut_queue_{name}", about, getattr(queue, name), result.ended, labels)
+
+
+def _telemetry_metrics(result: TestResult) -> Iterator[Sample]:
     for trial in view_of(result).telemetry(result):
         fields = trial.model_dump(mode="json")
         rate = str(fields.get("goal") or "load").lower()
@@ -210,7 +226,7 @@ def samples_of(run: Run) -> Iterator[Sample]:
             result.ended,
             labels,
         )
-        for sample in telemetry_metrics(result):
+        for sample in device_metrics(result):
             yield replace(
                 sample, name=f"lossratio_{sample.name}", labels={**labels, **sample.labels}
             )

@@ -97,6 +97,12 @@ from lossratio.results.model import (
     TestRun as TestRun,
 )
 from lossratio.results.pictures import Charts as Charts, Picture as Picture
+from lossratio.results.queue_drops import (
+    LEAST_FRAMES_EACH as LEAST_FRAMES_EACH,
+    UNEVEN_TIMES as UNEVEN_TIMES,
+    QueueDrops as QueueDrops,
+    queue_drops_in as queue_drops_in,
+)
 from lossratio.results.repair import (
     damages_in as damages_in,
     repair as repair,

@@ -18,6 +18,7 @@ from lossratio.records import FrameCount, Record, UtcTime
 from lossratio.results.conditions import Conditions, MaxLoad
 from lossratio.results.losses import LossPlaces
 from lossratio.results.pictures import Picture
+from lossratio.results.queue_drops import QueueDrops
 from lossratio.results.trials import Trial, with_late_frames_of_earlier_version
 from lossratio.results.wording import in_columns
 from lossratio.wrong_values import refused_in_words
@@ -135,6 +136,9 @@ class TestResult(Record):
     """The part of the testbed that made the measurement fail; null: not known."""
     loss_places: LossPlaces | None = None
     """What the lost frames have in common; null: no frame was lost, or it is not known which frames were lost."""
+    queue_drops: QueueDrops | None = None
+    """What the receive queues of the DUTs dropped; null: no frame was lost, or the devices do not count the frames that
+    each queue drops."""
 
     @property
     def took_s(self) -> float:

@@ -7,13 +7,14 @@ from typing import Any
 
 from pydantic import Field
 
-from lossratio.records import FrameCount, Ratio, Record, Seconds
+from lossratio.records import FrameCount, Ratio, Record, Seconds, left_out_if_empty
 from lossratio.trials import (
     DirectionCounters,
     Incident,
     JournalContents,
     JournalEntry,
     MissingFrames,
+    QueueCounters,
     TrialInput,
     TrialOutput,
     TrialResult,
@@ -78,6 +79,11 @@ class Trial(Record):
     """Changes of the testbed around this trial and earlier attempts at it."""
     directions: tuple[DirectionCounters, ...]
     """The counters of each direction."""
+    queues: tuple[QueueCounters, ...] = ()
+    """The counters of the DUTs' receive queues. Left out: no frame was lost, or the devices do not count the frames
+    that each queue drops."""
+
+    _leave_out = left_out_if_empty("queues")
 
     @property
     def lateness_s(self) -> float:

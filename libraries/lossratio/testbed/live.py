@@ -17,6 +17,7 @@ from lossratio.testbed.fingerprint import FingerprintReader
 from lossratio.testbed.inspection import check_mtus
 from lossratio.testbed.next_hops import find_next_hops
 from lossratio.testbed.path_check import CheckedTraffic, check_hops, look_at_fields
+from lossratio.testbed.queues import QueueReader
 from lossratio.testbed.repair import RepairingMeasurer, Watch, WatchedSource
 from lossratio.testbed.set_up import LiveSetUp, last_wills
 from lossratio.testbed.starvation import RingReader
@@ -64,7 +65,8 @@ class LiveTestbed(Testbed):
         interfaces = {name: way.interfaces(name) for name in set_up.sessions}
         reader = FingerprintReader(set_up.sessions, interfaces, set_up.program_files)
         undo.callback(reader.close)
-        self._watch = Watch(reader, way, self._verify_duts, rings=RingReader(set_up.duts))
+        rings, queues = RingReader(set_up.duts), QueueReader(set_up.duts)
+        self._watch = Watch(reader, way, self._verify_duts, rings=rings, queues=queues)
 
         # A program may end without closing the testbed. The DUTs are restored nevertheless.
         atexit.register(self._leave)

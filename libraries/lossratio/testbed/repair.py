@@ -26,6 +26,7 @@ from lossratio.testbed.changes import (
 )
 from lossratio.testbed.connections import Connections
 from lossratio.testbed.fingerprint import Fingerprint, FingerprintReader
+from lossratio.testbed.queues import QueueReader
 from lossratio.testbed.starvation import RingReader, lost_frames, starved_in
 from lossratio.testbed.testbed import Recovery
 from lossratio.traffic import REPEATS, AgentRefusalError, StoppedTraffic, TrafficMeasurer
@@ -34,6 +35,7 @@ from lossratio.trials import (
     Incident,
     LatencyOutput,
     Measurer,
+    QueueCounters,
     TrialInput,
     TrialOutput,
 )
@@ -61,8 +63,10 @@ class Watch:
         verify: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
         rings: RingReader | None = None,
+        queues: QueueReader | None = None,
     ) -> None:
         self._rings = rings or RingReader(())
+        self._queues = queues or QueueReader(())
         self._before: Fingerprint | None = None
         self._attempt: Fingerprint | None = None
         self._attempts = 0
@@ -84,6 +88,7 @@ class Watch:
         """Begins a measurement: takes the present state, which was just verified, as its first state."""
         self._first = self._last = self._reader.read()
         self._rings.begin()
+        self._queues.begin()
         self.resets_duts = self._is_dut_away = False
         self.is_verified, self._tampered = True, None
         self._verified_at = self._clock()
@@ -147,6 +152,15 @@ class Watch:
             return ()
         return tuple(starved_in(trial, output, (before, self._last), self._rings.read()))
 
+    def queues(self, output: TrialOutput) -> tuple[QueueCounters, ...]:
+        """The counters of the DUTs' receive queues in the trial before; none if it lost no frame.
+
+        Raises:
+            NodeError: If a node cannot be reached.
+        """
+        counters = self._queues.read()
+        return counters if lost_frames(output) else ()
+
     def begin_trial(self) -> None:
         """Begins a trial, which may take several attempts."""
         self._attempts = 0
@@ -162,6 +176,7 @@ class Watch:
             NodeError: If a node cannot be reached.
         """
         self._attempts += 1
+        self._queues.begin_attempt()
         if self._attempts > 1:
             self._attempt = self._reader.read()
         if self._attempts > 1 or self._rings.may_still_wait:
@@ -363,6 +378,7 @@ class RepairingMeasurer:
 
                 if fault is None:
                     changes = (*self._watch.starved(trial, output), *changes)
+                    output = replace(output, queues=self._watch.queues(output))
 
                 if fault is None and not self._is_to_be_repeated(changes, attempts):
                     lost_all = any(

@@ -97,6 +97,7 @@ from lossratio.trials.trial_output import (
     ChangedField as ChangedField,
     DirectionCounters as DirectionCounters,
     Incident as Incident,
+    QueueCounters as QueueCounters,
     StreamCounters as StreamCounters,
     StreamFrames as StreamFrames,
     TrialOutput as TrialOutput,

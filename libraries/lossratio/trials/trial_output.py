@@ -194,6 +194,22 @@ class Incident(Observed):
     """Lost frames of the trial that the change explains, because a DUT's program had no CPU when they came."""
 
 
+@dataclass(frozen=True)
+class QueueCounters(Observed):
+    """The counters of a DUT's receive queue in one trial, if the device counts by queue the frames that it drops."""
+
+    node: str
+    """The DUT."""
+    interface: str
+    """The interface."""
+    queue: int
+    """Number of the queue."""
+    frames: Frames
+    """Frames that came in through it, with those that it dropped."""
+    dropped_frames: Frames = 0
+    """Frames that it dropped."""
+
+
 @checked(SearchError)
 @dataclass(frozen=True)
 class TrialOutput(Observed):
@@ -236,6 +252,9 @@ class TrialOutput(Observed):
     """The counters of each direction."""
     timelines: tuple[Timeline, ...] = ()
     """The course of each direction's traffic in time, for bursts and schedules; otherwise empty."""
+    queues: tuple[QueueCounters, ...] = ()
+    """The counters of the DUTs' receive queues. Empty: no frame was lost, or the devices do not count the frames that
+    each queue drops."""
     decided_after: float | None = None
     """Seconds of traffic until an early verdict ended it, see `TrialInput.certain_above`; None: there was none."""
     forgotten: float | None = None

@@ -12,7 +12,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from report_examples import mrr, run, throughput
 from test_csit_export import telemetry_trial
 
-from lossratio.report.metrics import bencher_report, openmetrics_report, otlp_report, telemetry_metrics
+from lossratio.report.metrics import bencher_report, device_metrics, openmetrics_report, otlp_report
 from lossratio.report.run import Run
 
 
@@ -92,7 +92,7 @@ def test_vpps_runtime_has_csits_names_and_loads_have_their_parts(tmp_path):
     assert (queue.labels["interface"], queue.labels["queue"], queue.value) == ("west", "1", 9.0)
     (softirq,) = samples["lossratio_dut_cpu_softirq_ratio"]
     assert (softirq.labels["cpu"], softirq.value) == ("3", 0.25)
-    line = next(sample.csit() for sample in telemetry_metrics(whole.results[0]) if sample.name == "vpp_runtime_clocks")
+    line = next(sample.csit() for sample in device_metrics(whole.results[0]) if sample.name == "vpp_runtime_clocks")
     assert re.fullmatch(
         r"vpp_runtime_clocks\{hostname='DUT1',rate='pdr',node_name='ip4-lookup',state='active',thread_id='1',"
         r"thread_lcore='2',thread_name='vpp_wk_0'\} 22\.5 \d{13}",
@@ -119,7 +119,7 @@ def test_vpps_performance_monitor_has_csits_names(tmp_path):
         }
     )
     counted = search.model_copy(update={"telemetry": (trial.model_copy(update={"duts": (dut,)}),)})
-    lines = [sample.csit() for sample in telemetry_metrics(counted)]
+    lines = [sample.csit() for sample in device_metrics(counted)]
     for name in names.values():
         assert sum(line.startswith(f"{name}{{") for line in lines) == 1, name
     ipc = next(line for line in lines if line.startswith("vpp_inst_and_clock_ipc"))

@@ -65,9 +65,9 @@ def test_results_of_version_0_2_are_read_and_written_with_the_same_content(path,
     assert {direction.pop("unanswered_frames") for direction in directions} <= {None}
     # And each direction says how often the device rejected a connection.
     assert {direction.pop("rejection_frames") for direction in directions} <= {None}
-    # And where frames were lost, and what was tried to find out why.
+    # And where frames were lost, which queues dropped them, and what was tried to find out why.
     assert {direction.pop("losses") for direction in directions} <= {None}
-    assert {again.pop(name, None) for name in ("loss_places", "experiments")} == {None}
+    assert {again.pop(name, None) for name in ("loss_places", "experiments", "queue_drops")} == {None}
     # And of those that count streams.
     assert all((direction.pop("streams"), direction.pop("refused_frames")) == ([], 0) for direction in directions)
     assert {direction.pop("load_ratio") for direction in directions} <= {1.0}

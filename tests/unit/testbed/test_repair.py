@@ -52,6 +52,9 @@ class Unchanging:
     def starved(self, trial, output):
         return ()
 
+    def queues(self, output):
+        return ()
+
     def explain(self, error):
         return error, ()
 

@@ -14,7 +14,7 @@ from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon
 from lossratio.dut.linux.interfaces import MADE, check_interfaces, has_link, is_up, read_links
 from lossratio.dut.linux.nftables import check_unclaimed, take_claim
-from lossratio.dut.linux.reports import describe_node, interface_facts, linux_telemetry
+from lossratio.dut.linux.reports import describe_node, interface_facts, linux_telemetry, read_queues
 from lossratio.dut.linux.state import SetUp, boot_id, check_unchanged, read_state
 from lossratio.errors import DutError, LinkError, LossRatioError, NodeError
 from lossratio.nodes import NOT_FOUND, CommandRunner, DutNode, reason
@@ -319,6 +319,10 @@ class NodeDut(Dut[OptionsT_co]):
         """Counts on the interfaces and in the kernel; see `Dut.telemetry`."""
         with linux_telemetry(self.node, self.kernel_interfaces) as report:
             yield report
+
+    def read_queues(self) -> list[dict[str, Any]]:
+        """The counters of the interfaces' drivers; see `Dut.read_queues`."""
+        return read_queues(self.node, self.kernel_interfaces)
 
     def tear_down(self) -> None:
         """Restores the earlier state; see `Dut.tear_down`.

@@ -206,12 +206,23 @@ no room.
 """
 
 
-def _queues(interfaces: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The frames of each receive queue, for interfaces whose drivers count them."""
+def read_queues(node: DutNode, interfaces: Sequence[str]) -> list[dict[str, Any]]:
+    """The counters of receive queues so far, for interfaces whose drivers count the frames that each queue drops."""
+    # In one round trip to the node, because it is read between trials.
+    every = 'for name; do ethtool -S "$name"; echo =; done'
+    answers = node.attempt("sh", "-c", every, "ethtool", *interfaces).stdout.split("=\n")
+    counts = {
+        name: _parsed_counts(answer) for name, answer in zip(interfaces, answers, strict=False)
+    }
+    return [queue for queue in _queues(counts) if "dropped_frames" in queue]
+
+
+def _queues(interfaces: Mapping[str, Mapping[str, int]]) -> Iterator[dict[str, Any]]:
+    """The frames of each receive queue, for interfaces whose drivers count them; the drops only if it counts them."""
     for interface, counts in interfaces.items():
         frames: dict[int, int] = {}
         drops: dict[int, int] = {}
-        for name, count in counts["driver"].items():
+        for name, count in counts.items():
             if queue := _DRIVER_QUEUE.fullmatch(name):
                 number = int(queue[1])
                 counted = drops if queue[2] == "drops" else frames
@@ -219,14 +230,9 @@ def _queues(interfaces: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, A
         # A veth only counts the frames of XDP programs; without such a program, it counts zeros.
         if any(frames.values()):
             for number, count in frames.items():
-                dropped = drops.get(number, 0)
+                dropped = {"dropped_frames": drops[number]} if number in drops else {}
                 # Record: a receive queue as it stands in a result.
-                yield {
-                    "interface": interface,
-                    "queue": number,
-                    "frames": count,
-                    "dropped_frames": dropped,
-                }
+                yield {"interface": interface, "queue": number, "frames": count, **dropped}
 
 
 _PERF_EVENTS = (
@@ -270,7 +276,8 @@ def linux_telemetry(node: DutNode, interfaces: Sequence[str]) -> Iterator[dict[s
         statistic("conntrack", f"conntrack_{name}", count, "connections")
         for name, count in report["conntrack"].items()
     ]
-    report["queues"] = list(_queues(report["interfaces"]))
+    counts = {name: of_link["driver"] for name, of_link in report["interfaces"].items()}
+    report["queues"] = list(_queues(counts))
     report["cpus"] = [
         {
             "cpu": int(cpu[3:]),
@@ -307,10 +314,12 @@ def _counts(node: DutNode, interfaces: Sequence[str]) -> dict[str, Any]:
 
 
 def _driver_counts(node: DutNode, interface: str) -> dict[str, int]:
-    lines = (
-        line.strip().partition(": ")
-        for line in node.attempt("ethtool", "-S", interface).stdout.splitlines()
-    )
+    return _parsed_counts(node.attempt("ethtool", "-S", interface).stdout)
+
+
+def _parsed_counts(answer: str) -> dict[str, int]:
+    """The counters in an answer of ``ethtool -S``."""
+    lines = (line.strip().partition(": ") for line in answer.splitlines())
     return {name: int(value) for name, _, value in lines if value.isdecimal()}
 
 
