@@ -374,10 +374,14 @@ def _replace_closed_streams() -> None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
-def _show_error(text: str) -> None:
-    """Shows an error, if anybody reads it."""
+def _show(text: str) -> None:
+    """Shows a text on the standard error, if anybody reads it."""
     with suppress(OSError):
-        click.echo(f"Error: {text}", err=True)
+        click.echo(text, err=True)
+
+
+def _show_error(text: str) -> None:
+    _show(f"Error: {text}")
 
 
 def _words_of_system(error: OSError) -> str:
@@ -415,12 +419,11 @@ def run_command(command: click.Command) -> None:
         command(standalone_mode=False)
     except click.exceptions.Abort as abort:
         if isinstance(abort.__context__, EOFError):  # otherwise a KeyboardInterrupt
-            click.echo(
-                "\nError: The input ended before this question was answered: give a line for each one.",
-                err=True,
+            _show(
+                "\nError: The input ended before this question was answered: give a line for each one."
             )
             sys.exit(ExitStatus.BAD_INPUT)
-        click.echo("Stopped.", err=True)
+        _show("Stopped.")
         sys.exit(ExitStatus.INTERRUPTED)
     except click.ClickException as error:
         with suppress(OSError):
