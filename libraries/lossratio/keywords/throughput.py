@@ -39,6 +39,7 @@ from lossratio.keywords.session import (
     show_result,
 )
 from lossratio.measurements import TestPlace, latency as latencies, throughput
+from lossratio.measurements.mrr_requirement import MRR_KINDS, require_mrr
 from lossratio.measurements.telemetry import TELEMETRY_DURATION
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results import TestResult
@@ -164,6 +165,20 @@ class ThroughputKeywords(Keywords):
         | `Throughput Should Be At Least`    50 kpps    result=${small}
         """
         throughput.require_throughput(result or self.session.last_with_goals, least, goal)
+
+    @typed_keyword("MRR Should Be At Least")
+    def mrr_should_be_at_least(self, least: FrameRate, *, result: TestResult | None = None) -> None:
+        """Fails if an MRR is below ``least``.
+
+        ``result`` is what `Measure MRR` or `Measure Connection MRR` returned; by default, it is the last MRR of this
+        suite. Both rates are per transmitting interface, or connections per second. If the MRR is below ``least`` only
+        because of frames that the generator did not send, nothing is known about the device: the infrastructure has
+        failed (exit status 69). A load below ``least`` is an error.
+
+        | `Measure MRR`    frame_size=64B
+        | `MRR Should Be At Least`    50 kpps
+        """
+        require_mrr(result or self.session.last_of_kinds(MRR_KINDS), least)
 
     @typed_keyword()
     def throughput_should_not_have_regressed(

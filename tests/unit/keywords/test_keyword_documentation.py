@@ -27,6 +27,7 @@ def test_the_names_that_suites_use_are_there_and_others_are_those_of_kinds():
         "Find Critical Load",
         "Find NDR And PDR",
         "Find Tester Limit",
+        "MRR Should Be At Least",
         "Measure Back-To-Back Frames",
         "Measure Connection MRR",
         "Measure Connection Teardown Rate",

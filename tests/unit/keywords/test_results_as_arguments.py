@@ -21,6 +21,13 @@ No Result
 Result Of Something Else
     ${mrr} =    Measure MRR    64B    trials=1
     Throughput Should Be At Least    30 kpps    result=${mrr}
+Demands Of An MRR
+    ${low} =    Measure MRR    64B    trials=1    max_load=20 kpps
+    Measure MRR    64B    trials=1    max_load=200 kpps
+    Find NDR And PDR    64B    goals=quick
+    MRR Should Be At Least    50 kpps
+    MRR Should Be At Least    20 kpps    result=${low}
+    MRR Should Be At Least    60 kpps
 """
 DOUBTED = "Doubted\n    Measure MRR    64B    trials=1    max_load=500 kfps\n"
 
@@ -40,6 +47,13 @@ def test_what_is_no_result_is_refused_with_the_way_to_get_one(run):
     message = run.tests["No Result"].message
     assert "'NDR' is not a result. Give what a keyword returned: ${ndr} =" in message
     assert "has no conditional throughput" in run.tests["Result Of Something Else"].message
+
+
+def test_an_mrr_has_a_demand_of_its_own(run):
+    assert (
+        run.tests["Demands Of An MRR"].message
+        == "MRR is 51,000 fps per interface; it should be at least 60,000 fps per interface."
+    )
 
 
 @pytest.mark.parametrize(("policy", "status"), [("warn", 0), ("fail", 1)])

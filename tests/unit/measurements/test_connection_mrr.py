@@ -10,6 +10,7 @@ from lossratio.measurements import measure
 from lossratio.measurements.connection_mrr import ConnectionMrr, ConnectionMrrRequest
 from lossratio.measurements.connection_soak import ConnectionSoak, ConnectionSoakRequest
 from lossratio.measurements.connection_tables import TableMeasurer
+from lossratio.measurements.mrr_requirement import require_mrr
 from lossratio.results import findings_of, message, view_of
 from lossratio.results.run_directory import RunDirectory, read_result
 from lossratio.testbed.opening import open_testbed
@@ -42,6 +43,15 @@ def test_it_is_the_rate_of_a_bucket_and_opens_no_more_connections_than_the_traff
     assert message(result).startswith(f"Connection MRR: {established}\n")
     assert "opened at 64,512 connections/s" in message(result)
     assert view_of(result).csit(result)["receive_rate"]["rate"]["unit"] == "cps"
+
+
+def test_it_can_be_demanded(tmp_path):
+    result = measured(tmp_path, "rate: 20 kcps, burst: 400")
+    require_mrr(result, 20_000.0)
+    with pytest.raises(
+        AssertionError, match=r"^connection MRR is 20,400 connections/s; it should be at least 30,000 con"
+    ):
+        require_mrr(result, 30_000.0)
 
 
 def test_a_shorter_trial_opens_them_faster(tmp_path):

@@ -5,6 +5,7 @@ from measurement_examples import NO_LOSS, PROFILE, place, policed
 
 from lossratio.errors import SearchError
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
+from lossratio.measurements.mrr_requirement import require_mrr
 from lossratio.measurements.throughput.measure import find_conditional_throughput
 from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.measurements.throughput.requirement import require_throughput
@@ -50,3 +51,34 @@ def test_mrr_has_no_conditional_throughput(tmp_path):
     result = measure_mrr(policed(police="50 kfps"), MrrRequest(profile=PROFILE, trials=1), place(tmp_path))
     with pytest.raises(SearchError, match="'mrr'"):
         require_throughput(result, 1.0)
+
+
+@pytest.fixture(scope="module")
+def mrr(tmp_path_factory):
+    request = MrrRequest(profile=PROFILE, trials=1, max_load=200e3)
+    return measure_mrr(policed(police="50 kfps"), request, place(tmp_path_factory.mktemp("mrr")))
+
+
+def test_an_mrr_is_enough_for_itself_and_no_more(mrr):
+    rate = mrr.mrr.mean.per_interface_fps
+    require_mrr(mrr, rate)
+    with pytest.raises(
+        AssertionError, match=r"^MRR is 51,000 fps per interface; it should be at least 60,000 fps per "
+    ):
+        require_mrr(mrr, 60e3)
+
+
+def test_an_mrr_at_a_lower_load_than_is_required_is_an_error_and_no_verdict(mrr):
+    with pytest.raises(SearchError, match=r"at a load of 200,000; it should be .* 250,000 .*at a higher max_load\.$"):
+        require_mrr(mrr, 250e3)
+
+
+def test_a_search_has_no_mrr(result):
+    with pytest.raises(SearchError, match="'throughput' and has no MRR"):
+        require_mrr(result, 1.0)
+
+
+def test_an_mrr_that_failed_is_not_enough_for_anything(mrr):
+    failed = mrr.model_copy(update={"mrr": None, "trials": (), "error": "agent lost"})
+    with pytest.raises(AssertionError, match=r"^There is no MRR \(agent lost\); it should be at least 2\.00 fps"):
+        require_mrr(failed, 2.0)

@@ -14,6 +14,7 @@ from lossratio.exit_status import ExitStatus
 from lossratio.history.entries import entries_of
 from lossratio.history.trend import TrendVerdict, trends_of
 from lossratio.measurements.frame_loss import FrameLossRate
+from lossratio.measurements.mrr_requirement import require_mrr
 from lossratio.measurements.throughput import require_lower_bounds, require_throughput
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.report.comparison import Verdict, compare, comparison_table
@@ -170,6 +171,18 @@ def test_a_search_that_a_starved_generator_ended_says_nothing_about_the_sut(guil
     assert [quantity.verdict for quantity in comparison.quantities] == [verdict] * 2
     unsent = [entry.unsent_share for entry in entries_of(Run(Path("run"), (failed,)))]
     assert unsent == [1.0 if guilty == "TG" else 0.0] * 2
+
+
+def test_no_demand_of_an_mrr_fails_by_the_generator():
+    starved = measured(*[0.4] * 10)
+    rate = starved.mrr.mean.per_interface_fps
+    require_mrr(starved, rate)
+    with pytest.raises(
+        TesterError, match=r"says nothing about the device: MRR is .* up to 40 % of the frames were uns"
+    ):
+        require_mrr(starved, 1.2 * rate)
+    with pytest.raises(AssertionError, match=r"^MRR is "):
+        require_mrr(measured(*[0.01] * 10, capacity=0.5 * LOAD), 0.9 * LOAD)
 
 
 def test_no_demand_of_throughput_fails_by_the_generator():
