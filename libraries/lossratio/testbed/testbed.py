@@ -14,7 +14,7 @@ from lossratio.errors import DutError, TopologyError
 from lossratio.nodes import NO_CREDENTIALS, Credentials
 from lossratio.results import Conditions, Device, options_that_count
 from lossratio.topology import GeneratorSettings, Topology, TrafficPath
-from lossratio.traffic import ANSWER_SECONDS, StoppedTraffic, TrafficProfile
+from lossratio.traffic import StoppedTraffic, TrafficProfile
 from lossratio.trials import (
     Integrity,
     LateFrames,
@@ -75,8 +75,9 @@ class Recovery:
     """Seconds before each attempt to repair the fault of a trial. There are as many attempts as pauses."""
     most: int = 10
     """The maximum number of repairs in one measurement."""
-    patience: float = ANSWER_SECONDS
-    """Seconds after the end of a trial within which the agent must answer: the watchdog of every trial."""
+    patience: float | None = None
+    """Seconds after the end of a trial within which the agent must answer: the watchdog of every trial; None: the
+    generator's ``answer_timeout`` in the topology file."""
 
 
 DEFAULT_RECOVERY = Recovery()

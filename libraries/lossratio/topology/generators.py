@@ -85,6 +85,9 @@ class RealGenerator(GeneratorSettings):
     settle: Duration | None = None
     """Seconds to wait for frames in flight after each trial, unless the DUTs need longer. Frames that arrive later
     count as lost."""
+    answer_timeout: Annotated[Duration, Field(gt=0.0)] = 30.0
+    """Seconds that the generator's program may take to answer, in addition to the time of the traffic. A slow TG may
+    need more to prepare its frames."""
 
     @property
     def takes_cards(self) -> bool:

@@ -24,7 +24,6 @@ from lossratio.traffic.checks import (
     with_largest_frames as with_largest_frames,
 )
 from lossratio.traffic.client import (
-    ANSWER_SECONDS as ANSWER_SECONDS,
     AgentClient as AgentClient,
     AgentRefusalError as AgentRefusalError,
 )

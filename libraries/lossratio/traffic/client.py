@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from lossratio.errors import NodeError, TrafficError
 from lossratio.nodes import NodeProgram, NodeSession, Pulse, pack_program, was_killed
+from lossratio.topology import RealGenerator
 from lossratio.traffic import answers
 from lossratio.traffic.agent.core.configuration import Configuration, Speaker
 from lossratio.traffic.agent.core.neighbours import Question
@@ -20,10 +21,9 @@ from lossratio.trials import DirectionCounters, Exchange, LatencyOutput, Timelin
 
 AnswerT = TypeVar("AnswerT")
 
-ANSWER_SECONDS = 30.0
-"""Seconds that an answer may take beyond the traffic that it is about, unless another time is given."""
 START_SECONDS = 90.0
 """Additional seconds for the first answer, because a slow node has to start Python and load numpy."""
+_USUAL_PATIENCE: float = RealGenerator.model_fields["answer_timeout"].default
 _CLOCK_READINGS = 5
 RESOLVE_SECONDS = 3.0
 """Seconds in which a next hop must answer ARP or neighbour discovery."""
@@ -33,6 +33,7 @@ _AFTER_THE_END = "It stops all traffic when it ends. The next measurement restar
 _IF_IT_NEVER_STARTED = (
     "Does the generator's 'python' in the topology file name a Python 3.8 or later on that node?"
 )
+_IF_SLOW = "If the node is only slow, give the generator more time in the topology file, e.g. answer_timeout: 2 min."
 _IF_KILLED = (
     "Measure again. If it happens again, look into the log of the node, whose kernel ends programs when memory "
     "runs out."
@@ -100,7 +101,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
     """
 
     def __init__(
-        self, node_name: str, process: AgentProcess, patience: float = ANSWER_SECONDS
+        self, node_name: str, process: AgentProcess, patience: float = _USUAL_PATIENCE
     ) -> None:
         self.node_name = node_name
         self._process = process
@@ -119,7 +120,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
 
     @classmethod
     def start(
-        cls, *sessions: NodeSession, python: str = "python3", patience: float = ANSWER_SECONDS
+        cls, *sessions: NodeSession, python: str = "python3", patience: float = _USUAL_PATIENCE
     ) -> "AgentClient":
         """Sends the agent to a node, or to the two nodes of a TG, and starts it there.
 
@@ -421,6 +422,8 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         except NodeError as error:
             if operation == "hello" and was_killed(self._process.exit_status):
                 advice = _IF_KILLED
+            elif operation == "configure" and self._process.exit_status is None:
+                advice = _IF_SLOW
             self.close()
             raise TrafficError(
                 f"{error} The traffic agent had been asked for {operation!r}. {advice}"

@@ -7,13 +7,15 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import asdict, fields
+from types import SimpleNamespace
 from typing import get_type_hints
 
 import pytest
 from local_session import PYTHON
 
 from lossratio.errors import NodeError, TrafficError
-from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
+from lossratio.topology import AfPacketGenerator
+from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration, start_agent
 from lossratio.traffic.agent.core.generator import Exchange as ExchangeOfAgent
 from lossratio.traffic.agent.core.links import Link
 from lossratio.traffic.agent.core.ports import same_wire
@@ -65,6 +67,10 @@ class ScriptedProcess:
     def close(self):
         self.is_closed = True
 
+    @property
+    def exit_status(self):
+        return None
+
 
 def greeting(**changes):
     return {"id": 1, "result": {**HELLO, **changes}}
@@ -76,6 +82,25 @@ def configured(*lines):
     agent = AgentClient("TG", process)
     agent.configure(ONE_WAY)
     return agent, process
+
+
+def test_a_slow_node_is_given_more_time_in_its_topology():
+    agent = AgentClient("TG", ScriptedProcess(greeting()))
+    with pytest.raises(
+        TrafficError, match=r"within 30 s.*asked for 'configure'.*topology file, e\.g\. answer_timeout: 2 "
+    ):
+        agent.configure(ONE_WAY)
+
+
+@pytest.mark.parametrize(("patience", "waits"), [(None, "within 120 s"), (45.0, "within 45 s")])
+def test_the_topology_says_how_long_an_answer_may_take_unless_the_caller_does(monkeypatch, patience, waits):
+    settings = AfPacketGenerator.model_validate({"kind": "afpacket", "answer_timeout": "2 min"})
+    made = SimpleNamespace(start=lambda start, python: ScriptedProcess(greeting()))
+    monkeypatch.setattr("lossratio.traffic.client.pack_agent", lambda: made)
+    session = SimpleNamespace(name="TG", start=None, run=lambda *_, **__: None)
+    agent = start_agent(settings, session, patience=patience)
+    with pytest.raises(TrafficError, match=waits):
+        agent.configure(ONE_WAY)
 
 
 def sources():

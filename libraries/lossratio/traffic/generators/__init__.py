@@ -7,7 +7,7 @@ from lossratio.errors import ProfileError, TrafficError
 from lossratio.nodes import NodeSession
 from lossratio.plugins import distribution_of
 from lossratio.topology import GENERATORS, Port, RealGenerator, Topology
-from lossratio.traffic.client import ANSWER_SECONDS, AgentClient
+from lossratio.traffic.client import AgentClient
 from lossratio.traffic.generators.base import Generator, GeneratorNode
 from lossratio.traffic.profile import ProfileFile
 
@@ -32,7 +32,7 @@ def open_generator(
 
 
 def start_agent(
-    settings: RealGenerator, *sessions: NodeSession, patience: float = ANSWER_SECONDS
+    settings: RealGenerator, *sessions: NodeSession, patience: float | None = None
 ) -> AgentClient:
     """Starts the agent on a TG, with the Python named in the topology file; on both nodes if the TG has two.
 
@@ -41,8 +41,10 @@ def start_agent(
     Args:
         settings: The generator, as in the topology file.
         sessions: The log-in on the TG, or on each of its two nodes.
-        patience: Seconds that an answer may take beyond the requested time.
+        patience: Seconds that an answer may take beyond the requested time; None: as the generator's settings say.
     """
+    if patience is None:
+        patience = settings.answer_timeout
     for session in sessions:
         load_generator(settings.kind).check_python(settings, session)
     return AgentClient.start(*sessions, python=settings.python, patience=patience)
