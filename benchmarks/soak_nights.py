@@ -5,6 +5,7 @@ python benchmarks/soak_nights.py --series 300 --years 20
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
 import click
@@ -19,30 +20,71 @@ BEFORE = 15
 """Nights before a step."""
 
 
+# Table: standard deviation of a night by chance, and of the variation between nights, in units of .01 %; and the
+# correlation of that variation from one night to the next.
+DEVICES = (
+    (1.0, 0.0, 0.0),
+    (1.0, 1.0, 0.0),
+    (1.0, 1.0, 0.5),
+    (1.0, 1.0, 0.8),
+    (1.5, 0.0, 0.0),
+    (2.0, 0.0, 0.0),
+    (4.0, 0.0, 0.0),
+)
+
+
+@dataclass
+class Varying:
+    """How far nights are off, as shares of the load."""
+
+    rng: np.random.Generator
+    chance: float
+    """Standard deviation by chance."""
+    between: float
+    """Standard deviation of the variation between nights."""
+    correlation: float
+    """Correlation of this variation from one night to the next."""
+
+    def nights(self, number: int) -> np.ndarray:
+        """Nights one after the other."""
+        by_chance = self.rng.normal(0.0, self.chance, number)
+        new = self.rng.normal(0.0, self.between, number)
+        away = new[0]
+        varying = []
+        for one in new:
+            varying.append(away)
+            away = self.correlation * away + (1.0 - self.correlation**2) ** 0.5 * one
+        return np.add(by_chance, varying)
+
+
 @click.command()
 @click.option("--series", "count", default=300, show_default=True, help="Series of each device.")
 @click.option("--years", default=20, show_default=True, help="Years of nights in which false alarms are counted.")
 @click.option("--nights", default=10, show_default=True, help="Nights of the interval.")
 def main(count: int, years: int, nights: int) -> None:
-    """Judges nights whose truth is known: a level, a variation between nights, and chance, all normal."""
-    print(f"{'by chance':>10}{'between':>10}{'covered':>10}{'width':>10}{'found':>8}{'false a year':>14}")
-    for chance, between in ((1.0, 0.0), (1.0, 1.0), (1.5, 0.0), (2.0, 0.0), (4.0, 0.0)):
+    """Judges nights whose truth is known: a level, a variation between nights, and chance, all normal.
+
+    The variation of a night may be correlated with that of the night before.
+    """
+    heads = ("by chance", "between", "correlated", "covered", "width")
+    print(f"{''.join(f'{head:>11}' for head in heads)}{'found':>8}{'false a year':>14}")
+    for chance, between, correlation in DEVICES:
         rng = np.random.default_rng(1)
-        deviation = 1e-4 * float(np.hypot(chance, between))
+        varying = Varying(rng, 1e-4 * chance, 1e-4 * between, correlation)
         covered = found = 0
         widths = []
         for _ in range(count):
-            together = all_nights(nightly(rng.normal(0.0, deviation, nights), 1e-4 * chance))
+            together = all_nights(nightly(varying.nights(nights), 1e-4 * chance))
             if together is None:
                 continue
             covered += together.least_95 < LOAD < together.most_95
             widths.append(together.most_95 / together.least_95 - 1.0)
-            away = rng.normal(0.0, deviation, BEFORE + 3)
+            away = varying.nights(BEFORE + 3)
             away[BEFORE:] -= STEP
             found += alarms(away, 1e-4 * chance) > 0
-        false = sum(alarms(rng.normal(0.0, deviation, 365), 1e-4 * chance) for _ in range(years))
-        cells = (f"{chance / 100:.3f} %", f"{between / 100:.3f} %", f"{covered / count:.3f}")
-        print("".join(f"{cell:>10}" for cell in (*cells, f"{100 * np.mean(widths):.4f} %")), end="")
+        false = sum(alarms(varying.nights(365), 1e-4 * chance) for _ in range(years))
+        cells = (f"{chance / 100:.3f} %", f"{between / 100:.3f} %", f"{correlation:g}", f"{covered / count:.3f}")
+        print("".join(f"{cell:>11}" for cell in (*cells, f"{100 * np.mean(widths):.4f} %")), end="")
         print(f"{found / count:>8.3f}{false / years:>14.2f}", flush=True)
 
 

@@ -227,12 +227,14 @@ def all_nights(series: Series) -> AllNights | None:
 
     level = _Level.of(centres[alike], chances[alike])
     median = level.quantile(0.5)
-    # Everything that the nights share is uncertain for all of them together, too.
-    shared = _Z * float(np.mean([series["estimate_shared"][night] for night in alike]))
+    # What the nights share is uncertain for all of them together, too. A night counts as much as it does in the level.
+    middle = np.searchsorted(np.cumsum(level.mass), 0.5)
+    weights = 1.0 / (chances[alike] ** 2 + level.between[middle] ** 2)
+    shared_by_night = [series["estimate_shared"][night] for night in alike]
+    shared = _Z * float(np.average(shared_by_night, weights=weights))
     below = max(float(np.hypot(median - level.quantile(0.025), shared)), _CLOCK)
     above = max(float(np.hypot(level.quantile(0.975) - median, shared)), _CLOCK)
 
-    middle = np.searchsorted(np.cumsum(level.mass), 0.5)
     usual_chance = float(np.median(chances[alike]))
     size = level.size_of_step(usual_chance)
     load, least, most = np.exp([median, median - below, median + above]).tolist()

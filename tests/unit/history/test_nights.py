@@ -16,8 +16,8 @@ SCATTER = (0.6, -1.1, 0.3, 1.4, -0.5, -0.9, 1.0, -1.3, 0.2, 0.9, -0.7, 0.1)
 def night(day, away, **changes):
     """A soak test of a night whose estimate is off by a share of the load; the verified load is lower."""
     estimate = LOAD * (1.0 + away)
-    of_soak = {"estimate": estimate, "estimate_chance": CHANCE, "estimate_shared": 1e-5}
-    return replace(nightly(day, 0.98 * LOAD, quantity="critical load"), **of_soak, **changes)
+    of_soak = {"estimate": estimate, "estimate_chance": CHANCE, "estimate_shared": 1e-5, **changes}
+    return replace(nightly(day, 0.98 * LOAD, quantity="critical load"), **of_soak)
 
 
 def trends(tmp_path, nights, **request):
@@ -46,6 +46,15 @@ def test_what_all_nights_share_stays_uncertain(tmp_path):
     nights = [replace(one, estimate_shared=1e-3) for one in constant()]
     together = trends(tmp_path, nights)[1].nights
     assert together.most_95 / together.least_95 - 1.0 == pytest.approx(2 * 1.96e-3, rel=0.02)
+
+
+def test_a_night_that_is_hardly_known_does_not_make_the_others_uncertain(tmp_path):
+    alone = trends(tmp_path / "alone", constant())[1].nights
+    # Nothing shows which part of such a night's uncertainty is shared, so that each part is all of it.
+    vague = night(12, 3e-3, estimate_chance=3e-3, estimate_shared=3e-3)
+    together = trends(tmp_path / "together", [*constant(), vague])[1].nights
+    assert together.nights == 13
+    assert together.most_95 / together.least_95 - 1.0 < 1.1 * (alone.most_95 / alone.least_95 - 1.0)
 
 
 def test_nights_that_differ_by_more_than_chance_are_known_less_well(tmp_path):
