@@ -13,8 +13,8 @@ from lossratio.plrsearch.likelihood.constant_capacity import (
 )
 from lossratio.plrsearch.likelihood.density import Model, Prior, RowDensity
 from lossratio.plrsearch.likelihood.varying_capacity import (
-    GRID,
+    MEAN_OF_NONE,
     Bumps,
+    Line,
     VaryingCapacityLikelihood,
-    wright_omega,
 )

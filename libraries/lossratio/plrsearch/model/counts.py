@@ -38,8 +38,8 @@ ColumnsT = TypeVar("ColumnsT", bound="Columns")
 class Columns:
     """Arrays of one length."""
 
-    def at(self: ColumnsT, which: NDArray[np.int_] | NDArray[np.bool_]) -> ColumnsT:
-        """Some of the entries, by their indexes or by a mask."""
+    def at(self: ColumnsT, which: NDArray[np.int_] | NDArray[np.bool_] | slice) -> ColumnsT:
+        """Some of the entries, by their indexes, by a mask or by a slice."""
         return replace(self, **{name: column[which] for name, column in vars(self).items()})
 
 

@@ -10,20 +10,18 @@ randomness is involved: the same trials give the same answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
-from operator import attrgetter
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
 from lossratio.plrsearch.likelihood import (
-    GRID,
+    MEAN_OF_NONE,
     Bumps,
+    Line,
     Model,
     VaryingCapacityLikelihood,
-    wright_omega,
 )
 from lossratio.plrsearch.model import (
     Array,
@@ -35,16 +33,16 @@ from lossratio.plrsearch.model import (
 )
 from lossratio.plrsearch.quadrature.posterior import Posterior
 
-_SLICES, _SPREADS = 11, 17
+_SLICES, _SPREADS = 13, 15
 """Number of values of log s, and of log a at each of them, in one round of the search for the ridge."""
 _FEW, _SLICES_OF_FEW = 6, 25
 """Up to this many trials count as few, and require this many values of log s, because the ridge's width may change a
 thousandfold."""
 _MANY, _MOST_OF_FEW = 60, 6.0
 """With fewer trials there are more points, in inverse proportion, but at most this many times as many."""
-_ZOOMS = 6
-_DEPTH, _TOP = 14.0, 4.0
-"""Nats below a maximum where the ridge ends, and where its highest part ends."""
+_ROUNDS = 12
+_DEPTH = 14.0
+"""Nats below its maximum where the ridge ends."""
 _FINE = 0.35
 """Share of these values that are on the ridge, if they are close enough to each other."""
 _DEEP = 60.0
@@ -76,12 +74,12 @@ _FAR = 30.0
 """Deviations above a step beyond which its hazard is 0."""
 _HOPELESS = 60.0
 """Distance from a row's mode, in widths of the row, beyond which a point has no mass."""
+_TINY = 1e-300
 
-
-EXACT = (850, 0.02)
+EXACT = (600, 0.02)
 """For results: the number of points of the sum with many trials, and the error above which there are four times as many
 points."""
-ROUGH = (300, np.inf)
+ROUGH = (250, np.inf)
 """For choosing loads: the same."""
 
 
@@ -104,7 +102,7 @@ def sampled(
 
     They are rough for models that are improbable compared with the best.
     """
-    ridges = [_Ridge.of(model) for model in models]
+    ridges = [_Ridge(model) for model in models]
     least = max(ridge.height for ridge in ridges) - _IMPROBABLE
     found = []
     for model, ridge in zip(models, ridges, strict=True):
@@ -137,8 +135,9 @@ def _summed(
     log_mass = np.full(number, -np.inf)
     deviation = np.exp(log_deviation)
 
+    every_bump = likelihood.bumps(model.function, log_spread)
     for piece in _pieces(number, model):
-        bumps = likelihood.bumps(model.function, log_spread[piece])
+        bumps = every_bump.at(piece)
         mode, width, _ = rough_rows(model, log_spread[piece], deviation[piece], bumps)
         log_mrr[piece], log_density = _placed(log_spread[piece], even[piece, 2], mode, width)
         log_area[piece] -= log_density
@@ -146,8 +145,7 @@ def _summed(
         columns = (
             np.exp(column[piece][near, None]) for column in (log_mrr, log_spread, log_deviation)
         )
-        bumps = Bumps(bumps.place[near], bumps.width[near])
-        exact = likelihood.log_probability(Curves(model.function, *columns), bumps)
+        exact = likelihood.log_probability(Curves(model.function, *columns), bumps.at(near))
         log_mass[piece.start + np.flatnonzero(near)] = exact
 
     log_mass += model.prior.log_density(log_mrr)
@@ -212,152 +210,108 @@ def _placed(log_spread: Array, even: Array, mode: Array, width: Array) -> tuple[
     )
 
 
-@dataclass(frozen=True)
 class _Ridge:
-    """Where the posterior approximately is in log s and log a, as tables of quantiles."""
+    """Where the posterior approximately is in log s and log a, as tables of quantiles.
 
-    bounds: tuple[float, float]
-    """Smallest and largest log s."""
-    log_deviation: Array
-    """Log s of the slices, increasing."""
-    deviations: Array
-    """Quantiles of log s."""
-    spreads: Array
-    """Quantiles of log a of each slice, shape (slices, quantiles)."""
-    height: float
-    """Approximate logarithm of the highest slice's integral."""
+    Attributes:
+        bounds: Smallest and largest log s.
+        height: Approximate logarithm of the highest slice's integral.
+    """
 
-    @classmethod
-    def of(cls, model: Model[VaryingCapacityLikelihood]) -> _Ridge:
+    def __init__(self, model: Model[VaryingCapacityLikelihood]) -> None:
         """Looks for the ridge, first everywhere, then more closely."""
-        bounds = deviation_bounds(model.likelihood.groups)
-        ceiling = model.prior.highest_log_mrr(20.0)
-        found: list[_Slice] = []
-        few = len(model.likelihood.groups) < _FEW
-        slices = _SLICES_OF_FEW if few else _SLICES
-        low, high = bounds
+        self._model = model
+        self.bounds = deviation_bounds(model.likelihood.groups)
+        slices = _SLICES_OF_FEW if len(model.likelihood.groups) < _FEW else _SLICES
+        low, high = np.array(self.bounds)[:, None]
+        places, heights = _zoomed(self._slices, low, high, slices)
+        self._log_deviation: Array = places[0]
+        self._deviations = _quantiles(places[0], heights[0])
+        self.height = float(heights.max())
 
-        for _ in range(_ZOOMS):
-            new = np.setdiff1d(np.linspace(low, high, slices), [one.log_deviation for one in found])
-            # A peak of few trials is so narrow at small log s that it is found only from the next larger log s.
-            for some in new[::-1, None] if few else [new]:
-                found = sorted(
-                    [*found, *_slices(model, some, found, ceiling)], key=attrgetter("log_deviation")
-                )
-            places, heights = np.array([(one.log_deviation, one.log_mass) for one in found]).T
-            first, last, number = _extent(heights, _DEPTH)
-            if number >= _FINE * slices:
-                break
-            low, high = places[first], places[last]
+    def _slices(self, log_deviation: Array, _: Indices) -> Array:
+        """Logarithms of the integrals at each log s, shape (1, slices). The quantiles of log a there are kept."""
+        deviation = np.exp(log_deviation[0])
+        model = self._model
 
-        tables = np.stack([_quantiles(one.log_spread, one.height) for one in found])
-        return cls(bounds, places, _quantiles(places, heights), tables, float(heights.max()))
+        def heights(log_spread: Array, which: Indices) -> Array:
+            own = np.repeat(deviation[which], log_spread.shape[1])
+            bumps = model.likelihood.bumps(model.function, log_spread.ravel())
+            rows = [
+                rough_rows(model, log_spread.ravel()[piece], own[piece], bumps.at(piece))[2]
+                for piece in _pieces(len(own), model)
+            ]
+            return np.concatenate(rows).reshape(log_spread.shape)
+
+        ceiling = np.full(len(deviation), model.prior.highest_log_mrr(20.0))
+        places, found = _zoomed(heights, np.zeros(len(deviation)), ceiling, _SPREADS)
+        self._spreads = np.stack(list(map(_quantiles, places, found)))
+        top = found.max(axis=1)
+        masses = _trapezia(places, np.exp(found - top[:, None])).sum(axis=1)
+        return np.asarray(top + np.log(masses))[None]
 
     def at(self, deviation: Array, spread: Array) -> tuple[Array, Array, Array]:
         """Log s and log a of points in the unit square, and the logarithm of the area that each point represents."""
-        log_deviation, log_area = _between(deviation, lambda at: self.deviations[at])
-        above = np.clip(
-            np.searchsorted(self.log_deviation, log_deviation), 1, len(self.log_deviation) - 1
-        )
-        low = self.log_deviation[above - 1]
-        high = self.log_deviation[above]
-        share = (log_deviation - low) / (high - low)
+        log_deviation, log_area = _between(deviation, lambda at: self._deviations[at])
+        places = self._log_deviation
+        above = np.clip(np.searchsorted(places, log_deviation), 1, len(places) - 1)
+        share = (log_deviation - places[above - 1]) / (places[above] - places[above - 1])
         log_spread, more = _between(
             spread,
             lambda at: (
-                (1.0 - share) * self.spreads[above - 1, at] + share * self.spreads[above, at]
+                (1.0 - share) * self._spreads[above - 1, at] + share * self._spreads[above, at]
             ),
         )
         return log_deviation, log_spread, log_area + more
 
 
-@dataclass(frozen=True)
-class _Slice:
-    """The approximate posterior at one log s."""
+def _zoomed(
+    evaluate: Callable[[Array, Indices], Array], low: Array, high: Array, number: int
+) -> tuple[Array, Array]:
+    """Places in each row and the heights there, finer and finer, until enough of them are near the row's maximum.
 
-    log_deviation: float
-    log_spread: Array
-    """Places in log a, increasing: from 0 to the ceiling."""
-    height: Array
-    """Approximate logarithms of the rows' integrals there."""
-
-    @property
-    def log_mass(self) -> float:
-        """Logarithm of the slice's integral."""
-        density = np.exp(self.height - self.height.max())
-        area = np.sum(0.5 * np.diff(self.log_spread) * (density[1:] + density[:-1]))
-        return float(self.height.max() + np.log(area))
-
-    @property
-    def top(self) -> tuple[float, float]:
-        """Log a around the highest part of the ridge."""
-        first, last, _ = _extent(self.height, _TOP)
-        return float(self.log_spread[first]), float(self.log_spread[last])
-
-
-def _slices(
-    model: Model[VaryingCapacityLikelihood],
-    log_deviation: Array,
-    known: Sequence[_Slice],
-    ceiling: float,
-) -> list[_Slice]:
-    """The slices at each log s, in finer and finer steps: first everywhere, or around the tops of known slices."""
-    everywhere = GRID * np.round(np.linspace(0.0, ceiling, _SPREADS) / GRID)
-    places = np.tile(everywhere, (len(log_deviation), 1))
-    if known:
-        ends = np.array([one.top for one in known])
-        low, high = (
-            np.interp(log_deviation, [one.log_deviation for one in known], column)
-            for column in ends.T
-        )
-        inner = low[:, None] + (high - low)[:, None] * np.linspace(-0.6, 1.6, _SPREADS)
-        places = np.column_stack([places, np.clip(inner, 0.0, ceiling)])
-
-    found = [_Slice(float(one), np.zeros(0), np.zeros(0)) for one in log_deviation]
-    which = list(range(len(found)))
-    for _ in range(2 * _ZOOMS):
-        deviations = np.repeat(np.exp(log_deviation[which]), places.shape[1])
-        heights = np.empty(places.shape)
-        for piece in _pieces(places.size, model):
-            bumps = model.likelihood.bumps(model.function, places.ravel()[piece])
-            heights.ravel()[piece] = rough_rows(
-                model, places.ravel()[piece], deviations[piece], bumps
-            )[2]
-
-        for index, place, height in zip(which, places, heights, strict=True):
-            place, order = np.unique(
-                np.concatenate([found[index].log_spread, place]), return_index=True
-            )
-            height = np.concatenate([found[index].height, height])[order]
-            found[index] = _Slice(found[index].log_deviation, place, height)
-
-        which = [
-            index for index in which if _extent(found[index].height, _TOP)[2] < _FINE * _SPREADS
-        ]
-        if not which:
+    Args:
+        evaluate: The heights at places in the rows with these indexes.
+        low: Where each row begins.
+        high: Where it ends.
+        number: Number of places in a row.
+    """
+    places = np.empty((len(low), number))
+    heights = np.empty(places.shape)
+    rough = np.arange(len(low))
+    ends = np.stack([low, high])
+    for _ in range(_ROUNDS):
+        low, high = ends[:, rough, None]
+        places[rough] = low + (high - low) * np.linspace(0.0, 1.0, number)
+        heights[rough] = evaluate(places[rough], rough)
+        is_near = heights > heights.max(axis=1, keepdims=True) - _DEPTH
+        rough = np.flatnonzero(is_near.sum(axis=1) < _FINE * number)
+        if not len(rough):
             break
-
-        ends = np.array([found[index].top for index in which])
-        places = ends[:, :1] + np.diff(ends, axis=1) * np.linspace(0.0, 1.0, _SPREADS)
-
-    return found
+        ends = np.array([_ends(*row) for row in zip(places, is_near, strict=True)]).T
+    return places, heights
 
 
-def _extent(height: Array, depth: float) -> tuple[int, int, int]:
-    """The first and last place around all places at most this many nats below the highest, and the number of these."""
-    inside = np.flatnonzero(height > height.max() - depth)
-    return max(int(inside[0]) - 1, 0), min(int(inside[-1]) + 1, len(height) - 1), len(inside)
+def _ends(places: Array, inside: NDArray[np.bool_]) -> Array:
+    """The places around all places inside."""
+    which = np.flatnonzero(inside)
+    return places[[max(which[0] - 1, 0), min(which[-1] + 1, len(places) - 1)]]
+
+
+def _trapezia(x: Array, density: Array) -> Array:
+    """Areas between neighbouring places (last axis)."""
+    return 0.5 * np.diff(x) * (density[..., 1:] + density[..., :-1])
 
 
 def _quantiles(x: Array, log_density: Array) -> Array:
     """Quantiles of the points' distribution."""
-    first, last, _ = _extent(log_density, _DEEP)
-    x, log_density = x[first : last + 1], log_density[first : last + 1]
+    ends = _ends(x, log_density > log_density.max() - _DEEP)
+    inside = (x >= ends[0]) & (x <= ends[1])
+    x, log_density = x[inside], log_density[inside]
     cumulative = np.zeros(len(x))
     for share, power in _POWERS:
-        density = np.exp(power * (log_density - log_density.max()))
-        parts = np.concatenate([[0.0], np.cumsum(0.5 * np.diff(x) * (density[1:] + density[:-1]))])
-        cumulative += share * parts / parts[-1]
+        parts = np.cumsum(_trapezia(x, np.exp(power * (log_density - log_density.max()))))
+        cumulative[1:] += share * parts / parts[-1]
     return np.interp(_TABLE, cumulative, x)
 
 
@@ -378,30 +332,28 @@ def rough_rows(
     Trials without loss are steps of the same width. If there are no other trials, only the prior bounds the row above.
     """
     likelihood, prior = model.likelihood, model.prior
-    lost = likelihood.groups.lost
-    trials = likelihood.trials
     # The groups are in the order of their losses.
-    quiet, few = np.searchsorted(lost, (0.0, _FEW_LOST), side="right")
+    lost, trials = likelihood.groups.lost, likelihood.trials
+    quiet, few = np.searchsorted(lost, (0.0, _FEW_LOST), "right")
 
-    if quiet == len(lost):
+    if quiet == len(trials):
         edge = np.log(bumps.place.max(axis=1, initial=1.0))
         mode = np.maximum(np.maximum(edge, log_spread) + 0.5, np.log(prior.scale))
         return mode, np.ones(len(mode)), prior.log_density(mode)
 
-    deviation = deviation[:, None]
-    scale = deviation**2 + bumps.width**2
+    width = 1.0 / (bumps.steepness * np.sqrt(np.maximum(lost, 1.0)))
+    scale = deviation[:, None] ** 2 + width**2
     weight = trials / scale
     pull = weight * bumps.place
     total, firm = weight[:, quiet:].sum(axis=1), weight[:, few:].sum(axis=1)
     best = pull[:, quiet:].sum(axis=1) / total
-    mean = pull[:, few:].sum(axis=1) / np.maximum(firm, 1e-300)
+    mean = pull[:, few:].sum(axis=1) / np.maximum(firm, _TINY)
     height = -0.5 * np.sum(weight[:, few:] * (bumps.place[:, few:] - mean[:, None]) ** 2, axis=1)
-    height += 0.5 * np.log(bumps.width[:, few:] ** 2 / scale[:, few:]) @ trials[few:]
-    skewed = _SkewedBumps(lost[:few], bumps.place[:, :few], bumps.width[:, :few], deviation)
-    trials = trials[:few]
+    height += 0.5 * np.log(width[:, few:] ** 2 / scale[:, few:]) @ trials[few:]
+    skewed = _SkewedBumps(lost[:few], bumps, deviation[:, None])
 
     for _ in range(_ITERATIONS):
-        value, slope, curvature = (terms @ trials for terms in skewed.at(best[:, None]))
+        value, slope, curvature = (terms @ trials[:few] for terms in skewed.at(best[:, None]))
         slope -= firm * (best - mean)
         stiffness = np.maximum(firm + curvature, _FIRM * total)
         move = slope / stiffness
@@ -423,35 +375,36 @@ class _SkewedBumps:
     than the width of the trial's step.
     """
 
-    def __init__(self, lost: Array, place: Array, width: Array, deviation: Array) -> None:
-        self.lost, self.place = lost, place
-        self.reach = 1.0 / (width * np.sqrt(np.maximum(lost, 1.0)))
-        self.stiffness = 1.0 / (deviation * self.reach) ** 2
-        pull = lost / self.stiffness
-        self.pull, self.constant = pull, np.log(np.maximum(lost, 0.7) / self.stiffness) + pull
-        self.steps = np.nonzero((lost == 0.0) & (self.stiffness < _SHARP))
-        self.scale = np.hypot(deviation, width)[self.steps]
+    def __init__(self, lost: Array, bumps: Bumps, deviation: Array) -> None:
+        few = slice(0, len(lost))
+        self._place, self._steepness = bumps.place[:, few], bumps.steepness[:, few]
+        self._log_own_mean = np.log(np.where(lost > 0, lost, MEAN_OF_NONE))
+        self._line = Line(lost, (deviation * self._steepness) ** -2)
+        self._steps = np.nonzero((lost == 0.0) & (self._line.stiffness < _SHARP))
+        self._scale = np.hypot(deviation, 1.0 / self._steepness)[self._steps]
 
     def at(self, mrr: Array) -> tuple[Array, Array, Array]:
         """The logarithms of the integrals over the capacity, their slopes, and the curvatures by which they fall."""
-        below = self.place - mrr
-        distance = np.minimum(-below[self.steps] / self.scale, _FAR)
-        below *= self.reach
-        lift = wright_omega(below + self.constant)
-        move = lift - self.pull
-        share = 1.0 / (1.0 + lift)
+        line = self._line
+        below = self._steepness * (self._place - mrr)
+        mean = line.likeliest_mean(below + self._log_own_mean)
+        move = mean - line.pull
+        share = 1.0 / (1.0 + mean)
         value = (
-            self.lost * (1.0 + below - move)
-            - self.stiffness * (0.5 * move * move + lift)
+            line.lost * (1.0 + below - move)
+            - line.stiffness * (0.5 * move * move + mean)
             + 0.5 * np.log(share)
         )
         half = 0.5 * share * share
-        slope = (self.stiffness * move + lift * half) * self.reach
-        curvature = lift * share * self.reach**2 * (self.stiffness + (1.0 - lift) * share * half)
+        slope = (line.stiffness * move + mean * half) * self._steepness
+        curvature = mean * share * self._steepness**2
+        curvature *= line.stiffness + (1.0 - mean) * share * half
+
+        distance = np.minimum((mrr - self._place)[self._steps] / self._scale, _FAR)
         hazard = np.sqrt(2.0 / np.pi) / scipy.special.erfcx(-np.sqrt(0.5) * distance)
-        value[self.steps] = -0.5 * distance**2 - np.log(np.sqrt(2.0 * np.pi) * hazard)
-        slope[self.steps] = hazard / self.scale
-        curvature[self.steps] = hazard * (hazard + distance) / self.scale**2
+        value[self._steps] = -0.5 * distance**2 - np.log(np.sqrt(2.0 * np.pi) * hazard)
+        slope[self._steps] = hazard / self._scale
+        curvature[self._steps] = hazard * (hazard + distance) / self._scale**2
 
         return value, slope, np.maximum(curvature, 0.0)
 
