@@ -82,7 +82,7 @@ def test_a_capacity_that_may_vary_explains_contradictory_trials_no_worse_than_on
     assert varying > constant - 10.0
 
 
-def test_a_rough_integral_is_computed_by_more_points():
+def test_a_knee_as_wide_as_the_capacity_is_integrated_exactly():
     loads = [3842, 3982, 3703, 3797, 3769, 3815, 3777, 3783, 3782, 3790, 3756, 3725, 3738, 3752, 3718, 3798, 3736, 3816]
     seconds = [5.1, 1.0, 2.0, 2.0, 5.1, 10.0, 5.1, 5.1, 1.0, 1.0, 10.0, 5.1, 1.0, 2.0, 2.0, 5.1, 5.1, 1.0]
     lost = [2871, 618, 900, 1040, 2556, 5338, 2637, 2635, 544, 511, 5028, 2442, 469, 1083, 977, 2671, 2476, 555]

@@ -36,7 +36,7 @@ def posteriors(
         varying = VaryingCapacityLikelihood(counts)
         models = [Model(function, varying, prior) for function in FUNCTIONS]
         return sampling.sampled(
-            models, question, *(sampling.ROUGH if for_selection else sampling.EXACT)
+            models, question, sampling.ROUGH if for_selection else sampling.EXACT
         )
 
     bound = (

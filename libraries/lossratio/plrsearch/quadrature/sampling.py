@@ -76,11 +76,8 @@ _HOPELESS = 60.0
 """Distance from a row's mode, in widths of the row, beyond which a point has no mass."""
 _TINY = 1e-300
 
-EXACT = (600, 0.02)
-"""For results: the number of points of the sum with many trials, and the error above which there are four times as many
-points."""
-ROUGH = (250, np.inf)
-"""For choosing loads: the same."""
+EXACT, ROUGH = 600, 250
+"""Number of points of the sum with many trials: for results, and for choosing loads."""
 
 
 def deviation_bounds(counts: TrialCounts) -> tuple[float, float]:
@@ -93,10 +90,7 @@ def deviation_bounds(counts: TrialCounts) -> tuple[float, float]:
 
 
 def sampled(
-    models: Sequence[Model[VaryingCapacityLikelihood]],
-    question: CriticalLoadQuestion,
-    points: int,
-    error: float = np.inf,
+    models: Sequence[Model[VaryingCapacityLikelihood]], question: CriticalLoadQuestion, points: int
 ) -> tuple[Posterior, ...]:
     """The posteriors of models of the same trials.
 
@@ -106,12 +100,10 @@ def sampled(
     least = max(ridge.height for ridge in ridges) - _IMPROBABLE
     found = []
     for model, ridge in zip(models, ridges, strict=True):
-        own_points, own_error = (points, error) if ridge.height > least else ROUGH
-        number = round(
-            own_points * min(max(_MANY / max(len(model.likelihood.groups), 1), 1.0), _MOST_OF_FEW)
-        )
-        one = _summed(model, question, ridge, number)
-        found.append(one if one.error <= own_error else _summed(model, question, ridge, 4 * number))
+        number = points if ridge.height > least else min(points, ROUGH)
+        few = _MANY / max(len(model.likelihood.groups), 1)
+        number = round(number * min(max(few, 1.0), _MOST_OF_FEW))
+        found.append(_summed(model, question, ridge, number))
     return tuple(found)
 
 
