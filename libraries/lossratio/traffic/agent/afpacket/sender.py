@@ -361,43 +361,46 @@ def _work(orders: Connection, permit: Permit, progress: Progress, setup: SenderS
         orders.send(_transmit(output, order, permit, progress, setup.catch_up, queue if is_paced else None))
 
 
+class _MustStop:
+    """Whether a transmission must stop.
+
+    Attributes:
+        is_abandoned: Whether it had to stop because the agent did not let it continue.
+    """
+
+    def __init__(self, permit: Permit) -> None:
+        self._permit = permit
+        self.is_abandoned = False
+
+    def __call__(self) -> bool:
+        is_over = self._permit.is_over()
+        if is_over and not self._permit.was_revoked():
+            self.is_abandoned = True
+        return is_over
+
+
 def _transmit(
     output: MixedOutput, order: SendOrder, permit: Permit, progress: Progress, catch_up: float, queue: Queue | None
 ) -> _Answer:
-    is_abandoned = False
-
-    def is_stopped() -> bool:
-        nonlocal is_abandoned
-        is_over = permit.is_over()
-        is_abandoned = is_abandoned or (is_over and not permit.was_revoked())
-        return is_over
-
+    must_stop = _MustStop(permit)
     probes = output.latency_frames
     dropped_before = output.dropped_beyond + probes.dropped_beyond
-    steps: list[SentStep] = []
+    log = SendLog(output.offer, time.monotonic) if order.is_logged else None
     try:
-        if order.ramp:
-            output.tag(order.ramp_tag)
-            ramp_up(output.offer, order.load, order.ramp, is_stopped)
-        output.tag(order.tag, order.probe_tag, order.probes)
-        if order.replies:
-            output.reply(order.replies, order.length)
+        _begin(output, order, must_stop)
         progress.first = output.first
-        note = progress.note if order.is_watched else None
-        log = SendLog(output.offer, time.monotonic) if order.is_logged else None
-        offer = output.offer if log is None else log.offer
-        catch_up = math.inf if order.is_complete else catch_up
-        patient = order.is_patient
-        for load, duration in order.steps or ((order.load, order.duration),):
+        if order.is_complete:
+            catch_up = math.inf
+        if queue is None or order.duration is None:
+            note = progress.note if order.is_watched else None
+            steps = _sent_steps(output.offer if log is None else log.offer, order, must_stop, catch_up, note)
+        else:
             began = time.monotonic()
-            if queue is None or duration is None:
-                done = transmit(offer, load, duration, is_stopped, catch_up, is_patient=patient, note=note)
-            else:
-                done = transmit_ahead(output, queue.make_up_for_delays, load, duration, is_stopped, catch_up)
-            steps.append(SentStep(began, done))
+            done = transmit_ahead(output, queue.make_up_for_delays, order.load, order.duration, must_stop, catch_up)
+            steps = [SentStep(began, done)]
     except AgentError as error:
         return error
-    if is_abandoned:
+    if must_stop.is_abandoned:
         return AgentError(
             "abandoned", f"The agent did not let its senders continue {permit.circumstances()}, so they stopped."
         )
@@ -409,6 +412,32 @@ def _transmit(
         batches=None if log is None else log.sent_batches(),
         probes=probes.number,
     )
+
+
+def _begin(output: MixedOutput, order: SendOrder, must_stop: _MustStop) -> None:
+    """Sends the ramp, and prepares the frames that count."""
+    if order.ramp:
+        output.tag(order.ramp_tag)
+        ramp_up(output.offer, order.load, order.ramp, must_stop)
+    output.tag(order.tag, order.probe_tag, order.probes)
+    if order.replies:
+        output.reply(order.replies, order.length)
+
+
+def _sent_steps(
+    offer: Callable[[int], int],
+    order: SendOrder,
+    must_stop: _MustStop,
+    catch_up: float,
+    note: Callable[[int, int], None] | None,
+) -> list[SentStep]:
+    """Sends each step, or the only one."""
+    steps = []
+    for load, duration in order.steps or ((order.load, order.duration),):
+        began = time.monotonic()
+        done = transmit(offer, load, duration, must_stop, catch_up, is_patient=order.is_patient, note=note)
+        steps.append(SentStep(began, done))
+    return steps
 
 
 def _prepare(cpus: tuple[int, ...], parent: int) -> bool:
