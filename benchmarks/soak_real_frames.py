@@ -3,7 +3,8 @@
 Builds a local testbed (root). nftables rules in the DUT's namespace forward the frames and lose some of them: whole
 batches above a capacity, frames that a ring does not hold in a pause, frames that a policer's bucket does not hold, or
 single frames of several queues. The rules are executed in the sender's thread and count each frame that they lose. So a
-busy machine cannot make the device lose other frames.
+busy machine cannot make the device lose other frames. One device is a program that really stops: it sleeps for a known
+time, and its packet socket has a ring of known size. It has real-time priority, and logs its pauses.
 
 After each search, one long trial at the stated load shows, by the device's own counters, whether its loss is within the
 target.
@@ -16,14 +17,15 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import click
 
 from lossratio import open_testbed
 from lossratio.measurements.soak import SoakResult
-from lossratio.nodes import NodeSession
+from lossratio.nodes import NodeProcess, NodeSession
 from lossratio.results import doubts_of, kind_of
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import load_topology
@@ -34,8 +36,8 @@ ROOT = Path(__file__).parent.parent
 TARGET, LEAST, MOST = 1e-3, 100.0, 12_000.0
 """Target loss ratio, and the range of loads in frames per second."""
 
-BATCH, BATCHES, BATCHES_HELD = 32, 200, 2
-"""Frames of a batch, batches per second that pass, and batches that a full bucket holds."""
+BATCHED, BATCHES_HELD = 6400, 2
+"""Frames per second that pass in whole batches, and batches that a full bucket holds."""
 RATE, BUCKET = 4000, 200
 """Frames per second that the policer passes, and frames that its bucket holds."""
 PERIOD_NS, PAUSE_NS, RING = 2**32, 2**25, 128
@@ -43,6 +45,9 @@ PERIOD_NS, PAUSE_NS, RING = 2**32, 2**25, 128
 time), and frames that the ring holds."""
 REFILL = 32
 """Frames per second that the ring regains: all of it in a period, one frame in a pause."""
+STOPPED_EVERY, STOPPED, STOPPED_RING = 3.0, 0.05, 256
+"""Seconds between the beginnings of a program's pauses, seconds of a pause, and frames that its ring holds."""
+FORWARDER = Path(__file__).with_name("pausing_forwarder.py")
 QUEUES, QUEUE_RATE, QUEUE_HOLDS = 4, 1600, 16
 """Queues to which frames are spread at random, frames per second that each passes, and frames that each holds."""
 
@@ -55,6 +60,10 @@ class Device:
     """The nftables chains that lose its frames: frames enter `losses`, and the counter `lost` counts them."""
     truth: float
     """Its critical load in frames per second in the long run."""
+    known: str
+    """What is true of its losses, in words."""
+    program: tuple[str, ...] = field(default=())
+    """Arguments of the program that forwards; none: rules forward."""
 
 
 def chain(name: str, *rules: str) -> str:
@@ -73,29 +82,48 @@ def in_seconds(nanoseconds: int) -> int:
 
 
 LOSE = "counter name lost drop"
-BEGINNING = chain(
-    "beginning",
-    f"{over(BATCHES, BATCHES_HELD)} add @losing {{ meta protocol }} return",
-    "delete @losing { meta protocol }",
-)
-BATCHING = chain("losses", f"numgen inc mod {BATCH} vmap {{ 0 : jump beginning }}", f"meta protocol @losing {LOSE}")
+
+
+def batches(size: int) -> Device:
+    """A device that loses whole batches of so many frames."""
+    beginning = chain(
+        "beginning",
+        f"{over(BATCHED // size, BATCHES_HELD)} add @losing {{ meta protocol }} return",
+        "delete @losing { meta protocol }",
+    )
+    losses = chain("losses", f"numgen inc mod {size} vmap {{ 0 : jump beginning }}", f"meta protocol @losing {LOSE}")
+    losing = "set losing { type ether_type; flags dynamic; size 65535; }"
+    return Device((losing, beginning, losses), BATCHED / (1.0 - TARGET), f"batches of {size}")
+
+
 IN_PAUSE = f"meta time & {in_seconds(PERIOD_NS - PAUSE_NS)} == 0"
 WAYS = ", ".join(f"{number} : jump queue{number}" for number in range(QUEUES))
 ONE_OF_QUEUES = tuple(chain(f"queue{number}", f"{over(QUEUE_RATE, QUEUE_HOLDS)} {LOSE}") for number in range(QUEUES))
 
 DEVICES = {
-    "batches": Device(
-        ("set losing { type ether_type; flags dynamic; size 65535; }", BEGINNING, BATCHING),
-        BATCH * BATCHES / (1.0 - TARGET),
-    ),
+    "batches": batches(32),
+    "large batches": batches(256),
     # At this load, a pause loses load * PAUSE - ring frames, which is the target's share of the frames of a period.
     "pauses": Device(
         (chain("losses", f"{IN_PAUSE} {over(REFILL, RING)} {LOSE}"),),
         (RING + REFILL * PAUSE_NS * 1e-9) / ((PAUSE_NS - TARGET * PERIOD_NS) * 1e-9),
+        f"{3600e9 / PERIOD_NS:.0f} pauses an hour of {PAUSE_NS * 1e-6:.1f} ms, and a ring of {RING}",
     ),
-    "bucket": Device((chain("losses", f"{over(RATE, BUCKET)} {LOSE}"),), RATE / (1.0 - TARGET)),
+    "stopped": Device(
+        (),
+        STOPPED_RING / (STOPPED - TARGET * STOPPED_EVERY),
+        f"{3600 / STOPPED_EVERY:.0f} pauses an hour of {1e3 * STOPPED:.0f} ms, and a ring of {STOPPED_RING}",
+        ("dut0", "dut1", str(STOPPED_RING), str(STOPPED_EVERY), str(STOPPED)),
+    ),
+    "bucket": Device(
+        (chain("losses", f"{over(RATE, BUCKET)} {LOSE}"),),
+        RATE / (1.0 - TARGET),
+        f"a bucket of {1e3 * BUCKET / RATE:.0f} ms",
+    ),
     # By a simulation of four million frames, within .2 %.
-    "queues": Device((*ONE_OF_QUEUES, chain("losses", f"numgen random mod {QUEUES} vmap {{ {WAYS} }}")), 5700.0),
+    "queues": Device(
+        (*ONE_OF_QUEUES, chain("losses", f"numgen random mod {QUEUES} vmap {{ {WAYS} }}")), 5700.0, "single frames"
+    ),
 }
 """The devices by name. The last one is healthy: some frames are lost because its queues get random shares."""
 
@@ -126,12 +154,14 @@ def search(file: Path, results: Path, name: str, seconds: float, proof: float) -
         local = LocalTestbed.up(load_topology(file), keep=True)
         stack.callback(local.down)
         session = stack.enter_context(NodeSession.connect("DUT1", local.topology.nodes["DUT1"]))
-        set_up(session, DEVICES[name])
+        box = set_up(session, DEVICES[name])
+        stack.callback(box.close)
         testbed = stack.enter_context(open_testbed(file, dut="black_box", options={"hold": 0.2}, results=results))
         result = testbed.critical_load(
             64, bidirectional=False, name=name, target_loss_ratio=TARGET, timeout=seconds, min_load=LEAST, max_load=MOST
         )
         click.echo(f"{name}: {os.getloadavg()[1]:.0f} programs at work")
+        click.echo(f"    true: {DEVICES[name].known}{box.logged()}")
         for line in said(result, DEVICES[name].truth):
             click.echo(f"    {line}")
         if result.critical_load is None or not proof:
@@ -139,30 +169,72 @@ def search(file: Path, results: Path, name: str, seconds: float, proof: float) -
 
         load = result.critical_load.stated.per_interface_fps
         with testbed.ready_for(profile) as ready:
-            before = counted(session)
+            before = box.counted()
             ready.measurer.measure(TrialInput(proof, load))
-            lost, received = (now - then for now, then in zip(counted(session), before, strict=True))
+            lost, received = (now - then for now, then in zip(box.counted(), before, strict=True))
         click.echo(f"    then lost {lost} of {received} frames, {lost / received / TARGET:.2f} targets")
 
 
-def set_up(session: NodeSession, device: Device) -> None:
-    """Sets up the rules that lose frames, and forward the others."""
+class Rules:
+    """The rules of a device."""
+
+    def __init__(self, session: NodeSession) -> None:
+        self._session = session
+
+    def counted(self) -> tuple[int, int]:
+        """Frames that the device has lost, and has received, so far."""
+        listed = json.loads(self._session.run("nft", "-j", "list", "counters", "table", "netdev", "box").stdout)
+        counts = {entry["counter"]["name"]: int(entry["counter"]["packets"]) for entry in listed["nftables"][1:]}
+        return counts["lost"], counts["received"]
+
+    def logged(self) -> str:
+        """Rules log nothing else."""
+        return ""
+
+    def close(self) -> None:
+        """The rules go with their testbed."""
+
+
+class Program:
+    """The program of a device."""
+
+    def __init__(self, process: NodeProcess) -> None:
+        self._process = process
+        self._process.read_line(10.0)
+
+    def counted(self) -> tuple[int, int]:
+        """Frames that the device has lost, and has received, so far."""
+        counts = self._ask()
+        return counts["dropped"], counts["arrived"]
+
+    def logged(self) -> str:
+        """The pauses that the program has logged."""
+        pauses = self._ask()["pauses"]
+        return f"; logged: {len(pauses)} pauses of {1e3 * min(pauses):.1f} to {1e3 * max(pauses):.1f} ms"
+
+    def close(self) -> None:
+        """Ends the program."""
+        self._process.close()
+
+    def _ask(self) -> Any:
+        self._process.write_line("count")
+        return json.loads(self._process.read_line(10.0))
+
+
+def set_up(session: NodeSession, device: Device) -> Rules | Program:
+    """Starts the program that forwards, or sets up the rules that lose frames and forward the others."""
+    if device.program:
+        return Program(session.start("python3", "-c", FORWARDER.read_text(), *device.program))
     there = way("dut0", "dut1", "meta protocol ip counter name received jump losses")
     parts = ("counter lost { }", "counter received { }", *device.chains, there, way("dut1", "dut0"))
     session.run("nft", "-f", "-", stdin="\n".join(["table netdev box {", *parts, "}", ""]))
+    return Rules(session)
 
 
 def way(entering: str, leaving: str, *rules: str) -> str:
     """The chain that frames of one direction pass."""
     hook = f'type filter hook ingress device "{entering}" priority 0;'
     return chain(f"from_{entering}", hook, *rules, f'fwd to "{leaving}"')
-
-
-def counted(session: NodeSession) -> tuple[int, int]:
-    """Frames that the device has lost, and has received, so far."""
-    listed = json.loads(session.run("nft", "-j", "list", "counters", "table", "netdev", "box").stdout)
-    counts = {entry["counter"]["name"]: int(entry["counter"]["packets"]) for entry in listed["nftables"][1:]}
-    return counts["lost"], counts["received"]
 
 
 def said(result: SoakResult, truth: float) -> Iterator[str]:
