@@ -110,7 +110,7 @@ def to_duration(value: str | int | float | timedelta) -> timedelta:
             seconds = timestr_to_secs(value, round_to=None)
         except ValueError:
             raise ValueError(
-                f"{value!r} is not a duration; write it like '2 min' or '30 s'."
+                f"{shown_value(value)} is not a duration; write it like '2 min' or '30 s'."
             ) from None
     check_duration(seconds, value)
     return timedelta(seconds=seconds)
@@ -149,7 +149,7 @@ def to_truth_value(value: str | bool | int | None) -> bool | None:
         return True
     if text in _NO:
         return False
-    raise ValueError(f"{value!r} is neither yes nor no. Write True or False.")
+    raise ValueError(f"{shown_value(value)} is neither yes nor no. Write True or False.")
 
 
 def to_share(value: str | int | float) -> Share:
@@ -173,7 +173,7 @@ def to_test_result(value: object) -> TestResult:
     if isinstance(value, TestResult):
         return value
     raise ValueError(
-        f"{value!r} is not a result. Give what a keyword returned: ${{ndr}} =    Find NDR And PDR    64B."
+        f"{shown_value(value)} is not a result. Give what a keyword returned: ${{ndr}} =    Find NDR And PDR    64B."
     )
 
 

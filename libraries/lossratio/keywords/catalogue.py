@@ -11,6 +11,7 @@ from robot.errors import DataError
 from robot.running import TestCase, TestSuite, Var
 from robot.variables import Variables
 
+from lossratio.checked_arguments import shortened, shown_value
 from lossratio.errors import LossRatioError, TopologyError
 from lossratio.results import VARIATION
 from lossratio.shipped import names_near
@@ -110,14 +111,16 @@ def _check_arguments(*arguments: str | None) -> None:
         name, sign, _ = (argument or "").partition("=")
         if sign and name.isidentifier() and not Path(str(argument)).exists():
             raise ValueError(
-                f"There is no argument {name!r}. There are {names_near(name, _ARGUMENTS)}"
+                f"There is no argument {shown_value(name)}. There are {names_near(name, _ARGUMENTS)}"
             )
     _, frame_sizes, cores, duts, _ = arguments
     for size in _listed(frame_sizes):
         parse_frame_size(size)
     for name, number in (*(("cores", number) for number in _listed(cores)), ("duts", duts)):
         if number is not None and not number.isdecimal():
-            raise ValueError(f"{name}={number}: {number!r} is not a number, such as 1.")
+            raise ValueError(
+                f"{name}={shortened(number)}: {shown_value(number)} is not a number, such as 1."
+            )
 
 
 class SuiteExpander(SuiteVisitor):  # type: ignore[misc]

@@ -7,6 +7,7 @@ from typing import Any
 from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 
+from lossratio.checked_arguments import shown_value
 from lossratio.dut import BlackBox
 from lossratio.errors import DutError, SearchError
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameSize, typed_keyword
@@ -109,7 +110,9 @@ class DeviceKeywords(Keywords):
             "describe": caller.describe,
         }
         if hook not in calls:
-            raise DutError(f"There is no hook {hook!r}. The hooks are {names_near(hook, calls)}")
+            raise DutError(
+                f"There is no hook {shown_value(hook)}. The hooks are {names_near(hook, calls)}"
+            )
         return calls[hook]()
 
     def _black_boxes(self, node: str | None) -> list[BlackBox]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from robot.api import logger
 from robot.api.deco import keyword, library
 from robot.libraries.BuiltIn import BuiltIn
+from robot.result import Message, TestCase
 from robot.running import TestSuite
 from robot.running.context import EXECUTION_CONTEXTS
 
@@ -12,6 +13,7 @@ from lossratio.errors import LossRatioError, ReportError
 from lossratio.keywords.arguments import FormatName, with_strict_types
 from lossratio.keywords.devices import DeviceKeywords
 from lossratio.keywords.live_view import say
+from lossratio.keywords.long_values import with_short_values
 from lossratio.keywords.measurements import with_keywords_of_kinds
 from lossratio.keywords.planned_traffic import check_planned_streams, named_profiles
 from lossratio.keywords.rfc2544 import Rfc2544Keywords
@@ -151,6 +153,14 @@ class LossRatio(
         # In a real run, the set-up of the testbed checks the profiles.
         if EXECUTION_CONTEXTS.current.dry_run:
             self._show_misfits()
+
+    def log_message(self, message: Message) -> None:
+        """Shortens wrong values in a message of the log. Robot Framework calls this method."""
+        message.message = with_short_values(message.message)
+
+    def end_test(self, data: object, result: TestCase) -> None:
+        """Shortens wrong values in the message of a test. Robot Framework calls this method."""
+        result.message = with_short_values(result.message)
 
     def _show_misfits(self) -> None:
         """Shows what cannot be measured with the topology of the variable ``TOPOLOGY``, if there is one."""

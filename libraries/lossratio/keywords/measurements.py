@@ -16,6 +16,7 @@ from robot.api import logger
 from robot.api.deco import keyword
 from robot.libraries.BuiltIn import BuiltIn
 
+from lossratio.checked_arguments import shown_value
 from lossratio.errors import ReportError, SearchError
 from lossratio.keywords.arguments import FrameRate, FrameSize, Share, seconds
 from lossratio.keywords.live_view import Show
@@ -148,7 +149,7 @@ def request_of(
             "doubts",
             "resume",
         ]
-        raise SearchError(f"There is no argument {name!r}.{did_you_mean(name, known)}")
+        raise SearchError(f"There is no argument {shown_value(name)}.{did_you_mean(name, known)}")
 
     traffic = load_profile(
         profile, frame_size=frame_size, bidirectional=fields.pop("bidirectional", None)

@@ -16,6 +16,7 @@ from robot.libraries.BuiltIn import BuiltIn
 from robot.running import TestCase
 
 from lossratio import results
+from lossratio.checked_arguments import shown_value
 from lossratio.errors import DoubtError, LossRatioError, SearchError
 from lossratio.input_file import shown_name
 from lossratio.keywords.live_view import Show, live_view, say, wants_provenance
@@ -58,7 +59,7 @@ def doubts_policy(name: str) -> Doubts:
     except ValueError:
         known = names_near(name, [policy.value for policy in Doubts])
         raise SearchError(
-            f"There is no policy for doubts {name!r}. The policies are {known}"
+            f"There is no policy for doubts {shown_value(name)}. The policies are {known}"
         ) from None
 
 

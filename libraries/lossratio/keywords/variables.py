@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from lossratio.checked_arguments import shown_value
 from lossratio.errors import LossRatioError
 from lossratio.keywords.arguments import to_path, to_truth_value, to_whole_number
 from lossratio.keywords.session import doubts_policy
@@ -18,7 +19,7 @@ def _nightly(name: str) -> Nightly:
         return Nightly(name)
     except ValueError:
         known = names_near(name, [choice.value for choice in Nightly])
-        raise ValueError(f"{name!r} is no choice. The choices are {known}") from None
+        raise ValueError(f"{shown_value(name)} is no choice. The choices are {known}") from None
 
 
 _READ: Mapping[str, Callable[[str], Any]] = MappingProxyType(

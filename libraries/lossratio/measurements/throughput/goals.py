@@ -226,7 +226,7 @@ def goal_set_from(description: str) -> GoalSet:
     if unknown:
         titles = [pair.title for pair in NdrPdrGoals]
         raise SearchError(
-            f"There is no set of search goals {text!r}. Use {', '.join(titles)}, presets by name "
+            f"There is no set of search goals {shown_value(text)}. Use {', '.join(titles)}, presets by name "
             f"({', '.join(PRESETS)}), or a file that ends with .yaml."
             f"{did_you_mean(unknown[0], [*titles, *PRESETS])}"
         )
