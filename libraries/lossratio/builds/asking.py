@@ -4,11 +4,10 @@ The answer is not a value. Its strength as evidence about a change comes from re
 they give this answer after such a change.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from lossratio.measurements.throughput import REPLAYED_CHANGES
 from lossratio.results import Finding, QuestionBefore, RunDirectory, read_result
@@ -68,19 +67,6 @@ class AsBefore:
         }
         unchanged = shares.pop(0.0, 1.0)
         return cls(question.values, unchanged, tuple(sorted(shares.items())))
-
-    @classmethod
-    def read(cls, stored: Mapping[str, Any]) -> "AsBefore":
-        """The answer that a record has.
-
-        Raises:
-            KeyError: If a field is missing.
-            TypeError: If it is not an answer.
-            ValueError: If it is not an answer.
-        """
-        values = tuple(float(value) for value in stored["values"])
-        missed = tuple((float(size), float(share)) for size, share in stored["missed"])
-        return cls(values, float(stored["unchanged"]), missed)
 
 
 def runs_before(time: datetime, test: str, folder: Path, links: Path) -> Path:

@@ -21,11 +21,15 @@ from numpy.typing import NDArray
 
 from lossratio.builds.asking import AsBefore, Wanted
 from lossratio.builds.measuring import BuildRecord, Measure
+from lossratio.checked_arguments import shortened, shown_value
 from lossratio.errors import BuildError, SearchError
 from lossratio.exit_status import ExitStatus
 from lossratio.history import Trend
+from lossratio.input_file import shown_name
 from lossratio.results import agreed_change, share_in_words
 
+_LONGEST_OF_GIT = 300
+_FATAL = re.compile(r"^(fatal|error): ", re.MULTILINE)
 BISECTED_BY = "lossratio builds bisect"
 """The name under which the answer of a bisection is noted at the alarm."""
 _CHANGE_SCALE = 10.0
@@ -316,15 +320,28 @@ def revisions_between(good: str, bad: str, repository: Path) -> tuple[str, ...]:
     Raises:
         BuildError: If git does not know the revisions, or the bad one does not come after the good one.
     """
-    first = _git(repository, "rev-parse", "--verify", f"{good}^{{commit}}")
-    last = _git(repository, "rev-parse", "--verify", f"{bad}^{{commit}}")
-    between = _git(repository, "rev-list", "--reverse", "--first-parent", f"{first[0]}..{last[0]}")
-    if not between or first[0] not in _git(repository, "rev-list", "--first-parent", last[0]):
+    _git(repository, "rev-parse", "--git-dir")
+    first = _commit_of(good, repository)
+    last = _commit_of(bad, repository)
+    between = _git(repository, "rev-list", "--reverse", "--first-parent", f"{first}..{last}")
+    if not between or first not in _git(repository, "rev-list", "--first-parent", last):
         raise BuildError(
-            f"{bad} does not come after {good} along first parents in {repository}.",
+            f"{bad} does not come after {good} along first parents in {repository}. Name an earlier revision with "
+            "--good, or a later one with --bad.",
             ExitStatus.BAD_INPUT,
         )
-    return (first[0], *between)
+    return (first, *between)
+
+
+def _commit_of(revision: str, repository: Path) -> str:
+    """The commit that a revision names."""
+    try:
+        return _git(repository, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")[0]
+    except BuildError:
+        raise BuildError(
+            f"{shown_name(repository)} has no revision {shown_value(revision)}. 'git log' shows its revisions.",
+            ExitStatus.BAD_INPUT,
+        ) from None
 
 
 def alarm_to_bisect(alarms: Sequence[Trend], repository: Path) -> tuple[Trend, str, str] | None:
@@ -348,7 +365,7 @@ def _revision_in(build: str, repository: Path) -> str | None:
     """The revision that a build's version names, such as ``vpp 24.06-rc0~123-gabcdef0``; None: it names no revision."""
     for word in reversed(re.findall(r"\w[\w.+/-]*", build)):
         try:
-            return _git(repository, "rev-parse", "--verify", "--quiet", f"{word}^{{commit}}")[0]
+            return _commit_of(word, repository)
         except BuildError:
             continue
     return None
@@ -499,8 +516,10 @@ def _git(repository: Path, *arguments: str) -> list[str]:
     except FileNotFoundError as error:
         raise BuildError("The program git is missing.", ExitStatus.BAD_INPUT) from error
     except subprocess.CalledProcessError as error:
+        said = shortened(_FATAL.sub("", error.stderr).strip(), _LONGEST_OF_GIT)
         raise BuildError(
-            f"git {arguments[0]} failed in {repository}: {error.stderr.strip()}",
+            f"git {arguments[0]} failed in {shown_name(repository)}: {said}. Name a git repository with "
+            "--repository.",
             ExitStatus.BAD_INPUT,
         ) from error
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from lossratio import results
 from lossratio.builds.asking import WHOLE, AsBefore, Wanted, why_not_asked
 from lossratio.checked_arguments import shown_value
@@ -26,6 +28,7 @@ from lossratio.testbed import Ready, Testbed, load_limits, load_range, open_test
 from lossratio.traffic import load_profile
 from lossratio.trials import MissingFrames, TrialInput, TrialResult, missing_frames
 from lossratio.units import FRAMES_PER_SECOND, format_frame_rate, format_ratio
+from lossratio.wrong_values import in_words
 
 SKIP = 125
 """Exit status of a set-up command whose revision cannot be measured, as with ``git bisect run``."""
@@ -375,20 +378,18 @@ class BuildMeasurement:
         return replace(plain, most=most, shares=shares)
 
     @classmethod
-    def read(cls, line: Mapping[str, Any]) -> "BuildMeasurement":
+    def read(cls, line: object) -> "BuildMeasurement":
         """The measurement of a line of the record.
 
         Raises:
-            AttributeError: If its answers are not answers.
-            KeyError: If a field of an answer is missing.
-            TypeError: If it is not a measurement.
             ValueError: If it is not a measurement.
         """
-        stored = line.get("as_before")
-        if stored is None:
-            return cls(**line)
-        answers = {name: AsBefore.read(answer) for name, answer in stored.items()}
-        return cls(**{**line, "as_before": answers})
+        try:
+            return TypeAdapter(cls).validate_python(line)
+        except ValidationError as error:
+            first, *_ = error.errors()
+            where = ".".join(map(str, first["loc"]))
+            raise ValueError(f"{where}: {in_words(first)}".removeprefix(": ")) from error
 
     @property
     def answers(self) -> Mapping[str, AsBefore]:
@@ -453,6 +454,7 @@ class BuildRecord:
 
         Raises:
             BuildError: If it was measured on a different device from the earlier ones. The record does not accept it.
+            JobError: If the record has another build for this step.
         """
         if step == len(self.measurements):
             directory = f"{step + 1:03}-{build[:12].replace('/', '_')}"
@@ -469,7 +471,13 @@ class BuildRecord:
             )
             self.measurements.append(measurement)
 
-        return self.measurements[step]
+        known = self.measurements[step]
+        if known.build != build:
+            raise JobError(
+                f"{self._path}, line {step + 2}, is of build {shown_value(known.build)}, but {shown_value(build)} was "
+                "to be measured there. The file was changed. To begin again, use another --output."
+            )
+        return known
 
     def _require_one_device(self, measurement: BuildMeasurement) -> None:
         for name, device in (measurement.devices or {}).items():
@@ -491,14 +499,18 @@ class BuildRecord:
 
     def _read(self, header: Mapping[str, Any]) -> None:
         whole, _, _ = read_input_file(self._path, JobError, MOST_RECORDED_BYTES).rpartition(b"\n")
-        try:
-            first, *lines = [parse_json(line) for line in whole.splitlines()]
-            self.measurements = [BuildMeasurement.read(line) for line in lines]
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise JobError(
-                f"{self._path} cannot be read ({error}). To begin again, use another --output."
-            ) from error
+        lines = whole.splitlines() or [b"null"]
+        read: list[Any] = []
+        for number, line in enumerate(lines, start=1):
+            try:
+                parsed = parse_json(line)
+                read.append(BuildMeasurement.read(parsed) if read else parsed)
+            except ValueError as error:
+                raise JobError(
+                    f"{self._path}, line {number}, cannot be read: {error}. To begin again, use another --output."
+                ) from error
 
+        first, *self.measurements = read
         if not isinstance(first, dict):
             raise JobError(
                 f"{self._path} is not a record of measurements. To begin again, use another --output."

@@ -146,8 +146,38 @@ def test_a_record_with_a_damaged_answer_is_refused(tmp_path):
     Revisions(30, -0.05).bisect(tmp_path)
     file = tmp_path / "measurements.jsonl"
     file.write_text(file.read_text().replace('"missed"', '"mist"', 1))
-    with pytest.raises(JobError, match="cannot be read"):
+    with pytest.raises(
+        JobError, match=r"measurements.jsonl, line 2, cannot be read: as_before\..*\.missed: this field is"
+    ):
         BuildRecord(tmp_path, {})
+
+
+HEADER = '{"format": "lossratio-builds/2", "asked": {}}\n'
+LINE = '{"build": "A", "values": {"T MRR": 1000.0}, "directory": "001-A"}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", r" is not a record of measurements"),
+        ("x", r" is not a record of measurements"),
+        ("[]\n", r" is not a record of measurements"),
+        (HEADER + "[]\n", r", line 2, cannot be read: must hold fields"),
+        (HEADER + '{"a": 1}\n', r", line 2, cannot be read: build: this field is required"),
+        (HEADER + LINE.replace("1000.0", '"x"'), r", line 2, cannot be read: values\.T MRR: must be a number, not 'x'"),
+        (HEADER + LINE + "{\n", r", line 3, cannot be read: broken at line 1"),
+    ],
+)
+def test_a_damaged_record_is_named_with_its_line_and_the_way_out(tmp_path, text, problem):
+    (tmp_path / "measurements.jsonl").write_text(text)
+    with pytest.raises(JobError, match=rf"measurements\.jsonl{problem}.*To begin again, use another --output\.$"):
+        BuildRecord(tmp_path, {})
+
+
+def test_a_record_of_other_builds_is_refused(tmp_path):
+    (tmp_path / "measurements.jsonl").write_text(HEADER + LINE)
+    with pytest.raises(JobError, match=r"line 2, is of build 'A', but 'B' was to be measured there"):
+        BuildRecord(tmp_path, {}).measurement(0, "B", measure=None)
 
 
 @pytest.mark.parametrize(("change", "probability"), [(0.01, 1.0), (-0.02, 0.1), (0.04, 0.1), (-0.3, 0.02)])

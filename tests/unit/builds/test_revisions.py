@@ -99,8 +99,28 @@ def test_revisions_are_those_of_first_parents_from_the_good_to_the_bad_one(tmp_p
     assert revisions_between(revisions[0], "main", repository) == (*revisions, merge)
 
 
-@pytest.mark.parametrize(("good", "bad", "message"), [("main", "main~1", "does not come after"), ("x", "main", "git")])
+@pytest.mark.parametrize(
+    ("good", "bad", "message"),
+    [
+        ("main", "main~1", "does not come after .* Name an earlier revision with --good"),
+        ("x", "main", "repository has no revision 'x'. 'git log' shows its revisions"),
+        ("--frob", "main", "repository has no revision '--frob'"),
+        ("main", "x" * 5000, "has no revision 'xxx"),
+    ],
+)
 def test_revisions_that_make_no_sense_are_errors(tmp_path, good, bad, message):
     make_repository(tmp_path / "repository", [1.0, 2.0])
     with pytest.raises(BuildError, match=message):
         revisions_between(good, bad, tmp_path / "repository")
+
+
+@pytest.mark.parametrize("folder", ["absent", "x" * 5000, "a file", "empty"])
+def test_a_folder_that_is_no_repository_is_named_with_the_option(tmp_path, folder):
+    (tmp_path / "a file").touch()
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(
+        BuildError, match=r"^git rev-parse failed in .* Name a git repository with --repository\.$"
+    ) as told:
+        revisions_between("a", "b", tmp_path / folder)
+    assert "fatal" not in str(told.value)
+    assert len(str(told.value)) < 800
