@@ -139,7 +139,7 @@ class _Suite(click.Path):
         _check_path(self, value, param, ctx)
         found = SUITES.path(value)
         if not SUITES.is_there(found) and (hint := SUITES.hint(value)):
-            self.fail(f"There is no file {value}.{hint}", param, ctx)
+            self.fail(f"There is no file {shown_name(value)}.{hint}", param, ctx)
 
         try:
             os.close(os.open(found, os.O_RDONLY | os.O_NONBLOCK))
@@ -149,7 +149,11 @@ class _Suite(click.Path):
 
         problem = "" if found.is_dir() else _problem_of_suite(found)
         if problem:
-            self.fail(f"{value} is no suite: {problem}. Name a file such as my.robot.", param, ctx)
+            self.fail(
+                f"{shown_name(value)} is no suite: {problem}. Name a file such as my.robot.",
+                param,
+                ctx,
+            )
         return found
 
 
@@ -190,7 +194,12 @@ class LocalPath(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Refuses a URL, which Python would take for a path."""
         _check_path(self, value, param, ctx)
-        return super().convert(value, param, ctx)
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            # Click repeats a long path as a whole.
+            said = error.message.replace(str(value), shown_name(value))
+            self.fail(f"{said} Name another one.", param, ctx)
 
 
 class _NotBlank(click.Parameter):

@@ -205,5 +205,16 @@ def _trials(file: Path) -> list[tuple[float, float, float]]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SearchError(
             f"{file} is neither a journal nor a record of trials, such as "
-            f'{{"load": 450000, "frames": 4499999, "lost": 22153}} in each line: {error!r}.'
+            f'{{"load": 450000, "frames": 4499999, "lost": 22153}} in each line: {_in_words(error)}.'
         ) from error
+
+
+def _in_words(error: Exception) -> str:
+    """Why a record cannot be read."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not a text in UTF-8"
+    if isinstance(error, KeyError):
+        return f"a line has no {error}"
+    if isinstance(error, OSError):
+        return str(error.strerror)
+    return str(error)

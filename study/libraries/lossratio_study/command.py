@@ -1,5 +1,6 @@
 """The command ``lossratio-study``, which is also ``lossratio study``."""
 
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,9 @@ from typing import Any
 
 import click
 
-from lossratio.commands import FRAME_RATE, TESTBED, OneOf, command, option, run_command
+from lossratio.checked_arguments import shown_value
+from lossratio.commands import FRAME_RATE, TESTBED, LocalPath, OneOf, WholeNumber, command, option, run_command
+from lossratio.input_file import shown_name
 from lossratio.shipped import names_near
 from lossratio_study import figures, peer, tables
 from lossratio_study.algorithms import ALGORITHMS, OURS, PEER
@@ -32,6 +35,8 @@ from lossratio_study.suts import NO_OVERHEAD
 from lossratio_study.systems import SYSTEMS, algorithm_named
 from lossratio_study.testbed import Place, searches_on_testbed
 
+_SEED_DIGITS = 6
+_SEEDS = re.compile(rf"([0-9]{{1,{_SEED_DIGITS}}})(?:\.\.([0-9]{{0,{_SEED_DIGITS}}}))?")
 REPLAY_PAGE = "replay.html"
 """Name of the page of searches on recorded trials."""
 QUICK_SEEDS = range(2)
@@ -44,10 +49,12 @@ def _seed_range(ctx: click.Context, param: click.Parameter, value: str | None) -
     """The seeds of ``0..19``, or the single seed of ``7``; a usage error if there are none."""
     if value is None:
         return None
-    first, _, last = value.partition("..")
-    if not (first.isdecimal() and (last or first).isdecimal() and int(first) <= int(last or first)):
-        raise click.BadParameter(f"{value!r} is no range of seeds such as 0..19.")
-    return range(int(first), int(last or first) + 1)
+    found = _SEEDS.fullmatch(value)
+    if found is None or int(found[1]) > int(found[2] or found[1]):
+        raise click.BadParameter(
+            f"{shown_value(value)} is no range of seeds such as 0..19, with at most {_SEED_DIGITS} digits each."
+        )
+    return range(int(found[1]), int(found[2] or found[1]) + 1)
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,7 @@ def study(
         "Search on recorded SUTs instead of families: journals of earlier searches, or other records of trials "
         f"(*.jsonl), in this directory and below. The page {REPLAY_PAGE} shows which goals repeat on them.",
         metavar="DIRECTORY",
-        type=click.Path(path_type=Path, exists=True, file_okay=False),
+        type=LocalPath(path_type=Path, exists=True, file_okay=False),
     ),
     on_testbed: _OnTestbed,
     families: tuple[str, ...] = option("Only this family; you can give this option several times.", "--family"),
@@ -96,7 +103,7 @@ def study(
         "SUTs of each family.  [default: 0..1; with --full 0..19]", metavar="N..M", type=str, callback=_seed_range
     ),
     repeats: int | None = option(
-        "Searches on each SUT.  [default: 2; with --full 3; on a testbed 1]", type=click.IntRange(min=1)
+        "Searches on each SUT.  [default: 2; with --full 3; on a testbed 1]", type=WholeNumber(min=1)
     ),
     goal_sets: tuple[str, ...] = option("Only this goal set.", "--goals", type=OneOf(list(GOAL_SETS))),
     overheads: tuple[str, ...] = option(
@@ -120,14 +127,14 @@ def study(
         "Only measure how often sequential goals have a wrong bound, on this number of SUTs for each goal. The first "
         "SUT has the first of --seeds.",
         metavar="SUTS",
-        type=click.IntRange(min=1),
+        type=WholeNumber(min=1),
     ),
     results: Path = option(
         "Directory of results. Finished cells in it are not run again.",
-        type=click.Path(path_type=Path, file_okay=False),
+        type=LocalPath(path_type=Path, file_okay=False),
         default=Path("results/study"),
     ),
-    jobs: int = option("Processes; -1: one for each core.", default=-1),
+    jobs: int = option("Processes; -1: one for each core.", type=WholeNumber(min=-1), default=-1),
     scheduler: str | None = option("Run on the Dask cluster of this scheduler.", metavar="ADDRESS"),
 ) -> None:
     """Compare search algorithms side by side on simulated SUTs.
@@ -135,6 +142,8 @@ def study(
     All algorithms search on the same SUTs, whose true values are known. Without --full, this takes about a minute on
     one core. --replay searches on recorded trials, --testbed on a testbed.
     """
+    if jobs == 0:
+        raise click.UsageError("--jobs: 0 processes search for nothing. Give their number, or -1 for one on each core.")
     if systems:
         click.echo(tables.system_table(SYSTEMS.values(), tuple(GOAL_SETS.values())))
         return
@@ -142,6 +151,9 @@ def study(
         first_seed = 0 if seeds is None else seeds[0]
         click.echo(tables.promise_table(promises_kept(PROMISES, promises, first_seed)))
         return
+    from lossratio.runs import check_directory
+
+    check_directory(results, "--results")
     if on_testbed.testbed is not None:
         of_models: dict[str, object] = {"--replay": replay, "--family": families, "--seeds": seeds, "--full": full}
         of_models |= {"--overhead": overheads, "--hints": changes, "--scheduler": scheduler}
@@ -198,7 +210,9 @@ def _refuse_unknown(families: Iterable[str], known: Iterable[str], family_set: s
     unknown = [name for name in families if name not in known]
     if unknown:
         near = names_near(unknown[0], known)
-        raise click.BadParameter(f"The {family_set} families lack {unknown[0]}; they are {near}", param_hint="--family")
+        raise click.BadParameter(
+            f"The {family_set} families lack {shown_name(unknown[0])}; they are {near}", param_hint="--family"
+        )
 
 
 def _run(cells: Sequence[Cell], store: Store, jobs: int, scheduler: str | None) -> None:

@@ -10,12 +10,14 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lossratio.errors import SearchError
+from lossratio.checked_arguments import shortened
+from lossratio.errors import ReportError, SearchError
+from lossratio.input_file import shown_name
 from lossratio_study.families import FAMILIES, HARD_FAMILIES, HELD_OUT_FAMILIES
 from lossratio_study.search import GOAL_SETS, GoalSet, Row, search_rows
 from lossratio_study.suts import NO_OVERHEAD, Family, Overhead, recorded_families
@@ -136,7 +138,7 @@ class Store:
 
     def has(self, cell: Cell) -> bool:
         """Whether a cell is finished."""
-        return self.path(cell).exists()
+        return self.path(cell).is_file()
 
     def save(self, cell: Cell, rows: Iterable[Row]) -> None:
         """Stores a finished cell. The file appears only when it is complete."""
@@ -144,9 +146,24 @@ class Store:
 
     def load(self, cells: Iterable[Cell]) -> Any:
         """The rows of the cells, as a data frame with `Row`'s columns."""
-        from pandas import concat, read_parquet
+        from pandas import concat
 
-        return concat([read_parquet(self.path(cell)) for cell in cells], ignore_index=True)
+        return concat([_frame_in(self.path(cell)) for cell in cells], ignore_index=True)
+
+
+def _frame_in(path: Path) -> Any:
+    """The rows of a file, as a data frame."""
+    from pandas import read_parquet
+    from pyarrow import ArrowException
+
+    try:
+        frame = read_parquet(path)
+    except (ArrowException, ValueError) as error:
+        raise ReportError(f"{path} is damaged. Remove it to search again.") from error
+    missing = {field.name for field in fields(Row)}.difference(frame.columns)
+    if missing:
+        raise ReportError(f"{path} lacks {', '.join(sorted(missing))}. Remove it to search again.")
+    return frame
 
 
 def _files_of(cell: Cell) -> tuple[Path, ...]:
@@ -243,5 +260,13 @@ def _backend(scheduler: str | None) -> Iterator[None]:
     from joblib import parallel_config
 
     connect: Callable[[str], AbstractContextManager[object]] = Client
-    with connect(scheduler), parallel_config(backend="dask"):
+    try:
+        client = connect(scheduler)
+    except (OSError, ValueError, TypeError, ImportError) as error:
+        said = " ".join(str(error).split())
+        raise SearchError(
+            f"The Dask scheduler {shown_name(scheduler)} cannot be reached: {shortened(said)}. Give the address that "
+            "it shows when it starts, e.g. tcp://10.0.0.1:8786."
+        ) from error
+    with client, parallel_config(backend="dask"):
         yield

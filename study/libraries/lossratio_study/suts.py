@@ -143,7 +143,8 @@ def recorded_families(directory: Path) -> Mapping[str, Family]:
     Searches are between the lowest and the highest recorded load.
     """
     nights: dict[str, list[Path]] = {}
-    files = [file for file in sorted(directory.rglob("*.jsonl")) if file.name != FAILURES]
+    found = sorted(directory.rglob("*.jsonl"))
+    files = [file for file in found if file.name != FAILURES and (file.is_file() or file.is_symlink())]
     for file in sorted(files, key=lambda file: str(_header(file).get("created", ""))):
         nights.setdefault(_test_of(file), []).append(file)
 
@@ -161,19 +162,24 @@ def recorded_families(directory: Path) -> Mapping[str, Family]:
 def _test_of(file: Path) -> str:
     """The origin of a file's trials: for a journal, the test with its traffic and device; otherwise the file itself."""
     header = _header(file)
-    test = (header.get("about") or {}).get("test")
-    if test is None:
+    try:
+        test = header["about"]["test"]
+        search = header["search"]
+        what = [test["suite"], test["name"], search.get("traffic"), search.get("dut")]
+    except (LookupError, TypeError, AttributeError):
         return str(file)
-    search = header["search"]
-    what = [test["suite"], test["name"], search.get("traffic"), search.get("dut")]
     return json.dumps(what, sort_keys=True)
 
 
 @lru_cache
 def _header(file: Path) -> Mapping[str, Any]:
-    """The header of a journal; of another record, its first trial."""
-    with file.open(encoding="utf-8") as lines:
-        first = json.loads(next(lines, "{}"))
+    """The header of a journal; of another record, its first trial; empty: there is neither."""
+    try:
+        with file.open(encoding="utf-8") as lines:
+            first = json.loads(next(lines, "{}"))
+    except (OSError, ValueError):
+        # The error is shown when the trials are read.
+        return {}
     return first if isinstance(first, dict) else {}
 
 

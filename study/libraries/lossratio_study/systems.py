@@ -8,7 +8,9 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 import lossratio
+from lossratio.checked_arguments import shortened, shown_value
 from lossratio.errors import SearchError
+from lossratio.input_file import shown_name
 from lossratio_study import older
 from lossratio_study.algorithms import ALGORITHMS, ALONE, EARLY, OURS, PEER, SEQUENTIAL, Algorithm
 from lossratio_study.csit import AS_CSIT, CSIT
@@ -83,14 +85,15 @@ def algorithm_named(name: str) -> Algorithm:
     """
     try:
         found = _found(name)
-    except (LookupError, ImportError, AttributeError, ValueError) as cause:
+    except Exception as cause:  # the module is somebody else's, and its import may raise anything
         there = ", ".join(map(repr, SYSTEMS))
+        said = shortened(" ".join(str(cause).split()))
         raise SearchError(
-            f"{name!r} is no algorithm ({cause}). There are {there}, and module:NAME for an object of a module "
-            "of yours, which Python must find (PYTHONPATH)."
+            f"{shown_value(name)} is no algorithm ({said}). There are {there}, and module:NAME for an object of a "
+            "module of yours, which Python must find (PYTHONPATH)."
         ) from cause
     if not isinstance(found, Algorithm):
-        raise SearchError(f"{name} is no lossratio_study.Algorithm, but {type(found).__name__}.")
+        raise SearchError(f"{shown_name(name)} is no lossratio_study.Algorithm, but {type(found).__name__}.")
     return found
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from lossratio.commands.main import commands
 
+OURS = ("lossratio.", "lossratio_study.")
 LOSSRATIO = (sys.executable, "-m", "lossratio")
 
 
@@ -21,7 +22,7 @@ def each_command(group: click.Group, *words: str) -> Iterator[tuple[str, click.C
         found = group.get_command(context, word)
         if isinstance(found, click.Group):
             yield from each_command(found, *words, word)
-        elif found is not None and found.callback.__module__.startswith("lossratio."):
+        elif found is not None and found.callback.__module__.startswith(OURS):
             yield " ".join([*words, word]), found
 
 
@@ -60,6 +61,13 @@ def test_what_takes_a_path_refuses_a_url():
         if isinstance(parameter.type, click.Path):
             answer = str(refusal(parameter, "https://example.org/lab.yaml"))
             assert "is a URL. Give a path on this machine." in answer, name
+
+
+def test_no_path_is_repeated_whole():
+    for name, parameter in PARAMETERS.items():
+        if isinstance(parameter.type, click.Path):
+            answer = refusal(parameter, "x" * 5000)
+            assert answer is None or len(answer) < 400, name
 
 
 def test_what_takes_one_of_several_words_names_them_all():
