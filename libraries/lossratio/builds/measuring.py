@@ -79,14 +79,15 @@ class Bench:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            errors="replace",
             check=False,
         )
         if done.returncode not in (0, SKIP):
             last = "\n".join(done.stdout.splitlines()[-_LINES:])
-            raise BuildError(
-                f"The set-up of {build} failed with exit status {done.returncode}: {command}\n{last}",
-                ExitStatus.FAILED,
-            )
+            how = f"failed with exit status {done.returncode}"
+            if done.returncode < 0:
+                how = f"was ended by signal {-done.returncode}"
+            raise BuildError(f"The set-up of {build} {how}: {command}\n{last}", ExitStatus.FAILED)
 
         return done.returncode == 0
 

@@ -4,7 +4,7 @@ import pytest
 from latency_examples import at, counters, result as latency
 from report_examples import counted_trial, mrr, run, setup, throughput, throughput_of
 
-from lossratio.builds.measuring import FORMAT, BuildBench, BuildRecord
+from lossratio.builds.measuring import FORMAT, Bench, BuildBench, BuildRecord
 from lossratio.errors import BuildError, JobError
 from lossratio.exit_status import ExitStatus
 from lossratio.measurements.throughput import ThroughputResult
@@ -74,3 +74,15 @@ def test_a_record_of_another_version_is_not_continued_because_its_rates_were_agg
     file.write_text(file.read_text().replace(FORMAT, "lossratio-builds/1"))
     with pytest.raises(JobError, match="another version of lossratio and cannot be continued"):
         BuildRecord(tmp_path, {"tests": ["x"]})
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (r"printf '\257\001'; exit 7", "The set-up of A failed with exit status 7: .*\n\ufffd"),
+        ("kill -9 $$", "The set-up of A was ended by signal 9: kill"),
+    ],
+)
+def test_a_set_up_that_fails_is_named_also_if_its_output_is_no_text(command, said):
+    with pytest.raises(BuildError, match=said):
+        Bench().set_up(command, "A")
