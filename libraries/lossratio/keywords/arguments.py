@@ -436,8 +436,8 @@ def with_strict_types(library: LibraryT) -> LibraryT:
                 parameters[argument] = parameter.replace(default=_Default(parameter.default))
         vars(method)["__signature__"] = signature.replace(parameters=[*parameters.values()])
     # Some enumerations are also texts or numbers, which other converters take.
-    vars_of_library: Any = library
-    vars_of_library.ROBOT_LIBRARY_CONVERTERS = {**enumerations, **CONVERTERS}
+    converters = {**enumerations, **CONVERTERS}
+    setattr(library, "ROBOT_LIBRARY_CONVERTERS", converters)  # noqa: B010 (mypy knows no such attribute)
     return library
 
 
