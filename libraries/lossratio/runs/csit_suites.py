@@ -15,13 +15,16 @@ from robot.parsing.model import KeywordSection, SettingSection, VariableSection
 from robot.running import TestCase, Var
 from robot.variables import Variables
 
+from lossratio.checked_arguments import shown_value
 from lossratio.dut import parse_options
 from lossratio.errors import JobError
 from lossratio.keywords import twin_tags
 from lossratio.records import FileModel
+from lossratio.runs.robot_run import words_of
 from lossratio.traffic import read_profile
 from lossratio.yaml_file import load_yaml_file
 
+_AGAIN = "Get the file from CSIT's repository again."
 _SETUPS = Path(__file__).with_name("csit_setups.yaml")
 _NAME = re.compile(r"(?:(?P<nodes>\d)n\dl-)?[^-]+-(?P<suite>.+)-ndrpdr")
 _NODES_UNLESS_NAMED = 3
@@ -138,7 +141,9 @@ class CsitSuites:
         try:
             model = get_model(path)
         except DataError as error:
-            raise JobError(f"{path} is not a suite of Robot Framework: {error.message}") from error
+            raise JobError(
+                f"{path} is not a suite of Robot Framework: {words_of(error)}"
+            ) from error
 
         tags: list[str] = []
         keywords: list[str] = []
@@ -153,12 +158,22 @@ class CsitSuites:
                     keywords.append(name)
                     variables |= dict(_named(_resolved(value, variables) for value in arguments))
 
-        return Described(
-            self._profile(variables["traffic_profile"]),
-            int(variables["nic_pfs"]),
-            self._set_up(keywords, variables, nodes),
-            _plain(tag for tag in tags if not _OF_TESTBED_OR_KIND.match(tag)),
-        )
+        ports = variables.get("nic_pfs", "")
+        if not ports.isdecimal():
+            raise JobError(
+                f"{path}: the variable 'nic_pfs' must be a whole number, not {shown_value(ports)}. {_AGAIN}"
+            )
+        try:
+            return Described(
+                self._profile(variables["traffic_profile"]),
+                int(ports),
+                self._set_up(keywords, variables, nodes),
+                _plain(tag for tag in tags if not _OF_TESTBED_OR_KIND.match(tag)),
+            )
+        except KeyError as error:
+            raise JobError(
+                f"{path} does not set the variable {error}, as suites of CSIT do. {_AGAIN}"
+            ) from error
 
     def _set_up(self, keywords: Sequence[str], variables: Mapping[str, str], nodes: int) -> Setup:
         """What a suite of CSIT sets up; nothing if the TG tests itself."""

@@ -31,6 +31,7 @@ from lossratio.topology import Topology
 
 _SYSTEM_ERROR = re.compile(r"\w+Error: \[Errno \d+\] (.+): '[^']*'$")
 """The end of a message of Robot Framework about a file, with Python's name of the error and once more the file."""
+_NO_TEXT = re.compile(r"UnicodeDecodeError: 'utf-8' codec .* position (\d+).*", re.DOTALL)
 _NO_SUITE = re.compile(r"Creating 'robot\.running\.TestSuite' object .*", re.DOTALL)
 """The end of a message of Robot Framework about a file in JSON, which names Python's classes."""
 GRACE = 120.0
@@ -234,6 +235,7 @@ def check_selection(
 def words_of(error: DataError) -> str:
     """An error of Robot Framework without the names that Python gives to errors of the system."""
     words = _SYSTEM_ERROR.sub(r"\1.", str(error.message))
+    words = _NO_TEXT.sub(r"it is not a text in UTF-8, from byte \1 on.", words)
     return _NO_SUITE.sub("it is not a suite of Robot Framework in JSON.", words)
 
 

@@ -134,6 +134,23 @@ def _covered(specifications: Path, pattern: str = "*", suites: tuple[str, ...] =
     return csit_coverage(specifications, tuple(SUITES.path(name) for name in suites), pattern)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        (b"traffic_profile", b"profile", r"does not set the variable 'traffic_profile', as suites of CSIT do"),
+        (b"${overhead}=", b"${over}=", r"does not set the variable 'overhead'"),
+        (b"${nic_pfs}= | 2", b"${nic_pfs}= | two", r"the variable 'nic_pfs' must be a whole number, not 'two'"),
+        (b"64B", b"\xff4B", r"is not a suite of Robot Framework: it is not a text in UTF-8, from byte \d+ on"),
+    ],
+)
+def test_a_damaged_suite_of_csit_is_named(clone, old, new, problem):
+    (file,) = clone.glob("tests/vpp/perf/*l2bd*.robot")
+    file.write_bytes(file.read_bytes().replace(old, new))
+    with pytest.raises(JobError, match=problem) as told:
+        _covered(clone, WEEKLY)
+    assert str(file) in str(told.value)
+
+
 def test_a_job_has_each_suite_on_each_driver_in_each_size_with_each_number_of_cores(specifications):
     coverage = _covered(specifications)
     assert {job: len(tests) for job, tests in coverage.jobs.items()} == {
