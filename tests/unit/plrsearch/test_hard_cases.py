@@ -209,6 +209,22 @@ def test_probabilities_beyond_0_and_1_are_refused():
         estimated(trials_of(SharpKnee(8e6), np.linspace(7.9e6, 8.1e6, 20))).interval(1.0)
 
 
+def test_the_highest_of_several_maxima_in_a_row_is_found():
+    """The losses of a queue that drops early contradict each other. The numbers are sums over a fine grid."""
+    few = [(17825280, lost) for lost in (1, 2, 3, 4, 7)]
+    few += [(17825941, 6), (17825948, 4), (17826644, 5)]
+    quiet = [(7283825, 0), (17456449, 0), *[(17812224, 0)] * 6]
+    results = [
+        trial(float(load), lost, duration=2.0)
+        for load, lost in (*quiet, *few, (18219008, 455247), (28800000, 43032350))
+    ]
+    question = CriticalLoadQuestion(1e-7, 1800.0, 28.8e6)
+    stretch, erf = posteriors(collect(results), question, LikelihoodName.GEOMETRIC)
+    assert stretch.log_evidence == pytest.approx(-65.6794847, abs=1e-6)
+    assert erf.log_evidence == pytest.approx(-65.4959285, abs=1e-6)
+    assert stretch.mean == pytest.approx(17825630, abs=20)
+
+
 def test_steady_losses_beside_trials_without_any_have_a_rough_posterior():
     """Far from where it loses, rounding once gave a trial without loss a negative curvature, and the row no mass."""
     lost = [1166567, 947560, 1137318, 1045044, 1100583, 1107426, 1221711, 1059196, 1373967, 1187287]

@@ -3,6 +3,7 @@
 - `constant_capacity`: the integral over two parameters, by adaptive panels in rows that are polynomials;
 - `sampling`: the integral over three parameters, where the capacity varies, by points that follow its ridge;
 - `rows`: densities over log m with all other parameters fixed, their maxima and ends;
+- `zoom`: where a density is, for both integrals;
 - `panels`: the quadrature nodes that represent a posterior, and their sums;
 - `posterior`: cumulative probability, density and quantiles of the critical load.
 """

@@ -33,14 +33,13 @@ from lossratio.plrsearch.quadrature.rows import (
     steps_of,
     supports,
 )
+from lossratio.plrsearch.quadrature.zoom import ends_of, zoomed
 
 EXACT, ROUGH = 1e-7, 0.1
 """Largest errors of a panel, as a share of all mass and variance: for results (whose quantiles must also be accurate),
 and for choosing loads."""
 
-_FIRST_ROWS = 28
-_ZOOM_ROWS = 12
-_ENOUGH_ROWS = 7
+_ROWS = 20
 _DEEP_DROP = 90.0
 _ROUNDS = 200
 _INNER = 0.02
@@ -67,27 +66,21 @@ def integrate(
     )
 
 
-def _outer_support(model: Model[Likelihood]) -> tuple[Modes, float, float]:
-    """Rows across the posterior's support in log a, and the bounds of the support."""
-    low = 0.0
-    high = model.prior.highest_log_mrr(DROP)
-    positions = np.linspace(low, high, _FIRST_ROWS)
-    rows = RowDensity(model, positions)
-    known = find_modes(rows, explaining_starts(rows))
+def _outer_support(model: Model[Likelihood]) -> Modes:
+    """Rows across the posterior's support in log a."""
+    known: list[Modes] = []
 
-    for _ in range(_ROUNDS):
-        inside = np.flatnonzero(known.log_mass > known.log_mass.max() - DROP)
-        first = max(inside[0] - 1, 0)
-        last = min(inside[-1] + 1, len(known.log_spread) - 1)
-        low, high = float(known.log_spread[first]), float(known.log_spread[last])
-        if len(inside) >= _ENOUGH_ROWS or high - low < 1e-9:
-            break
-        positions = np.linspace(low, high, _ZOOM_ROWS)[1:-1]
-        known = known.merged(
-            find_modes(RowDensity(model, positions), neighbouring_starts(known, positions))
-        )
+    def log_masses(places: Array, _: Indices) -> Array:
+        rows = RowDensity(model, places[0])
+        starts = explaining_starts(rows)
+        if known:
+            starts = np.column_stack([starts, neighbouring_starts(known[-1], places[0])])
+        known.append(find_modes(rows, starts))
+        return known[-1].log_mass[None]
 
-    return known, low, high
+    ceiling = np.array([model.prior.highest_log_mrr(DROP)])
+    zoomed(log_masses, np.zeros(1), ceiling, _ROWS, DROP)
+    return known[-1]
 
 
 class _Quadrature:
@@ -102,8 +95,10 @@ class _Quadrature:
         self.model = model
         self.question = question
         self.tolerance = tolerance
-        self.known, low, high = _outer_support(model)
-        best = int(np.argmax(self.known.log_mass))
+        self.known = _outer_support(model)
+        height = self.known.log_mass
+        low, high = ends_of(self.known.log_spread, height > height.max() - DROP).tolist()
+        best = int(np.argmax(height))
         steps = steps_of(RowDensity(model, self.known.log_spread[best : best + 1]), question)[0]
         # If nearly all critical loads are at a limit, the few others make up all of the variance.
         self._drop = DROP if steps[0] < self.known.mode[best] < steps[-1] else _DEEP_DROP

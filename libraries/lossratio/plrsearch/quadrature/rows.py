@@ -17,6 +17,7 @@ DROP = 28.0
 """A row's support ends this many nats below its maximum; 1e-14 of the mass lies beyond."""
 FEW_LOADS = 8
 """With this few distinct loads, single trials may give the density a shape far from a Gaussian."""
+_STARTS = np.linspace(0.0, 1.0, 9)
 _ITERATIONS = 80
 _GAIN = 0.1
 """Nats by which the maximum of a row may be missed."""
@@ -34,17 +35,6 @@ class Modes:
     """Log m of the highest density."""
     log_mass: Array
     """Logarithm of the row's integral over log m, roughly."""
-
-    def merged(self, other: Modes) -> Modes:
-        """Both together, sorted."""
-        log_spread, order = np.unique(
-            np.concatenate([self.log_spread, other.log_spread]), return_index=True
-        )
-        mode, log_mass = (
-            np.concatenate([mine, others])[order]
-            for mine, others in ((self.mode, other.mode), (self.log_mass, other.log_mass))
-        )
-        return Modes(log_spread, mode, log_mass)
 
 
 def find_modes(density: RowDensity, starts: Array) -> Modes:
@@ -79,7 +69,7 @@ def _domain(density: RowDensity, starts: Array, drop: float) -> tuple[Array, Arr
 
 
 def explaining_starts(density: RowDensity) -> Array:
-    """Starts if no other row is known: the smallest and the largest mrr that explain single trials."""
+    """Starts from the trials: quantiles of the mrrs that explain single trials, as each may be near a maximum."""
     groups = density.model.likelihood.groups
     model = density.model
     lossy = groups.lost > 0
@@ -90,7 +80,7 @@ def explaining_starts(density: RowDensity) -> Array:
     spread = np.exp(density.log_spread)[:, None]
     mrr = model.function.explaining_mrr(groups.load[lossy], log_rate, spread)
     mrr = np.log(np.maximum(mrr, spread))
-    return np.column_stack([mrr.min(axis=1), mrr.max(axis=1), middle])
+    return np.column_stack([np.quantile(mrr, _STARTS, axis=1).T, middle])
 
 
 def neighbouring_starts(known: Modes, log_spread: Array) -> Array:

@@ -32,19 +32,14 @@ from lossratio.plrsearch.model import (
     critical_load,
 )
 from lossratio.plrsearch.quadrature.posterior import Posterior
+from lossratio.plrsearch.quadrature.zoom import ends_of, zoomed
 
 _SLICES, _SPREADS = 13, 15
 """Number of values of log s, and of log a at each of them, in one round of the search for the ridge."""
-_FEW, _SLICES_OF_FEW = 6, 25
-"""Up to this many trials count as few, and require this many values of log s, because the ridge's width may change a
-thousandfold."""
 _MANY, _MOST_OF_FEW = 60, 6.0
 """With fewer trials there are more points, in inverse proportion, but at most this many times as many."""
-_ROUNDS = 12
 _DEPTH = 14.0
 """Nats below its maximum where the ridge ends."""
-_FINE = 0.35
-"""Share of these values that are on the ridge, if they are close enough to each other."""
 _DEEP = 60.0
 """There are no points this many nats below a maximum. The highest part may be missed by less."""
 _POWERS = ((0.75, 1.0), (0.15, 0.25), (0.1, 0.0))
@@ -214,9 +209,8 @@ class _Ridge:
         """Looks for the ridge, first everywhere, then more closely."""
         self._model = model
         self.bounds = deviation_bounds(model.likelihood.groups)
-        slices = _SLICES_OF_FEW if len(model.likelihood.groups) < _FEW else _SLICES
         low, high = np.array(self.bounds)[:, None]
-        places, heights = _zoomed(self._slices, low, high, slices)
+        places, heights = zoomed(self._slices, low, high, _SLICES, _DEPTH)
         self._log_deviation: Array = places[0]
         self._deviations = _quantiles(places[0], heights[0])
         self.height = float(heights.max())
@@ -236,7 +230,7 @@ class _Ridge:
             return np.concatenate(rows).reshape(log_spread.shape)
 
         ceiling = np.full(len(deviation), model.prior.highest_log_mrr(20.0))
-        places, found = _zoomed(heights, np.zeros(len(deviation)), ceiling, _SPREADS)
+        places, found = zoomed(heights, np.zeros(len(deviation)), ceiling, _SPREADS, _DEPTH)
         self._spreads = np.stack(list(map(_quantiles, places, found)))
         top = found.max(axis=1)
         masses = _trapezia(places, np.exp(found - top[:, None])).sum(axis=1)
@@ -257,39 +251,6 @@ class _Ridge:
         return log_deviation, log_spread, log_area + more
 
 
-def _zoomed(
-    evaluate: Callable[[Array, Indices], Array], low: Array, high: Array, number: int
-) -> tuple[Array, Array]:
-    """Places in each row and the heights there, finer and finer, until enough of them are near the row's maximum.
-
-    Args:
-        evaluate: The heights at places in the rows with these indexes.
-        low: Where each row begins.
-        high: Where it ends.
-        number: Number of places in a row.
-    """
-    places = np.empty((len(low), number))
-    heights = np.empty(places.shape)
-    rough = np.arange(len(low))
-    ends = np.stack([low, high])
-    for _ in range(_ROUNDS):
-        low, high = ends[:, rough, None]
-        places[rough] = low + (high - low) * np.linspace(0.0, 1.0, number)
-        heights[rough] = evaluate(places[rough], rough)
-        is_near = heights > heights.max(axis=1, keepdims=True) - _DEPTH
-        rough = np.flatnonzero(is_near.sum(axis=1) < _FINE * number)
-        if not len(rough):
-            break
-        ends = np.array([_ends(*row) for row in zip(places, is_near, strict=True)]).T
-    return places, heights
-
-
-def _ends(places: Array, inside: NDArray[np.bool_]) -> Array:
-    """The places around all places inside."""
-    which = np.flatnonzero(inside)
-    return places[[max(which[0] - 1, 0), min(which[-1] + 1, len(places) - 1)]]
-
-
 def _trapezia(x: Array, density: Array) -> Array:
     """Areas between neighbouring places (last axis)."""
     return 0.5 * np.diff(x) * (density[..., 1:] + density[..., :-1])
@@ -297,7 +258,7 @@ def _trapezia(x: Array, density: Array) -> Array:
 
 def _quantiles(x: Array, log_density: Array) -> Array:
     """Quantiles of the points' distribution."""
-    ends = _ends(x, log_density > log_density.max() - _DEEP)
+    ends = ends_of(x, log_density > log_density.max() - _DEEP)
     inside = (x >= ends[0]) & (x <= ends[1])
     x, log_density = x[inside], log_density[inside]
     cumulative = np.zeros(len(x))
