@@ -16,7 +16,6 @@ from lossratio.plrsearch.quadrature.panels import (
     ORDER,
     WEIGHTS,
     Panels,
-    interpolation_roughness,
     masses_of,
     mean_and_variance,
     node_positions,
@@ -25,7 +24,6 @@ from lossratio.plrsearch.quadrature.panels import (
 from lossratio.plrsearch.quadrature.posterior import Posterior
 from lossratio.plrsearch.quadrature.rows import (
     DROP,
-    FEW_LOADS,
     Modes,
     explaining_starts,
     find_modes,
@@ -110,7 +108,7 @@ class _Quadrature:
     def refine(self) -> bool:
         """Halves the rough panels in log m or, if there are none, in log a; returns whether there were any.
 
-        First, panels that are rough in mass or moments are halved, then panels that are rough in quantiles.
+        First, panels that are rough in mass or moments are halved, then blocks that are rough in quantiles.
         """
         if self._halve_panels(self._rough_panels()):
             return True
@@ -146,9 +144,7 @@ class _Quadrature:
         shares, density = posterior.shares_and_density(loads)
         harmless = np.minimum(_QUANTILE_ERROR * loads, 1e-3 * posterior.stdev) * density
         importance = self.tolerance / np.maximum(harmless, self.tolerance)
-        return self._halve_panels(
-            self._rough_for_quantiles(shares, importance)
-        ) or self._halve_blocks(self._rough_blocks(self._per_row(shares) * importance[:, None]))
+        return self._halve_blocks(self._rough_blocks(self._per_row(shares) * importance[:, None]))
 
     def _halve_panels(self, rough: NDArray[np.bool_]) -> bool:
         if not rough.any():
@@ -210,14 +206,6 @@ class _Quadrature:
             rough |= parts * roughness(density * share) > _INNER * self.tolerance * largest
         return rough
 
-    def _rough_for_quantiles(self, shares: Array, importance: Array) -> NDArray[np.bool_]:
-        """Panels that are cut by a quantile, and whose polynomials are not accurate enough for the cut."""
-        masses = masses_of(self.panels)[0].sum(axis=1)
-        cut = (shares > 0) & (shares < masses)
-        top = self.panels.log_density.max(axis=1, keepdims=True)
-        error = masses * interpolation_roughness(np.exp(self.panels.log_density - top))
-        return np.asarray((cut * importance[:, None] * error > self.tolerance).any(axis=0))
-
     def _shares(self, masses: Array) -> tuple[Array, ...]:
         """Factors of the nodes' masses in the sums that have to be accurate: 1, and the shares of both variances."""
         loads = self.panels.critical_load
@@ -255,23 +243,8 @@ def cut_rows(
 ) -> Array:
     """Log m at which to cut rows, shape (rows, cuts); sorted, and possibly with duplicates.
 
-    Rows are cut at their modes, where the critical load meets its limits, and at the loads of trials.
+    Rows are cut at their modes, and where the critical load meets its limits.
     """
     mode, _, low, high = supports(density, neighbouring_starts(known, density.log_spread), drop)
-    bends = np.column_stack([steps_of(density, question), _knees(density)])
-    bends = np.clip(bends, low[:, None], high[:, None])
+    bends = np.clip(steps_of(density, question), low[:, None], high[:, None])
     return np.sort(np.column_stack([low, mode, high, bends]), axis=1)
-
-
-def _knees(density: RowDensity) -> Array:
-    """Log m around which single trials may make the density steep, if trials are so few that it is broad elsewhere."""
-    groups = density.model.likelihood.groups
-    loads = groups.load if len(groups) <= FEW_LOADS else groups.load[groups.lost == 0][-1:]
-    reach = 20.0 * np.exp(density.log_spread)[:, None]
-    return np.asarray(
-        np.log(
-            np.maximum(
-                np.concatenate([loads - reach, loads + 0.0 * reach, loads + reach], axis=1), 1.0
-            )
-        )
-    )

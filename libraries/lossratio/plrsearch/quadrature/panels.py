@@ -30,21 +30,10 @@ def roughness(values: Array) -> Array:
     Legendre coefficients show how fast the series converges. Quadrature is exact to twice the degree of the
     polynomial, so its error is about the last coefficient, extrapolated to twice the degree at the same rate.
     """
-    last, middle, largest = _coefficient_sizes(values)
-    return np.asarray(last / largest * np.minimum(last / middle, 1.0) ** 2)
-
-
-def interpolation_roughness(values: Array) -> Array:
-    """The approximate relative error of integrals that end within the panel, exact to the polynomial's degree."""
-    last, _, largest = _coefficient_sizes(values)
-    return np.asarray(last / largest / ORDER)
-
-
-def _coefficient_sizes(values: Array) -> tuple[Array, Array, Array]:
-    """Sizes of the last, the middle and the largest Legendre coefficients."""
     sizes = np.maximum(np.abs(values @ _TO_LEGENDRE.T), 1e-300)
-    middle = sizes[..., ORDER // 2 - 2 : ORDER // 2 + 2]
-    return sizes[..., -2:].max(axis=-1), middle.max(axis=-1), sizes.max(axis=-1)
+    middle = sizes[..., ORDER // 2 - 2 : ORDER // 2 + 2].max(axis=-1)
+    last = sizes[..., -2:].max(axis=-1)
+    return np.asarray(last / sizes.max(axis=-1) * np.minimum(last / middle, 1.0) ** 2)
 
 
 def partial_integrals(values: Array, until: Array) -> tuple[Array, Array]:

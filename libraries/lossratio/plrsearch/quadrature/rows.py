@@ -15,8 +15,6 @@ from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, mrr_o
 
 DROP = 28.0
 """A row's support ends this many nats below its maximum; 1e-14 of the mass lies beyond."""
-FEW_LOADS = 8
-"""With this few distinct loads, single trials may give the density a shape far from a Gaussian."""
 _STARTS = np.linspace(0.0, 1.0, 9)
 _ITERATIONS = 80
 _GAIN = 0.1
@@ -38,14 +36,7 @@ class Modes:
 
 
 def find_modes(density: RowDensity, starts: Array) -> Modes:
-    """Finds each row's maximum and rough integral: with many trials, by a Gaussian of the same curvature."""
-    if len(density.model.likelihood.groups) <= FEW_LOADS:
-        mode, peak, low, high = supports(density, starts)
-        return Modes(
-            density.log_spread,
-            mode,
-            peak + np.log(np.maximum(high - low, 1e-300)) - 0.5 * np.log(DROP),
-        )
+    """Finds each row's maximum and rough integral, by a Gaussian of the same curvature."""
     ceiling, starts = _domain(density, starts, DROP)
     mode, peak, information = _maximum(density, starts, ceiling, _HOPELESS)
     return Modes(density.log_spread, mode, peak - 0.5 * np.log(information))
