@@ -69,3 +69,33 @@ def test_rare_losses_at_a_load_that_is_tried_at_the_beginning_only_are_no_change
         overload = [(18.1e6, 2.0, float(rng.poisson(200_000))) for _ in range(120)]
         seen += Change.of(counts_of([*rare, *overload])) is not None
     assert seen <= 0.02 * how_many(20, 200)
+
+
+def test_one_late_trial_with_a_loss_is_no_change():
+    quiet = [trial(17.5e6 + 1e4 * (number % 6), 0, duration=2.0) for number in range(60)]
+    lossy = [trial(18.1e6, 200_000 + number % 7, duration=2.0) for number in range(20)]
+    rare = trial(17.4e6, 1235, duration=2.0)
+    found = estimated([*lossy[:10], *quiet, rare, *lossy[10:]], likelihood="varying", max_load=30e6)
+    assert found.description.change is None
+
+
+def test_two_capacities_that_alternate_are_no_change(how_many):
+    seen = 0
+    for seed in range(how_many(40, 400)):
+        rng = np.random.default_rng(seed)
+        capacities = np.where(rng.random(100) < 0.3, 17.6e6, 18e6)
+        seen += Change.of(counts_with(capacities, rng)) is not None
+    assert seen <= 0.02 * how_many(40, 400)
+
+
+def test_pauses_are_no_change(how_many):
+    """A search tries lower and lower loads while it sees losses, so these come first."""
+    seen = 0
+    for seed in range(how_many(40, 400)):
+        rng = np.random.default_rng(seed)
+        loads = np.concatenate([np.full(30, 17.6e6), np.full(40, 16.7e6), np.full(30, 15.9e6)])
+        events = rng.poisson(np.where(loads > 16e6, 0.3, 0.1))
+        overload = [(18.1e6, 2.0, float(rng.poisson(200_000))) for _ in range(20)]
+        rows = [(load, 2.0, 400.0 * number) for load, number in zip(loads, events, strict=True)]
+        seen += Change.of(counts_of([*overload[:10], *rows, *overload[10:]])) is not None
+    assert seen <= 0.02 * how_many(40, 400)

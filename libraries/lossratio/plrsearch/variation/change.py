@@ -1,26 +1,41 @@
 """Whether the SUT changed during the search, so that earlier trials say nothing about its present state.
 
-The mean loss ratio does not fall with the load. A curve that only rises (isotonic regression) explains trials of a SUT
-that stays the same, no matter what its loss looks like. If the SUT changes, the trials before the change are above that
-curve and the trials after it are below, or the other way round.
+The mean loss ratio does not fall with the load. So a trial is contradicted if later trials at the same load or more
+lost less, or if later trials at the same load or less lost more. After a change, nearly all trials before it are
+contradicted, and nearly none after it. If a rare loss or a capacity that varies contradicts trials, these are anywhere.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from lossratio.plrsearch.model import Array, TrialCounts
 
-_BY_CHANCE = 5e-3
-"""Probability of reporting a change of a SUT that stays the same, for all places of a change together."""
+_BY_CHANCE = 3e-4
+"""Largest probability, at the best place, of a change of a SUT that stays the same."""
 _LEAST = 4
-"""Minimum number of trials before and after a change that can be compared with the curve."""
+"""Minimum number of trials before and after a change."""
+_LEAST_SHARE = 0.1
+"""Minimum number of trials after a change, as a share of all trials. Fewer trials would show too little."""
 _MOST = 4
 """Number of changes that are looked for, one after the other."""
+_PLACES = 60
+"""Number of places of a change that are tried at first."""
+_ALIKE = 1.0
+"""Places are equally probable if the logarithms of their probabilities differ by at most this."""
+_SURE = 4.0
+"""Standard deviations beyond chance of a trial, and of the trials that contradict it."""
+_TOGETHER = 2
+"""Minimum number of trials at a load that show that more is lost there."""
+_MUCH = 1e-4
+"""Trials that lose a larger share scatter as the capacity varies, and others by chance or in batches."""
+_MEDIAN = 0.455
+"""Median of chi-squared with one degree of freedom."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +55,8 @@ class Change:
         found = None
         for _ in range(_MOST):
             begin = 0 if found is None else found.trials
-            later = _first(counts.at(np.arange(begin, len(counts))))
+            after = max(_LEAST, int(_LEAST_SHARE * len(counts)))
+            later = _first(counts.at(np.arange(begin, len(counts))), after)
             if later is None:
                 break
             at, loses_more = later
@@ -60,82 +76,148 @@ class Change:
         )
 
 
-def _first(counts: TrialCounts) -> tuple[int, bool] | None:
+def _first(counts: TrialCounts, after: int) -> tuple[int, bool] | None:
     """After how many trials the SUT changed, and whether it has lost more since then.
 
-    The question is whether the first k trials are the trials that are farthest above the curve, or below it. If the
-    order does not matter, their number among the k farthest trials is hypergeometric.
+    At least the given number of trials are after the change.
     """
-    distance, comparable = _from_rising_curve(counts)
-    used = np.flatnonzero(comparable)
-    if len(used) < 2 * _LEAST:
+    last = len(counts) - after
+    if last < _LEAST:
         return None
 
-    before = np.arange(_LEAST, len(used) - _LEAST + 1)
-    number = len(used)
-    # Standard deviations are rounded, because smaller differences do not count. Equal values all have the last place.
-    whole = np.rint(distance[used])
-    chances = []
-    for values in (-whole, whole):
-        place = np.searchsorted(np.sort(values), values, side="right") - 1
-        together = np.array([np.count_nonzero(place[:trials] < trials) for trials in before])
-        chances.append(_chance(together, before, number))
-    chance = np.array(chances)
-    falls, best = np.unravel_index(int(np.argmin(chance)), chance.shape)
+    compared = _Compared.of(counts)
+    places = np.arange(_LEAST, last + 1)
+    step = max(1, len(places) // _PLACES)
+    chances = {at: compared.log_chances(at) for at in places[::step].tolist()}
+    near = _latest(chances)
+    for at in range(max(near - step, _LEAST), min(near + step, last) + 1):
+        if at not in chances:
+            chances[at] = compared.log_chances(at)
 
-    if chance[falls, best] * number > _BY_CHANCE:
+    best = _latest(chances)
+    fewer, more = chances[best]
+    if min(fewer, more) > np.log(_BY_CHANCE):
         return None
-    return int(used[before[best]]), bool(falls)
+    return best, more < fewer
 
 
-def _chance(together: NDArray[np.int_], drawn: NDArray[np.int_], number: int) -> Array:
-    """The approximate probability of at least so many special items in as many draws; 1 if that is usual."""
-    log_choose = scipy.special.gammaln
-    # Formula: the logarithm of a hypergeometric probability.
-    parts = (
-        2.0 * (log_choose(drawn + 1.0) + log_choose(number - drawn + 1.0))
-        - log_choose(together + 1.0)
-        - 2.0 * log_choose(drawn - together + 1.0)
-        - log_choose(np.maximum(number - 2.0 * drawn + together, 0.0) + 1.0)
-        - log_choose(number + 1.0)
+def _latest(chances: Mapping[int, tuple[float, float]]) -> int:
+    """The latest of the most probable places of a change. Trials that may be before it do not count, either."""
+    least = min(min(chance) for chance in chances.values())
+    return max(at for at, chance in chances.items() if min(chance) <= least + _ALIKE)
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """Trials, each of which may be contradicted by later ones."""
+
+    group: NDArray[np.intp]
+    """The index of each trial's load among all loads, from the lowest one on."""
+    sent: Array
+    """Sent frames."""
+    lost: Array
+    """Lost frames."""
+    dispersion: Array
+    """How much more than by chance each trial scatters; infinite if that is not known."""
+
+    @classmethod
+    def of(cls, counts: TrialCounts) -> _Compared:
+        """The trials in the order of measurement."""
+        _, group = np.unique(counts.load, return_inverse=True)
+        sent = counts.load * counts.exposure
+        return cls(group, sent, counts.lost, _dispersions(group, sent, counts.lost))
+
+    def log_chances(self, at: int) -> tuple[float, float]:
+        """Logarithms of the probabilities that so many contradicted trials are before a place by chance.
+
+        The first one is that of trials that lost more than the trials after the place, and the second one that of
+        trials that lost fewer frames.
+        """
+        later = slice(at, None)
+        most, least = self._bounds(later)
+        error = _SURE * np.sqrt(self.dispersion * np.maximum(self.lost, 1.0))
+        loses_more = self.lost - error > most[self.group] * self.sent
+        loses_less = self.lost + error < least[self.group] * self.sent
+        return self._log_chance(loses_more, at), self._log_chance(loses_less, at)
+
+    def _bounds(self, later: slice) -> tuple[Array, Array]:
+        """The highest and the lowest loss ratio at each load that is compatible with later trials.
+
+        A single trial may have a rare loss, so it takes two trials at a load to show that more is lost there.
+        """
+        number = int(self.group.max()) + 1
+        group = self.group[later]
+        lost = self.lost[later]
+        sent = self.sent[later]
+        dispersion = self.dispersion[later]
+
+        at_once = np.bincount(group, lost, number)
+        error = _SURE * np.sqrt(np.bincount(group, dispersion * np.maximum(lost, 1.0), number))
+        frames = np.bincount(group, sent, number)
+        most = np.full(number, np.inf)
+        most[frames > 0.0] = (at_once + error)[frames > 0.0] / frames[frames > 0.0]
+
+        surely = (lost - _SURE * np.sqrt(dispersion * np.maximum(lost, 1.0))) / sent
+        least = np.full(number, np.inf)
+        np.minimum.at(least, group, surely)
+        least[np.bincount(group, minlength=number) < _TOGETHER] = -np.inf
+        return np.minimum.accumulate(most[::-1])[::-1], np.maximum.accumulate(least)
+
+    def _log_chance(self, contradicted: NDArray[np.bool_], at: int) -> float:
+        """The logarithm of the probability that so many of the contradicted trials are before a place."""
+        before = int(np.count_nonzero(contradicted[:at]))
+        if not before:
+            return 0.0
+        groups = self.group[:at][contradicted[:at]]
+        is_near = (self.group >= groups.min()) & (self.group <= groups.max())
+        # Where no later trials are, nothing would contradict an earlier trial.
+        is_repeated = np.isin(self.group[:at], self.group[at:])
+        is_near[:at] &= is_repeated | contradicted[:at]
+        return _log_chance(
+            before,
+            drawn=int(np.count_nonzero(is_near[:at])),
+            special=int(np.count_nonzero(contradicted & is_near)),
+            number=int(np.count_nonzero(is_near)),
+        )
+
+
+def _log_chance(together: int, *, drawn: int, special: int, number: int) -> float:
+    """The logarithm of the probability of so many special items among those drawn; 0 if that is usual.
+
+    Formula: hypergeometric.
+    """
+    if together * number <= drawn * special:
+        return 0.0
+    ways = _log_ways(special, together) + _log_ways(number - special, drawn - together)
+    return ways - _log_ways(number, drawn)
+
+
+def _log_ways(number: int, chosen: int) -> float:
+    """The logarithm of a binomial coefficient."""
+    return math.lgamma(number + 1) - math.lgamma(chosen + 1) - math.lgamma(number - chosen + 1)
+
+
+def _dispersions(group: NDArray[np.intp], sent: Array, lost: Array) -> Array:
+    """How much more than by chance trials scatter, by the differences of successive trials at equal loads.
+
+    A change of the SUT is only in few of these differences.
+    """
+    order = np.argsort(group, kind="stable")
+    pairs = np.flatnonzero(np.diff(group[order]) == 0)
+    one, other = order[pairs], order[pairs + 1]
+    ratio = (lost[one] + lost[other]) / (sent[one] + sent[other])
+    variance = ratio * (1.0 / sent[one] + 1.0 / sent[other])
+    squared = (lost[one] / sent[one] - lost[other] / sent[other]) ** 2 / np.maximum(
+        variance, 1e-300
     )
-    return np.where(together > drawn**2 / number, np.exp(parts), 1.0)
+    is_much = ratio > _MUCH
+    much = _usual(squared[is_much], np.inf)
+    little = _usual(squared[~is_much & (ratio > 0.0)], much)
+    return np.where(lost > _MUCH * sent, much, little)
 
 
-def _from_rising_curve(counts: TrialCounts) -> tuple[Array, Array]:
-    """How far each trial is above the curve, in standard deviations, and whether its pool has other trials.
-
-    Each pool has its own standard deviation, which is at least the one that chance causes. Otherwise, if the capacity
-    varies, trials in overload would always be the farthest. The same would hold for rare losses at loads that are tried
-    only at one time. The curve comes from pooling adjacent violators: loads whose loss ratio would fall share one
-    ratio.
-    """
-    order = np.argsort(counts.load, kind="stable")
-    frames = counts.load * counts.exposure
-    pools: list[tuple[float, float, int]] = []
-    _, sizes = np.unique(counts.load, return_counts=True)
-    ends = np.cumsum(sizes)
-    lost_until = np.append(0.0, np.cumsum(counts.lost[order]))
-    sent_until = np.append(0.0, np.cumsum(frames[order]))
-
-    for end, size in zip(ends.tolist(), sizes.tolist(), strict=True):
-        lost = float(lost_until[end] - lost_until[end - size])
-        sent = float(sent_until[end] - sent_until[end - size])
-        while pools and pools[-1][0] * sent >= lost * pools[-1][1]:
-            before = pools.pop()
-            lost, sent, size = lost + before[0], sent + before[1], size + before[2]
-        pools.append((lost, sent, size))
-
-    trials = [size for *_, size in pools]
-    ratio = np.repeat([lost / sent for lost, sent, _ in pools], trials)
-    pool = np.repeat(np.arange(len(pools)), trials)
-    expected = ratio * frames[order]
-    distance = (counts.lost[order] - expected) / np.sqrt(np.maximum(expected, 1e-300))
-    variance = np.bincount(pool, distance**2) / np.maximum(np.bincount(pool) - 1.0, 1.0)
-    beside = np.repeat([size > 1 and lost > 0.0 for lost, _, size in pools], trials)
-
-    standardized = np.empty(len(counts))
-    comparable = np.empty(len(counts), dtype=bool)
-    standardized[order] = distance / np.sqrt(np.maximum(variance, 1.0))[pool]
-    comparable[order] = beside
-    return standardized, comparable
+def _usual(squared: Array, unknown: float) -> float:
+    """The dispersion that follows from squared differences, or an answer if there are none."""
+    if not len(squared):
+        return unknown
+    return max(float(np.median(squared)) / _MEDIAN, 1.0)
