@@ -9,27 +9,22 @@ import numpy as np
 
 from lossratio.plrsearch.estimate import LEAST_TRIALS
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, LikelihoodName, count
+from lossratio.plrsearch.overload import Overload
 from lossratio.plrsearch.variation import LONG, Description, LocalFit, Scatter
 from lossratio.plrsearch.verifying import Verifying, clamped
 from lossratio.trials import TrialResult
 
-_OVERLOAD = 5.0
-"""Overload begins this far above the mrr, in widths of the knee and standard deviations of the capacity."""
-_ABOVE = 0.01
-"""The same as a share of the forwarding rate, if no curve is known."""
 _LOSSY = 1e-3
 """Minimum loss ratio of trials that show the forwarding rate."""
 _IN_OVERLOAD = 0.15
 """Share of trials in overload. Without such trials, nothing shows whether capacities vary normally."""
-_IF_CONSTANT = 0.05
+_IF_CONSTANT = 0.1
 """The same while trials at equal loads show that the capacity is constant."""
 _IF_VARYING = 0.7
 """The same while they show that the capacity varies."""
 _SHORTER = 0.5
 """Duration of the trial in overload that follows two others, as a share of the usual duration. It is shorter to show a
 bucket."""
-_OVERLOAD_STEP = 0.004
-"""Largest step between loads in overload, as a share. Equal loads show whether the capacity varies."""
 _CANDIDATES = 12
 _NEAR_TARGET = (2.0, 10.0, 50.0, 300.0)
 """Loss ratios, in targets, at which a line is measured. They alternate because the slope of the line is also
@@ -97,15 +92,14 @@ class PosteriorSelection:
         self.needs_posterior_from = _FIRST_OF_LINES if self._varies else _FIRST_OF_FUNCTIONS
 
         self._usual = 0.0
-        self._trials = self._overloads = 0
+        self._trials = 0
         self._verifying = Verifying(question)
         self._forwarding_rate = question.max_load
-        self._overload: float | None = None
-        self._before: float | None = None
-        self._pair: float | None = None
+        self._overload = Overload(question)
+        self._is_overloading = False
         self._is_compared = False
         self._wider: list[float] = []
-        self._reach = 1.0
+        self._begin = 0
         self._down = self._up = _FIRST_DOWN
         self._retried = 0
         self._last = (0.0, False)
@@ -115,26 +109,21 @@ class PosteriorSelection:
         load, exposure, lost, *_ = count(result, 0.0)
         self._usual = self._usual or result.duration
         self._trials += 1
+
         self._last = load, lost > self._question.target_loss_ratio * load * exposure
         self._verifying.record(
             load, load * exposure, lost, is_long=result.duration > LONG * self._usual
         )
+
         is_short = result.duration < self._usual
         if is_short and not lost and load < self._question.max_load:
             # All frames passed. A trial with more load shows how many can pass.
             self._wider = [1.0, _SHORTER]
         if (result.loss_ratio > _LOSSY and not is_short) or self._trials == 1:
             self._forwarding_rate = result.forwarding_rate
-        if self._overload is not None and lost:
-            if self._overload == self._before and not self._is_compared:
-                self._pair = self._overload
-            self._before = self._overload
-            self._reach = 1.0
-        elif self._overload is not None and self._overload < self._question.max_load:
-            # This trial was not in overload, e.g. because the first trials were slow. The next trial goes twice as far.
-            self._overloads -= 1
-            self._reach *= 2.0
-        self._overload = None
+        if self._is_overloading:
+            self._overload.record(lost)
+        self._is_overloading = False
 
     def choose(self, known: Description | None, duration: float, left: float) -> Choice:
         """The next trial of the given duration in seconds. Its load is within the limits.
@@ -145,6 +134,11 @@ class PosteriorSelection:
         question = self._question
         if self._trials == 0:
             return Choice(question.max_load, "the maximum load")
+        if known is not None and known.change is not None and known.change.trials != self._begin:
+            # All begins anew, where the SUT is now.
+            self._begin = known.change.trials
+            self._overload.begin_again()
+            known = None
         if known is None:
             load = self._forwarding_rate / (1.0 - question.target_loss_ratio)
             return Choice(
@@ -161,10 +155,11 @@ class PosteriorSelection:
             load = self._of_line(known.local) or question.max_load
             return Choice(_in_whole_frames(load, duration, question), "where loss begins")
 
-        if self._pair is not None:
-            load, self._pair, self._is_compared = self._pair, None, True
+        repeated = self._overload.repeated
+        if repeated is not None and not self._is_compared:
+            self._is_compared = True
             return Choice(
-                load, "overload in a shorter trial, to see a bucket or a buffer", _SHORTER
+                repeated, "overload in a shorter trial, to see a bucket or a buffer", _SHORTER
             )
 
         if self._wider:
@@ -176,18 +171,19 @@ class PosteriorSelection:
         if contested is not None:
             return Choice(contested, "whether it still loses what it lost")
 
-        verified = self._verifying.wanted(known, left)
+        scatter = known.replicates.scatter
+        is_unclear = self._overload.more > 0
+        verified = None if is_unclear else self._verifying.wanted(known, left)
         if verified is not None:
             return Choice(verified, f"guard of {verified:,.0f} frames/s")
 
-        scatter = known.replicates.scatter
         share = _IF_VARYING if scatter is Scatter.VARYING else _IN_OVERLOAD
         if scatter in (Scatter.CHANCE, Scatter.BATCHES, Scatter.EVENTS):
             share = _IF_CONSTANT
-        if self._varies and share * self._trials > self._overloads:
-            self._overloads += 1
-            self._overload = self._overloading(known)
-            return Choice(self._overload, "overload, to see how much the capacity varies")
+        if self._varies and (is_unclear or share * self._trials > self._overload.trials):
+            self._is_overloading = True
+            load = self._overload.load(known, self._forwarding_rate)
+            return Choice(load, "overload, to see how much the capacity varies")
 
         informative = self._most_informative(known, duration)
         if informative is None:
@@ -219,17 +215,6 @@ class PosteriorSelection:
             return None
         self._retried += 1
         return local.lossy
-
-    def _overloading(self, known: Description) -> float:
-        """A load in overload, on a grid."""
-        load = (1.0 + _ABOVE * self._reach) * self._forwarding_rate
-        if known.local is None:
-            mode = known.best.mode
-            mrr = float(mode.mrr)
-            width = _OVERLOAD * float(np.hypot(2.0 * mode.spread, mode.deviation))
-            load = max(mrr + self._reach * width, (1.0 + 0.5 * _ABOVE * self._reach) * mrr)
-        step = 2.0 ** np.floor(np.log2(_OVERLOAD_STEP * load))
-        return clamped(float(step * np.ceil(load / step)), self._question)
 
     def _most_informative(self, known: Description, duration: float) -> float | None:
         """The load, not in overload, with the largest gain; None: there is nothing to gain."""

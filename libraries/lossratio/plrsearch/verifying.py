@@ -25,8 +25,9 @@ _OF_PAUSES, _FARTHEST = 0.97, 0.75
 load."""
 _ENOUGH = 120
 """After this many trials at a load, no more are added while other trials show more."""
-_SHARE, _AFTERWARDS = 0.5, 0.2
-"""Share of the trials that verify a load: before there are enough trials at this load, and afterwards."""
+_OTHERS, _AFTERWARDS = 1, 4
+"""Number of other trials between two trials at the load to verify, before there are enough trials there and afterwards.
+This does not apply until there are as few as verify a load. Only the other trials show whether the SUT changes."""
 _ALLOWED = 0.7
 """A load is worthwhile if all future trials there may lose at most this share of the target."""
 _CHANCE = 3.0
@@ -61,7 +62,6 @@ class Verifying:
         self._verified: float | None = None
         self._lowest_failed = np.inf
         self._is_passed_tried = False
-        self._given = 0
         self.load: float | None = None
 
     def record(self, load: float, frames: float, lost: float, *, is_long: bool) -> None:
@@ -77,7 +77,7 @@ class Verifying:
             known: The description of the trials.
             left: The approximate number of trials that there is time for.
         """
-        self._begin = 0 if known.change is None else known.change.trials
+        self._forget(known)
         if not self._is_ready(known, left):
             return None
         self._follow(known, left)
@@ -91,15 +91,14 @@ class Verifying:
         each = float(frames.mean()) if len(frames) else np.inf
         is_soon = missing is not None and 0.0 < missing <= left * each
         if len(frames) >= LEAST_TRIALS and not is_soon:
-            share = _SHARE if len(frames) < _ENOUGH else _AFTERWARDS
-            if self._given > share * (len(self._rows) - self._begin):
+            others = _OTHERS if len(frames) < _ENOUGH else _AFTERWARDS
+            if any(row[0] == self.load for row in self._rows[-others:]):
                 return None
-        self._given += 1
         return self.load
 
     def sustained(self, known: Description, left: float) -> float | None:
         """The load of a long trial at the end; None if enough long trials agree, or no load is being verified."""
-        self._begin = 0 if known.change is None else known.change.trials
+        self._forget(known)
         if self.load is None:
             return None
         self._follow(known, left)
@@ -115,13 +114,21 @@ class Verifying:
             return None
         return self.load
 
+    def _forget(self, known: Description) -> None:
+        """Begins again if the SUT has changed."""
+        begin = 0 if known.change is None else known.change.trials
+        if begin != self._begin:
+            self._begin = begin
+            self._verified = self.load = None
+            self._lowest_failed = np.inf
+
     def _is_ready(self, known: Description, left: float) -> bool:
         if self.load is not None:
             return True
         if known.local is not None and not known.local.is_known:
             return False
         mixed = known.reported[0]
-        trials = len(self._rows)
+        trials = len(self._rows) - self._begin
         is_known = mixed.stdev <= _KNOWN * mixed.mean and trials >= _EARLY
         return is_known or trials >= _LATEST * (trials + left)
 
@@ -206,10 +213,8 @@ class Verifying:
         targets = self._question.target_loss_ratio * np.array([1.0, _JUST_BELOW])
         there, below = critical_load(curves, self._question, targets)
         low = float(posterior.rough_quantiles([0.025])[0])
-        mode = posterior.mode
-        # Its low capacities may be more frequent than those of a normal distribution.
-        margin = float(mode.deviation / mode.mrr)
-        return _on_grid(low * float(below / there) * (1.0 - margin), self._question)
+        load = low * float(below / there) * (1.0 - known.heavier_tails)
+        return _on_grid(load, self._question)
 
 
 def _on_grid(load: float, question: CriticalLoadQuestion) -> float:

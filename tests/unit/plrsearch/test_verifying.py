@@ -164,7 +164,7 @@ def test_rare_losses_that_were_seen_may_come_more_often():
 def test_a_load_that_cannot_be_verified_is_left_and_not_tried_for_ever():
     _, trials = searched(Software(every=5.0, length=250e-6, ring=4096.0), seconds=600.0)
     loads, times = np.unique([result.load for result in trials if result.output.lost_frames], return_counts=True)
-    assert times[loads > 16.5e6].max() < 0.1 * len(trials)
+    assert times[(loads > 16.5e6) & (loads < CAPACITY)].max() < 0.1 * len(trials)
 
 
 def test_what_a_bucket_lets_through_in_short_trials_is_not_stated():
@@ -242,7 +242,7 @@ def test_a_long_trial_without_loss_shows_less_where_frames_are_lost_in_batches()
     quiet = (9.9e6, 20.0, 0)
     question = CriticalLoadQuestion(1e-7, 1e4, 1e8)
     known = described(counts_of([*rows, quiet]), question, LikelihoodName.VARYING)
-    assert known.batch > 100.0
+    assert known.batch >= 100.0
     once = [(load, seconds / known.batch, lost / known.batch) for load, seconds, lost in (*rows, quiet)]
     assert known.local.log_target_load == pytest.approx(LocalFit.of(counts_of(once), question).log_target_load)
 
@@ -257,10 +257,10 @@ def test_a_load_that_no_trials_verify_is_a_step_lower_where_frames_are_lost_in_b
     )
     assert found.description.batch == 100.0
     assert found.verified is None
-    assert found.stated == pytest.approx(0.95 * 9.8e6)
+    assert found.stated == pytest.approx(0.95 * 9.9e6)
 
 
-def test_where_the_capacity_varies_the_load_to_verify_is_one_deviation_lower():
+def test_where_the_capacity_varies_the_load_to_verify_is_eight_deviations_lower():
     rng = np.random.default_rng(2)
     loads = np.repeat([9.7e6, 9.8e6, 9.9e6, 10e6, 10.5e6], 12)
     lost = 2.0 * np.maximum(loads - 1e7 * (1.0 + 0.003 * rng.standard_normal(60)), 0.0)
@@ -273,4 +273,4 @@ def test_where_the_capacity_varies_the_load_to_verify_is_one_deviation_lower():
     low = float(known.best.rough_quantiles([0.025])[0])
     deviation = known.best.mode.deviation / known.best.mode.mrr
     assert deviation == pytest.approx(0.003, rel=0.3)
-    assert verifying.wanted(known, 60.0) < (1.0 - deviation) * low
+    assert verifying.wanted(known, 60.0) <= (1.0 - 8.0 * deviation) * low
