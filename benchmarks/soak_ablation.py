@@ -24,8 +24,7 @@ from soak_devices import FAMILIES
 from soak_drawn import family_named
 from soak_judge import search
 
-from lossratio.plrsearch import CriticalLoadEstimate, PLRsearch, selection
-from lossratio.plrsearch.estimate import result as estimate_result
+from lossratio.plrsearch import CriticalLoadEstimate, PLRsearch, overload, selection
 from lossratio.plrsearch.model import TrialCounts
 from lossratio.plrsearch.selection import PosteriorSelection
 from lossratio.plrsearch.variation import Description, RareLoss, Replicates, Scatter, inference, local, pauses
@@ -55,7 +54,10 @@ MECHANISMS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
     "batches": ((Replicates, "batch", property(lambda self: 1.0)),),
     "capacity that varies": ((inference, "Replicates", _Constant),),
     "capacity that few trials show to vary": ((Replicates, "_surely_varies", False),),
-    "verified loads above the median": ((estimate_result, "_MAY_MISS", 0),),
+    "lower loads if the capacity varies": ((Description, "heavier_tails", 0.0),),
+    "overload trials that look again": ((overload, "_UNCLEAR", 0),),
+    "beginning again after a change": ((Verifying, "_forget", lambda *_: None),),
+    "losses below the load without loss": ((local, "_BELOW", 0.0),),
     "losses that do not come from the load": ((RareLoss, "of", lambda *_: None),),
     "capacity that overload shows to be constant": ((inference, "seen_capacity", lambda _: (np.inf, np.inf)),),
     "doubt because of rare losses": ((CriticalLoadEstimate, "_rare", None),),

@@ -48,10 +48,10 @@ def test_a_sharp_knee_is_found_to_a_thousandth(soak):
     assert result.outcome is Outcome.MEASURED
     assert (critical_load.verified, critical_load.doubt) == (None, None)
     assert "regular, extrapolated" in message(result)
-    assert critical_load.mean.per_interface_fps == pytest.approx(150e3, rel=1e-3)
+    assert critical_load.median.per_interface_fps == pytest.approx(150e3, rel=1e-3)
     assert (
         critical_load.least_95.per_interface_fps
-        < critical_load.mean.per_interface_fps
+        < critical_load.median.per_interface_fps
         < critical_load.most_95.per_interface_fps
     )
     assert critical_load.ended_by == "timeout"
@@ -106,8 +106,8 @@ def test_an_interrupted_soak_goes_on_and_ends_as_if_nothing_had_been(soak, tmp_p
     resumed = find_critical_load(open_testbed(SIMULATED), QUICK, place(tmp_path, resume=tmp_path))
     assert resumed.trials[:7] == failed.trials
     assert sum(trial.elapsed_s for trial in resumed.trials) <= 45.0 + resumed.trials[-1].elapsed_s
-    assert resumed.critical_load.mean.per_interface_fps == pytest.approx(
-        whole.critical_load.mean.per_interface_fps, rel=1e-3
+    assert resumed.critical_load.median.per_interface_fps == pytest.approx(
+        whole.critical_load.median.per_interface_fps, rel=1e-3
     )
 
 
@@ -124,8 +124,8 @@ def test_a_stalled_trial_is_set_aside_and_kept_and_the_soak_goes_on(soak, tmp_pa
     # Another trial takes its place.
     assert result.trials[1].load_per_interface_fps == result.trials[0].load_per_interface_fps
     assert result.outcome is Outcome.MEASURED
-    assert result.critical_load.mean.per_interface_fps == pytest.approx(
-        healthy.critical_load.mean.per_interface_fps, rel=1e-3
+    assert result.critical_load.median.per_interface_fps == pytest.approx(
+        healthy.critical_load.median.per_interface_fps, rel=1e-3
     )
     assert len(read_journal(where.directory.journal_path(where.test.full_name)).entries) == len(result.trials)
     assert "Set aside, as no evidence about the SUT: 3 trials" in message(result)
@@ -143,8 +143,8 @@ def test_a_soak_ends_when_stalls_are_the_rule_and_can_be_resumed_on_a_quiet_mach
     assert testbed.measured == 4
     resumed = find_critical_load(open_testbed(SIMULATED), QUICK, place(tmp_path, resume=tmp_path))
     assert [trial.number for trial in resumed.trials if not trial.is_evidence] == [2, 3, 4]
-    assert resumed.critical_load.mean.per_interface_fps == pytest.approx(
-        healthy.critical_load.mean.per_interface_fps, rel=1e-3
+    assert resumed.critical_load.median.per_interface_fps == pytest.approx(
+        healthy.critical_load.median.per_interface_fps, rel=1e-3
     )
 
 

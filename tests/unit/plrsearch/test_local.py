@@ -62,7 +62,7 @@ def test_the_interval_covers_the_truth_and_is_narrow(name):
         covered += low <= truth <= high
         widths.append((high - low) / truth)
     assert covered >= 54
-    assert np.median(widths) < 2e-3
+    assert np.median(widths) < 3e-3
 
 
 def test_batches_are_counted_as_one_loss_each():
@@ -77,7 +77,7 @@ def test_batches_are_counted_as_one_loss_each():
         covered += low <= truth <= high
     assert covered >= 36
     assert found.description.batch == 32.0
-    assert any("in batches of about 32" in sentence for sentence in found.sentences)
+    assert any("in batches of 32" in sentence for sentence in found.sentences)
 
 
 def test_a_knee_without_a_width_is_between_two_loads():
@@ -86,7 +86,10 @@ def test_a_knee_without_a_width_is_between_two_loads():
     found = estimated(results, likelihood="varying", max_load=400e3)
     low, high = found.interval(0.95)
     assert low <= 150e3 <= high
-    assert high - low < 5.0
+    # No trial shows how much is lost just below the load at which losses begin.
+    assert low > 0.95 * 149_999.0
+    assert high - 150e3 < 5.0
+    assert found.median == pytest.approx(150e3, abs=5.0)
     assert found.misfit.fits
 
 
@@ -105,7 +108,8 @@ def test_a_floor_of_lost_frames_is_no_knee():
 def test_a_lossless_load_far_above_a_lossy_one_does_not_raise_the_estimate():
     results = [trial(10e6, 3000, duration=2.0), trial(9e6, 0, duration=2.0), trial(11e6, 0, duration=2.0)]
     found = estimated(results, likelihood="varying", max_load=30e6)
-    assert found.interval(0.95) == pytest.approx((9e6, 10e6))
+    assert found.interval(0.95) == pytest.approx((0.95 * 9e6, 10e6))
+    assert 9e6 < found.median < 10e6
     assert found.description.local.above == 11e6
 
 

@@ -440,6 +440,11 @@ def supported(
     return max(min(lowest, (1.0 - NEAR) * lossy if lossy < lowest else lowest), question.min_load)
 
 
+def lost_near(counts: TrialCounts, load: float) -> bool:
+    """Whether trials at and just below a load lost any frames."""
+    return bool(_between(counts, (1.0 - NEAR) * load, load).lost)
+
+
 def _sustained(
     load: float, counts: TrialCounts, target: float, long: TrialCounts | None, batch: float
 ) -> GuardStatement:

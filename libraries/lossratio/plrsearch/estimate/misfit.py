@@ -114,19 +114,19 @@ def loss_process(description: Description) -> Iterator[str]:
     replicates = description.replicates
     if description.change is not None:
         yield str(description.change)
-    if description.batch > 1.0:
+    if replicates.has_multiples:
         yield (
-            f"Frames are lost in batches of about {description.batch:.3g}: counts are worth that much less as "
-            "evidence"
+            f"Frames are lost in batches of {replicates.multiple}: nearly all counts of lost frames are multiples of it"
         )
 
-    if replicates.scatter is Scatter.EVENTS:
+    if replicates.scatter is Scatter.EVENTS and description.rare is not None:
         yield (
             "Some losses do not come from overload but, for example, from pauses: some trials lose far more than "
             "others at the same load"
         )
-    if description.pauses is not None and description.pauses.is_sure:
-        yield str(description.pauses)
+    pauses = None if description.rare is None else description.pauses
+    if pauses is not None and pauses.is_sure:
+        yield str(pauses)
     if description.bucket is not None:
         yield str(description.bucket)
     if replicates.scatter is Scatter.VARYING and description.posteriors:

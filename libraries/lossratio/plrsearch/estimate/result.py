@@ -10,7 +10,14 @@ import scipy
 
 from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
-from lossratio.plrsearch.estimate.guard import NEAR, GuardStatement, Verdict, guard, supported
+from lossratio.plrsearch.estimate.guard import (
+    NEAR,
+    GuardStatement,
+    Verdict,
+    guard,
+    lost_near,
+    supported,
+)
 from lossratio.plrsearch.estimate.misfit import Misfit, check, loss_process
 from lossratio.plrsearch.model import (
     CriticalLoadQuestion,
@@ -36,13 +43,13 @@ _CLOCK = 10e-6
 """Minimum half-width of an interval, as a share of the load."""
 _ALMOST_SURE = 0.95
 """Probability with which a rare loss is among the trials that would show it."""
-_MAY_MISS = 60
-"""If the capacity varies, and there are fewer trials than this, no load above the median is verified."""
 _MOSTLY = 0.5
 """If more than this share of the trials at a load have no loss, a loss there is a rare loss."""
 TIME_FOR_RARE = 6.0
 """Seconds of a search per second between the losses that it has to see: half of its time shows rare losses, and three
 of them have to be expected (see `CriticalLoadEstimate.rarest_s`)."""
+_ABOVE = 1.0 + 1e-9
+"""Equal loads differ by less than this factor."""
 _QUIET, _CLEAN = 1000.0, 3.0
 """Largest loss ratio, in targets, of trials that show a rare loss, and of trials that may contain rare losses."""
 
@@ -138,8 +145,8 @@ class CriticalLoadEstimate:
         described = self.description
         lowest = self._interval(0.95)[0]
         most = described.most
-        varies = described.likelihood is LikelihoodName.VARYING
-        if varies and len(described.counts) < _MAY_MISS:
+
+        if described.likelihood is LikelihoodName.VARYING:
             # The trials at a load may all have missed the low capacities that lose the target there.
             most = min(most, self.median)
         return guard(
@@ -170,6 +177,11 @@ class CriticalLoadEstimate:
             return self.verified
         if self.likelihood is not LikelihoodName.VARYING or self.is_surely_at_most_min_load:
             return self.median
+        return self._not_contradicted
+
+    @property
+    def _not_contradicted(self) -> float:
+        """The load to state if none is verified: the load that pauses allow, or one that no trial contradicts."""
         known = self.description
         lowest, highest = self._interval(0.95)
         allowed = known.pauses_allow
@@ -178,10 +190,15 @@ class CriticalLoadEstimate:
         if known.pauses is not None and is_known and allowed.least <= highest:
             most = min(allowed.likeliest, highest, known.in_long_run)
             return max((1.0 - NEAR) * most, self.question.min_load)
+
+        if known.local is not None and not known.local.is_line:
+            lowest = known.local.quiet
         lowest = min(lowest, known.in_long_run)
         quiet = supported(known.counts, self.question, lowest, known.batch)
-        if known.replicates.scatter in (Scatter.BATCHES, Scatter.EVENTS):
-            # Such losses may be missing in these trials by chance.
+
+        # Rare losses may be missing in these trials by chance.
+        has_others = known.replicates.scatter in (Scatter.BATCHES, Scatter.EVENTS)
+        if has_others or lost_near(known.counts, quiet):
             quiet = max((1.0 - NEAR) * quiet, self.question.min_load)
         # Pauses also explain why lower loads lost frames.
         return quiet if known.pauses is None else max(quiet, min(allowed.least, lowest))
@@ -213,7 +230,10 @@ class CriticalLoadEstimate:
         most = _CLEAN if scatter in (Scatter.UNKNOWN, Scatter.EVENTS) else _QUIET
         is_quiet = counts.lost <= most * self.question.target_loss_ratio * sent + _CLEAN
         is_near = counts.load >= (1.0 - NEAR) * self.stated
-        if self.stated < (1.0 - NEAR / 2.0) * self.median:
+        if self.verified is None:
+            # The stated load may be this far below the trials that support it.
+            is_near &= counts.load <= _ABOVE * self.stated / (1.0 - NEAR)
+        elif self.stated < (1.0 - NEAR / 2.0) * self.median:
             # Higher loads were given up because of their losses.
             is_near &= counts.load <= self.stated
         seconds = float(counts.duration[is_quiet & is_near].sum())
@@ -315,6 +335,11 @@ class CriticalLoadEstimate:
         clock is better.
         """
         low, high = self._interval(probability)
+        known = self.description
+        has_others = known.rare is not None or known.replicates.scatter is Scatter.EVENTS
+        if has_others and self.verified is not None:
+            # The estimate only knows losses that come from the load.
+            low = min(low, self.verified)
         if self.likelihood is LikelihoodName.VARYING:
             low = min(low, max((1.0 - _CLOCK) * self.median, self.question.min_load))
             high = max(high, min((1.0 + _CLOCK) * self.median, self.question.max_load))
@@ -327,10 +352,22 @@ class CriticalLoadEstimate:
 
     def _interval_of_model(self, probability: float) -> tuple[float, float]:
         low, high = self.combined.interval(probability)
+
+        most = self.description.in_long_run
+        if most < low:
+            # The trials of usual length do not show what the SUT forwards in the long run.
+            low, high = (1.0 - NEAR) * most, most
+        high = min(high, max(most, low))
+
+        if self.description.posteriors and self.likelihood is LikelihoodName.VARYING:
+            low *= 1.0 - self.description.heavier_tails
+            high *= 1.0 + self.description.lighter_tails
+
         if self.stopping_factor != 1.0:
             middle, factor = self.median, self.stopping_factor
             low = middle - factor * (middle - low)
             high = middle + factor * (high - middle)
+
         resolution = 1.0 / self.counts.exposure.max() if len(self.counts) else 0.0
         return max(low - resolution, self.question.min_load), min(
             high + resolution, self.question.max_load

@@ -26,6 +26,14 @@ from lossratio.plrsearch.variation.replicates import Replicates, Scatter
 LONG = 4.0
 """A trial is long if it takes more than this many times as long as usual. Long trials show whether time matters."""
 
+_OF_DEVIATION, _MOST_BELOW = 8.0, 0.05
+"""If the capacity varies, low capacities may be more frequent than in a normal distribution. So the critical load may
+be lower by this many standard deviations of the capacity, but at most by this share of the load."""
+_OF_LIGHTER = 2.0
+"""Low capacities may also be rarer: a uniformly distributed capacity is never lower by more than 1.7 standard
+deviations, where the critical load of a normal distribution is 3.7 of them below the mean. The critical load may be
+higher by this many standard deviations."""
+
 
 @dataclass(frozen=True)
 class Description:
@@ -87,6 +95,18 @@ class Description:
         lost = self.long.lost / self.long.exposure
         forwarded = (self.long.load - lost)[lost > OVERLOAD * self.long.load]
         return float(forwarded.min(initial=allowed))
+
+    @property
+    def heavier_tails(self) -> float:
+        """How much lower the critical load may be because low capacities may be frequent, as a share of the load."""
+        mode = self.best.mode
+        return min(_OF_DEVIATION * float(mode.deviation / mode.mrr), _MOST_BELOW)
+
+    @property
+    def lighter_tails(self) -> float:
+        """How much higher the critical load may be because low capacities may be rare, as a share of the load."""
+        mode = self.best.mode
+        return _OF_LIGHTER * float(mode.deviation / mode.mrr)
 
     @property
     def best(self) -> Posterior:
@@ -183,7 +203,12 @@ def described(
     # A shorter trial at such a load does not lose more.
     is_quiet = long.lost <= question.target_loss_ratio * long.load * long.exposure
     shown = usual.with_more(long.at(is_quiet))
-    local = LocalFit.of(shown.in_batches(replicates.batch), question)
+    local = LocalFit.of(
+        shown.in_batches(replicates.batch),
+        question,
+        may_have_line=replicates.scatter is not Scatter.EVENTS,
+        is_final=not for_selection,
+    )
     pausing = counts.at(is_after) if replicates.scatter is not Scatter.CHANCE else None
     return replace(found, local=local, likelihood=LikelihoodName.POISSON, pausing=pausing)
 

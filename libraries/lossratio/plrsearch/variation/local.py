@@ -18,8 +18,8 @@ from lossratio.plrsearch.quadrature import Distribution
 
 _FAR = 2e4
 """A load is near the critical one if its loss ratio is at most this many times the target."""
-_SHAPE = 0.05
-"""Error of shape for each nat from the target."""
+_SHAPE, _USUAL_SHAPE = 0.1, 0.05
+"""Error of shape for each nat from the target: largest, and usual. Beyond the latter, there is no line."""
 _LIKE = 2.0
 """Nats within which errors of shape are similar."""
 _LEAST_LOST = 5.0
@@ -36,8 +36,12 @@ without loss."""
 _ROUNDS = 40
 _STEP = 1.0
 """Maximum number of nats by which a round changes a loss ratio."""
+_BELOW = 0.05
+"""How far the critical load may be below the highest load without loss, as a share of it."""
 _END = 0.03
 """Probability of each of the two loads between which the critical load lies."""
+_BEFORE = 0.04
+"""Probability that it is lower than the highest load without loss."""
 _PARTS = 201
 """Number of points of equal probability that represent the distribution."""
 
@@ -64,14 +68,32 @@ class LocalFit(Distribution):
     """Instead of a fitting function's name."""
 
     @classmethod
-    def of(cls, counts: TrialCounts, question: CriticalLoadQuestion) -> LocalFit:
-        """The fit to trials whose counts and exposures are divided by the batch."""
+    def of(
+        cls,
+        counts: TrialCounts,
+        question: CriticalLoadQuestion,
+        *,
+        may_have_line: bool = True,
+        is_final: bool = False,
+    ) -> LocalFit:
+        """The fit to trials whose counts and exposures are divided by the batch.
+
+        If no more trials follow, and there is no line, the critical load may also be just below a load without loss,
+        where trials show too little.
+
+        Args:
+            counts: The trials.
+            question: Target and limits.
+            may_have_line: Whether losses come from the load. If not, there is no line.
+            is_final: Whether no more trials follow.
+        """
         sums, _ = merged(counts)
         sent = sums.load * sums.exposure
         target = question.target_loss_ratio
         if not len(sums):
-            return cls.between(question.min_load, question.max_load, question)
-        low, lossy, high, sure = _bracket(sums.load, sums.lost, target * sent, question)
+            least = question.min_load
+            return cls.between(least, least, question.max_load, question)
+        low, lossy, high, sure, least = _bracket(sums.load, sums.lost, target * sent, question)
         quiet = sums.load[(sums.lost <= target * sent) & (sums.load > high)]
         above = float(quiet.max(initial=0.0))
         far = sums.load[sums.lost > np.maximum(_FAR * target * sent, 1.0)]
@@ -80,7 +102,8 @@ class LocalFit(Distribution):
         shares = (np.arange(_PARTS) + 0.5) / _PARTS
         mass = np.full(_PARTS, 1.0 / _PARTS)
 
-        if np.count_nonzero(counted) >= 2 and sums.lost[near].sum() >= _LEAST_LOST:
+        has_losses = np.count_nonzero(counted) >= 2 and sums.lost[near].sum() >= _LEAST_LOST
+        if may_have_line and has_losses:
             line = _line(np.log(sums.load[near]), sums.lost[near], sent[near], np.log(target))
             if line is not None:
                 middle, stdev, shape, slope = line
@@ -91,16 +114,23 @@ class LocalFit(Distribution):
                     ends = (low, above, lossy)
                     return cls(question, loads, mass, 1, middle, slope, True, *ends, shape)
 
-        return replace(cls.between(low, high, question), above=above, lossy=lossy)
+        end = least if is_final else low
+        return replace(cls.between(end, low, high, question), above=above, lossy=lossy)
 
     @classmethod
-    def between(cls, low: float, high: float, question: CriticalLoadQuestion) -> LocalFit:
-        """Without a line: anywhere between two loads in frames per second; the 95 % interval is this whole range."""
+    def between(
+        cls, least: float, low: float, high: float, question: CriticalLoadQuestion
+    ) -> LocalFit:
+        """Without a line: most probably between the second and the third load, in frames per second.
+
+        The 95 % interval begins at the first load.
+        """
         shares = (np.arange(_PARTS) + 0.5) / _PARTS
-        shares = np.clip((shares - _END) / (1.0 - 2.0 * _END), 0.0, 1.0)
         mass = np.full(_PARTS, 1.0 / _PARTS)
         middle = float(np.log(0.5 * (low + high)))
-        return cls(question, low + (high - low) * shares, mass, 1, middle, quiet=low)
+        ends = (_END, _END if least == low else _BEFORE, 1.0 - _END)
+        loads = np.interp(shares, ends, (least, low, high))
+        return cls(question, loads, mass, 1, middle, quiet=low)
 
     @property
     def high(self) -> float:
@@ -139,22 +169,30 @@ class LocalFit(Distribution):
 
 def _bracket(
     load: Array, lost: Array, allowed: Array, question: CriticalLoadQuestion
-) -> tuple[float, float, float, float]:
+) -> tuple[float, float, float, float, float]:
     """The highest load that loses at most the target, the lowest higher load that loses more, and both for certain.
 
     At the fourth load, less is certainly lost. Up to the third load, the trials above the first load together certainly
-    lose more. Lower loads that lose more count more than higher loads that do not, because some losses are rare.
+    lose more. From the fifth load up to the first load, the trials together certainly lose less, or this load is lower
+    by a share. Lower loads that lose more count more than higher loads that do not, because some losses are rare.
     """
     error = _BEYOND * np.sqrt(allowed)
     high = float(load[lost > allowed + error + _BEYOND].min(initial=np.inf))
     least = question.min_load
     if high <= least:
-        return least, least, least, least
+        return least, least, least, least, least
     below = load < high
     low = float(load[below & (lost <= allowed)].max(initial=question.min_load))
     sure = float(load[below & (lost < allowed - error)].max(initial=question.min_load))
     if not np.any(lost > allowed):
-        return question.max_load, question.max_load, question.max_load, sure
+        most = question.max_load
+        return most, most, most, sure, most
+
+    up_to = (load <= low)[::-1]
+    together = np.cumsum(allowed[::-1][up_to])
+    is_less = np.cumsum(lost[::-1][up_to]) < together - _BEYOND * np.sqrt(together)
+    surely_less = float(load[::-1][up_to][is_less].max(initial=0.0))
+    least = max(surely_less, (1.0 - _BELOW) * low, question.min_load)
 
     above = load > low
     lossy = float(load[above & (lost > allowed)].min(initial=question.max_load))
@@ -162,7 +200,7 @@ def _bracket(
     together = np.cumsum(allowed[above])
     surely = lost_together > together + _BEYOND * np.sqrt(together) + _BEYOND
     high = float(load[above][surely].min(initial=question.max_load))
-    return low, lossy, max(high, low), sure
+    return low, lossy, max(high, low), sure, least
 
 
 def _line(
@@ -206,7 +244,7 @@ def _line(
         return None
     seen = mean > 1.0
     if np.count_nonzero(seen) > 2:
-        noise = 1.0 / mean[seen] + (_SHAPE * nats[seen]) ** 2
+        noise = 1.0 / mean[seen] + (_USUAL_SHAPE * nats[seen]) ** 2
         chi_squared = float(np.sum(((lost - mean)[seen] / mean[seen]) ** 2 / noise))
         wider = max(1.0, chi_squared / (np.count_nonzero(seen) - 2))
     if wider > _NO_LINE:

@@ -49,6 +49,8 @@ _PLAUSIBLE = 6.0
 """A plausible shape is less likely than the best shape by at most this many nats."""
 _LENGTH, _RING = 0.15, 0.25
 """Length and ring are stated if the standard deviations of their logarithms are at most these values."""
+_LARGEST_RING = 32768.0
+"""No ring holds more frames. If the losses fit a larger one, they do not come from pauses."""
 _ALIKE = 1.2
 """Largest factor between the lengths by plausible shapes."""
 _KNOWN = 8.0
@@ -150,7 +152,9 @@ class Pauses:
     def is_sure(self) -> bool:
         """Whether losses show the length well enough for it to be stated."""
         lengths = [fit.length_s for fit in self.plausible]
-        return bool(lengths) and max(lengths) < _ALIKE * min(lengths) and self.stdevs[0] < _LENGTH
+        is_usual = self.ring_frames < _LARGEST_RING
+        is_alike = bool(lengths) and max(lengths) < _ALIKE * min(lengths)
+        return is_usual and is_alike and self.stdevs[0] < _LENGTH
 
     @property
     def is_usual(self) -> bool:

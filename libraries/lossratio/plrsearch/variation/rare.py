@@ -20,6 +20,8 @@ _OVERLOAD = 1e-3
 _BEYOND = 10.0
 """Chance and a varying capacity do not explain a loss this many times as large as that of a trial with more load, nor a
 loss of this many batches and standard deviations."""
+_LEAST_FRAMES = 100.0
+"""Smallest loss of a pause. Where arrivals vary, a queue that is nearly full loses dozens of frames at a time."""
 _TAIL = 1e-3
 """If few trials show how much the capacity varies: the probability that it varies by more than is assumed."""
 
@@ -60,7 +62,7 @@ class RareLoss:
 
         usual = least * ordered.exposure
         beyond = ordered.lost - usual
-        is_rare = beyond > _BEYOND * (batch + usual)
+        is_rare = beyond > np.maximum(_BEYOND * (batch + usual), _LEAST_FRAMES)
         found = np.flatnonzero(is_rare & (ordered.load < lowest))
         if not len(found):
             return None

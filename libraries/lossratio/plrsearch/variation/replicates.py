@@ -28,13 +28,16 @@ _UNLIKE = 0.01
 _LEAST_MEAN = 1.0
 """Minimum mean number of lost frames at a load. With fewer, the scatter shows little and has no chi-squared
 distribution."""
+_MANY = 20.0
+"""Minimum number of batches that a trial loses where much is lost."""
+_STEADY = 0.5
+"""Minimum dispersion by the differences of successive trials, as a share of the whole dispersion, of a SUT that does
+not change slowly."""
 _LARGEST_BATCH = 512.0
 """Maximum number of frames that a device handles at once. A larger dispersion at one scale of loss does not count as a
 batch."""
 _OVERLOAD = 1e-4
 """Above this loss ratio, trials lose much in any case."""
-_MANY = 20.0
-"""Minimum number of batches that a trial loses where much is lost."""
 _MULTIPLES = 8
 """If this many trials with loss all have counts that are multiples of a batch, this is not chance. If some trials
 differ, this many different counts must be multiples."""
@@ -43,8 +46,6 @@ _MOST_COUNTS = 2.0 / 3.0
 batch."""
 _LEAST_BATCH = 8
 """Smallest batch that counts without the dispersion, because trials of 2 s may lose even numbers of frames."""
-_CLOSE = 1.6
-"""Largest factor between the dispersion and the number of which all counts are multiples."""
 
 
 class Scatter(str, Enum):
@@ -77,6 +78,8 @@ class Replicates:
     """Dispersion of loads that lose much."""
     usual: float = 0.0
     """Frames that a trial loses at these loads."""
+    successive: float = 0.0
+    """Dispersion by the differences of successive trials. It is smaller if the SUT changes slowly."""
     multiple: int = 1
     """The number of which all counts of lost frames are multiples, or most of them if they differ."""
     overload: float = 0.0
@@ -86,32 +89,55 @@ class Replicates:
 
     @classmethod
     def of(cls, counts: TrialCounts) -> Replicates:
-        """The scatter of trials at equal loads."""
+        """The scatter of trials at equal loads.
+
+        If there are enough trials, the one that differs most is left out, because one trial proves nothing.
+        """
+        found = cls._of_all(counts)
+        if found.freedom <= _ENOUGH or not found.differ:
+            return found
+        expected = _expected(counts)
+        beyond = (counts.lost - expected) ** 2 / np.maximum(expected, 1.0)
+        return cls._of_all(counts.at(np.arange(len(counts)) != np.argmax(beyond)))
+
+    @classmethod
+    def _of_all(cls, counts: TrialCounts) -> Replicates:
+        expected = _expected(counts)
         _, group, trials = np.unique(counts.load, return_inverse=True, return_counts=True)
         lost = np.bincount(group, counts.lost)
-        exposure = np.bincount(group, counts.exposure)
 
         used = (trials > 1) & (lost >= _LEAST_MEAN * trials)
-        expected = (lost / exposure)[group] * counts.exposure
         chi_squared = np.bincount(
             group, (counts.lost - expected) ** 2 / np.maximum(expected, 1e-300)
         )
         order = np.argsort((lost / trials)[used], kind="stable")
         scatter = np.asarray(chi_squared[used][order], dtype=float)
         freedom = (trials - 1)[used][order]
+
         lossy = counts.lost[counts.lost > 0.0]
         multiple = _multiple(np.round(lossy).astype(np.int64)) if len(lossy) >= _MULTIPLES else 1
         sent = np.bincount(group, counts.load * counts.exposure)
         ratio = np.asarray((lost / sent)[used][order], dtype=float)
         is_few = _lose_little(freedom, ratio)
         growth, much = _growth(scatter, freedom, is_few)
+
         least = np.full(len(trials), np.inf)
         np.minimum.at(least, group, counts.lost / np.maximum(counts.load * counts.exposure, 1e-300))
         is_overload = least[used][order] > _OVERLOAD
         overload = float(scatter[is_overload].sum() / max(freedom[is_overload].sum(), 1))
+
         usual = float(np.median((lost / trials)[used][order][~is_few])) if used.any() else 0.0
+        successive = _successive(group, counts.lost - expected, expected, used)
+        # Record: the scatter of all loads.
         return cls(
-            float(scatter.sum()), int(freedom.sum()), growth, much, usual, multiple, overload
+            float(scatter.sum()),
+            int(freedom.sum()),
+            growth,
+            much,
+            usual,
+            successive,
+            multiple,
+            overload,
         )
 
     @property
@@ -148,10 +174,9 @@ class Replicates:
             dispersion = self.chi_squared / self.freedom
             if dispersion > _LARGEST_BATCH:
                 return Scatter.VARYING
-            # A few large losses at low loads look like batches, but each trial has batches only if many frames are
-            # lost.
-            is_shown = self.multiple >= _LEAST_BATCH or self.usual >= _MANY * dispersion
-            return Scatter.BATCHES if is_shown else Scatter.UNKNOWN
+            # A few large losses at low loads look like batches, and so does a SUT that changes slowly in overload.
+            is_steady = self.usual >= _MANY * dispersion and self.successive > _STEADY * dispersion
+            return Scatter.BATCHES if self.has_multiples or is_steady else Scatter.UNKNOWN
 
         # In overload, each trial shows a varying capacity, and a rare loss is hidden among many lost frames.
         return (
@@ -163,11 +188,39 @@ class Replicates:
     @property
     def batch(self) -> float:
         """Number of frames that are lost at once; 1 if they are lost one by one, or the number is not known."""
-        if self.scatter is not Scatter.BATCHES:
-            return float(self.multiple) if self.multiple >= _LEAST_BATCH else 1.0
-        dispersion = self.chi_squared / self.freedom
-        exact = self.multiple > 1 and 1.0 / _CLOSE < dispersion / self.multiple < _CLOSE
-        return float(self.multiple) if exact else dispersion
+        has_batches = self.scatter is Scatter.BATCHES
+        if self.has_multiples or (has_batches and self.multiple > 1):
+            return float(self.multiple)
+        return self.chi_squared / self.freedom if has_batches else 1.0
+
+    @property
+    def has_multiples(self) -> bool:
+        """Whether nearly all counts of lost frames are multiples of a number. This number is the size of a batch."""
+        return self.multiple >= _LEAST_BATCH
+
+
+def _expected(counts: TrialCounts) -> NDArray[np.float64]:
+    """The mean number of lost frames of each trial, by all trials at its load."""
+    _, group = np.unique(counts.load, return_inverse=True)
+    rate = np.bincount(group, counts.lost) / np.bincount(group, counts.exposure)
+    return np.asarray(rate[group] * counts.exposure)
+
+
+def _successive(
+    group: NDArray[np.int_],
+    beyond: NDArray[np.float64],
+    expected: NDArray[np.float64],
+    used: NDArray[np.bool_],
+) -> float:
+    """Half the mean squared difference of successive trials at equal loads (von Neumann), per expected lost frame."""
+    order = np.argsort(group, kind="stable")
+    first, second = order[:-1], order[1:]
+    is_pair = (group[first] == group[second]) & used[group[first]]
+    if not is_pair.any():
+        return 0.0
+    first, second = first[is_pair], second[is_pair]
+    squared = (beyond[second] - beyond[first]) ** 2 / (expected[first] + expected[second])
+    return float(squared.mean())
 
 
 def _multiple(lossy: NDArray[np.int64]) -> int:
