@@ -93,7 +93,15 @@ class Description:
         if self.long is None:
             return allowed
         lost = self.long.lost / self.long.exposure
-        forwarded = (self.long.load - lost)[lost > OVERLOAD * self.long.load]
+        is_overload = lost > OVERLOAD * self.long.load
+        forwarded = (self.long.load - lost)[is_overload]
+        usual = seen_capacity(self.counts)[0]
+        if np.isfinite(usual) and len(forwarded):
+            # A bucket passes once in a trial of any length, so it is in the difference of no two trials.
+            seconds = self.long.duration[is_overload]
+            before = float(np.median(self.counts.duration))
+            rate = (forwarded * seconds - usual * before) / (seconds - before)
+            forwarded = np.minimum(forwarded, rate)
         return float(forwarded.min(initial=allowed))
 
     @property
