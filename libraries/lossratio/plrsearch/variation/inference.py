@@ -65,7 +65,8 @@ class Description:
     @cached_property
     def pauses(self) -> Pauses | None:
         """The pauses that lose frames besides overload; None: no pauses are seen. This takes a tenth of a second."""
-        if self.pausing is None:
+        has_events = self.rare is not None or self.replicates.scatter is Scatter.EVENTS
+        if self.pausing is None or not has_events:
             return None
         return Pauses.of(self.pausing, has_batches=self.replicates.scatter is Scatter.BATCHES)
 
