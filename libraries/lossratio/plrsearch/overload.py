@@ -18,6 +18,8 @@ _SURPRISING, _OF_RANGE, _UNCLEAR = 0.03, 0.5, 8
 """If an overload trial loses far more or fewer frames than all before, this many overload trials come next. They show
 whether the SUT has changed, or its capacity varies. The first two numbers say how far beyond the others the trial must
 be: as a share of their largest loss, and as a share of the range of their losses."""
+_BY_CHANCE = 5.0
+"""How far beyond the others it must be in standard deviations of a count, too."""
 _NOTHING = np.inf, 0.0
 """Least and most lost frames of no trials."""
 _RETESTED = 2
@@ -59,7 +61,8 @@ class Overload:
         least, most = self._range
         self._range = min(least, lost), max(most, lost)
         beyond = max(least - lost, lost - most)
-        if most and beyond > max(_SURPRISING * most, _OF_RANGE * (most - least)):
+        by_chance = _BY_CHANCE * np.sqrt(most)
+        if most and beyond > max(_SURPRISING * most, _OF_RANGE * (most - least), by_chance):
             self.more = _UNCLEAR
 
         if lost or self._load == self._question.max_load:

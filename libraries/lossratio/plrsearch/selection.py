@@ -134,9 +134,10 @@ class PosteriorSelection:
         question = self._question
         if self._trials == 0:
             return Choice(question.max_load, "the maximum load")
-        if known is not None and known.change is not None and known.change.trials != self._begin:
+        change = None if known is None else known.change
+        if change is not None and change.is_later(self._begin):
             # All begins anew, where the SUT is now.
-            self._begin = known.change.trials
+            self._begin = change.trials
             self._overload.begin_again()
             known = None
         if known is None:

@@ -116,9 +116,9 @@ class Verifying:
 
     def _forget(self, known: Description) -> None:
         """Begins again if the SUT has changed."""
-        begin = 0 if known.change is None else known.change.trials
-        if begin != self._begin:
-            self._begin = begin
+        is_new = known.change is not None and known.change.is_later(self._begin)
+        self._begin = 0 if known.change is None else known.change.trials
+        if is_new:
             self._verified = self.load = None
             self._lowest_failed = np.inf
 
@@ -162,6 +162,12 @@ class Verifying:
         if bounds.lost <= few:
             return False
         target = self._question.target_loss_ratio
+        if bounds.trials >= LEAST_TRIALS and left >= LEAST_TRIALS:
+            missing = bounds.missing_frames(target)
+            each = bounds.frames / bounds.trials
+            if missing is None or missing > left * each:
+                return True
+
         most = min(bounds.trials + left, max(float(_ENOUGH), bounds.trials))
         allowed = _ALLOWED * target * bounds.frames * most / bounds.trials
         if bounds.trials >= _ENOUGH // 2 and bounds.lost > _ALLOWED * target * bounds.frames:

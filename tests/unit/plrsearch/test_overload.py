@@ -83,3 +83,11 @@ def test_all_begins_again_after_a_change(known):
     overload.begin_again()
     assert overload.trials == 0
     assert 1.01 * 9e6 <= overload.load(known, 9e6) < 1.02 * 9e6
+
+
+def test_a_count_that_differs_by_chance_asks_for_no_more_trials(known):
+    overload = Overload(QUESTION)
+    overload.load(known, RATE)
+    for lost in (97.0, 104.0, 112.0, 87.0, 121.0):
+        overload.record(lost)
+    assert overload.more == 0

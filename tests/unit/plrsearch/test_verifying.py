@@ -274,3 +274,15 @@ def test_where_the_capacity_varies_the_load_to_verify_is_eight_deviations_lower(
     deviation = known.best.mode.deviation / known.best.mode.mrr
     assert deviation == pytest.approx(0.003, rel=0.3)
     assert verifying.wanted(known, 60.0) <= (1.0 - 8.0 * deviation) * low
+
+
+@pytest.mark.long
+def test_a_load_that_loses_nearly_the_target_is_left_while_there_is_time_for_a_lower_one():
+    """Each trial of a slow device has so few frames that its loss is known only after many trials."""
+    knee = SmoothKnee(6e3, 100.0)
+    verified = []
+    for seed in range(4):
+        controller = PLRsearch(1e-3, 1.0, 9.6e3, timeout=300.0)
+        found = run_search(controller, SimulatedMeasurer(knee, seed=seed, overhead=0.5))
+        verified.append(found.verified)
+    assert sum(load is not None for load in verified) >= 3

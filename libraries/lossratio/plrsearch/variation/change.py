@@ -67,6 +67,10 @@ class Change:
         """The trials after it."""
         return counts.at(np.arange(self.trials, len(counts)))
 
+    def is_later(self, trials: int) -> bool:
+        """Whether it is later than a change after this many trials. The place of a change is known to a few trials."""
+        return self.trials >= trials + _LEAST
+
     def __str__(self) -> str:
         """What changed, in one line."""
         way = "more" if self.loses_more else "fewer"
