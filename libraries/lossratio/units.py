@@ -262,6 +262,15 @@ def format_ratio(ratio: float) -> str:
     return f"{ratio * 100:.4g} %"
 
 
+def change_in_words(change: float) -> str:
+    """A change as a share of the earlier value in words, e.g. ``fell by 5 %``; infinite if the value was zero."""
+    if math.isinf(change):
+        return "rose from zero"
+    if change > 0.0:
+        return f"rose by {format_ratio(change)}"
+    return f"fell by {format_ratio(-change)}"
+
+
 def format_target(ratio: float) -> str:
     """Writes a target loss ratio, e.g. ``1e-7`` or ``0.005``."""
     return re.sub(r"e([+-])0+", r"e\1", f"{ratio:.4g}")
@@ -293,6 +302,13 @@ def counted(number: int, what: str, several: str | None = None) -> str:
 def trials_counted(number: int) -> str:
     """A number of trials in words."""
     return counted(number, "trial")
+
+
+def and_more(number: int) -> str:
+    """The end of a list of which only a part is shown, e.g. ``, and 2 more``; empty if nothing is left out."""
+    if not number:
+        return ""
+    return f", and {number:,} more"
 
 
 def results_counted(number: int) -> str:

@@ -144,3 +144,14 @@ def test_written_limits_hold_those_that_were_computed(one, other):
 )
 def test_one_of_something_has_no_plural(number, more, words):
     assert units.counted(number, *more) == words
+
+
+@pytest.mark.parametrize(
+    ("change", "words"), [(0.05, "rose by 5 %"), (-0.025, "fell by 2.5 %"), (math.inf, "rose from zero")]
+)
+def test_a_change_in_words_has_its_direction(change, words):
+    assert units.change_in_words(change) == words
+
+
+def test_the_end_of_a_list_says_how_many_are_left_out():
+    assert [units.and_more(number) for number in (0, 1, 2000)] == ["", ", and 1 more", ", and 2,000 more"]

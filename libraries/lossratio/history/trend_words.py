@@ -1,13 +1,12 @@
 """Trends in words: one sentence for all, and a line for each with its change, what is new, and what is left out."""
 
-import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from lossratio.history.trend import NO_VERDICT, Trend, TrendVerdict
 from lossratio.results import share_in_words
-from lossratio.units import counted, format_ratio, results_counted
+from lossratio.units import and_more, change_in_words, counted, results_counted
 
 
 def sentence_of(trends: Sequence[Trend]) -> str:
@@ -22,7 +21,7 @@ def sentence_of(trends: Sequence[Trend]) -> str:
         also = f"; {len(lost):,} more {_have(lost)} no value any more" if lost else ""
         return f"{_among(worse, trends)} got worse and did not recover: {_largest(worse)}{also}."
     if lost:
-        more = f", and {len(lost) - 1:,} more" if len(lost) > 1 else ""
+        more = and_more(len(lost) - 1)
         return f"{_among(lost, trends)} {_have(lost)} no value any more: {lost[0].series}{more}."
 
     with_tester = found[TrendVerdict.TESTER]
@@ -49,14 +48,12 @@ def _have(some: Sequence[Trend]) -> str:
     return "has" if len(some) == 1 else "have"
 
 
-def _largest(changed: Sequence[Trend]) -> str:
+def _largest(changing: Sequence[Trend]) -> str:
     """The largest of some changes in words, e.g. ``64B-ndrpdr, NDR, on lab-1, fell by 5.0 % since 2026-03-28``."""
-    changes = [(trend, trend.change) for trend in changed if trend.change is not None]
+    changes = [(trend, trend.change) for trend in changing if trend.change is not None]
     trend, change = max(changes, key=lambda pair: abs(pair[1].ratio))
-    direction = "rose" if change.ratio > 0.0 else "fell"
-    size = "from zero" if math.isinf(change.ratio) else f"by {format_ratio(abs(change.ratio))}"
-    more = f", and {len(changes) - 1:,} more" if len(changes) > 1 else ""
-    return f"{trend.series}, {direction} {size} since {change.began:%Y-%m-%d}{more}"
+    changed = f"{change_in_words(change.ratio)} since {change.began:%Y-%m-%d}"
+    return f"{trend.series}, {changed}{and_more(len(changes) - 1)}"
 
 
 def describe_trend(trend: Trend) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import Enum
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
 from urllib.parse import quote
@@ -164,7 +165,7 @@ class Session:
             SearchError: If nothing was measured yet.
         """
         searches = (result for result in self._results.values() if result.has_goals)
-        return max(searches, key=lambda result: result.started, default=self.last_result)
+        return max(searches, key=attrgetter("started"), default=self.last_result)
 
     def last_of_kinds(self, kinds: Collection[str]) -> results.TestResult:
         """The last result of one of these kinds in this suite; if there is none, the last result of any kind.
@@ -173,7 +174,7 @@ class Session:
             SearchError: If nothing was measured yet.
         """
         of_kinds = (result for result in self._results.values() if result.kind in kinds)
-        return max(of_kinds, key=lambda result: result.started, default=self.last_result)
+        return max(of_kinds, key=attrgetter("started"), default=self.last_result)
 
     def message_with(self, result: results.TestResult, text: str) -> str:
         """The message of the running test: the texts of all its results, in their order."""

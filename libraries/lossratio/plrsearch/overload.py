@@ -49,7 +49,9 @@ class Overload:
     @property
     def repeated(self) -> float | None:
         """The load, if two trials lost frames there, so that a shorter trial can show a bucket; otherwise None."""
-        return self._load if self._lossy == 2 else None
+        if self._lossy != 2:
+            return None
+        return self._load
 
     def record(self, lost: float) -> None:
         """Takes in the number of frames that a trial lost. Without loss, another load may be necessary.
@@ -71,7 +73,7 @@ class Overload:
             self._quiet = 0
             return
         self._quiet += 1
-        if self._quiet > (_RETESTED if self._lossy else 0):
+        if not self._lossy or self._quiet > _RETESTED:
             # The first trials were slow, for example. The next overload trial goes twice as far.
             self._leave()
             self._reach *= 2.0

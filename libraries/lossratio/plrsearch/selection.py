@@ -134,11 +134,7 @@ class PosteriorSelection:
         question = self._question
         if self._trials == 0:
             return Choice(question.max_load, "the maximum load")
-        change = None if known is None else known.change
-        if change is not None and change.is_later(self._begin):
-            # All begins anew, where the SUT is now.
-            self._begin = change.trials
-            self._overload.begin_again()
+        if known is not None and self._begins_again(known):
             known = None
         if known is None:
             load = self._forwarding_rate / (1.0 - question.target_loss_ratio)
@@ -192,6 +188,14 @@ class PosteriorSelection:
             return Choice(load, f"guard of {load:,.0f} frames/s")
         load = _in_whole_frames(informative, duration, question)
         return Choice(load, f"most informative about {known.reported[0].mean:,.0f} frames/s")
+
+    def _begins_again(self, known: Description) -> bool:
+        """Whether the SUT has changed, so that trials first show what it forwards now."""
+        if known.change is None or not known.change.is_later(self._begin):
+            return False
+        self._begin = known.change.trials
+        self._overload.begin_again()
+        return True
 
     def sustained(self, known: Description | None, left: float) -> Choice | None:
         """A much longer trial at the end; None if no such trial is wanted."""

@@ -147,12 +147,6 @@ def _integrity(name: str) -> Callable[[FindingRow], object]:
     return read
 
 
-def _queue_drops(row: FindingRow) -> str | None:
-    """What receive queues dropped, in words; None if the counters prove nothing."""
-    drops = row.result.queue_drops
-    return None if drops is None else drops.sentence
-
-
 # Table: the columns of CSV, which programs read: names with units, and plain numbers.
 _COLUMNS: dict[str, Callable[[FindingRow], object]] = {
     "run": attrgetter("run"),
@@ -184,7 +178,7 @@ _COLUMNS: dict[str, Callable[[FindingRow], object]] = {
     "value": _number("finding.value"),
     "stdev": _number("finding.deviation"),
     "test_failure": attrgetter("failure"),
-    "queue_drops": _queue_drops,
+    "queue_drops": attrgetter("result.queues_in_words"),
 }
 
 JSON = ReportFormat("lossratio.json", json_report)

@@ -60,8 +60,8 @@ def _doubts(run: Run) -> Iterator[str]:
     for result, doubts in zip(run.results, run.doubts, strict=True):
         name = markdown_cell(result.test.name)
         yield from (f"- **doubt** about {name}: {doubt}" for doubt in doubts)
-        if result.queue_drops is not None and result.queue_drops.sentence is not None:
-            yield f"- receive queues in {name}: {markdown_cell(result.queue_drops.sentence)}"
+        if result.queues_in_words is not None:
+            yield f"- receive queues in {name}: {markdown_cell(result.queues_in_words)}"
 
 
 def _header(run: Run) -> list[str]:

@@ -25,9 +25,8 @@ def closing_lines(result: TestResult, notes: Sequence[str]) -> Iterator[str]:
 
     for sentence in () if result.loss_places is None else result.loss_places.sentences:
         yield f"Where losses sit: {sentence}."
-    queues = None if result.queue_drops is None else result.queue_drops.sentence
-    if queues is not None:
-        yield f"Receive queues: {queues}."
+    if result.queues_in_words is not None:
+        yield f"Receive queues: {result.queues_in_words}."
     yield (
         f"Aggregate is per interface x {load.aggregate_factor:g} ({load.directions_in_words}){over}; "
         f"frames of {traffic.average_frame_size_bytes:.6g} bytes{average}; {trials} in {took:.1f} s."

@@ -141,6 +141,13 @@ class TestResult(Record):
     each queue drops."""
 
     @property
+    def queues_in_words(self) -> str | None:
+        """Which receive queues dropped the lost frames, in words; None: no counters prove anything about that."""
+        if self.queue_drops is None:
+            return None
+        return self.queue_drops.sentence
+
+    @property
     def took_s(self) -> float:
         """Seconds from the beginning of the measurement to its end; after a resume, the seconds since then."""
         return (self.ended - self.started).total_seconds()

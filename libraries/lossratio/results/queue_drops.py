@@ -1,6 +1,7 @@
 """How many of the lost frames the receive queues of the DUTs dropped, by the devices' counters."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 
 from pydantic import Field
 
@@ -54,7 +55,7 @@ class QueueDrops(Record):
         if not dropping or not self.lost_frames:
             return None
 
-        dropping.sort(key=lambda queue: -queue.dropped_frames)
+        dropping.sort(key=attrgetter("dropped_frames"), reverse=True)
         dropped = sum(queue.dropped_frames for queue in dropping)
         if self.surplus_frames:
             what = (
@@ -80,10 +81,11 @@ class QueueDrops(Record):
             for queue in self.queues
             if (queue.node, queue.interface) == (dropping.node, dropping.interface)
         ]
-        others = len(alike) - 1
-        if not others:
+        if len(alike) == 1:
             return ""
-        words = f", the other {others} none" if others > 1 else ", the other one none"
+        words = ", the other one none"
+        if len(alike) > 2:
+            words = f", the other {len(alike) - 1} none"
 
         frames = sum(queue.frames for queue in alike)
         times = dropping.frames * len(alike) / max(1, frames)

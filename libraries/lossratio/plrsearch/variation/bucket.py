@@ -45,8 +45,10 @@ class Bucket:
         is_short = cls.is_short(counts)
         overloaded = counts.load[~is_short & (rate > OVERLOAD * counts.load)]
         loads = counts.load[is_short & np.isin(counts.load, overloaded)]
+        if not len(loads):
+            return None
         # A pair of trials with more load shows more: a SUT that has become faster looks like a large bucket elsewhere.
-        return cls._at(float(loads.max()), counts) if len(loads) else None
+        return cls._at(float(loads.max()), counts)
 
     @classmethod
     def _at(cls, load: float, counts: TrialCounts) -> Bucket | None:

@@ -155,11 +155,11 @@ class _Compared:
         sent = self.sent[later]
         dispersion = self.dispersion[later]
 
-        at_once = np.bincount(group, lost, number)
+        together = np.bincount(group, lost, number)
         error = _SURE * np.sqrt(np.bincount(group, dispersion * np.maximum(lost, 1.0), number))
         frames = np.bincount(group, sent, number)
         most = np.full(number, np.inf)
-        most[frames > 0.0] = (at_once + error)[frames > 0.0] / frames[frames > 0.0]
+        most[frames > 0.0] = (together + error)[frames > 0.0] / frames[frames > 0.0]
 
         surely = (lost - _SURE * np.sqrt(dispersion * np.maximum(lost, 1.0))) / sent
         least = np.full(number, np.inf)

@@ -98,7 +98,7 @@ class Description:
         forwarded = (self.long.load - lost)[is_overload]
         usual = seen_capacity(self.counts)[0]
         if np.isfinite(usual) and len(forwarded):
-            # A bucket passes once in a trial of any length, so it is in the difference of no two trials.
+            # Each trial has the bucket's frames once, however long it is, so the difference of two trials has none.
             seconds = self.long.duration[is_overload]
             before = float(np.median(self.counts.duration))
             rate = (forwarded * seconds - usual * before) / (seconds - before)

@@ -128,8 +128,8 @@ class LocalFit(Distribution):
         shares = (np.arange(_PARTS) + 0.5) / _PARTS
         mass = np.full(_PARTS, 1.0 / _PARTS)
         middle = float(np.log(0.5 * (low + high)))
-        ends = (_END, _END if least == low else _BEFORE, 1.0 - _END)
-        loads = np.interp(shares, ends, (least, low, high))
+        before = _BEFORE if least < low else _END
+        loads = np.interp(shares, (_END, before, 1.0 - _END), (least, low, high))
         return cls(question, loads, mass, 1, middle, quiet=low)
 
     @property

@@ -1,6 +1,5 @@
 """A comparison in words: one sentence, a table of text or of Markdown, JUnit cases, and the lines of its summary."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 
@@ -9,7 +8,7 @@ from lossratio.report.comparison.differences import Difference, Sample
 from lossratio.report.comparison.quantity import ComparedQuantity, Comparison, Verdict
 from lossratio.report.junit import Case, of_stream
 from lossratio.report.markdown import markdown_cell, markdown_table
-from lossratio.units import Unit, counted, format_ratio
+from lossratio.units import Unit, and_more, change_in_words, counted
 
 _HEADER = ("test", "goal", "stream", "A", "B", "change", "95 % interval", "p", "verdict")
 _STATES = {
@@ -53,7 +52,7 @@ def sentence_of(comparison: Comparison) -> str:
         return f"B is worse than A in {len(worse):,} of {among}: {_largest(worse)}{also}."
     if lost:
         named = ", ".join((lost[0].test, lost[0].quantity))
-        more = f", and {len(lost) - 1:,} more" if len(lost) > 1 else ""
+        more = and_more(len(lost) - 1)
         return f"B has no value any more for {len(lost):,} of {among}: {named}{more}."
     if better:
         return f"B is better than A in {len(better):,} of {among}: {_largest(better)}."
@@ -72,10 +71,7 @@ def _largest(changed: Sequence[ComparedQuantity]) -> str:
             changes[one.test, one.quantity] = one.difference.change
 
     (test, quantity), change = max(changes.items(), key=lambda named: abs(named[1]))
-    direction = "rose" if change > 0.0 else "fell"
-    size = "from zero" if math.isinf(change) else f"by {format_ratio(abs(change))}"
-    more = f", and {len(changes) - 1:,} more" if len(changes) > 1 else ""
-    return f"{test}, {quantity}, {direction} {size}{more}"
+    return f"{test}, {quantity}, {change_in_words(change)}{and_more(len(changes) - 1)}"
 
 
 def _rows(quantities: Sequence[ComparedQuantity]) -> list[tuple[str, ...]]:
