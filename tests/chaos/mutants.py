@@ -482,7 +482,7 @@ MUTATIONS = (
     ),
     Mutation(
         "two processes may claim one test",
-        "results/run_directory.py",
+        "trials/journal.py",
         "fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)",
         "fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)",
         ("test_never_overwritten.py::test_a_test_that_another_run_has_claimed_is_not_measured_until_that_run_ends",),

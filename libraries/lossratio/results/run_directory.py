@@ -4,9 +4,7 @@
 """
 
 import contextlib
-import fcntl
 import hashlib
-import logging
 import os
 import re
 import tempfile
@@ -25,7 +23,7 @@ from lossratio.results.contradictions import contradictions_of
 from lossratio.results.identity import identity_of, with_any_values
 from lossratio.results.kinds import kind_in
 from lossratio.results.model import FORMAT, TestIdentity, TestResult
-from lossratio.trials import DigestError, add_digest, is_being_written, take_digest
+from lossratio.trials import DigestError, add_digest, is_being_written, lock, take_digest
 from lossratio.wrong_values import in_words
 
 _LONGEST_NAME = 120
@@ -33,9 +31,6 @@ _MOST_RESULTS = 1000
 _MOST_PROBLEMS = 10
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9. -]*")
 _UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9.-]+")
-
-
-_LOG = logging.getLogger(__name__)
 
 
 class DamagedResultError(ReportError):
@@ -129,13 +124,10 @@ class RunDirectory:
             while True:
                 file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
                 try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    lock(file, path)
                 except BlockingIOError:
                     os.close(file)
                     raise self._measured_elsewhere(test_name) from None
-                except OSError:
-                    # Not every file system has locks.
-                    _LOG.debug("%s cannot be locked.", path)
 
                 # A file whose claim was released in the meantime keeps nobody out.
                 if os.fstat(file).st_nlink:

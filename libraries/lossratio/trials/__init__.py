@@ -43,6 +43,7 @@ from lossratio.trials.journal import (
     Journal as Journal,
     adopt_journal as adopt_journal,
     is_being_written as is_being_written,
+    lock as lock,
 )
 from lossratio.trials.journal_lines import (
     Addition as Addition,

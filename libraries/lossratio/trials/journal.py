@@ -26,7 +26,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from io import FileIO
+from io import BufferedRandom, FileIO
 from pathlib import Path
 from typing import Any, Literal
 
@@ -343,13 +343,31 @@ def is_being_written(path: Path) -> bool:
     """Whether another process, or an open journal of this one, writes a journal now."""
     try:
         with path.open("r+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(file, path)
     except BlockingIOError:
         return True
     except OSError:
-        # There is no such file, or it cannot be locked.
+        # There is no such file, or it must not be written.
         return False
     return False
+
+
+def lock(file: FileIO | BufferedRandom | int, path: Path) -> None:
+    """Locks an open file for this process alone, until it is closed. Some file systems have no locks.
+
+    Args:
+        file: The file, or its descriptor.
+        path: Its path.
+
+    Raises:
+        BlockingIOError: If another process, or another open file of this one, has the lock.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError:
+        _LOG.debug("%s cannot be locked.", path)
 
 
 def _locked(path: Path, mode: Literal["ab", "r+b"]) -> FileIO:
@@ -357,13 +375,10 @@ def _locked(path: Path, mode: Literal["ab", "r+b"]) -> FileIO:
     path.parent.mkdir(parents=True, exist_ok=True)
     file = path.open(mode, buffering=0)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(file, path)
     except BlockingIOError as error:
         file.close()
         raise _written_elsewhere(path) from error
-    except OSError:
-        # Not every file system has locks.
-        _LOG.debug("%s cannot be locked.", path)
     return file
 
 
