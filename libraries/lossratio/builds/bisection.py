@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from lossratio.builds.asking import AsBefore, Wanted
 from lossratio.builds.measuring import BuildRecord, Measure
+from lossratio.builds.outcome import check_terms, check_throughput
 from lossratio.checked_arguments import shortened, shown_value
 from lossratio.errors import BuildError, SearchError
 from lossratio.exit_status import ExitStatus
@@ -96,10 +97,7 @@ class Bisection:
         """
         if len(revisions) < 2 or len(set(revisions)) < len(revisions):
             raise SearchError("A bisection needs at least two different revisions, each once.")
-        if not 0.0 < least_change < 1.0:
-            raise SearchError(f"The least change is a share between 0 and 1, not {least_change!r}.")
-        if not 0.5 <= certainty < 1.0:
-            raise SearchError(f"A certainty must be at least 0.5 and below 1, not {certainty!r}.")
+        check_terms(least_change, certainty)
 
         self._revisions = tuple(revisions)
         self._indices = {revision: index for index, revision in enumerate(self._revisions)}
@@ -162,8 +160,7 @@ class Bisection:
         Raises:
             SearchError: If there is no such revision, or the value is not a throughput.
         """
-        if not 0.0 <= value < math.inf:
-            raise SearchError(f"A throughput is a number of at least 0, not {value!r}.")
+        check_throughput(value)
         self._measured.append((self._index(revision), value))
 
     def record_as_before(self, revision: str, answer: AsBefore) -> None:

@@ -3,11 +3,17 @@
 Builds are measured in blocks, or, if hundreds of measurements are cheap, in pairs.
 """
 
-import math
 from dataclasses import replace
 
 from lossratio.builds.blocks import BLOCK, Blocks
-from lossratio.builds.outcome import AbRequest, Build, ComparisonResult, ComparisonVerdict
+from lossratio.builds.outcome import (
+    AbRequest,
+    Build,
+    ComparisonResult,
+    ComparisonVerdict,
+    check_terms,
+    check_throughput,
+)
 from lossratio.builds.pairs import Pairs
 from lossratio.errors import SearchError
 from lossratio.results import Ends
@@ -24,10 +30,7 @@ class BuildComparison:
         least_change = request.least_change
         limit = request.limit
         certainty = request.certainty
-        if not 0.0 < least_change < 1.0:
-            raise SearchError(f"The least change is a share between 0 and 1, not {least_change!r}.")
-        if not 0.5 <= certainty < 1.0:
-            raise SearchError(f"A certainty must be at least 0.5 and below 1, not {certainty!r}.")
+        check_terms(least_change, certainty)
         if limit < 2 * len(BLOCK):
             raise SearchError(
                 f"A comparison needs at least {2 * len(BLOCK)} measurements, not {limit}."
@@ -63,8 +66,7 @@ class BuildComparison:
         """
         if self.next_build() is None:
             raise SearchError("The comparison has ended and accepts no further measurement.")
-        if not 0.0 <= value < math.inf:
-            raise SearchError(f"A throughput is a number of at least 0, not {value!r}.")
+        check_throughput(value)
         if value == 0.0 and self.next_build() is Build.A:
             raise SearchError(
                 "Build A forwards nothing, so there is no relative difference. Compare with a build that works."

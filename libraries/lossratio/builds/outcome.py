@@ -1,7 +1,10 @@
 """The request for a comparison of two builds, and its outcome."""
 
+import math
 from dataclasses import dataclass
 from enum import Enum
+
+from lossratio.errors import SearchError
 
 
 class Build(str, Enum):
@@ -44,6 +47,32 @@ class ComparisonResult:
     missed: float | None = None
     """The probability that a build with the smallest change that matters is called *as before*; None: not all
     measurements asked whether the builds are as before."""
+
+
+def check_terms(least_change: float, certainty: float) -> None:
+    """Checks what a comparison or a bisection is asked for.
+
+    Args:
+        least_change: The smallest change that matters, as a share of the throughput.
+        certainty: The probability that an answer must have.
+
+    Raises:
+        SearchError: If a value is out of range.
+    """
+    if not 0.0 < least_change < 1.0:
+        raise SearchError(f"The least change is a share between 0 and 1, not {least_change!r}.")
+    if not 0.5 <= certainty < 1.0:
+        raise SearchError(f"A certainty must be at least 0.5 and below 1, not {certainty!r}.")
+
+
+def check_throughput(value: float) -> None:
+    """Checks the throughput of a build, in any unit.
+
+    Raises:
+        SearchError: If it is not a number of at least 0.
+    """
+    if not 0.0 <= value < math.inf:
+        raise SearchError(f"A throughput is a number of at least 0, not {value!r}.")
 
 
 @dataclass(frozen=True)
