@@ -29,6 +29,7 @@ _LARGEST_RATE = 1e18
 """Frames or bits per second. A larger rate is a mistake, and its products would be too large for floating point."""
 LONGEST_DURATION = 1e9
 """Seconds, which are 31 years. A longer duration is a mistake, and may be too long for a clock."""
+_LIKE_DURATIONS = "write it like '2 min' or '30 s'"
 _WHOLE_NUMBER = re.compile(rf"\s*([+-]?{_DIGITS}(?:\.0*)?(?:[eE]\+?[0-9]+)?)\s*")
 _BYTES = re.compile(_NUMBER + r"(?:B|bytes?)?\s*")
 
@@ -197,14 +198,10 @@ def parse_duration(text: str | float) -> float:
     try:
         seconds = _seconds(text)
     except ValueError:
-        raise ValueError(
-            f"{_shown(text)} is not a duration; write it like '2 min' or '30 s'.{_with_point(text)}"
-        ) from None
+        raise ValueError(f"{no_duration(text)}{_with_point(text)}") from None
     check_duration(seconds, text)
     if not seconds > 0:
-        raise ValueError(
-            f"{_shown(text)} is not a positive duration; write it like '2 min' or '30 s'."
-        )
+        raise ValueError(f"{_shown(text)} is not a positive duration; {_LIKE_DURATIONS}.")
     return seconds
 
 
@@ -219,11 +216,14 @@ def check_duration(seconds: float, written: object) -> None:
         ValueError: If it is not a number, or is longer than `LONGEST_DURATION`.
     """
     if seconds > LONGEST_DURATION:
-        raise ValueError(
-            f"{_shown(written)} is longer than 31 years; write it like '2 min' or '30 s'."
-        )
+        raise ValueError(f"{_shown(written)} is longer than 31 years; {_LIKE_DURATIONS}.")
     if math.isnan(seconds):
-        raise ValueError(f"{_shown(written)} is not a duration; write it like '2 min' or '30 s'.")
+        raise ValueError(no_duration(written))
+
+
+def no_duration(written: object) -> str:
+    """The error about a value that cannot be read as a duration."""
+    return f"{_shown(written)} is not a duration; {_LIKE_DURATIONS}."
 
 
 def _seconds(text: str | float) -> float:

@@ -31,6 +31,7 @@ from lossratio.units import (
     LONGEST_DURATION,
     check_duration,
     counts_connections,
+    no_duration,
     parse_frame_rate,
     parse_number,
     parse_ratio,
@@ -109,9 +110,7 @@ def to_duration(value: str | int | float | timedelta) -> timedelta:
         try:
             seconds = timestr_to_secs(value, round_to=None)
         except ValueError:
-            raise ValueError(
-                f"{shown_value(value)} is not a duration; write it like '2 min' or '30 s'."
-            ) from None
+            raise ValueError(no_duration(value)) from None
     check_duration(seconds, value)
     return timedelta(seconds=seconds)
 
