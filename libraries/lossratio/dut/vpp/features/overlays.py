@@ -326,9 +326,7 @@ class Gtpu(Feature):
 
     def routed(self, port: VppPort) -> Iterable[Command] | None:
         """For the port that faces the other VPP, the routes to the ends of the tunnel."""
-        if port.faces_dut:
-            return list(reach_ends(port))
-        return None
+        return reach_ends(port)
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """The tunnel, and the route through it."""

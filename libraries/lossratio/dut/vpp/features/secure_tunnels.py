@@ -67,11 +67,18 @@ def _upper(network: IPv4Network) -> IPv4Network:
     return list(network.subnets(1))[1]
 
 
-def reach_ends(port: VppPort) -> Iterator[Command]:
-    """The routes to the ends of the tunnels: this VPP's own, and the ends behind the port."""
+def reach_ends(port: VppPort) -> list[Command] | None:
+    """For the port that faces the other VPP, the routes to the ends of tunnels: this VPP's own, and the other VPP's.
+
+    None: the port faces the TG.
+    """
+    if not port.faces_dut:
+        return None
     side = port.routed(4)
-    yield Command(f"ip route add {_upper(port.opposite.ipv4)} via local")
-    yield Command(f"ip route add {_upper(port.side.ipv4)} via {side.neighbour} {port.interface}")
+    return [
+        Command(f"ip route add {_upper(port.opposite.ipv4)} via local"),
+        Command(f"ip route add {_upper(port.side.ipv4)} via {side.neighbour} {port.interface}"),
+    ]
 
 
 def through(name: str, port: VppPort, destination: object, neighbour: str = "") -> Iterator[str]:
@@ -165,12 +172,13 @@ class Ipsec(Feature):
 
         With policies, also a route to all hosts, because policies drop other packets.
         """
-        if not port.faces_dut:
-            return None
+        routes = reach_ends(port)
+        if routes is None or self.ipsec_lookup == "interfaces":
+            return routes
         all_hosts = Command(
             f"ip route add {port.side.ipv4} via {port.routed(4).neighbour} {port.interface}"
         )
-        return [*reach_ends(port), *([] if self.ipsec_lookup == "interfaces" else [all_hosts])]
+        return [*routes, all_hosts]
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """The tunnels, in one file."""
@@ -313,9 +321,7 @@ class WireGuard(Feature):
 
     def routed(self, port: VppPort) -> Iterable[Command] | None:
         """For the port that faces the other VPP, the routes to the ends of tunnels."""
-        if port.faces_dut:
-            return list(reach_ends(port))
-        return None
+        return reach_ends(port)
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """The tunnels, in one file."""
