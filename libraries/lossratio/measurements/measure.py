@@ -94,6 +94,15 @@ def check_arguments(
         ("request", request, (kind,), f"a {kind.__name__}"),
         ("place", place, (TestPlace,), "a TestPlace"),
     )
+    check_callback(on_progress)
+
+
+def check_callback(on_progress: object) -> None:
+    """Checks the function that is called after each trial; None: there is none.
+
+    Raises:
+        SearchError: If it is not a function.
+    """
     if on_progress is not None and not callable(on_progress):
         raise SearchError(f"on_progress must be a function, not {shown_value(on_progress)}.")
 

@@ -12,9 +12,9 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from lossratio.checked_arguments import require_types, shown_value
-from lossratio.errors import LossRatioError, ProfileError, SearchError
+from lossratio.errors import LossRatioError, ProfileError
 from lossratio.input_file import is_url, shown_name
-from lossratio.measurements.measure import RequestedKind
+from lossratio.measurements.measure import RequestedKind, check_callback
 from lossratio.measurements.measurement import TestPlace
 from lossratio.results import RunDirectory, TestIdentity, TestResult, installed_kinds, result_name
 from lossratio.shipped import did_you_mean
@@ -141,10 +141,7 @@ class OpenTestbed(Testbed):
                 ("dut", dut, (str, NoneType), _DUT),
                 ("name", name, (str, NoneType), "the name of the result"),
             )
-            if on_progress is not None and not callable(on_progress):
-                raise SearchError(
-                    f"on_progress must be a function, not {shown_value(on_progress)}."
-                )
+            check_callback(on_progress)
             traffic = _traffic(profile, frame_size, bidirectional)
             request = kind.request(profile=traffic, **asked)
             check_sends_streams(self._testbed.request.topology, traffic)
