@@ -38,16 +38,22 @@ from ..core.protocol import AgentError, Check, Message, unsupported
 from .cards import batch_at, described, refused_frames, transmitted
 from .connection_programs import MOST_EARLIER, MOST_PASSES, ArriveProgram, ConnectProgram, ExchangeMemory
 from .frames import FramePlan
-from .generator import AGENT_PRIORITY, PERMIT_SECONDS, attach, check_can_send, check_may_attach, is_sending_unknown
+from .generator import (
+    AGENT_PRIORITY,
+    CHECK_SECONDS,
+    PERMIT_SECONDS,
+    POLL_SECONDS,
+    attach,
+    check_can_send,
+    check_may_attach,
+    is_sending_unknown,
+)
 from .send_program import Segment, SentSegment
-from .sender import CPU_SHARE, WAKE_SECONDS, Sender, claim_cpus
+from .sender import CPU_SHARE, WAKE_SECONDS, Sender, check_end, claim_cpus
 
 _LEAST_ROOM = 1 << 17
 """Connections for which there is memory from the beginning: 2 MB."""
 _NANOSECONDS = 1e9
-_POLL_SECONDS = 0.0005
-_CHECK_SECONDS = 0.1
-_LATE_END_SECONDS = 5.0
 _LATE_SECONDS = 2.0
 _LATE_LOOK = 0.1
 
@@ -372,17 +378,16 @@ class ConnectingGenerator:
 
             looked = 0.0
             while not sender.program.has_finished():
-                if time.monotonic() > looked + _CHECK_SECONDS:
+                if time.monotonic() > looked + CHECK_SECONDS:
                     looked = time.monotonic()
                     self._ports.after()
                     check()
                     sender.check()
                     sender.program.renew(time.monotonic_ns() + round(PERMIT_SECONDS * _NANOSECONDS))
                 now = time.monotonic_ns()
-                if now > end + _LATE_END_SECONDS * _NANOSECONDS:
-                    raise AgentError("sender_died", "A sender does not finish. Configure the generator again.")
+                check_end((now - end) / _NANOSECONDS)
                 left = (start + segment.interval * segment.frames - now) / _NANOSECONDS
-                time.sleep(min(_CHECK_SECONDS, max(_POLL_SECONDS, left)))
+                time.sleep(min(CHECK_SECONDS, max(POLL_SECONDS, left)))
         finally:
             # Even an interrupt ends the traffic.
             sender.rest()

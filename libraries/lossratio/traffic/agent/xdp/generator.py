@@ -37,7 +37,7 @@ from .direction import ActiveDirection
 from .plan import Plan, check_schedule
 from .receive_program import ReceiveProgram, Reception
 from .send_program import SendProgram
-from .sender import CPU_SHARE, WAKE_SECONDS, Sender, Senders, claim_cpus, share_out
+from .sender import CPU_SHARE, WAKE_SECONDS, Sender, Senders, check_end, claim_cpus, share_out
 
 AGENT_PRIORITY = 20
 """Priority (SCHED_FIFO) of the agent's own thread, which reads counters in time even if all processors are busy."""
@@ -51,9 +51,10 @@ _PROOF = Plan(((1000.0, 0.02),), is_burst=True)
 _MOST_PROOFS = 5
 _COUNTING_SECONDS = 2.0
 """Seconds within which a driver counts what its card has sent."""
-_CHECK_SECONDS = 0.1
-_LATE_END_SECONDS = 5.0
-_POLL_SECONDS = 0.0005
+CHECK_SECONDS = 0.1
+"""Seconds between two looks at senders and ports while traffic flows."""
+POLL_SECONDS = 0.0005
+"""Seconds between two questions whether the senders have finished, once everything is due."""
 _NANOSECONDS = 1e9
 
 
@@ -303,7 +304,7 @@ class XdpGenerator:
         end = time.monotonic() + _COUNTING_SECONDS
         silent = unknown
         while silent and time.monotonic() < end:
-            time.sleep(_CHECK_SECONDS)
+            time.sleep(CHECK_SECONDS)
             links = self._ports.after()
             silent = [one for one in unknown if one.has_counted_few(links)]
 
@@ -356,7 +357,7 @@ class XdpGenerator:
     def _finish(self, check: Check, lookout: Lookout | None) -> float | None:
         """Waits until all is sent, or the lookout ends the traffic; it then returns the seconds of traffic."""
         looked = 0.0
-        between = _CHECK_SECONDS if lookout is None else LOOK_SECONDS
+        between = CHECK_SECONDS if lookout is None else LOOK_SECONDS
         is_over = self._senders.have_finished() and lookout is None
         try:
             while not is_over:
@@ -382,9 +383,8 @@ class XdpGenerator:
 
                 left = (self._end - time.monotonic_ns()) / _NANOSECONDS
                 if not is_over:
-                    time.sleep(min(between, max(_POLL_SECONDS, left)))
-                if left < -_LATE_END_SECONDS:
-                    raise AgentError("sender_died", "A sender does not finish. Configure the generator again.")
+                    time.sleep(min(between, max(POLL_SECONDS, left)))
+                check_end(-left)
         finally:
             # Even an interrupt ends the traffic.
             self._senders.rest()
