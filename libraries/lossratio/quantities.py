@@ -8,13 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
-from typing import Annotated, Any, TypeGuard, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from lossratio.units import (
     check_duration,
     format_frame_rate,
+    is_number,
     parse_duration,
     parse_frame_rate,
     parse_ratio,
@@ -39,7 +40,7 @@ def _seconds(value: object) -> object:
         return parse_duration(value)
     if isinstance(value, timedelta):
         value = value.total_seconds()
-    if _is_number(value):
+    if is_number(value):
         check_duration(value, value)
     return value
 
@@ -48,16 +49,11 @@ def _parsed(parse: Callable[[str | float], float]) -> BeforeValidator:
     """Reads numbers and texts. Other types are left to the field, whose error names its type."""
 
     def parsed(value: object) -> object:
-        if isinstance(value, str) or _is_number(value):
+        if isinstance(value, str) or is_number(value):
             return parse(value)
         return value
 
     return BeforeValidator(parsed)
-
-
-def _is_number(value: object) -> TypeGuard[int | float]:
-    # In Python, True is 1.
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _checked_repeats(value: int) -> int:

@@ -9,6 +9,7 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from typing import TypeGuard
 
 from lossratio.checked_arguments import shortened
 
@@ -122,13 +123,18 @@ def parse_bit_rate(text: str | float) -> float:
     return _parse_scaled(text, _BIT_RATE, "a bit rate", "10 Gbps")
 
 
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a value is a number: in Python, True and False are numbers, too, and are none here."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def parse_ratio(text: str | float) -> float:
     """Reads a ratio such as ``0.5 %`` or ``0.005``, both of which are 0.005.
 
     Raises:
         ValueError: If it is not a finite number.
     """
-    if isinstance(text, int | float) and not isinstance(text, bool):
+    if is_number(text):
         value = float(text) if abs(text) <= _LARGEST_FLOAT else math.nan
     else:
         match = _RATIO.fullmatch(str(text))

@@ -8,6 +8,7 @@ from lossratio.checked_arguments import NotNegative, checked
 from lossratio.errors import SearchError
 from lossratio.trials.record import Observed
 from lossratio.trials.timeline import Step, check_traffic
+from lossratio.units import is_number
 
 
 def sendable(load: float, step: float) -> float:
@@ -20,10 +21,6 @@ def sendable(load: float, step: float) -> float:
     if step:
         return max(1, round(load / step)) * step
     return load
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 _ANSWERS = ("opened", "again", "unasked")
@@ -53,7 +50,7 @@ class Exchange:
     opened."""
 
     def __post_init__(self) -> None:
-        if not _is_number(self.answer_ratio) or not 0.0 < self.answer_ratio < math.inf:
+        if not is_number(self.answer_ratio) or not 0.0 < self.answer_ratio < math.inf:
             raise SearchError(
                 f"The answer_ratio must be a positive, finite number, not {self.answer_ratio!r}."
             )
