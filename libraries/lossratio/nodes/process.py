@@ -89,6 +89,11 @@ def close(channel: AnyChannel) -> None:
         channel.close()
 
 
+def connection_lost(node_name: str, command: tuple[str, ...]) -> str:
+    """The error of a command whose connection was lost while it ran."""
+    return f"Node {node_name}: the connection was lost while {shown(command)} ran."
+
+
 def is_lost(channel: AnyChannel) -> bool:
     """Whether a closed channel ended because its connection was lost, and not because the node closed it."""
     return not channel.eof_received or not channel.get_transport().is_active()
@@ -273,9 +278,7 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
         self._channel.status_event.wait(1.0)
         self._stderr.join(1.0)
         if is_lost(self._channel):
-            return (
-                f"Node {self.node_name}: the connection was lost while {shown(self.command)} ran."
-            )
+            return connection_lost(self.node_name, self.command)
 
         if self.exit_status is None:
             end = "closed its output"

@@ -243,7 +243,7 @@ class NodeSession(AbstractContextManager["NodeSession"]):
                     raise
             except broken() as cause:
                 if not expired.is_set():
-                    raise NodeError(self._lost(command)) from cause
+                    raise NodeError(process.connection_lost(self.name, command)) from cause
             finally:
                 process.close(channel)
 
@@ -254,7 +254,7 @@ class NodeSession(AbstractContextManager["NodeSession"]):
                 f"still be running there, or the node no longer answers{printed}"
             )
         if exit_status < 0 and lost:
-            raise NodeError(self._lost(command))
+            raise NodeError(process.connection_lost(self.name, command))
         return exit_status, stdout, stderr.data().decode(errors="replace")
 
     def _chunks(
@@ -305,9 +305,6 @@ class NodeSession(AbstractContextManager["NodeSession"]):
         except (OSError, *broken()) as cause:
             why = str(cause).rstrip(".") or "the connection was lost"
             raise NodeError(f"Node {self.name}: cannot start {shown(command)}: {why}.") from cause
-
-    def _lost(self, command: tuple[str, ...]) -> str:
-        return f"Node {self.name}: the connection was lost while {shown(command)} ran."
 
 
 def _opened(name: str, node: Node, credentials: Credentials) -> AnyClient:
