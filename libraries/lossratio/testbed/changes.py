@@ -8,12 +8,10 @@ from typing import Literal
 from lossratio.errors import DutError, LinkError, LossRatioError, TesterError
 from lossratio.testbed.fingerprint import ControllerPrint, Fingerprint, NodePrint, PortPrint
 from lossratio.topology import TrafficPath
-from lossratio.trials import Incident, TrialOutput
+from lossratio.trials import BlamedSide, Incident, Reaction, TrialOutput
 from lossratio.units import format_ratio
 
-Side = Literal["TG", "wire", "DUT", "controller"]
-"""The part of the testbed where a change is seen, and which is to blame for it."""
-ERRORS: Mapping[Side, type[LossRatioError]] = {
+ERRORS: Mapping[BlamedSide, type[LossRatioError]] = {
     "TG": TesterError,
     "wire": LinkError,
     "DUT": DutError,
@@ -31,7 +29,7 @@ doubt."""
 class Rule:
     """One row of the table."""
 
-    guilty: Side
+    guilty: BlamedSide
     """The side to blame, where the change is seen."""
     change: str
     """The change, in a word."""
@@ -180,7 +178,7 @@ class Change:
         """Advice for the user about the change."""
         return self._filled(self.rule.way_out)
 
-    def incident(self, done: Literal["repaired", "repeated", "stands"]) -> Incident:
+    def incident(self, done: Reaction) -> Incident:
         """The change as an entry of the trial's record, with the reaction; ``stands``: the trial stands."""
         return Incident(
             self.rule.guilty, self.node, self.interface, str(self), done, self.explained_frames
@@ -227,7 +225,7 @@ class Way:
             end.interface for end in ends if end.node == node and end.interface is not None
         )
 
-    def side(self, node: str) -> Side:
+    def side(self, node: str) -> BlamedSide:
         """Whether a node is the TG or a DUT."""
         if node in self.tg_names:
             return "TG"

@@ -95,10 +95,12 @@ from lossratio.trials.trial_input import (
     sendable as sendable,
 )
 from lossratio.trials.trial_output import (
+    BlamedSide as BlamedSide,
     ChangedField as ChangedField,
     DirectionCounters as DirectionCounters,
     Incident as Incident,
     QueueCounters as QueueCounters,
+    Reaction as Reaction,
     StreamCounters as StreamCounters,
     StreamFrames as StreamFrames,
     TrialOutput as TrialOutput,

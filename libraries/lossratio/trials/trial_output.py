@@ -176,11 +176,17 @@ class DirectionCounters(Observed):
         )
 
 
+BlamedSide = Literal["TG", "wire", "DUT", "controller"]
+"""A part of the testbed where a change is seen, and which is to blame for it."""
+Reaction = Literal["repaired", "repeated", "stands"]
+"""What was done about a change. ``repaired`` or ``repeated``: the attempt was thrown away; ``stands``: it counts."""
+
+
 @dataclass(frozen=True)
 class Incident(Observed):
     """A change of the testbed that was observed around a trial."""
 
-    guilty: Literal["TG", "wire", "DUT", "controller"]
+    guilty: BlamedSide
     """The part of the testbed that is to blame."""
     node: str
     """The node, or both nodes of a link."""
@@ -188,7 +194,7 @@ class Incident(Observed):
     """The interface, or both ends of a link; None: the whole node."""
     change: str
     """The change, in words."""
-    done: Literal["repaired", "repeated", "stands"]
+    done: Reaction
     """The consequence. ``repaired`` or ``repeated``: the attempt was thrown away; ``stands``: the attempt counts."""
     explained_frames: Frames = 0
     """Lost frames of the trial that the change explains, because a DUT's program had no CPU when they came."""
