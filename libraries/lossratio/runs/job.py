@@ -259,7 +259,7 @@ def matrix(places: Iterable[Path], kinds: Iterable[str] = ()) -> dict[str, Any]:
         TopologyError: If a topology cannot be used.
     """
     places = tuple(places)
-    wanted = set(kinds) or {"lab", "local", "simulated"}
+    wanted = frozenset(kinds)
     include = [job for place in places for job in _jobs(place, wanted)]
     names = [job["testbed"] for job in include]
     if not include:
@@ -274,10 +274,11 @@ def matrix(places: Iterable[Path], kinds: Iterable[str] = ()) -> dict[str, Any]:
     return {"include": include}
 
 
-def _jobs(place: Path, wanted: set[str]) -> list[dict[str, str]]:
+def _jobs(place: Path, kinds: frozenset[str]) -> list[dict[str, str]]:
+    """The jobs of a file or a folder on testbeds of some kinds; no kinds mean all."""
     # Unlike Path, os.path has an answer for a name that is too long for a file.
     if os.path.isdir(place):
-        return [job for file in sorted(place.glob("*.yaml")) for job in _jobs(file, wanted)]
+        return [job for file in sorted(place.glob("*.yaml")) for job in _jobs(file, kinds)]
     if _is_job(place):
         job = load_job(place)
         return [
@@ -287,11 +288,11 @@ def _jobs(place: Path, wanted: set[str]) -> list[dict[str, str]]:
                 "job": str(place),
             }
             for testbed in job.testbeds
-            if testbed.topology.testbed in wanted
+            if not kinds or testbed.topology.testbed in kinds
         ]
 
     topology = load_topology(place)
-    if topology.testbed in wanted:
+    if not kinds or topology.testbed in kinds:
         return [{"testbed": topology.name, "topology": str(place)}]
     return []
 
