@@ -18,9 +18,17 @@ _MIB = 1 << 20
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _FORMAT = re.compile(rb"""^[{\s]*"?format"?\s*:\s*["']?(lossratio-[\w-]+/\d+)""", re.MULTILINE)
-_BEGINNINGS = {
+_COMPRESSED = {
     b"\x1f\x8b": "compressed (gzip); unpack it first",
     b"PK\x03\x04": "a ZIP archive; unpack it first",
+}
+_BINARY = "no text"
+PLAIN_TEXT = "text without a format of lossratio"
+"""The contents of a file of which nothing is known but that it is text."""
+NO_TEXT = (_BINARY, *_COMPRESSED.values())
+"""The contents of files that are no text."""
+_BEGINNINGS = {
+    **_COMPRESSED,
     b"<": "HTML or XML",
     b"***": "a suite of Robot Framework",
     b"{": "JSON",
@@ -118,15 +126,15 @@ def kind_of_contents(data: bytes) -> str:
             return kind
 
     if b"\0" in beginning:
-        return "no text"
+        return _BINARY
 
     try:
         # The last character may be incomplete.
         codecs.getincrementaldecoder("utf-8")().decode(beginning)
     except ValueError:
-        return "no text"
+        return _BINARY
 
-    return "text without a format of lossratio"
+    return PLAIN_TEXT
 
 
 def parse_json(data: bytes) -> Any:

@@ -20,7 +20,7 @@ from yaml.reader import Reader, ReaderError
 
 from lossratio.checked_arguments import shortened
 from lossratio.errors import LossRatioError
-from lossratio.input_file import kind_of_contents, read_input_file, shown_name
+from lossratio.input_file import NO_TEXT, PLAIN_TEXT, kind_of_contents, read_input_file, shown_name
 from lossratio.shipped import did_you_mean
 from lossratio.wrong_values import READ_AS_TRUTH, in_words
 
@@ -43,7 +43,6 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 """Endings of files that were meant to be YAML, so that the line of a mistake helps."""
 _NO_BREAK_SPACE = "\u00a0"
 _UNKNOWN_PROBLEM = "this line, or one shortly before it, cannot be read; put texts in quotes"
-_NOT_TEXT = ("no text", "compressed (gzip); unpack it first", "a ZIP archive; unpack it first")
 _NUMBER_TAGS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 # Table: what YAML makes of a name without quotes, where a text was meant.
 _NO_NAMES = {
@@ -145,7 +144,7 @@ def _check_format(
 def _no_fields(path: Path) -> str:
     """The problem of a file without fields."""
     kind = kind_of_contents(read_input_file(path, LossRatioError, _MOST_BYTES))
-    if kind in ("JSON", "text without a format of lossratio"):
+    if kind in ("JSON", PLAIN_TEXT):
         kind = "a list or a text"
     return f"this file must hold fields (name: value), but it is {kind}. Is it the right file?"
 
@@ -200,7 +199,7 @@ def _encoding(data: bytes, wrong: int) -> str:
     if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         return "this file is in UTF-16; save it as UTF-8"
     kind = kind_of_contents(data)
-    if kind in _NOT_TEXT:
+    if kind in NO_TEXT:
         return f"this file is {kind}. Is it the right file?"
     return f"the byte 0x{data[wrong]:02X} is not part of a character; save the file as UTF-8"
 
