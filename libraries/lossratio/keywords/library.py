@@ -17,7 +17,7 @@ from lossratio.keywords.long_values import with_short_values
 from lossratio.keywords.measurements import with_keywords_of_kinds
 from lossratio.keywords.planned_traffic import check_planned_streams, named_profiles
 from lossratio.keywords.rfc2544 import Rfc2544Keywords
-from lossratio.keywords.session import Session, with_tags_of_groups
+from lossratio.keywords.session import NOTHING_MEASURED, Session, with_tags_of_groups
 from lossratio.keywords.testbed import TestbedKeywords
 from lossratio.keywords.tester import TesterKeywords
 from lossratio.keywords.throughput import ThroughputKeywords
@@ -191,8 +191,6 @@ class LossRatio(
             paths = write_reports(directory.path, formats or (PAGE,))
 
         if not paths:
-            raise ReportError(
-                "Nothing has been measured in this suite yet. First call a keyword such as 'Find NDR And PDR'."
-            )
+            raise ReportError(NOTHING_MEASURED)
         for path in paths:
             say(f"lossratio: {path}")

@@ -38,6 +38,10 @@ LibraryT = TypeVar("LibraryT", bound=type)
 
 _MEASURING = ("find_", "measure_", "confirm_", "run_")
 """How the names of measuring keywords begin."""
+NOTHING_MEASURED = (
+    "Nothing has been measured in this suite yet. First call a keyword such as 'Find NDR And PDR'."
+)
+"""The error of keywords that need a result."""
 
 
 class Doubts(Enum):
@@ -147,9 +151,7 @@ class Session:
             SearchError: If nothing was measured yet.
         """
         if self._last_result is None:
-            raise SearchError(
-                "Nothing has been measured in this suite yet. First call a keyword such as 'Find NDR And PDR'."
-            )
+            raise SearchError(NOTHING_MEASURED)
         return self._last_result
 
     @last_result.setter
