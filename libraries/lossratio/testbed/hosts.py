@@ -16,11 +16,10 @@ from pydantic import ValidationError
 from lossratio.errors import NodeError, TopologyError
 from lossratio.nodes import NETNS_DIRECTORY, NO_CREDENTIALS, Credentials, NodeSession
 from lossratio.shipped import nearest
-from lossratio.topology import Interface, Node
+from lossratio.topology import WAYS_IN, Interface, Node
 from lossratio.wrong_values import in_words
 
 _SSH = re.compile(r"(?:(?P<user>[^@:/]+)@)?(?P<host>[^@:/]+)(?::(?P<port>\d+))?$")
-_WAYS = ("netns", "container", "host")
 _SSH_PORT = 22
 _ENDS = (
     "Name a namespace (netns:NAME), a container (container:NAME), or a host ([USER@]HOST[:PORT])."
@@ -54,7 +53,7 @@ class Host:
             TopologyError: If the name stands for no end.
         """
         way, colon, rest = text.partition(":")
-        if not colon or way not in _WAYS:
+        if not colon or way not in WAYS_IN:
             way = "netns" if (NETNS_DIRECTORY / text).exists() else "host"
             rest = text
         if not rest:
@@ -81,7 +80,7 @@ class Host:
         """What distinguishes it from other ends of its name: the port of its sshd, or how it is entered."""
         if "host" in self.fields:
             return str(self.fields.get("port", _SSH_PORT))
-        return next(way for way in _WAYS if way in self.fields)
+        return next(way for way in WAYS_IN if way in self.fields)
 
     def connect(self, credentials: Credentials) -> NodeSession:
         """Logs in at this end.
@@ -96,7 +95,7 @@ class Host:
         except ValidationError as error:
             wrong = error.errors()[0]
             field = wrong["loc"][0]
-            if field in _WAYS:
+            if field in WAYS_IN:
                 raise TopologyError(
                     f"{wrong['input']!r} is not an end of a path. {_ENDS}"
                 ) from error

@@ -34,6 +34,7 @@ from lossratio.topology.hooks import (
 from lossratio.topology.lab_graph import import_lab as import_lab
 from lossratio.topology.model import (
     NIC_MODELS as NIC_MODELS,
+    WAYS_IN as WAYS_IN,
     NicModel as NicModel,
     Node as Node,
     Reservation as Reservation,
@@ -51,5 +52,6 @@ from lossratio.topology.quantities import (
     Duration as Duration,
     FileName as FileName,
     FrameRate as FrameRate,
+    MacAddress as MacAddress,
 )
 from lossratio.topology.vpp import VppStart as VppStart

@@ -130,7 +130,7 @@ def _node_problems(topology: Topology, name: str, node: Node) -> Iterator[Proble
         )
     if node.sut is not None and not simulated:
         yield (*where, "sut"), "a model of the SUT can only be used with 'testbed: simulated'"
-    ways = [way for way in ("host", "netns", "container") if getattr(node, way) is not None]
+    ways = node.ways_in
     if not node.place and testbed == "lab" and node.type != "DUT":
         yield where, "no 'host' to reach the node at, and no 'netns' or 'container' on this machine"
     if len(ways) > 1:

@@ -19,6 +19,9 @@ from lossratio.topology.vpp import VppStart
 from lossratio.units import format_bit_rate, format_frame_rate
 from lossratio.yaml_file import Problem
 
+WAYS_IN = ("host", "netns", "container")
+"""The fields of a node that say how it is reached."""
+
 
 class Node(FileModel):
     """A machine, namespace or container of the testbed, and how to reach it."""
@@ -77,11 +80,14 @@ class Node(FileModel):
         return next(reached, "this machine" if self.is_here else "")
 
     @property
+    def ways_in(self) -> list[str]:
+        """The fields that say how it is reached; a usable node has one of them at most."""
+        return [way for way in WAYS_IN if getattr(self, way) is not None]
+
+    @property
     def is_here(self) -> bool:
         """Whether its programs run on this machine: it has no address, and its ports are on a tester."""
-        return self.has_tester and all(
-            way is None for way in (self.host, self.netns, self.container)
-        )
+        return self.has_tester and not self.ways_in
 
     @property
     def has_tester(self) -> bool:
