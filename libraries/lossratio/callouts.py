@@ -18,6 +18,7 @@ _CHUNK = 1 << 16
 _LONGEST_REASON = 100
 _SHOWN = 200
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
+_PASSWORD = re.compile(r"^\w+://[^/@]*:[^/@]*@")
 _SECRETS = re.compile(r"(\w://)(?:\S*@)?([^\s?#]*)(?:[?#]\S*)?")
 
 
@@ -44,12 +45,29 @@ def with_variables(text: str) -> str:
     return _VARIABLE.sub(lambda match: os.environ.get(match.group(1), ""), text)
 
 
+def said_by(stdout: str, stderr: str) -> str:
+    """What a program that failed has printed: its errors, or else its output."""
+    return (stderr or stdout).strip() or "it printed nothing"
+
+
 def shown(answer: object) -> str:
     """An answer as errors show it: on one line, cut off after 200 characters."""
     text = " ".join(str(answer).split())
     if len(text) <= _SHOWN:
         return text
     return f"{text[:_SHOWN]}..."
+
+
+def refuse_password(url: str) -> None:
+    """Refuses an address for a file that contains a password.
+
+    Raises:
+        ValueError: If it contains one.
+    """
+    if _PASSWORD.match(url):
+        raise ValueError(
+            "a password does not belong in a file. Use headers: {Authorization: $NAME}"
+        )
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

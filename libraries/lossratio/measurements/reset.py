@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, JsonValue
 
 from lossratio import measurements
+from lossratio.callouts import said_by
 from lossratio.dut import BLACK_BOX
 from lossratio.errors import DutError, SearchError, TrafficError
 from lossratio.mlrsearch import Forecast
@@ -246,7 +247,7 @@ def command_reset(
             raise DutError(f"The {name} took longer than {timeout:g} s: {command}.") from error
 
         if done.returncode != 0:
-            said = (done.stderr or done.stdout).strip() or "it printed nothing"
+            said = said_by(done.stdout, done.stderr)
             raise DutError(
                 f"The {name} failed with exit status {done.returncode}: {command}: {said}."
             )

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from lossratio.callouts import variables_in
+from lossratio.callouts import refuse_password, variables_in
 from lossratio.records import FileModel
 from lossratio.topology.quantities import ONE_OR_SEVERAL, Duration, HostName
 from lossratio.wrong_values import Like
@@ -17,7 +17,6 @@ HttpAddress = Annotated[
 
 _OID = re.compile(r"^\.?\d+(\.\d+)+$")
 _WAYS = ("command", "url", "snmp")
-_SECRET_IN_URL = re.compile(r"^\w+://[^/@]*:[^/@]*@")
 
 Side = Literal["west", "east"]
 
@@ -90,10 +89,8 @@ class Hook(FileModel):
             raise ValueError(
                 f"a hook has exactly one of {', '.join(possible)}, and this one has {count}"
             )
-        if self.url is not None and _SECRET_IN_URL.match(self.url):
-            raise ValueError(
-                "a password does not belong in a file. Use headers: {Authorization: $NAME}"
-            )
+        if self.url is not None:
+            refuse_password(self.url)
         return self
 
 

@@ -41,6 +41,6 @@ class Command(RootModel[Annotated[str | tuple[str, ...], Field(min_length=1)]], 
         except callouts.CallError as error:
             raise NotSentError(f"{name} {error}") from error
         if done.returncode != 0:
-            printed = (done.stderr or done.stdout).decode(errors="replace").strip()
-            said = callouts.shown(printed or "it printed nothing")
+            printed = [output.decode(errors="replace") for output in (done.stdout, done.stderr)]
+            said = callouts.shown(callouts.said_by(*printed))
             raise NotSentError(f"{name} ended with exit status {done.returncode}: {said}")

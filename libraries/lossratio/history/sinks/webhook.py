@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import urlsplit
 
 from pydantic import Field, JsonValue, field_validator
 
@@ -32,10 +31,7 @@ class Webhook(FileModel, Sink):
     def _is_address(cls, url: str) -> str:
         if not re.match(r"^(https?://\S+|\$\S+)$", url):
             raise ValueError("an address begins with http://, https:// or the $NAME of a variable")
-        if urlsplit(url).password:
-            raise ValueError(
-                "a password does not belong in a file. Use headers: {Authorization: $NAME}"
-            )
+        callouts.refuse_password(url)
         return url
 
     def variables(self) -> Iterable[str]:
