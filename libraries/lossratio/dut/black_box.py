@@ -11,13 +11,14 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Any
 
 from lossratio.callouts import (
     AnswerError,
     CallError,
     http_request,
     run_program,
+    said_by,
     shown,
     with_variables,
     without_secrets,
@@ -27,8 +28,7 @@ from lossratio.errors import DutError, NodeError
 from lossratio.nodes import CommandRunner
 from lossratio.plugins import how_to_install
 from lossratio.shipped import names_near
-from lossratio.topology import CountersHook, DescribeHook, Hook, Hooks, Hop, SnmpAgent
-from lossratio.wrong_values import Like
+from lossratio.topology import CountersHook, DescribeHook, Hook, Hooks, Hop, MacAddress, SnmpAgent
 
 MOST_OUTPUT = 1_000_000
 """The maximum number of bytes of an answer; a longer answer is an error."""
@@ -199,7 +199,7 @@ class HookCaller:
             stderr = done.stderr
 
         if status != 0:
-            said = repr(shown((stderr or stdout).strip() or "it printed nothing"))
+            said = repr(shown(said_by(stdout, stderr)))
             raise self._error(
                 name, f"{shlex.join(command)} ended with exit status {status}: {said}"
             )
@@ -349,13 +349,6 @@ def _count(value: Any) -> int | None:
 
 BLACK_BOX = "black_box"
 """Name of the kind."""
-MacAddress = Annotated[
-    str,
-    Like(
-        "^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$",
-        "a MAC address with colons, such as 02:00:00:00:00:01",
-    ),
-]
 
 
 class BlackBoxOptions(DutOptions):
