@@ -141,9 +141,7 @@ class DpdkDut(ProgramDut[OptionsT_co]):
         self, changes: Changes, program: Sequence[str], directory: str, name: str
     ) -> Daemon:
         """Starts it, and waits until its telemetry reports that both links are up."""
-        daemon = Daemon(
-            self.node, directory, name, ("env", f"RUNTIME_DIRECTORY={directory}", *program)
-        )
+        daemon = with_telemetry(self.node, directory, name, program)
         daemon.start(changes, lambda: self.is_ready(daemon))
         return daemon
 
@@ -196,6 +194,11 @@ def iommu_width(node: DutNode) -> int | None:
         field = (int(register, 16) >> 16) & 0x3F
         widths.append(field + 1)
     return min(widths, default=None)
+
+
+def with_telemetry(node: DutNode, directory: str, name: str, program: Sequence[str]) -> Daemon:
+    """A program of DPDK that has its telemetry, of which `are_linked` asks, in its own directory."""
+    return Daemon(node, directory, name, ("env", f"RUNTIME_DIRECTORY={directory}", *program))
 
 
 def are_linked(node: DutNode, directory: str) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lossratio.dut.base import Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, make_directory
-from lossratio.dut.dpdk import are_linked
+from lossratio.dut.dpdk import are_linked, with_telemetry
 from lossratio.dut.linux.cores import CoreChoice, cores_of_path
 from lossratio.dut.linux.node_dut import PYTHON
 from lossratio.dut.vpp.configuration import VppOptions
@@ -105,16 +105,9 @@ class OtherPrograms:
             threads = ",".join(
                 f"{number}@{cpu}" for number, cpu in enumerate((cores.main, cores.workers[0]))
             )
-            command = (
-                "env",
-                f"RUNTIME_DIRECTORY={directory}",
-                PROCESS.program,
-                "--lcores",
-                threads,
-                *arguments,
-            )
+            command = (PROCESS.program, "--lcores", threads, *arguments)
 
-            daemon = Daemon(self.node, directory, "testpmd", command)
+            daemon = with_telemetry(self.node, directory, "testpmd", command)
             daemon.start(changes, lambda: are_linked(self.node, directory))
             yield daemon
 
