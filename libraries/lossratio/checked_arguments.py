@@ -51,6 +51,9 @@ MADE_BY: Mapping[str, str] = {
     "TrialOutput": "TrialOutput(loss_ratio=0.0)",
     "TrialResult": "TrialResult(trial, output)",
 }
+_OMITTED = "..."
+_OPENS = {"'": "'", '"': '"', "]": "["}
+"""What a shortened value begins with, by the character that it ends with."""
 _LONGEST_SHOWN = 100
 
 
@@ -397,7 +400,7 @@ def shown_value(value: Any) -> str:
     if isinstance(value, timedelta):
         return f"{value.total_seconds():g} s"
     if isinstance(value, Path):
-        return shortened(f"the path {str(value)!r}")
+        return f"the path {shortened(repr(str(value)), _LONGEST_SHOWN - len('the path '))}"
     if isinstance(value, type):
         return f"the class {value.__name__}"
 
@@ -420,7 +423,7 @@ def _list_in_words(values: Collection[Any]) -> str:
 
 
 def shortened(text: str, longest: int = _LONGEST_SHOWN) -> str:
-    """A text whose end is left out if it is too long.
+    """A text whose end is left out if it is too long. A quoted value or a list still ends with its quote or bracket.
 
     Args:
         text: The text.
@@ -428,4 +431,8 @@ def shortened(text: str, longest: int = _LONGEST_SHOWN) -> str:
     """
     if len(text) <= longest:
         return text
-    return f"{text[: longest - 3]}..."
+
+    end = text[-1]
+    if text.removeprefix("b")[:1] != _OPENS.get(end):
+        end = ""
+    return f"{text[: longest - len(_OMITTED) - len(end)]}{_OMITTED}{end}"

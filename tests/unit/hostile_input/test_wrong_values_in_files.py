@@ -11,6 +11,7 @@ import yaml
 from document_kinds import yaml_kinds
 
 import lossratio
+from lossratio.checked_arguments import shown_value
 from lossratio.errors import JobError, LossRatioError
 from lossratio.runs import load_job
 from lossratio.runs.job import job_tests
@@ -49,7 +50,7 @@ VALUES = {
         "0, note: New k",
         "date: must be a day, .*, not 0",
     ),
-    "a long value": ("topology", "lease: 1 min", f"lease: {'x' * 5000}", "lease: 'x{96}... is not a duration"),
+    "a long value": ("topology", "lease: 1 min", f"lease: {'x' * 5000}", r"lease: 'x{95}\.\.\.' is not a duration"),
     "a number for a name": ("profile", "seed: 5", "seed: 5\n7: 8", r"yaml:15: 7: a field needs a text as its name"),
     "a name of a stream": ("profile", "seed: 5", "streams: [{name: '1'}]", "streams.0.name: must be a name of letters"),
     "no topology": ("job", "[lab.yaml]", '["a\\nb"]', r"topologies.0: there is no file '.*a\\nb'"),
@@ -157,3 +158,21 @@ def test_no_field_shows_a_regular_expression():
     library = Path(lossratio.__file__).parent
     fields = re.compile(r"\bField\([^()]*\bpattern=")
     assert [path for path in library.rglob("*.py") if fields.search(path.read_text())] == []
+
+
+@pytest.mark.parametrize(
+    ("value", "begins", "ends"),
+    [
+        ("x" * 300, "'xxx", "xxx...'"),
+        ("it's " * 60, "\"it's it", '..."'),
+        (b"x" * 300, "b'xxx", "xxx...'"),
+        (Path("x" * 300), "the path 'xxx", "xxx...'"),
+        (list(range(300)), "[0, 1, 2", "...]"),
+        (10**300, "1000", "000..."),
+    ],
+    ids=["text", "text with a quote", "bytes", "path", "list", "number"],
+)
+def test_a_shortened_value_ends_as_it_would_end_whole(value, begins, ends):
+    shown = shown_value(value)
+    assert len(shown) == 100
+    assert [shown.startswith(begins), shown.endswith(ends)] == [True, True], shown
