@@ -19,7 +19,7 @@ from lossratio.history.analysis import Analysis
 from lossratio.history.annotations import KnownChange
 from lossratio.history.series import Series, rates_in_words
 from lossratio.history.trend import Trend, TrendVerdict
-from lossratio.history.trend_words import describe_trend, details_of
+from lossratio.history.trend_words import describe_trend, details_of, sentence_of
 from lossratio.history.unmeasured import describe_nothing_measured
 from lossratio.units import FRAMES_PER_SECOND, results_counted
 
@@ -167,7 +167,7 @@ _FILTERS: Mapping[str, tuple[str, Callable[[_Row], str]]] = {
 def trend_page(
     analysis: Analysis, title: str, links: Callable[[str], str | None] = lambda run: None
 ) -> str:
-    """The page of some trends."""
+    """The page of some trends, which begins with the sentence that the console shows."""
     order = list(TrendVerdict)
     trends = sorted(
         (*analysis.trends, *analysis.readings),
@@ -204,6 +204,7 @@ def trend_page(
         is_large=len(rows) > _MANY_SERIES or numbers > _MANY_RESULTS,
         data=data,
         title=title,
+        sentence=sentence_of(analysis.trends),
         headline=_headline(rows),
         problems=problems,
     )

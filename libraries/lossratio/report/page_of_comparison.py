@@ -15,6 +15,7 @@ from lossratio.report.comparison import (
     Comparison,
     Verdict,
     quantity_in_words,
+    sentence_of,
     summary_of,
 )
 from lossratio.report.overview import describe_frame_size
@@ -214,7 +215,7 @@ def comparison_page(
     after: Sequence[Run],
     names: tuple[str, str] = ("A", "B"),
 ) -> str:
-    """Makes the page of a comparison."""
+    """Makes the page of a comparison, which begins with the sentence that the console shows."""
     order = list(Verdict)
     rows = sorted(
         _rows(comparison, (*before, *after)), key=lambda row: order.index(row.compared.verdict)
@@ -255,6 +256,7 @@ def comparison_page(
         is_large=len(rows) > _MANY,
         data={},
         title=title,
+        sentence=sentence_of(comparison),
         headline=_headline(comparison, before, after, names),
         summary=list(summary_of(comparison)),
         problems=comparison.problems,

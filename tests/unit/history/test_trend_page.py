@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from datetime import timedelta
+from html import unescape
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from history_examples import START, entry
 from waiting import wait_until
 
 from lossratio.history import page_of_trends as page_module
-from lossratio.history.analysis import TrendRequest, analyse
+from lossratio.history.analysis import TrendRequest, analyse, trend_text
 from lossratio.history.page_of_trends import address_of_run, date_ticks, trend_page
 from lossratio.history.store import History
 
@@ -60,6 +61,15 @@ def test_a_page_has_a_line_for_a_damaged_file_and_shows_the_rest(tmp_path):
     assert "4 series of 48 results, 2 of them with an alarm" in page
     assert "No number to quote" in page
     assert "<script>window" not in page
+
+
+@pytest.mark.parametrize("nights", [12, 2], ids=["alarms", "too few results"])
+def test_a_page_begins_with_the_sentence_of_the_console(nights, tmp_path):
+    analysis = history_of(tmp_path, nights)
+    page = trend_page(analysis, "lab")
+    said = re.search(r'<p class="sentence">(.*?)</p>', page)[1]
+    assert unescape(said) == trend_text(analysis).splitlines()[0]
+    assert page.index(said) < page.index('class="about"')
 
 
 def test_too_few_results_are_no_failure(tmp_path):

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from waiting import wait_until
 
 from lossratio.commands.report import compare as compare_command
 from lossratio.report import page_of_comparison as page_module
-from lossratio.report.comparison import compare
+from lossratio.report.comparison import compare, comparison_table
 from lossratio.report.page_of_comparison import comparison_page
 from lossratio.report.run import Run
 from lossratio.results.run_directory import RunDirectory
@@ -62,6 +63,13 @@ def test_a_page_never_shows_a_number_that_has_no_verdict():
     assert '<p class="quote">' not in page
     assert page.count("No number to quote") == len(compare(before, after).quantities)
     assert set(re.findall(r'class="(\w+)">too few results', page)) == {"undecided"}
+
+
+def test_a_page_begins_with_the_sentence_of_the_console(text):
+    comparison = compare(*sides())
+    said = re.search(r'<p class="sentence">(.*?)</p>', text)[1]
+    assert unescape(said) == comparison_table(comparison).splitlines()[0]
+    assert text.index(said) < text.index('class="about"')
 
 
 def test_a_page_gives_an_interval_in_per_cent_and_a_missing_one_in_words(text):

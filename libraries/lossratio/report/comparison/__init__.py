@@ -19,5 +19,6 @@ from lossratio.report.comparison.words import (
     comparison_table,
     describe_quantity,
     quantity_in_words,
+    sentence_of,
     summary_of,
 )
