@@ -119,12 +119,15 @@ class BuildBench(Bench):
         Raises:
             BuildError: If the run or a measurement failed, a search was not finished, or nothing was measured; it has
                 the exit status.
+            KeyboardInterrupt: If the user stopped the run, which has ended properly.
         """
         options = (*self.request.robot_options, "--outputdir", str(directory), "--console", "none")
         if wanted.asks:
             options += self._asking()
         tests = wanted.tests or self.request.tests
         outcome = self.run_suites(replace(self.request, robot_options=options, tests=tests))
+        if outcome.status is ExitStatus.INTERRUPTED:
+            raise KeyboardInterrupt
         # An unmet demand is a verdict about the build, whose throughput was measured.
         if outcome.status not in (ExitStatus.PASSED, ExitStatus.FAILED, ExitStatus.REGRESSION):
             reason = f"exit status {int(outcome.status)}: {(outcome.error or f'see {directory}').rstrip('.')}"

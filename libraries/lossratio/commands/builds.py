@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from glob import escape
 from pathlib import Path
@@ -94,6 +95,18 @@ class _Measured:
             names += ["in_place", "profile", "dut", "options", "max_load", "trial_duration"]
         values = {name: getattr(self, name) for name in names}
         return {name: _in_words(value) for name, value in values.items()}
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """If the user stops the measurements, says how to continue."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            click.echo(
+                f"The measurements so far are kept in {self.output}. To continue: the same command again.",
+                err=True,
+            )
+            raise
 
     @property
     def most(self) -> int:
@@ -204,7 +217,7 @@ def ab(
     request = builds.AbRequest(
         measured.least_change / 100, measured.most, certainty / 100, pairs=pairs
     )
-    with closing(bench):
+    with measured.kept(), closing(bench):
         results = builds.compare_builds(request, record, measure, click.echo, asks=asks)
     for name, result in results.items():
         click.echo(in_columns(builds.describe_comparison(name, result)))
@@ -318,7 +331,7 @@ def bisect(
         revisions, least_change=measured.least_change / 100, limit=measured.most
     )
     click.echo(f"{counted(len(revisions) - 1, 'revision')} could have changed the throughput.")
-    with closing(bench):
+    with measured.kept(), closing(bench):
         asks = measured.as_before is not None
         result = builds.bisect(search, record, measure, click.echo, asks=asks)
     answer = builds.describe_bisection(result, builds.subject_of(repository))

@@ -4,10 +4,16 @@ import json
 import re
 import shlex
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from patches_examples import git, make_repository, set_capacity, set_up_revision, write_lab
+
+from lossratio.builds import BuildBench
+from lossratio.builds.measuring import WHOLE
+from lossratio.exit_status import ExitStatus
+from lossratio.runs.run import RunOutcome
 
 ROOT = Path(__file__).parents[3]
 
@@ -127,6 +133,25 @@ def test_a_run_that_fails_ends_it_with_its_exit_status(lab, run_ab):
     assert result.status == 2
     assert "The run ended with exit status 2" in result.err
     assert result.err.endswith(". The same command continues from here.\n")
+
+
+@pytest.mark.parametrize("build", ["A", "B"])
+def test_ctrl_c_during_a_run_stops_it_and_says_how_to_continue(build, lab, run_ab, monkeypatch):
+    stopped = RunOutcome(ExitStatus.INTERRUPTED, lab.parent)
+    measure = BuildBench.measure
+
+    def interrupted(bench, directory, wanted=WHOLE):
+        if directory.name.endswith(build):
+            bench = replace(bench, run_suites=lambda request: stopped)
+        return measure(bench, directory, wanted)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BuildBench, "measure", interrupted)
+        result = run_ab(lab, set_capacity(lab, 150), set_capacity(lab, 145))
+    assert result.status == 130
+    kept = f"The measurements so far are kept in {lab.parent / 'ab'}. To continue: the same command again."
+    assert result.err.splitlines()[-3:] == [kept, "", "Stopped."]
+    assert [one["build"] for one in measurements(lab)] == ["A"] * (build == "B")
 
 
 def test_a_file_for_the_directory_of_runs_is_named_before_anything_is_set_up(lab, run_ab):
