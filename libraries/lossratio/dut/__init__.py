@@ -4,20 +4,22 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from lossratio.dut.base import (
-    CABLE as CABLE,
     EASTWARD as EASTWARD,
     WESTWARD as WESTWARD,
-    ConnectionTable as ConnectionTable,
     DestinationMacs as DestinationMacs,
     Dut as Dut,
     DutCounters as DutCounters,
     DutOptions as DutOptions,
-    Established as Established,
-    TcpState as TcpState,
     Tool as Tool,
 )
 from lossratio.dut.black_box import BLACK_BOX as BLACK_BOX, BlackBox as BlackBox
+from lossratio.dut.cable import CABLE as CABLE
 from lossratio.dut.changes import Changes as Changes
+from lossratio.dut.connection_table import (
+    ConnectionTable as ConnectionTable,
+    Established as Established,
+    TcpState as TcpState,
+)
 from lossratio.dut.plugins import (
     create_dut as create_dut,
     dut_kinds as dut_kinds,

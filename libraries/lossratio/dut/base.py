@@ -1,18 +1,18 @@
 """The interface of a device under test: check, set up, describe, read counters, tear down.
 
 A DUT forwards frames from its west interface to its east one, and back. West and east follow the path: the west
-interface faces the TG's first port. A path without a DUT also has a kind: the cable from one port of the TG to the
-other, which shows what the generator can do by itself.
+interface faces the TG's first port.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import BeforeValidator
 
+from lossratio.dut.connection_table import ConnectionTable
 from lossratio.errors import DutError
 from lossratio.nodes import CommandRunner
 from lossratio.records import FileModel
@@ -153,86 +153,6 @@ class DutCounters:
             - sum(self.transmitted.values())
             - sum(self.dropped.values())
         )
-
-
-TcpState = Literal["syn_recv", "established", "time_wait", "close"]
-"""The state of a TCP connection, as the kernel's table calls it."""
-
-
-@dataclass(frozen=True)
-class Established:
-    """The connections that are established before a trial."""
-
-    connections: int
-    """Number of these connections."""
-    to_one: int
-    """The largest number of these connections that have the same destination address and port."""
-    idle_s: float
-    """Seconds for which a connection may be idle until the trial has ended."""
-    tcp_state: TcpState | None = None
-    """The state that TCP connections are in until the trial has ended; None: they are UDP connections."""
-
-    @property
-    def text(self) -> str:
-        """The beginning of an error about these connections."""
-        return f"{self.connections:,} connections cannot be established first"
-
-
-class ConnectionTable(ABC):
-    """The connections of test traffic that a DUT keeps state of."""
-
-    translates: bool
-    """Whether it translates addresses."""
-    is_one_way: bool
-    """Whether connections are opened from the west only."""
-    known_ports: int | None = None
-    """Ports of all addresses of a NAT that assigns ports in a known order; None: the device is no such NAT."""
-    safe_rate: float | None = None
-    """Connections per second that the device certainly accepts; None: no limit is known."""
-    most: int | None = None
-    """The maximum number of connections that the device is set up to have at once; None: there is no such limit."""
-    node_name: str
-
-    @abstractmethod
-    def timeout_of(self, tcp_state: TcpState | None) -> float:
-        """Seconds after which an idle connection is forgotten: TCP in this state, or UDP (None)."""
-
-    def check(self, wanted: Established) -> None:
-        """Checks, before any traffic is sent, that the table keeps connections until a trial ends.
-
-        Raises:
-            DutError: If there are more connections than the table keeps, or the table would forget an idle connection.
-        """
-        if self.most is not None and wanted.connections > self.most:
-            raise DutError(
-                f"{wanted.text}: {self.node_name} keeps {self.most:,} at once (most_connections)."
-            )
-
-        timeout = self.timeout_of(wanted.tcp_state)
-        if wanted.idle_s >= timeout:
-            if wanted.tcp_state is None:
-                kind = "UDP"
-                advice = "udp_timeout"
-            else:
-                kind = "TCP"
-                advice = "the device's time-out"
-
-            raise DutError(
-                f"{wanted.text}: {self.node_name} forgets a {kind} connection after {timeout:g} s, and one here is "
-                f"idle for up to {wanted.idle_s:.3g} s. Raise {advice}, or use fewer flows or a higher load."
-            )
-
-    @abstractmethod
-    def count(self) -> int:
-        """Number of its connections."""
-
-    @abstractmethod
-    def forget(self) -> float:
-        """Empties the table by a command of the device, and returns the seconds that the device took."""
-
-    @abstractmethod
-    def counters(self) -> Mapping[str, int]:
-        """The device's counters of failed connections, by name."""
 
 
 class Dut(ABC, Generic[OptionsT_co]):
@@ -475,65 +395,3 @@ class Dut(ABC, Generic[OptionsT_co]):
     def probe(self, name: str) -> Iterator[dict[str, Any]]:
         """Makes one of the observations of `probes` while traffic passes in the ``with`` block, as `telemetry` does."""
         yield {}
-
-
-CABLE = "none"
-"""Name of the kind whose path goes through no node."""
-
-
-class LeftAsItIs(Dut[OptionsT_co]):
-    """A device that lossratio does not set up, and about which it knows nothing."""
-
-    is_managed = False
-
-    def set_up(self, west_mac: str, east_mac: str) -> None:
-        """Does nothing."""
-
-    def verify(self) -> None:
-        """Does nothing: its state is not known."""
-
-    def describe(self) -> dict[str, Any]:
-        """Contains only the kind."""
-        return {"kind": self.kind}
-
-    def read_counters(self) -> DutCounters:
-        """Returns no counters."""
-        return DutCounters({}, {}, {})
-
-    def tear_down(self) -> None:
-        """Does nothing: nothing was set up."""
-
-    def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
-        """The MAC addresses of the opposite neighbours, as through a bridge."""
-        return DestinationMacs(from_west=east_mac, from_east=west_mac)
-
-
-class CableOptions(DutOptions):
-    """A cable has no options of its own."""
-
-    is_router = False
-    is_kernel = True
-
-
-class Cable(LeftAsItIs[CableOptions]):
-    """No device, only a cable. It cannot be set up on a node."""
-
-    kind = CABLE
-    options_type = CableOptions
-    # The time in which frames pass a cable cannot be measured.
-    settle_time = 0.0
-
-    def check(self) -> None:
-        """Refuses a path through a node: a cable has none.
-
-        Raises:
-            DutError: Always; only a path without nodes has this kind.
-        """
-        raise DutError(
-            f"{self.hop.node_name}: kind {CABLE!r} is a cable, but this path goes through a node. Leave out the "
-            "kind if the node forwards without a set-up, or use a topology with a link from the TG to the TG."
-        )
-
-    def set_up(self, west_mac: str, east_mac: str) -> None:
-        """Refuses, as `check` does."""
-        self.check()

@@ -23,7 +23,8 @@ from lossratio.callouts import (
     with_variables,
     without_secrets,
 )
-from lossratio.dut.base import DestinationMacs, DurationOption, DutCounters, DutOptions, LeftAsItIs
+from lossratio.dut.base import DestinationMacs, DurationOption, DutCounters, DutOptions
+from lossratio.dut.cable import LeftAsItIs
 from lossratio.errors import DutError, NodeError
 from lossratio.nodes import CommandRunner
 from lossratio.plugins import how_to_install

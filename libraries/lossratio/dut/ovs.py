@@ -9,16 +9,9 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from lossratio.dut.base import (
-    EASTWARD,
-    SIDES,
-    WESTWARD,
-    ConnectionTable,
-    DutCounters,
-    TcpState,
-    Tool,
-)
+from lossratio.dut.base import EASTWARD, SIDES, WESTWARD, DutCounters, Tool
 from lossratio.dut.changes import Changes
+from lossratio.dut.connection_table import ConnectionTable, TcpState
 from lossratio.dut.daemon import READY_TIMEOUT, Daemon
 from lossratio.dut.linux.addressing import unused_macs
 from lossratio.dut.linux.cores import CoreChoice

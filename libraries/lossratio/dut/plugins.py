@@ -29,7 +29,7 @@ _KINDS = plugin_group(
     base="lossratio.dut.Dut",
     room="lossratio.dut",
     own={
-        "none": "base:Cable",
+        "none": "cable:Cable",
         "black_box": "black_box:BlackBox",
         "frr": "frr:FrrRouter",
         "grout": "grout:Grout",

@@ -16,7 +16,8 @@ from dut_lab import hop
 from lossratio import OptionValues
 from lossratio.commands.doctor import doctor
 from lossratio.dut import Dut, create_dut, dut_kinds, plugins
-from lossratio.dut.base import Cable, DutOptions, Tool
+from lossratio.dut.base import DutOptions, Tool
+from lossratio.dut.cable import Cable
 from lossratio.dut.plugins import built_in_kinds
 from lossratio.keywords.arguments import typed_keyword, with_option_values
 from lossratio.testbed.testbed import DutRequest

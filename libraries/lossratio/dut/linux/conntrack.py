@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from lossratio.dut.base import ConnectionTable, DurationOption, Established, TcpState
+from lossratio.dut.base import DurationOption
+from lossratio.dut.connection_table import ConnectionTable, Established, TcpState
 from lossratio.errors import DutError
 from lossratio.nodes import DutNode, reason
 from lossratio.records import FileModel

@@ -12,15 +12,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from lossratio.dut.base import (
-    EASTWARD,
-    WESTWARD,
-    ConnectionTable,
-    DutCounters,
-    DutOptions,
-    TcpState,
-)
+from lossratio.dut.base import EASTWARD, WESTWARD, DutCounters, DutOptions
 from lossratio.dut.changes import Changes
+from lossratio.dut.connection_table import ConnectionTable, TcpState
 from lossratio.dut.daemon import Daemon, make_directory, write_file
 from lossratio.dut.linux import NodeDut
 from lossratio.dut.linux.interfaces import check_interfaces

@@ -8,7 +8,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from lossratio.dut.base import ConnectionTable, DurationOption, Established, TcpState
+from lossratio.dut.base import DurationOption
+from lossratio.dut.connection_table import ConnectionTable, Established, TcpState
 from lossratio.dut.vpp.features.feature import (
     IDLE_SECONDS,
     Command,
