@@ -6,7 +6,8 @@ import pytest
 
 from lossratio import open_testbed
 from lossratio.errors import JobError, TopologyError
-from lossratio.runs.job import load_job, matrix
+from lossratio.runs.job import load_job
+from lossratio.runs.matrix import matrix
 from lossratio.shipped import SUITES, TOPOLOGIES, did_you_mean
 from lossratio.topology import load_topology
 

@@ -11,7 +11,7 @@ from robot.running import TestCase
 
 from lossratio.runs.csit_jobs import CsitTest, csit_jobs
 from lossratio.runs.csit_suites import CsitSuites, nodes_of
-from lossratio.runs.job import expanded_tests
+from lossratio.runs.job_tests import expanded_tests
 
 _OUR_NAME = re.compile(r"(?P<size>\w+)-(?:(?P<cores>\d+)c-)?(?P<name>.+-\w+)")
 _NODES = re.compile(r"-(?P<nodes>\d)n\w?-")

@@ -19,7 +19,8 @@ from lossratio.measurements.throughput import NdrPdrGoals, duration_after_search
 from lossratio.mlrsearch import MLRsearch, SearchGoal
 from lossratio.plrsearch import TIMEOUT
 from lossratio.results import fitting, identity_of
-from lossratio.runs.job import Job, Testbed, job_tests, suite_tests
+from lossratio.runs.job import Job, Testbed
+from lossratio.runs.job_tests import job_tests, suite_tests
 from lossratio.units import tests_counted
 
 _SEARCH = "findndrandpdr"

@@ -12,7 +12,7 @@ from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
 from lossratio.records import Record
 from lossratio.report import RECORD
 from lossratio.results import write_whole
-from lossratio.runs.job import Assignment
+from lossratio.runs.assignments import Assignment
 from lossratio.runs.robot_run import RunRequest
 from lossratio.version import __version__
 from lossratio.wrong_values import in_words

@@ -17,6 +17,7 @@ from robot.api import SuiteVisitor
 from lossratio.errors import LossRatioError, NodeError
 from lossratio.exit_status import ExitStatus, FailureKind, status_of_kinds
 from lossratio.results import damages_in
+from lossratio.runs.assignments import Assignment, assignments_of
 from lossratio.runs.attempts import (
     OUTPUT,
     finished_in,
@@ -33,7 +34,6 @@ from lossratio.runs.directory import (
     lease_left_behind,
     new_directory,
 )
-from lossratio.runs.job import Assignment, assignments_of
 from lossratio.runs.record import ResumeError, make_record, read_record
 from lossratio.runs.robot_run import NO_LIMITS, Limits, RunRequest, check_selection, run_robot
 from lossratio.runs.selection import OnlyRest, all_but, only

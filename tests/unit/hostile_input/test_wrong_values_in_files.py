@@ -14,7 +14,7 @@ import lossratio
 from lossratio.checked_arguments import shown_value
 from lossratio.errors import JobError, LossRatioError
 from lossratio.runs import load_job
-from lossratio.runs.job import job_tests
+from lossratio.runs.job_tests import job_tests
 from lossratio.yaml_file import plain_words
 
 KINDS = {kind.name.removesuffix(".yaml"): kind for kind in yaml_kinds()}

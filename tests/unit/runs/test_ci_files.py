@@ -15,7 +15,8 @@ from command_server import client
 from nightly_examples import ROOT
 
 from lossratio.results.run_directory import RunDirectory
-from lossratio.runs.job import load_job, matrix
+from lossratio.runs.job import load_job
+from lossratio.runs.matrix import matrix
 from lossratio.version import __version__
 
 GITHUB = ROOT / "ci" / "github" / "nightly.yml"

@@ -4,7 +4,8 @@ import pytest
 from nightly_examples import write_job
 
 from lossratio.errors import JobError, TopologyError
-from lossratio.runs.job import job_tests, load_job
+from lossratio.runs.job import load_job
+from lossratio.runs.job_tests import job_tests
 
 
 def names(job):

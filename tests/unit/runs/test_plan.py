@@ -12,7 +12,8 @@ from robot.api import TestSuite
 from lossratio.commands.night import matrix, plan
 from lossratio.history.entries import Entry
 from lossratio.history.store import History as StoredHistory
-from lossratio.runs.job import load_job, suite_tests
+from lossratio.runs.job import load_job
+from lossratio.runs.job_tests import suite_tests
 from lossratio.runs.plan import UNKNOWN_SECONDS, History, PlannedTest, expected_seconds, plan_job, spread
 
 ALL = "- {suites: [bridge.robot]}"
