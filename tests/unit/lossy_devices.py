@@ -11,8 +11,8 @@ import yaml
 
 from lossratio.results.trials import Trial
 from lossratio.traffic import PortPair, TrafficPort, TrafficProfile, load_profile, make_configuration
-from lossratio.traffic.agent.core.configuration import FramesSpec, SteppingField
 from lossratio.traffic.agent.core.frame_order import FrameOrder
+from lossratio.traffic.agent.core.frames_spec import FramesSpec, SteppingField
 from lossratio.traffic.agent.core.losses import Fates, LossTables
 from lossratio.trials import DirectionCounters, Losses, read_record
 

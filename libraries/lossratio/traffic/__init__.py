@@ -6,11 +6,11 @@ from lossratio.traffic.agent.core.comparison import (
     changed_fields as changed_fields,
 )
 from lossratio.traffic.agent.core.configuration import (
-    FCS_BYTES as FCS_BYTES,
     Configuration as Configuration,
     Direction as Direction,
     mac_bytes as mac_bytes,
 )
+from lossratio.traffic.agent.core.frames_spec import FCS_BYTES as FCS_BYTES
 from lossratio.traffic.agent.core.neighbours import Question as Question
 from lossratio.traffic.answers import StoppedTraffic as StoppedTraffic, WatchedTrial as WatchedTrial
 from lossratio.traffic.checks import (

@@ -11,10 +11,9 @@ from lossratio.traffic.agent.core.configuration import (
     BENCHMARK_NETWORKS,
     Configuration,
     Direction,
-    FramesSpec,
     Speaker,
-    behind_tags,
 )
+from lossratio.traffic.agent.core.frames_spec import FramesSpec, behind_tags
 from lossratio.traffic.agent.core.neighbours import Question
 from lossratio.traffic.agent.xdp.frames import permutation
 from lossratio.traffic.frame_headers import ETHERTYPES, frames_spec, received_spec

@@ -5,7 +5,8 @@ from numpy.typing import NDArray
 
 from lossratio.errors import TrafficError
 from lossratio.traffic.agent.afpacket.frames import Bytes, FrameBuilder
-from lossratio.traffic.agent.core.configuration import Configuration, FramesSpec
+from lossratio.traffic.agent.core.configuration import Configuration
+from lossratio.traffic.agent.core.frames_spec import FramesSpec
 
 _PORT_BYTES = 2
 _MAC = bytes(6)

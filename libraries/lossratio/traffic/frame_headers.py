@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from lossratio.errors import TrafficError
 from lossratio.topology import Side
-from lossratio.traffic.agent.core.configuration import (
+from lossratio.traffic.agent.core.configuration import mac_bytes
+from lossratio.traffic.agent.core.frames_spec import (
     COMPENSATION_BYTES,
     FCS_BYTES,
     TAG_BYTES,
@@ -15,7 +16,6 @@ from lossratio.traffic.agent.core.configuration import (
     FramesSpec,
     LengthField,
     SteppingField,
-    mac_bytes,
 )
 from lossratio.traffic.headers import (
     Ethernet,

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from lossratio.records import FileModel, left_out_if_empty
 from lossratio.topology import Side
-from lossratio.traffic.agent.core.configuration import FCS_BYTES, TAG_BYTES
+from lossratio.traffic.agent.core.frames_spec import FCS_BYTES, TAG_BYTES
 from lossratio.wrong_values import Like
 
 SMALLEST_FRAME = 64

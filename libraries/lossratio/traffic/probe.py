@@ -4,14 +4,8 @@ import secrets
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from lossratio.traffic.agent.core.configuration import (
-    FCS_BYTES,
-    Direction,
-    FramesSpec,
-    behind_tags,
-    mac_bytes,
-    word_sum,
-)
+from lossratio.traffic.agent.core.configuration import Direction, mac_bytes
+from lossratio.traffic.agent.core.frames_spec import FCS_BYTES, FramesSpec, behind_tags, word_sum
 from lossratio.traffic.headers import SMALLEST_FRAME
 
 _MARK_BYTES, _SUM_BYTES = 8, 2

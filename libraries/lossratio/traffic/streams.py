@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from lossratio.records import FileModel, left_out_if_empty
-from lossratio.traffic.agent.core.configuration import (
+from lossratio.traffic.agent.core.frames_spec import (
     MOST_STREAMS,
     FramesSpec,
     SteppingField,

@@ -15,7 +15,7 @@ from lossratio.errors import TrafficError
 from lossratio.topology.addressing import EAST, WEST, Side
 from lossratio.traffic import load_profile, profile_names
 from lossratio.traffic.agent.afpacket.frames import FrameCycle, build_frames
-from lossratio.traffic.agent.core.configuration import FramesSpec
+from lossratio.traffic.agent.core.frames_spec import FramesSpec
 from lossratio.traffic.frame_headers import frames_spec
 
 SOURCE_MAC = bytes.fromhex("020000000001")

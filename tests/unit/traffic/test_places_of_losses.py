@@ -12,8 +12,8 @@ from traffic_lab import EAST, WEST, drop
 
 from lossratio.bpf import why_impossible
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.core.configuration import FramesSpec, SteppingField
 from lossratio.traffic.agent.core.frame_order import FrameOrder
+from lossratio.traffic.agent.core.frames_spec import FramesSpec, SteppingField
 from lossratio.traffic.agent.core.losses import MOST_FLOWS, Fates, LossTables
 from lossratio.traffic.agent.xdp.constants import RING_BITS, WRAP_BITS
 from lossratio.traffic.agent.xdp.fates import CHUNK, MOST_CHUNKS, FateLog, fates_of

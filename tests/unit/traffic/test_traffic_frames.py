@@ -14,7 +14,7 @@ from lossratio.errors import TrafficError
 from lossratio.topology.addressing import EAST, WEST, split_sides
 from lossratio.traffic import load_profile
 from lossratio.traffic.agent.afpacket.frames import FrameOrder, Numbering, tag_bytes
-from lossratio.traffic.agent.core.configuration import SteppingField, size_pattern
+from lossratio.traffic.agent.core.frames_spec import SteppingField, size_pattern
 from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.traffic.frame_headers import frames_spec
 

@@ -29,7 +29,7 @@ from lossratio.traffic import (
 from lossratio.traffic.agent.afpacket import receive
 from lossratio.traffic.agent.afpacket.filters import TRAFFIC_AT_ONCE
 from lossratio.traffic.agent.afpacket.frames import build_frames
-from lossratio.traffic.agent.core.configuration import TagPlace
+from lossratio.traffic.agent.core.frames_spec import TagPlace
 from lossratio.traffic.agent.core.links import read_links
 from lossratio.traffic.frame_headers import frames_spec
 from lossratio.trials.counters import output_from_counters

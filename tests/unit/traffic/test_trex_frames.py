@@ -12,7 +12,8 @@ from trex_stand_in import Server, StandIn
 
 from lossratio.traffic import load_profile, profile_names
 from lossratio.traffic.agent.afpacket.frames import FrameBuilder, FrameOrder
-from lossratio.traffic.agent.core.configuration import Direction, SteppingField
+from lossratio.traffic.agent.core.configuration import Direction
+from lossratio.traffic.agent.core.frames_spec import SteppingField
 from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.traffic.agent.trex.streams import MOST_LISTED, StreamMaker
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lossratio.errors import NodeError
-from lossratio.traffic.agent.core.configuration import FCS_BYTES
+from lossratio.traffic.agent.core.frames_spec import FCS_BYTES
 from lossratio.traffic.agent.core.packets import (
     ETH_P_ALL,
     StampedFrame,

@@ -9,12 +9,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from lossratio.traffic.agent.core.configuration import (
-    FCS_BYTES,
-    TAG_BYTES,
-    Configuration,
-    Direction,
-)
+from lossratio.traffic.agent.core.configuration import Configuration, Direction
+from lossratio.traffic.agent.core.frames_spec import FCS_BYTES, TAG_BYTES
 from lossratio.traffic.headers import SMALLEST_FRAME
 from lossratio.traffic.otg.packets import (
     HEADERS,

@@ -10,7 +10,7 @@ import numpy as np
 
 from lossratio.errors import TopologyError, TrafficError
 from lossratio.plugins import how_to_install
-from lossratio.traffic.agent.core.configuration import (
+from lossratio.traffic.agent.core.frames_spec import (
     ChecksumField,
     FramesSpec,
     LengthField,

@@ -8,7 +8,7 @@ from typing import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.configuration import TAG_BYTES, FramesSpec, TagPlace, tag_bits
+from ..core.frames_spec import TAG_BYTES, FramesSpec, TagPlace, tag_bits
 from ..core.generator import check_numbered
 from ..core.links import Link
 from ..core.protocol import AgentError, Message

@@ -11,7 +11,7 @@ from typing import Callable, Iterator, Sequence
 
 import numpy as np
 
-from ..core.configuration import FCS_BYTES, FramesSpec
+from ..core.frames_spec import FCS_BYTES, FramesSpec
 from ..core.generator import Exchange
 from ..core.links import Link
 from ..core.passes import FIN, LEAST_SILENT, OTHER_PORT, PORT_BYTES, SYN, Pass, check_answerable, passes_of, silence

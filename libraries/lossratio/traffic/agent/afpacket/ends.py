@@ -10,7 +10,7 @@ from typing import Callable
 
 import numpy as np
 
-from ..core.configuration import TAG_BYTES, FramesSpec
+from ..core.frames_spec import TAG_BYTES, FramesSpec
 from ..core.links import Link
 from ..core.passes import PORT_BYTES
 from .filters import let_nothing_through, let_tag_through

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.comparison import FieldChange, changed_fields
-from ..core.configuration import DIRECTIONS, FCS_BYTES, LEAST_LENGTH, TAG_BYTES, Direction, tag_bits
+from ..core.configuration import Direction
+from ..core.frames_spec import DIRECTIONS, FCS_BYTES, LEAST_LENGTH, TAG_BYTES, tag_bits
 from ..core.links import Link
 from ..core.losses import Fates
 from ..core.protocol import Message

@@ -10,7 +10,7 @@ from typing import List, Mapping, NamedTuple, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.configuration import DIRECTIONS, MOST_STREAMS, VLAN_TAG_BYTES, FramesSpec, TagPlace, stream_tag
+from ..core.frames_spec import DIRECTIONS, MOST_STREAMS, VLAN_TAG_BYTES, FramesSpec, TagPlace, stream_tag
 from ..core.packets import Jump, attach_filter
 from .frames import Numbers
 

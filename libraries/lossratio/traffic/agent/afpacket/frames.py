@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.configuration import (
+from ..core.frame_order import FrameOrder, Numbers, values_of
+from ..core.frames_spec import (
     COMPENSATION_BYTES,
     FCS_BYTES,
     MOST_STREAMS,
@@ -28,7 +29,6 @@ from ..core.configuration import (
     least_common_multiple,
     stream_tag,
 )
-from ..core.frame_order import FrameOrder, Numbers, values_of
 from ..core.protocol import unsupported
 
 Bytes = NDArray[np.uint8]

@@ -10,8 +10,9 @@ from dataclasses import asdict, replace
 from multiprocessing.connection import wait
 from typing import Any, Mapping, Sequence
 
-from ..core.configuration import DIRECTIONS, Configuration
+from ..core.configuration import Configuration
 from ..core.early_verdict import LOOK_SECONDS, Lookout, Watch, wait_for_held_frames
+from ..core.frames_spec import DIRECTIONS
 from ..core.generator import Exchange, Tags, integrity_of
 from ..core.links import Link
 from ..core.meeting import Alone, Meeting, Sight

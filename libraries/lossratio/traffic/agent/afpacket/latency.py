@@ -12,7 +12,7 @@ from typing import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.configuration import TAG_BYTES, StreamOrder, TagPlace
+from ..core.frames_spec import TAG_BYTES, StreamOrder, TagPlace
 from ..core.generator import unknown_latency
 from ..core.links import Link
 from ..core.pacing import frames_within

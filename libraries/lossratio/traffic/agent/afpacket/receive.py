@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lossratio.bpf import Array, Attachment, BpfError, read_object
 
-from ..core.configuration import VLAN_TAG_BYTES, FramesSpec, TagPlace, stream_tag
+from ..core.frames_spec import VLAN_TAG_BYTES, FramesSpec, TagPlace, stream_tag
 from ..core.links import Link
 from ..core.packets import PACKET_STATISTICS, SOL_PACKET, overlooked, ring_socket, share_frames, take_all
 from ..core.protocol import AgentError

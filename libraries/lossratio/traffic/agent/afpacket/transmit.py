@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.configuration import TagPlace, least_common_multiple
+from ..core.frames_spec import TagPlace, least_common_multiple
 from ..core.packets import SOL_PACKET, ring_socket
 from ..core.protocol import AgentError, unsupported
 from .frames import SLOT_HEADER_BYTES, FrameCycle, Numbering, Replies, column, slot_bytes, slots_per_block, tag_bytes

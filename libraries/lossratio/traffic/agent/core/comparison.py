@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Iterator
 
-from .configuration import LEAST_LENGTH, Direction, behind_tags, folded, word_sum
+from .configuration import Direction
+from .frames_spec import LEAST_LENGTH, behind_tags, folded, word_sum
 
 # Names of differences that are not fields of the sent headers.
 VLAN_TAG = "VLAN tag"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .configuration import FramesSpec, SteppingField
+from .frames_spec import FramesSpec, SteppingField
 
 Numbers = NDArray[np.int64]
 

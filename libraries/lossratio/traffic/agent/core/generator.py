@@ -12,8 +12,9 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Callable, Iterable, Mapping, Protocol, Sequence
 
-from .configuration import DIRECTIONS, Configuration, FramesSpec, TagPlace
+from .configuration import Configuration
 from .early_verdict import Watch
+from .frames_spec import DIRECTIONS, FramesSpec, TagPlace
 from .meeting import Meeting
 from .pacing import BATCH
 from .packets import Wire

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .comparison import HeaderField, header_fields
-from .configuration import VLAN_TAG_BYTES, FramesSpec, SteppingField, StreamOrder, behind_tags
 from .frame_order import FrameOrder, Numbers, values_of
+from .frames_spec import VLAN_TAG_BYTES, FramesSpec, SteppingField, StreamOrder, behind_tags
 from .protocol import Message
 
 MOST_FLOWS = 1024

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Mapping, Sequence, Union
 
-from .configuration import Speaker, behind_tags, folded, word_sum
+from .configuration import Speaker
+from .frames_spec import behind_tags, folded, word_sum
 from .links import Link
 from .packets import Jump, PacketWire, Wire, open_packets
 

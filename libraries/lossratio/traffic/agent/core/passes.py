@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, Sequence
 
-from .configuration import COMPENSATION_BYTES, FCS_BYTES, TAG_BYTES, Configuration, FramesSpec
+from .configuration import Configuration
+from .frames_spec import COMPENSATION_BYTES, FCS_BYTES, TAG_BYTES, FramesSpec
 from .generator import Exchange
 from .protocol import AgentError, Message, unsupported
 

@@ -13,7 +13,8 @@ from contextlib import ExitStack
 from ipaddress import IPv4Address
 from typing import Any, Callable, Mapping, NamedTuple
 
-from ..core.configuration import FCS_BYTES, Configuration, FramesSpec
+from ..core.configuration import Configuration
+from ..core.frames_spec import FCS_BYTES, FramesSpec
 from ..core.generator import Exchange
 from ..core.pacing import COUNTING, raise_priority
 from ..core.ports import Ports

@@ -7,7 +7,8 @@ import inspect
 from random import Random
 from typing import Any
 
-from ..core.configuration import FCS_BYTES, ChecksumField, Direction, SteppingField
+from ..core.configuration import Direction
+from ..core.frames_spec import FCS_BYTES, ChecksumField, SteppingField
 from ..core.pacing import frames_within
 from ..core.protocol import unsupported
 

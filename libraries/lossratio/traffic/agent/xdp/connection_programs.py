@@ -13,7 +13,7 @@ from typing import Any
 
 from lossratio.bpf import Array
 
-from ..core.configuration import FramesSpec, SteppingField
+from ..core.frames_spec import FramesSpec, SteppingField
 from ..core.passes import OTHER_PORT, PORT_BYTES
 from ..core.protocol import unsupported
 from .constants import Frames, constants_of, program, structure

@@ -11,7 +11,7 @@ from typing import Any, Iterable, Literal, Sequence
 
 from lossratio.bpf import ObjectFile, read_object
 
-from ..core.configuration import COMPENSATION_BYTES, TAG_BYTES, VLAN_TAG_BYTES, folded
+from ..core.frames_spec import COMPENSATION_BYTES, TAG_BYTES, VLAN_TAG_BYTES, folded
 from ..core.protocol import unsupported
 from .frames import FramePlan
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Sequence
 
-from ..core.configuration import FCS_BYTES, ChecksumField, FramesSpec
+from ..core.frames_spec import FCS_BYTES, ChecksumField, FramesSpec
 from ..core.protocol import AgentError, unsupported
 
 MOST_BYTES = 3400

@@ -11,7 +11,7 @@ from typing import Any, Sequence
 
 from lossratio.bpf import Array
 
-from ..core.configuration import DIRECTIONS
+from ..core.frames_spec import DIRECTIONS
 from ..core.protocol import unsupported
 from . import histogram
 from .constants import FOREVER, LONGEST_FRAME, MOST_WAYS, RING_BITS, Frames, constants_of, program, structure
