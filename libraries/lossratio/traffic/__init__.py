@@ -10,8 +10,8 @@ from lossratio.traffic.agent.core.configuration import (
     Direction as Direction,
     mac_bytes as mac_bytes,
 )
-from lossratio.traffic.agent.core.frames_spec import FCS_BYTES as FCS_BYTES
 from lossratio.traffic.agent.core.neighbours import Question as Question
+from lossratio.traffic.agent.core.wire import FCS_BYTES as FCS_BYTES
 from lossratio.traffic.answers import StoppedTraffic as StoppedTraffic, WatchedTrial as WatchedTrial
 from lossratio.traffic.checks import (
     CHECK_DURATION as CHECK_DURATION,

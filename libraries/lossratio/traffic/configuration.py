@@ -13,8 +13,9 @@ from lossratio.traffic.agent.core.configuration import (
     Direction,
     Speaker,
 )
-from lossratio.traffic.agent.core.frames_spec import FramesSpec, behind_tags
+from lossratio.traffic.agent.core.frames_spec import FramesSpec
 from lossratio.traffic.agent.core.neighbours import Question
+from lossratio.traffic.agent.core.wire import behind_tags
 from lossratio.traffic.agent.xdp.frames import permutation
 from lossratio.traffic.frame_headers import ETHERTYPES, frames_spec, received_spec
 from lossratio.traffic.profile import TrafficProfile, address_span

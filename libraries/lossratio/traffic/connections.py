@@ -7,8 +7,8 @@ from lossratio.errors import TrafficError
 from lossratio.traffic.agent.afpacket.frames import Bytes, FrameBuilder
 from lossratio.traffic.agent.core.configuration import Configuration
 from lossratio.traffic.agent.core.frames_spec import FramesSpec
+from lossratio.traffic.agent.core.wire import PORT_BYTES
 
-_PORT_BYTES = 2
 _MAC = bytes(6)
 
 
@@ -47,7 +47,7 @@ def _ends(frames: FramesSpec) -> tuple[Bytes, Bytes]:
     ends = [headers[:, start:middle], headers[:, middle:end]]
 
     if any(checksum.pseudo_header is not None for checksum in frames.checksums):
-        places = (end, end + _PORT_BYTES), (end + _PORT_BYTES, end + 2 * _PORT_BYTES)
+        places = (end, end + PORT_BYTES), (end + PORT_BYTES, end + 2 * PORT_BYTES)
         ends = [
             np.hstack((address, headers[:, slice(*place)]))
             for address, place in zip(ends, places, strict=True)

@@ -10,13 +10,13 @@ from lossratio.topology import Side
 from lossratio.traffic.agent.core.configuration import mac_bytes
 from lossratio.traffic.agent.core.frames_spec import (
     COMPENSATION_BYTES,
-    FCS_BYTES,
     TAG_BYTES,
     ChecksumField,
     FramesSpec,
     LengthField,
     SteppingField,
 )
+from lossratio.traffic.agent.core.wire import FCS_BYTES, IPV4_ETHERTYPE, IPV6_ETHERTYPE, MACS_BYTES
 from lossratio.traffic.headers import (
     Ethernet,
     Geneve,
@@ -32,10 +32,8 @@ from lossratio.traffic.headers import (
 from lossratio.traffic.profile import TrafficDirection, address_span
 from lossratio.traffic.streams import in_one_order
 
-_MAC_ADDRESSES = bytes(12)
-_IPV4_ETHERTYPE = b"\x08\x00"
-_IPV6_ETHERTYPE = b"\x86\xdd"
-ETHERTYPES = {4: _IPV4_ETHERTYPE, 6: _IPV6_ETHERTYPE}
+_MAC_ADDRESSES = bytes(MACS_BYTES)
+ETHERTYPES = {4: IPV4_ETHERTYPE, 6: IPV6_ETHERTYPE}
 """Ethertypes of IP, by its version."""
 _MPLS_ETHERTYPE = b"\x88\x47"
 _LABEL_BYTES = 4

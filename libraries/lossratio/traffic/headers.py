@@ -8,7 +8,18 @@ from pydantic import Field, model_validator
 
 from lossratio.records import FileModel, left_out_if_empty
 from lossratio.topology import Side
-from lossratio.traffic.agent.core.frames_spec import FCS_BYTES, TAG_BYTES
+from lossratio.traffic.agent.core.frames_spec import TAG_BYTES
+from lossratio.traffic.agent.core.wire import (
+    ETHERNET_HEADER_BYTES,
+    FCS_BYTES,
+    IPV4_HEADER_BYTES,
+    IPV6_HEADER_BYTES,
+    TCP_HEADER_BYTES,
+    TCP_PROTOCOL,
+    UDP_HEADER_BYTES,
+    UDP_PROTOCOL,
+    VLAN_TAG_BYTES,
+)
 from lossratio.wrong_values import Like
 
 SMALLEST_FRAME = 64
@@ -22,16 +33,9 @@ _IPV6_HOSTS = 1 << 32
 _PORTS = 1 << 16
 _MAC_HOSTS = 1 << 20
 _LARGEST_COUNT = 1 << 20
-_ETHERNET_BYTES = 14
-_TAG_BYTES = 4
 _LABEL_BYTES = 4
-_IPV4_BYTES = 20
-_IPV6_BYTES = 40
-_UDP_BYTES = 8
-_TCP_BYTES = 20
 _OPTION_BYTES = 8
-_VXLAN_BYTES = _UDP_BYTES + 8
-_TCP_PROTOCOL, _UDP_PROTOCOL = 6, 17
+_VXLAN_BYTES = UDP_HEADER_BYTES + 8
 
 
 class Range(FileModel):
@@ -184,7 +188,7 @@ class TcpHeader(PortHeader):
     @property
     def length(self) -> int:
         """Bytes of the header, without the tag in its option."""
-        return _TCP_BYTES + _OPTION_BYTES * self.connects
+        return TCP_HEADER_BYTES + _OPTION_BYTES * self.connects
 
 
 class InnerHeaders(FileModel):
@@ -242,9 +246,9 @@ class InnerHeaders(FileModel):
     def protocol(self) -> int:
         """Protocol number of the header after the IP header."""
         if self.tcp is not None:
-            return _TCP_PROTOCOL
+            return TCP_PROTOCOL
         if self.udp is not None:
-            return _UDP_PROTOCOL
+            return UDP_PROTOCOL
         if isinstance(self.ip, Ipv6):
             return self.ip.next_header
         return self.ip.protocol
@@ -253,14 +257,14 @@ class InnerHeaders(FileModel):
     def length(self) -> int:
         """Bytes of all headers."""
         present = (
-            (_TAG_BYTES, self.dot1ad),
-            (_TAG_BYTES, self.dot1q),
-            (_IPV4_BYTES, self.ipv4),
-            (_IPV6_BYTES, self.ipv6),
-            (_UDP_BYTES, self.udp),
+            (VLAN_TAG_BYTES, self.dot1ad),
+            (VLAN_TAG_BYTES, self.dot1q),
+            (IPV4_HEADER_BYTES, self.ipv4),
+            (IPV6_HEADER_BYTES, self.ipv6),
+            (UDP_HEADER_BYTES, self.udp),
             (0 if self.tcp is None else self.tcp.length, self.tcp),
         )
-        return _ETHERNET_BYTES + sum(size for size, header in present if header is not None)
+        return ETHERNET_HEADER_BYTES + sum(size for size, header in present if header is not None)
 
     @property
     def versions(self) -> frozenset[int]:
@@ -412,7 +416,7 @@ class Headers(InnerHeaders):
         """Protocol number of the header after the outer IP header."""
         if self.tunnel is None:
             return super().protocol
-        return _UDP_PROTOCOL
+        return UDP_PROTOCOL
 
     @property
     def length(self) -> int:

@@ -5,17 +5,22 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from lossratio.traffic.agent.core.configuration import Direction, mac_bytes
-from lossratio.traffic.agent.core.frames_spec import FCS_BYTES, FramesSpec, behind_tags, word_sum
+from lossratio.traffic.agent.core.frames_spec import FramesSpec
+from lossratio.traffic.agent.core.wire import (
+    ARP_ETHERTYPE,
+    FCS_BYTES,
+    ICMPV6_PROTOCOL,
+    IPV4_ETHERTYPE,
+    IPV6_ETHERTYPE,
+    LLDP_ETHERTYPE,
+    behind_tags,
+    word_sum,
+)
 from lossratio.traffic.headers import SMALLEST_FRAME
 
 _MARK_BYTES, _SUM_BYTES = 8, 2
 
-_ARP = b"\x08\x06"
-_IPV4 = b"\x08\x00"
-_IPV6 = b"\x86\xdd"
-_LLDP = b"\x88\xcc"
 _LEAST_ETHERTYPE = 0x600
-_ICMPV6 = 58
 _NEIGHBOURS = range(130, 154)
 """ICMPv6 types by which nodes find neighbours and multicast groups."""
 MARK_ROOM = _MARK_BYTES + _SUM_BYTES
@@ -39,16 +44,16 @@ class Arrival:
     def chatter(self) -> str | None:
         """The name of a protocol by which devices find each other; None: the frame belongs to another protocol."""
         kind, body = self._contents()
-        if kind == _ARP:
+        if kind == ARP_ETHERTYPE:
             return "ARP"
-        if kind == _LLDP:
+        if kind == LLDP_ETHERTYPE:
             return "LLDP"
         if int.from_bytes(kind, "big") < _LEAST_ETHERTYPE:
             return "spanning tree or discovery (IEEE 802.2)"
-        if kind == _IPV6 and len(body) > 48:
+        if kind == IPV6_ETHERTYPE and len(body) > 48:
             # Reports of groups come after a hop-by-hop header of eight bytes.
-            place = 48 if body[6] == 0 and body[40] == _ICMPV6 else 40
-            if (place == 48 or body[6] == _ICMPV6) and body[place] in _NEIGHBOURS:
+            place = 48 if body[6] == 0 and body[40] == ICMPV6_PROTOCOL else 40
+            if (place == 48 or body[6] == ICMPV6_PROTOCOL) and body[place] in _NEIGHBOURS:
                 return "neighbour discovery"
         return None
 
@@ -57,11 +62,11 @@ class Arrival:
         """Its protocol and who sent it."""
         kind, body = self._contents()
         source = self.head[6:12].hex(":")
-        if kind == _IPV4 and len(body) >= 20:
+        if kind == IPV4_ETHERTYPE and len(body) >= 20:
             return (
                 f"IPv4 from {ip_address(body[12:16])} to {ip_address(body[16:20])} (from {source})"
             )
-        if kind == _IPV6 and len(body) >= 40:
+        if kind == IPV6_ETHERTYPE and len(body) >= 40:
             return (
                 f"IPv6 from {ip_address(body[8:24])} to {ip_address(body[24:40])} (from {source})"
             )

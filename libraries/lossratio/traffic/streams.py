@@ -20,6 +20,7 @@ from lossratio.traffic.agent.core.frames_spec import (
     StreamOrder,
     size_pattern,
 )
+from lossratio.traffic.agent.core.wire import MACS_BYTES
 from lossratio.traffic.agent.xdp.frames import permutation
 from lossratio.traffic.headers import Headers, InnerHeaders, VlanTag
 from lossratio.wrong_values import Like
@@ -28,7 +29,6 @@ LONGEST_ROUND = 4096
 """The maximum number of frames after which shares repeat."""
 LONGEST_ORDER = 1 << 16
 """The maximum number of frames after which flows and sizes of all streams repeat."""
-_MACS = 12
 _IPV4_ADDRESSES = 8
 _WORD = 2
 
@@ -317,7 +317,7 @@ def _changing_places(specs: Sequence[FramesSpec]) -> list[tuple[int, int]]:
     }
 
     places = [*stepping]
-    start = _MACS
+    start = MACS_BYTES
     while start < len(headers[0]):
         width = addresses.get(start, _WORD)
         parts = {header[start : start + width] for header in headers}

@@ -18,7 +18,7 @@ from lossratio.testbed.path_check import CheckedTraffic, DeadDutError, DeadLinkE
 from lossratio.testbed.set_up import LiveLink
 from lossratio.topology import Hop, Interface, Port, TrafficPath
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.core.frames_spec import folded, word_sum
+from lossratio.traffic.agent.core.wire import folded, word_sum
 from lossratio.traffic.checks import DeadPathError, LatePathError
 from lossratio.traffic.probe import Arrival, ProbeAnswer
 from lossratio.trials import IntegrityError, fields_in_words

@@ -13,8 +13,8 @@ from frame_samples import DESTINATION_MAC, SOURCE_MAC, cycle, smallest_size, spe
 
 from lossratio.bpf import why_impossible
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.core.frames_spec import folded, word_sum
 from lossratio.traffic.agent.core.passes import why_not_in_kernel
+from lossratio.traffic.agent.core.wire import folded, word_sum
 from lossratio.traffic.agent.xdp.connection_programs import ArriveProgram, ConnectProgram, ExchangeMemory
 from lossratio.traffic.agent.xdp.constants import FOREVER
 from lossratio.traffic.agent.xdp.frames import FramePlan

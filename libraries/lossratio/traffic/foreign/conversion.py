@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from lossratio.traffic.agent.core.wire import FCS_BYTES
 from lossratio.traffic.foreign.packets import (
     ForeignFieldError,
     ForeignProfile,
@@ -25,7 +26,6 @@ from lossratio.traffic.streams import LONGEST_ROUND, StreamError
 from lossratio.wrong_values import in_words
 
 _FORMAT = "lossratio-traffic-profile/1"
-_FCS_BYTES = 4
 _LINE_BYTES = 20
 _PARTS = 1000
 _NUMBERS = {"IP": 0xFFFF, "IPv6": 0xFFFFFFFF, "Ether": 0xFFFFF}
@@ -131,9 +131,9 @@ class _Way:
         least = SMALLEST_IPV6_FRAME if "IPv6" in names else SMALLEST_FRAME
         weights: dict[int, int] = {}
         for length, weight in (stream.sizes or {len(stream.packet): 1}).items():
-            size = max(least, length + _FCS_BYTES)
+            size = max(least, length + FCS_BYTES)
             weights[size] = weights.get(size, 0) + weight
-            if size > length + _FCS_BYTES:
+            if size > length + FCS_BYTES:
                 remarks[f"Frames have at least {least} bytes, with the frame check sequence."] = (
                     None
                 )
@@ -200,7 +200,7 @@ def _proportions(streams: Sequence[ForeignStream], remarks: dict[str, None]) -> 
             return [part // divisor for part in parts]
     else:
         frames = [
-            stream.frames / (len(stream.packet) + _FCS_BYTES + _LINE_BYTES) for stream in streams
+            stream.frames / (len(stream.packet) + FCS_BYTES + _LINE_BYTES) for stream in streams
         ]
 
     shares = [round(_PARTS * one / sum(frames)) for one in frames]

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from lossratio.traffic.agent.core.wire import FCS_BYTES
 from lossratio.traffic.foreign.packets import (
     ForeignFieldError,
     ForeignProfile,
@@ -19,7 +20,6 @@ from lossratio.traffic.foreign.python_files import PythonFile
 from lossratio.traffic.foreign.trex import LAYERS
 from lossratio.yaml_file import lines_of
 
-_FCS_BYTES = 4
 _FIRST_PORT = 32768
 _USUAL = {
     "UDP": "Ether()/IP()/UDP(sport=32768, dport=53)",
@@ -139,7 +139,7 @@ def _stream(
 
     size = _whole(stream, "frame_size", where)
     packet = _packet(stream, where)
-    room = size - _FCS_BYTES - len(packet)
+    room = size - FCS_BYTES - len(packet)
     if room > 0:
         packet = Packet(packet.layers, packet.payload + room)
     rate = _whole(stream, "rate", where)

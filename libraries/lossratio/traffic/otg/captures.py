@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from lossratio.errors import NodeError
-from lossratio.traffic.agent.core.frames_spec import FCS_BYTES
 from lossratio.traffic.agent.core.packets import (
     ETH_P_ALL,
     StampedFrame,
@@ -25,6 +24,7 @@ from lossratio.traffic.agent.core.packets import (
 )
 from lossratio.traffic.agent.core.ports import links_in_use
 from lossratio.traffic.agent.core.protocol import AgentError
+from lossratio.traffic.agent.core.wire import FCS_BYTES
 from lossratio.traffic.otg.packets import FieldError
 
 MOST_BYTES = 1 << 25

@@ -10,7 +10,8 @@ from functools import reduce
 from typing import Any
 
 from lossratio.traffic.agent.core.configuration import Configuration, Direction
-from lossratio.traffic.agent.core.frames_spec import FCS_BYTES, TAG_BYTES
+from lossratio.traffic.agent.core.frames_spec import TAG_BYTES
+from lossratio.traffic.agent.core.wire import FCS_BYTES
 from lossratio.traffic.headers import SMALLEST_FRAME
 from lossratio.traffic.otg.packets import (
     HEADERS,

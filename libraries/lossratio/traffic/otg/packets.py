@@ -16,13 +16,13 @@ from lossratio.traffic.agent.core.frames_spec import (
     LengthField,
     SteppingField,
 )
+from lossratio.traffic.agent.core.wire import MAC_BYTES
 from lossratio.traffic.frame_headers import FrameHeaders
 
 MOST_LISTED = 1 << 16
 """The maximum number of values of a field that do not count up one by one."""
 MOST_COUNTED = 1 << 20
 """The maximum number of values of a field that counts up."""
-_MAC_BYTES = 6
 _WIDEST = 8
 _SERVICE_TAG = 0x88A8
 _LISTED_BITS = 32
@@ -79,7 +79,7 @@ class Notation:
 _NUMBER = Notation(int, int)
 MAC = Notation(
     lambda text: int.from_bytes(bytes.fromhex(text.replace(":", "")), "big"),
-    lambda number: number.to_bytes(_MAC_BYTES, "big").hex(":"),
+    lambda number: number.to_bytes(MAC_BYTES, "big").hex(":"),
 )
 _IPV4 = Notation(lambda text: int(IPv4Address(text)), lambda number: str(IPv4Address(number)))
 _IPV6 = Notation(lambda text: int(IPv6Address(text)), lambda number: str(IPv6Address(number)))
@@ -420,13 +420,13 @@ def write_packet(spec: FramesSpec, source_mac: str, destination_mac: str) -> lis
     Raises:
         TrafficError: If the frames have several pairs of MAC addresses.
     """
-    if any(field.offset < _MAC_BYTES * 2 for field in spec.fields):
+    if any(field.offset < MAC_BYTES * 2 for field in spec.fields):
         raise TrafficError(
             "Frames have one pair of MAC addresses with the Open Traffic Generator here, and this profile has more "
             "('ethernet'). Use another profile, or another generator."
         )
 
-    data = bytes(_MAC_BYTES * 2) + bytes.fromhex(spec.header)[_MAC_BYTES * 2 :]
+    data = bytes(MAC_BYTES * 2) + bytes.fromhex(spec.header)[MAC_BYTES * 2 :]
     macs = {"src": source_mac, "dst": destination_mac}
     ethernet, *packet = _written(data, spec.fields)
     return [

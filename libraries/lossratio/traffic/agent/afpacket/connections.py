@@ -11,17 +11,17 @@ from typing import Callable, Iterator, Sequence
 
 import numpy as np
 
-from ..core.frames_spec import FCS_BYTES, FramesSpec
+from ..core.frames_spec import FramesSpec
 from ..core.generator import Exchange
 from ..core.links import Link
-from ..core.passes import FIN, LEAST_SILENT, OTHER_PORT, PORT_BYTES, SYN, Pass, check_answerable, passes_of, silence
+from ..core.passes import FIN, LEAST_SILENT, OTHER_PORT, SYN, Pass, check_answerable, passes_of, silence
+from ..core.wire import FCS_BYTES, MAC_BYTES, PORT_BYTES
 from .ends import End
 from .frames import Bytes, Numbers, build_frames, complete, sums_of_payloads, tag_bytes
 from .receive import FrameCounter, words_at
 from .sender import Sender, SendOrder
 from .transmit import SenderSetup
 
-_MAC_BYTES = 6
 _SEQUENCE = 4
 _ACKNOWLEDGEMENT = 8
 _FLAGS = 13
@@ -277,7 +277,7 @@ class Conversation:
 def swapped(data: Bytes, start: int, end: int) -> Bytes:
     """Headers with source and destination swapped; the arguments are where the addresses begin and end."""
     answers: Bytes = data.copy()
-    for place, size in ((0, _MAC_BYTES), (start, (end - start) // 2), (end, PORT_BYTES)):
+    for place, size in ((0, MAC_BYTES), (start, (end - start) // 2), (end, PORT_BYTES)):
         answers[:, place : place + size] = data[:, place + size : place + 2 * size]
         answers[:, place + size : place + 2 * size] = data[:, place : place + size]
     return answers

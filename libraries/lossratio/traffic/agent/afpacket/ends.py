@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.frames_spec import TAG_BYTES, FramesSpec
 from ..core.links import Link
-from ..core.passes import PORT_BYTES
+from ..core.wire import PORT_BYTES
 from .filters import let_nothing_through, let_tag_through
 from .frames import Bytes, FrameCycle, Numbers, Replies
 from .receive import ReceiveRing, ring_slot_bytes, words_at

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from ..core.comparison import FieldChange, changed_fields
 from ..core.configuration import Direction
-from ..core.frames_spec import DIRECTIONS, FCS_BYTES, LEAST_LENGTH, TAG_BYTES, tag_bits
+from ..core.frames_spec import DIRECTIONS, TAG_BYTES, tag_bits
 from ..core.links import Link
 from ..core.losses import Fates
 from ..core.protocol import Message
+from ..core.wire import FCS_BYTES, LEAST_LENGTH, MACS_BYTES
 from .filters import RUN_FRAMES, Sample, let_nothing_through, let_sample_through
 from .frames import Bytes, FrameCycle, Numbers, folded_sums, number_bytes, number_parts, stream_tags, word_sums
 from .receive import CapturedFrames, ReceiveRing, ring_slot_bytes, words_at
@@ -31,7 +32,7 @@ _LONG = 60.0
 _MOST_LOCATED = 1 << 26
 """The maximum number of frames in a trial whose lost chosen frames are determined: with more frames, this would take
 longer than a trial should."""
-_MACS, _WORD_BYTES = 12, 8
+_WORD_BYTES = 8
 _CACHED_BYTES = 1 << 20
 _MOST_CHANGES = 8
 
@@ -249,7 +250,7 @@ class _ExpectedFrames:
     def differ(self, got: Bytes, wanted: Bytes, sizes: Numbers) -> Flags:
         """Whether frames differ in bytes that no device may rewrite, or a header's checksum is wrong."""
         differences = np.zeros((len(got), -(-self.end // _WORD_BYTES) * _WORD_BYTES), dtype=np.uint8)
-        np.bitwise_xor(got[:, _MACS:], wanted[:, _MACS:], out=differences[:, _MACS : self.end])
+        np.bitwise_xor(got[:, MACS_BYTES:], wanted[:, MACS_BYTES:], out=differences[:, MACS_BYTES : self.end])
         for start, stop in self.rewritable:
             differences[:, start:stop] = 0
         if len(self.lengths) > 1:

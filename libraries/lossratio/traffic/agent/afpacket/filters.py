@@ -10,8 +10,9 @@ from typing import List, Mapping, NamedTuple, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.frames_spec import DIRECTIONS, MOST_STREAMS, VLAN_TAG_BYTES, FramesSpec, TagPlace, stream_tag
+from ..core.frames_spec import DIRECTIONS, MOST_STREAMS, FramesSpec, TagPlace, stream_tag
 from ..core.packets import Jump, attach_filter
+from ..core.wire import ETHERNET_HEADER_BYTES, VLAN_TAG_BYTES
 from .frames import Numbers
 
 _LOAD_WORD = 0x20
@@ -58,7 +59,6 @@ _MULTIPLIERS = (0x9E3779B1, 0x85EBCA6B)
 _MIXED_BITS = 8
 
 _Program = List[Jump]
-_ETHERNET_BYTES = 14
 TAGS_OF_TRAFFIC_BITS = 9
 """How many bits a tag has below the bits that number runs of traffic."""
 _STREAM_SHIFT = stream_tag(0, 1).bit_length() - 1
@@ -225,7 +225,7 @@ def choose_counter(place: TagPlace, streams: int) -> _Program:
     The counters of the streams of a run of traffic follow each other.
     """
     # These programs see frames without the link's header.
-    load = (_LOAD_WORD_BEHIND_X, 0, 0, tag_start(place) - _ETHERNET_BYTES)
+    load = (_LOAD_WORD_BEHIND_X, 0, 0, tag_start(place) - ETHERNET_HEADER_BYTES)
     if streams > 1:
         number = _find_stream(streams)
     else:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from ..core.frame_order import FrameOrder, Numbers, values_of
 from ..core.frames_spec import (
     COMPENSATION_BYTES,
-    FCS_BYTES,
     MOST_STREAMS,
     TAG_BYTES,
     ChecksumField,
@@ -30,6 +29,7 @@ from ..core.frames_spec import (
     stream_tag,
 )
 from ..core.protocol import unsupported
+from ..core.wire import FCS_BYTES
 
 Bytes = NDArray[np.uint8]
 

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from lossratio.bpf import Array, Attachment, BpfError, read_object
 
-from ..core.frames_spec import VLAN_TAG_BYTES, FramesSpec, TagPlace, stream_tag
+from ..core.frames_spec import FramesSpec, TagPlace, stream_tag
 from ..core.links import Link
 from ..core.packets import PACKET_STATISTICS, SOL_PACKET, overlooked, ring_socket, share_frames, take_all
 from ..core.protocol import AgentError
+from ..core.wire import MACS_BYTES, VLAN_TAG_BYTES
 from .filters import (
     TAGS_OF_TRAFFIC_BITS,
     TRAFFIC_AT_ONCE,
@@ -38,7 +39,6 @@ _MAC_HALF = 6
 _VLAN_HALF = 12
 _VLAN_TYPE_HALF = 13
 _HEADER_BYTES = 96
-_MACS = 12
 _BLOCK_BYTES = 1 << 15
 _CHUNK = 1024
 MOST_COUNTED = (1 << 32) - 1
@@ -162,7 +162,7 @@ class CapturedFrames:
             return plain
 
         tags = np.stack((self._halves[:, _VLAN_TYPE_HALF], self._halves[:, _VLAN_HALF]), axis=1).astype(">u2")
-        whole = np.hstack((plain[:, :_MACS], tags.view(np.uint8), plain[:, _MACS : end - VLAN_TAG_BYTES]))
+        whole = np.hstack((plain[:, :MACS_BYTES], tags.view(np.uint8), plain[:, MACS_BYTES : end - VLAN_TAG_BYTES]))
         return np.where(self.has_lost_tag[:, np.newaxis], whole, plain)
 
 

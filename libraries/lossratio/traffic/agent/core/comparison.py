@@ -11,7 +11,21 @@ from dataclasses import dataclass
 from typing import Iterator
 
 from .configuration import Direction
-from .frames_spec import LEAST_LENGTH, behind_tags, folded, word_sum
+from .wire import (
+    IPV4_ETHERTYPE,
+    IPV4_HEADER_BYTES,
+    IPV6_ETHERTYPE,
+    IPV6_HEADER_BYTES,
+    LEAST_LENGTH,
+    MAC_BYTES,
+    MACS_BYTES,
+    TCP_PROTOCOL,
+    UDP_HEADER_BYTES,
+    UDP_PROTOCOL,
+    behind_tags,
+    folded,
+    word_sum,
+)
 
 # Names of differences that are not fields of the sent headers.
 VLAN_TAG = "VLAN tag"
@@ -20,16 +34,9 @@ LENGTH = "length"
 DSCP, ECN = "DSCP", "ECN"
 ADDRESSES = ("source address", "destination address")
 PAYLOAD = "payload"
-_MACS, _MAC = 12, 6
-_IPV4 = b"\x08\x00"
-_IPV6 = b"\x86\xdd"
 _MPLS = b"\x88\x47"
 _VXLAN_PORT = (4789).to_bytes(2, "big")
 _VXLAN_BYTES = 8
-_IPV4_BYTES = 20
-_IPV6_BYTES = 40
-_UDP_BYTES = 8
-_TCP, _UDP = 6, 17
 _CHECKSUM = "checksum"
 
 
@@ -78,7 +85,7 @@ class HeaderField:
             part = frame[self.start : self.start + self.width]
             if self.width == 4:
                 return ".".join(map(str, part))
-            if self.width == _MAC:
+            if self.width == MAC_BYTES:
                 return part.hex(":")
             return part.hex(":", 2)
         number = self.value(frame)
@@ -100,15 +107,15 @@ def changed_fields(
     """
     spec = direction.arriving
     changes = []
-    if mac is not None and not spec.has_macs and got[:_MAC] != mac:
-        changes.append(FieldChange(DESTINATION_MAC, mac.hex(":"), got[:_MAC].hex(":")))
+    if mac is not None and not spec.has_macs and got[:MAC_BYTES] != mac:
+        changes.append(FieldChange(DESTINATION_MAC, mac.hex(":"), got[:MAC_BYTES].hex(":")))
     if direction.growth:
         # Bytes that devices put before the packet are their own.
         return changes
 
     behind, got_behind = behind_tags(wanted) - 2, behind_tags(got) - 2
     tags, got_tags = (_without(spec.rewritable, frame[:end]) for frame, end in ((wanted, behind), (got, got_behind)))
-    if tags[_MACS:] != got_tags[_MACS:]:
+    if tags[MACS_BYTES:] != got_tags[MACS_BYTES:]:
         changes.append(_changed_tags(wanted if sent is None else sent, wanted, got))
     rest = wanted[:behind] + got[got_behind:]
     left, right = (_without(spec.rewritable, frame) for frame in (wanted, rest))
@@ -149,34 +156,34 @@ def header_fields(frame: bytes, start: int = 0, prefix: str = "") -> Iterator[He
         yield from labels
         place += len(labels)
         # Nothing but the packet's version says what it is.
-        ethertype = _IPV6 if frame[place : place + 1] >= b"\x60" else _IPV4
+        ethertype = IPV6_ETHERTYPE if frame[place : place + 1] >= b"\x60" else IPV4_ETHERTYPE
 
     end = place
     protocol = None
-    if ethertype == _IPV4:
+    if ethertype == IPV4_ETHERTYPE:
         yield from _ipv4(place, prefix)
         protocol = frame[place + 9]
-        end = place + _IPV4_BYTES
-    elif ethertype == _IPV6:
+        end = place + IPV4_HEADER_BYTES
+    elif ethertype == IPV6_ETHERTYPE:
         yield from _ipv6(place, prefix)
         protocol = frame[place + 6]
-        end = place + _IPV6_BYTES
+        end = place + IPV6_HEADER_BYTES
 
-    if protocol == _UDP:
+    if protocol == UDP_PROTOCOL:
         parts = (("source port", 2), ("destination port", 2), ("length", 2), (_CHECKSUM, 2))
         yield from _numbers(f"{prefix}UDP", end, parts)
         port = frame[end + 2 : end + 4]
-        end += _UDP_BYTES
+        end += UDP_HEADER_BYTES
         if port == _VXLAN_PORT and not prefix:
             yield from _numbers("VXLAN", end, (("flags", 4), ("network identifier", 3), ("reserved byte", 1)))
             end += _VXLAN_BYTES
-            yield HeaderField("inner destination MAC address", end, _MAC, is_address=True)
-            yield HeaderField("inner source MAC address", end + _MAC, _MAC, is_address=True)
-            for octet in range(end + _MACS, end + behind_tags(frame[end:]) - 2):
+            yield HeaderField("inner destination MAC address", end, MAC_BYTES, is_address=True)
+            yield HeaderField("inner source MAC address", end + MAC_BYTES, MAC_BYTES, is_address=True)
+            for octet in range(end + MACS_BYTES, end + behind_tags(frame[end:]) - 2):
                 yield HeaderField("inner VLAN tag", octet, 1)
             yield from header_fields(frame, end, "inner ")
             return
-    elif protocol == _TCP:
+    elif protocol == TCP_PROTOCOL:
         parts = (("source port", 2), ("destination port", 2), ("sequence number", 4), ("acknowledgement number", 4))
         more = (("flags", 2), ("window", 2), (_CHECKSUM, 2), ("urgent pointer", 2))
         yield from _numbers(f"{prefix}TCP", end, (*parts, *more))
@@ -232,5 +239,5 @@ def _changed_tags(sent: bytes, wanted: bytes, got: bytes) -> FieldChange:
 
 
 def _tags_in_words(frame: bytes) -> str:
-    tags = [int.from_bytes(frame[place : place + 2], "big") for place in range(_MACS + 2, behind_tags(frame), 4)]
+    tags = [int.from_bytes(frame[place : place + 2], "big") for place in range(MACS_BYTES + 2, behind_tags(frame), 4)]
     return " in ".join(f"VLAN {tag & 0xFFF} with priority {tag >> 13}" for tag in reversed(tags)) or "untagged"

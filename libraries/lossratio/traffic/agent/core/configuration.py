@@ -9,20 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Callable
 
-from .frames_spec import (
-    ETHERNET_HEADER_BYTES,
-    FCS_BYTES,
-    LEAST_LENGTH,
-    MOST_STREAMS,
-    VLAN_TAG_BYTES,
-    ChecksumField,
-    FramesSpec,
-    LengthField,
-    SteppingField,
-    StreamOrder,
-    TagPlace,
-)
+from .frames_spec import MOST_STREAMS, ChecksumField, FramesSpec, LengthField, SteppingField, StreamOrder, TagPlace
 from .protocol import AgentError
+from .wire import ETHERNET_HEADER_BYTES, FCS_BYTES, LEAST_LENGTH, VLAN_TAG_BYTES
 
 
 @dataclass(frozen=True)

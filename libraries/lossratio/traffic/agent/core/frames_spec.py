@@ -9,20 +9,19 @@ from math import gcd
 from typing import Sequence
 
 from .protocol import unsupported
+from .wire import (
+    ETHERNET_HEADER_BYTES,
+    FCS_BYTES,
+    IPV4_ETHERTYPE,
+    TAG_ETHERTYPES,
+    TCP_HEADER_BYTES,
+    UDP_PROTOCOL,
+    VLAN_TAG_BYTES,
+    behind_tags,
+    folded,
+    word_sum,
+)
 
-FCS_BYTES = 4
-"""Bytes of the frame check sequence, which frame sizes include and packet sockets do not send."""
-LEAST_LENGTH = 60
-"""Bytes of the shortest Ethernet frame, without FCS, to which links pad shorter ones."""
-VLAN_TAG_BYTES = 4
-"""Bytes of an IEEE 802.1Q or 802.1ad tag."""
-ETHERNET_HEADER_BYTES = 14
-"""Bytes of an Ethernet header without tags."""
-_IPV4_ETHERTYPE = b"\x08\x00"
-_UDP_PROTOCOL = 17
-_TCP_BYTES = 20
-TAG_ETHERTYPES = (b"\x81\x00", b"\x88\xa8")
-"""The ethertypes of IEEE 802.1Q and 802.1ad tags."""
 TAG_BYTES = 8
 """Bytes of a trial's tag with the sequence number after it: see `lossratio.traffic.agent.afpacket.frames`."""
 DIRECTIONS = 0xFF
@@ -89,7 +88,7 @@ class ChecksumField:
     @property
     def is_udp(self) -> bool:
         """Whether it is UDP's, in which zero is written as all ones (RFC 768)."""
-        return self.pseudo_header is not None and self.pseudo_header[2] == _UDP_PROTOCOL
+        return self.pseudo_header is not None and self.pseudo_header[2] == UDP_PROTOCOL
 
     def sum_in(self, frame: bytes) -> int:
         """Sum of the 16-bit words that it covers in a frame; its own place must hold zero."""
@@ -218,7 +217,7 @@ class FramesSpec:
         has_udp = any(checksum.is_udp for checksum in self.checksums)
         place = self.addresses[0][1] if self.addresses else self.tag_offset
         is_tcp = not has_udp and any(checksum.pseudo_header is not None for checksum in self.checksums)
-        if is_tcp and self.tag_offset > place + _TCP_BYTES:
+        if is_tcp and self.tag_offset > place + TCP_HEADER_BYTES:
             return place
         return None
 
@@ -237,7 +236,7 @@ class FramesSpec:
         """The frames as they come back from a reflector, which swaps the outermost IP addresses."""
         header = bytes.fromhex(self.header)
         place = behind_tags(header)
-        if header[place - 2 : place] == _IPV4_ETHERTYPE:
+        if header[place - 2 : place] == IPV4_ETHERTYPE:
             first = place + 12
             width = 4
         else:
@@ -291,14 +290,6 @@ class FramesSpec:
         return end
 
 
-def behind_tags(frame: bytes) -> int:
-    """Where the contents after the last ethertype of a frame begin."""
-    place = ETHERNET_HEADER_BYTES
-    while frame[place - 2 : place] in TAG_ETHERTYPES:
-        place += VLAN_TAG_BYTES
-    return place
-
-
 def size_pattern(weights: Sequence[int]) -> list[int]:
     """The shortest sequence of numbers from 0 on with these weights, each number spread as evenly as possible."""
     divisor = reduce(gcd, weights)
@@ -316,16 +307,3 @@ def size_pattern(weights: Sequence[int]) -> list[int]:
 def least_common_multiple(one: int, other: int) -> int:
     """The least common multiple of two numbers, which Python 3.8 does not provide."""
     return one * other // gcd(one, other)
-
-
-def word_sum(part: bytes) -> int:
-    """The sum of 16-bit words; an odd byte at the end is the first one of a word."""
-    padded = part + b"\0" * (len(part) % 2)
-    return sum(int.from_bytes(padded[place : place + 2], "big") for place in range(0, len(padded), 2))
-
-
-def folded(total: int) -> int:
-    """A sum of 16-bit words with its carries added (RFC 1071)."""
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return total

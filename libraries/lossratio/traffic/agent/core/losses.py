@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from .comparison import HeaderField, header_fields
 from .frame_order import FrameOrder, Numbers, values_of
-from .frames_spec import VLAN_TAG_BYTES, FramesSpec, SteppingField, StreamOrder, behind_tags
+from .frames_spec import FramesSpec, SteppingField, StreamOrder
 from .protocol import Message
+from .wire import IPV4_ETHERTYPE, IPV6_ETHERTYPE, MACS_BYTES, TCP_PROTOCOL, UDP_PROTOCOL, VLAN_TAG_BYTES, behind_tags
 
 MOST_FLOWS = 1024
 """The number of flows, from the first one on, whose lost frames are counted separately."""
@@ -38,13 +39,11 @@ _RSS_KEY = bytes.fromhex("6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2d
 """The key in Microsoft's specification of receive-side scaling, which drivers use unless they choose a random one."""
 _KEY_BITS = 8 * len(_RSS_KEY)
 _HASH_WORD_BITS = 32
-_MACS = 12
 _MOST_VALUE_BYTES = 4
 _LEAST_DISTANCES = 10
-_IPV4, _IPV6 = b"\x08\x00", b"\x86\xdd"
-_WITH_PORTS = (6, 17)
+_WITH_PORTS = (TCP_PROTOCOL, UDP_PROTOCOL)
 # Table: for each ethertype, where its protocol, addresses and ports are, after the Ethernet header.
-_PLACES = {_IPV4: (9, range(12, 20), range(20, 24)), _IPV6: (6, range(8, 40), range(40, 44))}
+_PLACES = {IPV4_ETHERTYPE: (9, range(12, 20), range(20, 24)), IPV6_ETHERTYPE: (6, range(8, 40), range(40, 44))}
 
 
 class Fates:
@@ -258,7 +257,7 @@ def _classes_of_streams(spec: FramesSpec, order: StreamOrder) -> list[Message]:
 
 
 def _fields_of_tags(header: bytes) -> Iterator[HeaderField]:
-    for place in range(_MACS + 2, behind_tags(header) - 2, VLAN_TAG_BYTES):
+    for place in range(MACS_BYTES + 2, behind_tags(header) - 2, VLAN_TAG_BYTES):
         yield HeaderField("VLAN priority", place, 2, 0xE000)
         yield HeaderField("VLAN", place, 2, 0x0FFF)
 

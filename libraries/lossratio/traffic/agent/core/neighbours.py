@@ -18,9 +18,9 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Mapping, Sequence, Union
 
 from .configuration import Speaker
-from .frames_spec import behind_tags, folded, word_sum
 from .links import Link
 from .packets import Jump, PacketWire, Wire, open_packets
+from .wire import ARP_ETHERTYPE, ICMPV6_PROTOCOL, IPV6_ETHERTYPE, LLDP_ETHERTYPE, behind_tags, folded, word_sum
 
 LLDP_SECONDS = 30.0
 """Seconds between two announcements of a port."""
@@ -29,12 +29,8 @@ Address = Union[IPv4Address, IPv6Address]
 _ETH_P_IPV6 = 0x86DD
 _ETH_P_ARP = 0x0806
 _ETH_P_8021Q = 0x8100
-_ARP = b"\x08\x06"
-_IPV6 = b"\x86\xdd"
-_LLDP = b"\x88\xcc"
 _ARP_HEADER = b"\0\1\x08\0\6\4"
 _REQUEST, _REPLY = 1, 2
-_ICMPV6 = 58
 _SOLICITATION = 135
 _ADVERTISEMENT = 136
 _HOP_LIMIT = 255
@@ -53,7 +49,7 @@ _RETURN = 0x06
 # Solicitations and advertisements: types 135 and 136 of ICMPv6.
 _NEIGHBOURS_ONLY: Sequence[Jump] = (
     (_LOAD_BYTE, 0, 0, 20),
-    (_JUMP_IF_EQUAL, 0, 4, _ICMPV6),
+    (_JUMP_IF_EQUAL, 0, 4, ICMPV6_PROTOCOL),
     (_LOAD_BYTE, 0, 0, 54),
     (_JUMP_IF_EQUAL, 1, 0, _SOLICITATION),
     (_JUMP_IF_EQUAL, 0, 1, _ADVERTISEMENT),
@@ -185,16 +181,16 @@ def answer_to(frame: bytes, mac: bytes, ranges: Sequence[tuple[Address, Address]
         return None
 
     body = frame[place:]
-    if head == _ARP and len(body) >= 28 and body[:6] == _ARP_HEADER and body[6:8] == b"\0\1":
+    if head == ARP_ETHERTYPE and len(body) >= 28 and body[:6] == _ARP_HEADER and body[6:8] == b"\0\1":
         asker = body[8:14]
         asker_ip = body[14:18]
         target = IPv4Address(body[24:28])
         if not _is_in(target, ranges):
             return None
         reply = _ARP_HEADER + struct.pack(">H", _REPLY) + mac + target.packed + asker + asker_ip
-        return _padded(asker + mac + tags + _ARP + reply)
+        return _padded(asker + mac + tags + ARP_ETHERTYPE + reply)
 
-    if head == _IPV6 and len(body) >= 64 and body[6] == _ICMPV6 and body[40] == _SOLICITATION:
+    if head == IPV6_ETHERTYPE and len(body) >= 64 and body[6] == ICMPV6_PROTOCOL and body[40] == _SOLICITATION:
         wanted = IPv6Address(body[48:64])
         source = body[8:24]
         if not _is_in(wanted, ranges) or body[7] != _HOP_LIMIT:
@@ -206,7 +202,7 @@ def answer_to(frame: bytes, mac: bytes, ranges: Sequence[tuple[Address, Address]
         message = struct.pack(">BBHB3x", _ADVERTISEMENT, 0, 0, flags) + wanted.packed + _TARGET_OPTION + mac
         to = bytes.fromhex("333300000001") if is_probe else frame[6:12]
 
-        return to + mac + tags + _IPV6 + _icmpv6(wanted.packed, destination, message)
+        return to + mac + tags + IPV6_ETHERTYPE + _icmpv6(wanted.packed, destination, message)
 
     return None
 
@@ -216,7 +212,7 @@ def lldp_frame(port: str, mac: bytes) -> bytes:
     name = f"lossratio {port}".encode()
     values = ((1, b"\4" + mac), (2, b"\5" + port.encode()), (3, struct.pack(">H", _LLDP_LIFE)), (5, name), (0, b""))
     body = b"".join(struct.pack(">H", kind << 9 | len(value)) + value for kind, value in values)
-    return _padded(_LLDP_GROUP + mac + _LLDP + body)
+    return _padded(_LLDP_GROUP + mac + LLDP_ETHERTYPE + body)
 
 
 def _open(kinds: Mapping[str, tuple[bool, bool]], links: Mapping[str, Link]) -> PacketWire:
@@ -245,10 +241,10 @@ def asking_frame(question: Question, mac: bytes) -> bytes:
     tags = bytes.fromhex(question.tags)
     if isinstance(target, IPv4Address):
         request = _ARP_HEADER + struct.pack(">H", _REQUEST) + mac + source.packed + bytes(6) + target.packed
-        return _padded(b"\xff" * 6 + mac + tags + _ARP + request)
+        return _padded(b"\xff" * 6 + mac + tags + ARP_ETHERTYPE + request)
     group = IPv6Address("ff02::1:ff00:0").packed[:13] + target.packed[13:]
     message = struct.pack(">BB6x", _SOLICITATION, 0) + target.packed + _SOURCE_OPTION + mac
-    return b"\x33\x33" + group[12:] + mac + tags + _IPV6 + _icmpv6(source.packed, group, message)
+    return b"\x33\x33" + group[12:] + mac + tags + IPV6_ETHERTYPE + _icmpv6(source.packed, group, message)
 
 
 def reminding_frame(question: Question, mac: bytes, gateway: bytes) -> bytes:
@@ -261,10 +257,10 @@ def reminding_frame(question: Question, mac: bytes, gateway: bytes) -> bytes:
     tags = bytes.fromhex(question.tags)
     if isinstance(target, IPv4Address):
         reply = _ARP_HEADER + struct.pack(">H", _REPLY) + mac + source.packed + gateway + target.packed
-        return _padded(gateway + mac + tags + _ARP + reply)
+        return _padded(gateway + mac + tags + ARP_ETHERTYPE + reply)
     message = struct.pack(">BBHB3x", _ADVERTISEMENT, 0, 0, _OVERRIDE | _SOLICITED) + source.packed
     message += _TARGET_OPTION + mac
-    return gateway + mac + tags + _IPV6 + _icmpv6(source.packed, target.packed, message)
+    return gateway + mac + tags + IPV6_ETHERTYPE + _icmpv6(source.packed, target.packed, message)
 
 
 def _answer_in(frame: bytes, target: Address) -> str | None:
@@ -272,11 +268,11 @@ def _answer_in(frame: bytes, target: Address) -> str | None:
     place = behind_tags(frame)
     head = frame[place - 2 : place]
     body = frame[place:]
-    if head == _ARP and len(body) >= 28 and body[:6] == _ARP_HEADER and body[6:8] == b"\0\2":
+    if head == ARP_ETHERTYPE and len(body) >= 28 and body[:6] == _ARP_HEADER and body[6:8] == b"\0\2":
         if body[14:18] == target.packed:
             return body[8:14].hex(":")
         return None
-    if head == _IPV6 and len(body) >= 64 and body[6] == _ICMPV6 and body[40] == _ADVERTISEMENT:
+    if head == IPV6_ETHERTYPE and len(body) >= 64 and body[6] == ICMPV6_PROTOCOL and body[40] == _ADVERTISEMENT:
         if body[48:64] != target.packed or body[7] != _HOP_LIMIT:
             return None
         option = body[64:72]
@@ -285,9 +281,9 @@ def _answer_in(frame: bytes, target: Address) -> str | None:
 
 
 def _icmpv6(source: bytes, destination: bytes, message: bytes) -> bytes:
-    pseudo_header = source + destination + struct.pack(">I3xB", len(message), _ICMPV6)
+    pseudo_header = source + destination + struct.pack(">I3xB", len(message), ICMPV6_PROTOCOL)
     checksum = struct.pack(">H", 0xFFFF - folded(word_sum(pseudo_header + message)))
-    header = struct.pack(">IHBB", 6 << 28, len(message), _ICMPV6, _HOP_LIMIT) + source + destination
+    header = struct.pack(">IHBB", 6 << 28, len(message), ICMPV6_PROTOCOL, _HOP_LIMIT) + source + destination
     return header + message[:2] + checksum + message[4:]
 
 

@@ -14,6 +14,7 @@ from typing import Mapping, NamedTuple, Protocol, Sequence, Tuple
 
 from .links import Link
 from .protocol import AgentError, Message
+from .wire import MACS_BYTES
 
 Jump = Tuple[int, int, int, int]
 """An instruction of classic BPF: code, jumps if true and if false, value. Jumps below 0 count from the end."""
@@ -36,7 +37,6 @@ _STATUS_VLAN_VALID, _STATUS_TPID_VALID = 0x10, 0x40
 _AUXDATA = "=IIIHHHH"
 _SO_TIMESTAMPNS = 35
 _ANCILLARY_BYTES = 256
-_MACS = 12
 _DOT1Q = 0x8100
 _LARGEST = 1 << 16
 
@@ -169,7 +169,7 @@ def _receive(packets: socket.socket) -> StampedFrame | None:
             status, *_, tag, ethertype = struct.unpack_from(_AUXDATA, data)
             if status & _STATUS_VLAN_VALID:
                 ethertype = ethertype if status & _STATUS_TPID_VALID else _DOT1Q
-                frame = frame[:_MACS] + struct.pack(">HH", ethertype, tag) + frame[_MACS:]
+                frame = frame[:MACS_BYTES] + struct.pack(">HH", ethertype, tag) + frame[MACS_BYTES:]
 
     return StampedFrame(stamp, frame)
 

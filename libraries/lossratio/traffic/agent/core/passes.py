@@ -10,12 +10,11 @@ from __future__ import annotations
 from typing import NamedTuple, Sequence
 
 from .configuration import Configuration
-from .frames_spec import COMPENSATION_BYTES, FCS_BYTES, TAG_BYTES, FramesSpec
+from .frames_spec import COMPENSATION_BYTES, TAG_BYTES, FramesSpec
 from .generator import Exchange
 from .protocol import AgentError, Message, unsupported
+from .wire import FCS_BYTES, IPV4_ETHERTYPE, MACS_BYTES, PORT_BYTES
 
-PORT_BYTES = 2
-"""Bytes of a port of UDP or TCP."""
 SYN = 2
 """TCP's flag of the first frame, which counts as a byte."""
 FIN = 1
@@ -28,8 +27,6 @@ opened."""
 _RST = 4
 _PSH = 8
 _ACK = 16
-_IPV4_ETHERTYPE = b"\x08\x00"
-_ETHERTYPE_OFFSET = 12
 _IPV4_BYTES = 4
 
 
@@ -96,7 +93,7 @@ def why_not_in_kernel(configuration: Configuration) -> str | None:
         return "connections inside the kernel must use UDP, and frames of one size that come back as they were sent"
 
     start, ports = frames.addresses[0]
-    is_ipv4 = bytes.fromhex(frames.header)[_ETHERTYPE_OFFSET:start].startswith(_IPV4_ETHERTYPE)
+    is_ipv4 = bytes.fromhex(frames.header)[MACS_BYTES:start].startswith(IPV4_ETHERTYPE)
     if not is_ipv4 or ports - start != 2 * _IPV4_BYTES or frames.has_macs:
         return "connections inside the kernel must use IPv4, without VLANs and with the MAC addresses of the ports"
     parts = (start, start + _IPV4_BYTES, ports, ports + PORT_BYTES, ports + 2 * PORT_BYTES)

@@ -14,17 +14,17 @@ from ipaddress import IPv4Address
 from typing import Any, Callable, Mapping, NamedTuple
 
 from ..core.configuration import Configuration
-from ..core.frames_spec import FCS_BYTES, FramesSpec
+from ..core.frames_spec import FramesSpec
 from ..core.generator import Exchange
 from ..core.pacing import COUNTING, raise_priority
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Check, Message, unsupported
+from ..core.wire import FCS_BYTES, TCP_HEADER_BYTES, UDP_HEADER_BYTES
 from .connection import TrexConnection, TrexLibrary, TrexSettings
 
 _POLL_SECONDS = 5e-3
 _BEGIN_SECONDS = 2.0
 _OPEN_SECONDS = 3600
-_UDP_BYTES, _TCP_BYTES = 8, 20
 _MOST_PORTS = 64_000
 FULL = 0.95
 """Share of TRex's memory for connections above which it silently opens no more connections."""
@@ -409,7 +409,7 @@ def _ends_of(configuration: Configuration, settings: TrexSettings) -> _Ends:
 
     values = [_values(frames, place, width) for place, width in ((start, 4), (start + 4, 4), (end + 2, 2))]
     clients, servers = ((str(IPv4Address(first)), str(IPv4Address(last))) for first, last in values[:2])
-    headers = end + (_UDP_BYTES if has_udp else _TCP_BYTES)
+    headers = end + (UDP_HEADER_BYTES if has_udp else TCP_HEADER_BYTES)
     hosts = values[0][1] - values[0][0] + 1
 
     return _Ends(clients, servers, values[2][0], not has_udp, frames.max_size - FCS_BYTES - headers, hosts)

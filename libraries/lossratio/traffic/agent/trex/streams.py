@@ -8,9 +8,10 @@ from random import Random
 from typing import Any
 
 from ..core.configuration import Direction
-from ..core.frames_spec import FCS_BYTES, ChecksumField, SteppingField
+from ..core.frames_spec import ChecksumField, SteppingField
 from ..core.pacing import frames_within
 from ..core.protocol import unsupported
+from ..core.wire import FCS_BYTES, TCP_PROTOCOL, UDP_PROTOCOL
 
 LATENCY_HEADER_BYTES = 16
 """Bytes that TRex writes at the end of each latency frame."""
@@ -21,7 +22,6 @@ _GROUPS_OF_DIRECTION = 1000
 MOST_LISTED = (1 << 16) - 1
 """The maximum number of values of a field in random order, which are given to TRex one by one."""
 _SIZES = (1, 2, 4, 8)
-_UDP, _TCP = 17, 6
 _IPV4_ADDRESSES, _IPV6_ADDRESSES = 8, 32
 _IPV4_ADDRESS_OFFSET, _IPV6_ADDRESS_OFFSET = 12, 8
 
@@ -181,10 +181,10 @@ class StreamMaker:
         checksum = changing[-1]
         start, end, protocol = checksum.pseudo_header or (0, 0, 0)
         offsets = {_IPV4_ADDRESSES: _IPV4_ADDRESS_OFFSET, _IPV6_ADDRESSES: _IPV6_ADDRESS_OFFSET}
-        if len(changing) > 1 or protocol not in (_UDP, _TCP) or end - start not in offsets:
+        if len(changing) > 1 or protocol not in (UDP_PROTOCOL, TCP_PROTOCOL) or end - start not in offsets:
             raise unsupported("TRex can keep one checksum of UDP or TCP correct while its fields change.")
         kinds = self._api.CTRexVmInsFixHwCs
-        kind = kinds.L4_TYPE_UDP if protocol == _UDP else kinds.L4_TYPE_TCP
+        kind = kinds.L4_TYPE_UDP if protocol == UDP_PROTOCOL else kinds.L4_TYPE_TCP
         return [self._api.STLVmFixChecksumHw(start - offsets[end - start], checksum.start, kind)]
 
 

@@ -14,8 +14,9 @@ from typing import Any
 from lossratio.bpf import Array
 
 from ..core.frames_spec import FramesSpec, SteppingField
-from ..core.passes import OTHER_PORT, PORT_BYTES
+from ..core.passes import OTHER_PORT
 from ..core.protocol import unsupported
+from ..core.wire import PORT_BYTES
 from .constants import Frames, constants_of, program, structure
 from .frames import FramePlan
 from .send_program import ScheduledProgram

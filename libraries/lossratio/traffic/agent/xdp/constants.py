@@ -11,8 +11,9 @@ from typing import Any, Iterable, Literal, Sequence
 
 from lossratio.bpf import ObjectFile, read_object
 
-from ..core.frames_spec import COMPENSATION_BYTES, TAG_BYTES, VLAN_TAG_BYTES, folded
+from ..core.frames_spec import COMPENSATION_BYTES, TAG_BYTES
 from ..core.protocol import unsupported
+from ..core.wire import MACS_BYTES, VLAN_TAG_BYTES, folded
 from .frames import FramePlan
 
 MOST_WAYS = 8
@@ -28,7 +29,6 @@ LONGEST_FRAME = 4096
 """All frames are shorter than this, in bytes."""
 _MOST_WORDS, _WORD = 20, 8
 _BLOCK = 64
-_MACS = 12
 _ORDER: Literal["little", "big"] = "little" if sys.byteorder == "little" else "big"
 
 
@@ -161,7 +161,7 @@ def _field(plan: FramePlan, number: int, contents: bytearray) -> tuple[int, ...]
     left_out = [*spec.rewritable]
     if spec.tag_place.behind_vlan:
         # The kernel has removed the tag.
-        left_out.append((_MACS, _MACS + VLAN_TAG_BYTES))
+        left_out.append((MACS_BYTES, MACS_BYTES + VLAN_TAG_BYTES))
     is_ignored = any(_is_within(place, left_out) for place in range(field.offset, field.offset + field.width))
     return field.first, field.offset, field.width, field.count, order is not None, start, is_ignored, is_address
 
@@ -184,7 +184,7 @@ def _masks(plan: FramePlan, size: int) -> tuple[bytes, bytes]:
     spec = plan.spec
     # Table: the ranges that are not compared.
     left_out: list[tuple[int, int]] = [
-        (0, _MACS),
+        (0, MACS_BYTES),
         (spec.tag_offset, spec.tag_offset + TAG_BYTES),
         *spec.rewritable,
         *((field.offset, field.offset + field.width) for field in spec.fields),

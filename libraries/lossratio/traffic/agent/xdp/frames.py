@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Sequence
 
-from ..core.frames_spec import FCS_BYTES, ChecksumField, FramesSpec
+from ..core.frames_spec import ChecksumField, FramesSpec
 from ..core.protocol import AgentError, unsupported
+from ..core.wire import FCS_BYTES
 
 MOST_BYTES = 3400
 """Bytes of the largest frame, without FCS, that fits into live frames: a page minus its headers."""
