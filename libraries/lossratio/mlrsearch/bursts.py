@@ -114,7 +114,7 @@ def needs_more_trials(goal: SearchGoal, at_upper: Iterable[TrialResult]) -> bool
 def trials_left(goal: SearchGoal, at_upper: Iterable[TrialResult]) -> tuple[int, int]:
     """How many more trials an upper bound takes that needs more: the expected number, and the most.
 
-    As many trials as so far are expected to be steady, and all of these to be lossy.
+    As many trials as so far are expected to be steady, and to be lossy without the bursts' losses.
 
     Args:
         goal: The goal of the bound.
@@ -122,21 +122,53 @@ def trials_left(goal: SearchGoal, at_upper: Iterable[TrialResult]) -> tuple[int,
     """
     trials = list(at_upper)
     steady = _steady(trials, goal)
-    evidence = evidence_of(goal)
-    for trial in steady:
-        evidence.add(trial)
-
-    duration = goal.final_trial_duration
+    without_bursts = [of_sut(trial, goal) for trial in trials]
     measured = sum(trial.duration for trial in trials)
-    most = max(1, math.ceil((_MOST_SUMS * goal.duration_sum - measured) / duration))
-    missing = evidence.missing(trials[0].load, Bound.UPPER) / duration
-    share = max(1, len(steady)) / len(trials)
-    expected = math.ceil(missing / share)
+    most = max(
+        1, math.ceil((_MOST_SUMS * goal.duration_sum - measured) / goal.final_trial_duration)
+    )
+
+    expected = _expected(goal, steady, max(1, len(steady)) / len(trials))
+    share = len(steady) / len(trials)
     if share * _ONE_STEADY_OF < 1.0:
         # At this number of trials, the steady ones are too few.
         last = _ONE_STEADY_OF * _TO_SPARE / (1.0 - _ONE_STEADY_OF * share)
-        expected = min(expected, math.ceil(last - len(trials)))
-    return min(most, max(1, expected)), most
+        expected = min(expected, last - len(trials))
+
+    lossy = sum(trial.loss_ratio > goal.loss_ratio for trial in without_bursts)
+    if lossy > goal.exceed_ratio * len(trials):
+        expected = min(expected, _expected(goal, without_bursts, lossy / len(trials)))
+    return min(most, max(1, math.ceil(expected))), most
+
+
+def trials_foreseen(goal: SearchGoal, at_upper: Iterable[TrialResult], proof: float) -> int:
+    """How many more trials an expected upper bound will take after its proof, as far as its trials show.
+
+    Args:
+        goal: The goal of the bound.
+        at_upper: The trials at the expected bound's load so far, in order.
+        proof: How many trials the proof still takes.
+    """
+    trials = list(at_upper)
+    if isinstance(goal, SequentialGoal):
+        return 0
+    is_doubtful = any(
+        goal.seen(trial).loss_ratio > goal.loss_ratio >= of_sut(trial, goal).loss_ratio
+        for trial in trials
+    )
+    if not is_doubtful:
+        return 0
+    return max(0, math.ceil(trials_left(goal, trials)[0] - proof))
+
+
+def _expected(goal: SearchGoal, trials: Iterable[TrialResult], share: float) -> float:
+    """How many more trials make a load an upper bound, if this share of them is like those trials, and lossy."""
+    evidence = evidence_of(goal)
+    load = 0.0
+    for trial in trials:
+        evidence.add(trial)
+        load = trial.load
+    return evidence.missing(load, Bound.UPPER) / goal.final_trial_duration / share
 
 
 def may_turn(goal: SearchGoal, at_load: Iterable[TrialResult]) -> bool:

@@ -10,10 +10,16 @@ from dataclasses import dataclass, replace
 from lossratio.checked_arguments import NotNegative, checked
 from lossratio.errors import SearchError
 from lossratio.mlrsearch.as_before import Answer, Question
-from lossratio.mlrsearch.bursts import BURSTS, may_turn, needs_more_trials, trials_left
+from lossratio.mlrsearch.bursts import (
+    BURSTS,
+    may_turn,
+    needs_more_trials,
+    trials_foreseen,
+    trials_left,
+)
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.expectation import LossCurve
-from lossratio.mlrsearch.forecast import Forecast, Pace, forecast
+from lossratio.mlrsearch.forecast import Forecast, Pace, expected_upper_bound, forecast
 from lossratio.mlrsearch.goal import SearchGoal, checked_goals
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.hints import hint_of
@@ -386,7 +392,7 @@ class MLRsearch:
                 yield view.goal, upper
 
     def _left_for_bursts(self) -> Forecast:
-        """The time of the trials that test proved upper bounds for bursts. A trial serves all goals."""
+        """The time of the trials that test upper bounds for bursts, once these are proved. A trial serves all goals."""
         proved = [view for view in self._views if not view.intervals[-1].open]
         expected: dict[float, float] = {}
         most: dict[float, float] = {}
@@ -395,8 +401,22 @@ class MLRsearch:
             usual, limit = trials_left(goal, self._results[upper])
             expected[upper] = max(expected.get(upper, 0.0), usual * each)
             most[upper] = max(most.get(upper, 0.0), limit * each)
+        for upper, foreseen in self._bursts_foreseen():
+            expected[upper] = max(expected.get(upper, 0.0), foreseen)
+            most[upper] = max(most.get(upper, 0.0), foreseen)
         # One more steady trial may decide, or show that the steady ones are too few.
         return Forecast(sum(expected.values()), 0.0, sum(most.values()))
+
+    def _bursts_foreseen(self) -> Iterator[tuple[float, float]]:
+        """The expected upper bounds that are not proved yet, each with the time of such trials after its proof."""
+        for view in self._views:
+            if not view.intervals[-1].open:
+                continue
+            bound = expected_upper_bound(view)
+            if bound is not None and bound[0] in self._results:
+                upper, proof = bound
+                trials = trials_foreseen(view.goal, self._results[upper], proof)
+                yield upper, trials * self._pace.elapsed(view.goal.final_trial_duration)
 
     def last_question(self) -> tuple[TrialInput, Purpose] | None:
         """The next trial that shows whether the SUT remembers loss, once all bounds are found; None: there is none."""

@@ -112,6 +112,16 @@ def forecast(views: Iterable[GoalView], pace: Pace, sure: float = 0.0) -> Foreca
     return Forecast(sure + least * usual, sure + least * low, sure + least * high)
 
 
+def expected_upper_bound(view: GoalView) -> tuple[float, float] | None:
+    """The expected upper bound, and how many trials its proof still takes; None: no upper bound is expected."""
+    _, index = _pair(view)
+    if not 0 <= index <= view.grid.top:
+        return None
+    load = view.grid.load(index)
+    missing = view.stages[-1].evidence.missing(load, Bound.UPPER)
+    return load, missing / view.stages[-1].target.trial_duration
+
+
 def _pair(view: GoalView) -> tuple[int, int]:
     """Grid indexes of the expected bounds; just outside the grid for a bound that is not expected."""
     first = view.intervals[0].first

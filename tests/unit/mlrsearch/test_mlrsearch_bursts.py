@@ -71,6 +71,48 @@ def test_the_time_left_knows_the_trials_that_test_a_bound_for_bursts(period):
     assert shown[-1] < shown[len(shown) // 2] < shown[0]
 
 
+def forecasts_of(is_stalled, more_lost=lambda above: 0):
+    """The time left and its forecast before each trial, with the trial's rule."""
+    search = MLRsearch([NDR], 90_000.0, 120_000.0)
+    shown, above = [], 0
+    while (trial := search.next_trial()) is not None:
+        shown.append((search.purpose.rule, search.elapsed, search.forecast()))
+        lost = max(0, round(trial.load - CAPACITY))
+        if lost:
+            above += 1
+            lost += more_lost(above)
+        if lost and is_stalled(above):
+            search.record(stalled_trial(trial.load, lost=lost, stall=0.006))
+        else:
+            search.record(counted_trial(trial.load, lost=lost))
+    return [(rule, search.elapsed - elapsed, forecast) for rule, elapsed, forecast in shown]
+
+
+def test_the_time_left_foresees_trials_for_bursts_during_the_proof():
+    """Two of three trials stall: when the proof ends, the time left does not jump."""
+    shown = forecasts_of(lambda above: above % 3)
+    first = next(number for number, (rule, _, _) in enumerate(shown) if rule == "bursts")
+    assert len(shown) - first > 10
+    left = [forecast.seconds for _, _, forecast in shown]
+    assert left[first] < left[first - 1] + 2.0
+    for _, really, forecast in shown[first // 2 : first]:
+        assert forecast.seconds == pytest.approx(really, rel=0.35)
+
+
+def test_the_time_left_knows_that_larger_losses_than_those_of_bursts_decide():
+    """Nearly all trials stall, but most lose more than the bursts can have cost, so few more trials are needed."""
+    shown = forecasts_of(lambda above: above % 7, lambda above: 2000 if above % 4 else 0)
+    bursts = [(really, forecast) for rule, really, forecast in shown if rule == "bursts"]
+    assert len(bursts) > 1
+    assert all(forecast.seconds <= 2.0 * really + 2.0 for really, forecast in bursts)
+
+
+def test_without_stalls_no_trials_for_bursts_are_foreseen(monkeypatch):
+    plain = [forecast for _, _, forecast in forecasts_of(lambda above: False)]
+    monkeypatch.setattr("lossratio.mlrsearch.controller.trials_foreseen", lambda goal, at_upper, proof: 0)
+    assert [forecast for _, _, forecast in forecasts_of(lambda above: False)] == plain
+
+
 def test_trials_that_look_for_the_cause_do_not_turn_a_bound():
     """Most trials stall, and of those that follow the proof, most lose nothing."""
     search = MLRsearch([NDR, PDR], 90_000.0, 120_000.0)
