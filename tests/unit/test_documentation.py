@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 import pytest
+from examples import examples_in
 
 from lossratio.commands.main import SUBJECTS, commands
 from lossratio.measurements.throughput.goals import PRESETS
@@ -44,7 +45,7 @@ PAGES_WITH_FIGURES = [page for page in PAGES if "<!-- figure " in page.read_text
 
 
 def blocks(path: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return examples_in(path.read_text(), language)
 
 
 @pytest.mark.long
@@ -283,7 +284,7 @@ def test_a_decision_is_read_in_two_minutes(page):
 
 @pytest.mark.parametrize("page", RECORDS, ids=lambda page: page.stem)
 def test_a_record_begins_with_the_command_that_repeats_it(page):
-    first, *_ = re.findall(r"^```console\n(.*?)^```$", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    first, *_ = examples_in(page.read_text(), "console")
     assert not page.read_text().partition("```console")[0].count("## ")
     programs = re.findall(r"^\$ .*?(benchmarks/\w+\.py|lossratio study|-m pytest)", first, flags=re.MULTILINE)
     assert len(programs) == first.count("$ ")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 import pytest
+from examples import examples_in
 from report_examples import mrr, throughput
 
 from lossratio.commands.main import sections
@@ -22,7 +23,7 @@ GROUP = "lossratio.command"
 
 
 def example(language):
-    (block,) = re.findall(rf"^```{language}\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
+    (block,) = examples_in(TEXT, language)
     return block
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from dut_lab import hop
+from examples import examples_in
 
 from lossratio.dut import Dut, create_dut
 from lossratio.errors import DutError
@@ -17,7 +18,7 @@ TEXT = (Path(__file__).parents[3] / "docs" / "how-to" / "add-a-dut.md").read_tex
 
 
 def examples(language):
-    return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
+    return examples_in(TEXT, language)
 
 
 @pytest.fixture(autouse=True)

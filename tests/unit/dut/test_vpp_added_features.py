@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from examples import examples_in
 from local_testbeds import local_topology, needs_testbed
 
 from lossratio.dut import parse_options, types_of_options
@@ -25,7 +26,7 @@ PORTS = both_ports(("host-a", "host-b"), ("02:00:00:00:00:01", "02:00:00:00:00:0
 
 
 def example(language):
-    (block,) = re.findall(rf"^```{language}\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
+    (block,) = examples_in(TEXT, language)
     return block
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 import shutil
 import struct
@@ -16,6 +15,7 @@ import bpf_objects
 import numpy as np
 import pytest
 from dut_lab import NamespaceShell
+from examples import examples_in
 from frame_samples import cycle, smallest_size, spec
 from local_session import PYTHON, LocalSession
 from local_testbeds import local_topology, needs_testbed
@@ -249,7 +249,7 @@ HOW_TO = (Path(__file__).parents[3] / "docs" / "how-to" / "benchmark-an-xdp-prog
     shutil.which("clang") is None or not Path("/usr/include/bpf").is_dir(), reason="no clang, or libbpf"
 )
 def test_the_how_to_s_program_compiles_and_forwards(dut_lab, set_up, tmp_path):
-    (source,) = re.findall(r"^```c\n(.*?)^```$", HOW_TO, flags=re.MULTILINE | re.DOTALL)
+    (source,) = examples_in(HOW_TO, "c")
     (tmp_path / "redirect.c").write_text(source)
     compile_it = next(line.strip() for line in HOW_TO.splitlines() if line.strip().startswith("clang"))
     subprocess.run(["sh", "-c", compile_it], check=True, cwd=tmp_path)
@@ -258,7 +258,7 @@ def test_the_how_to_s_program_compiles_and_forwards(dut_lab, set_up, tmp_path):
 
 @needs_testbed
 def test_the_how_to_s_comparison_finds_the_program_that_loses_frames(tmp_path, lossratio):
-    (command,) = re.findall(r"^```sh\n(.*?)^```$", HOW_TO, flags=re.MULTILINE | re.DOTALL)
+    (command,) = examples_in(HOW_TO, "sh")
     for name, loses_half in (("main", False), ("patch", True)):
         code = bpf_objects.redirect_by_map(loses_half=loses_half)
         (tmp_path / f"{name}.o").write_bytes(bpf_objects.elf(code, map_name="way_out"))

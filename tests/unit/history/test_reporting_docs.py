@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 import pytest
+from examples import examples_in
 
 from lossratio.commands.replay import replay
 from lossratio.commands.report import compare, csit, report
@@ -62,7 +63,7 @@ def test_every_doubt_is_explained():
 
 
 def test_the_example_of_known_changes_can_be_read(tmp_path):
-    (example,) = re.findall(r"^```yaml\n(.*?)^```$", HOW_TO, flags=re.MULTILINE | re.DOTALL)
+    (example,) = examples_in(HOW_TO, "yaml")
     (tmp_path / "annotations.yaml").write_text(example)
     (change,) = load_known_changes(tmp_path / "annotations.yaml")
     assert change.test == "*64B*"

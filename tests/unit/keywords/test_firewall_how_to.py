@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from examples import examples_in
 from local_testbeds import local_topology, needs_testbed, own_state
 from robot_runs import ROOT, run_suite
 
@@ -26,7 +27,7 @@ Goals Of The Run
 @pytest.mark.netns
 @needs_testbed
 def test_its_suite_finds_the_rate_of_the_firewall_that_it_sets_up(tmp_path):
-    (suite,) = re.findall(r"^```robotframework\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
+    (suite,) = examples_in(TEXT, "robotframework")
     file = tmp_path / "firewall.robot"
     file.write_text(suite + WITH_GOALS_OF_THE_RUN)
     goals = tmp_path / "goals.yaml"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import tempfile
 
 import pytest
+from examples import examples_in
 from local_testbeds import needs_testbed
 from robot_runs import ROOT, RobotRun
 
@@ -18,7 +18,7 @@ TEXT = (ROOT / "docs" / "how-to" / "add-a-topology.md").read_text()
 
 
 def example(language):
-    (text,) = re.findall(rf"^```{language}\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
+    (text,) = examples_in(TEXT, language)
     return text
 
 

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from examples import examples_in
 
 from lossratio.errors import SearchError
 from lossratio.measurements.throughput.goals import (
@@ -85,7 +85,7 @@ def test_a_mistake_is_named_with_file_line_and_field(write, old, new, message):
 
 
 def test_the_references_example_is_a_file_of_goals(write):
-    example, sequential = re.findall(r"^```yaml\n(.*?)^```$", REFERENCE, flags=re.MULTILINE | re.DOTALL)
+    example, sequential = examples_in(REFERENCE, "yaml")
     assert [goal.name for goal in load_goals(write(example)).goals] == ["guaranteed", "usual", "best_effort"]
     sure, strict = load_goals(write(sequential)).goals
     assert sure == SequentialGoal(0.0, 0.5, name="sure", error=0.01)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
+from examples import examples_in
 from measurement_examples import PROFILE, ROOT, SIMULATED, place, policed
 from report_examples import with_digest
 
@@ -29,9 +30,9 @@ from lossratio.testbed import open_testbed
 from lossratio.trials import read_journal
 
 PAGE = (ROOT / "docs" / "how-to" / "add-a-kind-of-measurement.md").read_text()
-BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+BLOCKS = examples_in(PAGE, "python")
 KIND, SCRIPT, KIND_WITH_ARGUMENTS, KIND_IN_SECONDS = BLOCKS
-(SUITE,) = re.findall(r"^```robotframework\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+(SUITE,) = examples_in(PAGE, "robotframework")
 MORE_TESTS = """
 Worst Of Many
     Measure Worst Of Many Trials    64B    thorough=yes

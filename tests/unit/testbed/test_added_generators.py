@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from examples import examples_in
 from local_testbeds import local_topology, needs_testbed, own_state
 from measurement_examples import PROFILE, place
 
@@ -50,7 +51,7 @@ class BrokenProgram(NoProgram):
 
 
 def example(language):
-    return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
+    return examples_in(TEXT, language)
 
 
 @pytest.fixture

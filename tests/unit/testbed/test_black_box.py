@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from examples import examples_in
 
 from lossratio.dut import DestinationMacs
 from lossratio.errors import DutError
@@ -23,7 +24,7 @@ TEXT = (ROOT / "docs" / "how-to" / "measure-a-black-box.md").read_text()
 
 
 def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
+    return examples_in(TEXT, language)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from examples import examples_in
 from otg_lab import AFPACKET, OtgLab
 from traffic_lab import drop
 from waiting import wait_until
@@ -144,7 +145,7 @@ def test_mistakes_of_the_file_are_named_before_anything_is_touched(topology, old
 
 
 def test_the_example_of_the_page_is_usable(tmp_path):
-    (example,) = re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(), flags=re.MULTILINE | re.DOTALL)
+    (example,) = examples_in(PAGE.read_text(), "yaml")
     (tmp_path / "keysight.yaml").write_text(example)
     topology = load_topology(tmp_path / "keysight.yaml")
     assert topology.path().hops
