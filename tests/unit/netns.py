@@ -10,11 +10,34 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+LIBRARIES = Path(__file__).parents[2] / "libraries"
 _HOLD = "mount -t tmpfs tmpfs /run && ip link set lo up && echo ready && exec cat"
 _BE_NAMESPACE = """
 mount -t sysfs sysfs /sys && ip link set lo up &&
 sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1 && echo ready && exec cat
 """
+
+
+def run_alone(script: str, *arguments: str, cwd: Path, timeout: float | None = None) -> str:
+    """Runs a shell script in network and mount namespaces that nobody else sees, and returns what it prints.
+
+    Args:
+        script: The script, which must succeed. It finds the library, and sees only its own network interfaces.
+        arguments: Its arguments, from ``$0`` on.
+        cwd: The directory that it begins in.
+        timeout: Seconds that it may take; None: no limit of its own.
+    """
+    done = subprocess.run(
+        ["unshare", "--net", "--mount", "sh", "-c", script, *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(LIBRARIES)},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 class NetnsUnavailableError(Exception):

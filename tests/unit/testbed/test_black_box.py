@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from examples import examples_in
+from netns import run_alone
 
 from lossratio.dut import DestinationMacs
 from lossratio.errors import DutError
@@ -36,16 +36,7 @@ def topology(tmp_path):
 
 def in_the_shell(path, *lines):
     """Executes lines where nobody else sees them."""
-    done = subprocess.run(
-        ["unshare", "--net", "--mount", "sh", "-c", "\n".join(("mount -t tmpfs tmpfs /run", "set -e", *lines))],
-        cwd=path,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "libraries")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return run_alone("\n".join(("mount -t tmpfs tmpfs /run", "set -e", *lines)), cwd=path)
 
 
 OWN_HOOK = """

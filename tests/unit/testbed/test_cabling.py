@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from netns import run_alone
 
 ROOT = Path(__file__).parents[3]
 
@@ -169,17 +169,8 @@ def cases(tmp_path_factory):
     path = tmp_path_factory.mktemp("cabling")
     (path / "cabled.yaml").write_text(TOPOLOGY)
     (path / "probe.py").write_text(PROBE)
-    done = subprocess.run(
-        ["unshare", "--net", "--mount", "sh", "-c", BUILD, "sh", sys.executable, "probe.py"],
-        cwd=path,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "libraries")},
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    parts = done.stdout.removeprefix("== ").split("\n== ")
+    shown = run_alone(BUILD, "sh", sys.executable, "probe.py", cwd=path, timeout=180)
+    parts = shown.removeprefix("== ").split("\n== ")
     return {part.splitlines()[0]: part.splitlines()[1:] for part in parts}
 
 

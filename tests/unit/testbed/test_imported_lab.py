@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from netns import run_alone
 
 from lossratio.results import RunDirectory
 
@@ -126,18 +125,8 @@ printf 'reservation: null\\n' >> lab.yaml
 "$0" -m lossratio check lab.yaml --connect
 "$0" measure.py
 """
-    libraries = Path(__file__).parents[3] / "libraries"
-    done = subprocess.run(
-        ["unshare", "--net", "--mount", "sh", "-c", script, sys.executable],
-        env={**os.environ, "PYTHONPATH": str(libraries)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=200,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "The path goes through r1 (linux), r2 (linux)." in done.stdout
+    shown = run_alone(script, sys.executable, cwd=tmp_path, timeout=200)
+    assert "The path goes through r1 (linux), r2 (linux)." in shown
     results = {result.kind: result for result in RunDirectory(tmp_path / "run").results()}
     bound = results["throughput"].goals[0].result.relevant_lower_bound.per_interface_fps
     # A bucket of 40 frames besides 2,000 a second, in trials of half a second; the width is 1 %.
@@ -145,7 +134,7 @@ printf 'reservation: null\\n' >> lab.yaml
     loss = results["reconfiguration"].loss
     # Frames to the withdrawn network are lost, one direction of two, from some time in BGP's work until its end. The
     # policer drops a few more, as the traffic takes longer than a trial.
-    least, most = map(float, done.stdout.partition("outage ")[2].split())
+    least, most = map(float, shown.partition("outage ")[2].split())
     assert least / 2 * 0.98 <= loss.lost_time_s <= most / 2 + 0.15
 
 
@@ -202,18 +191,9 @@ with open_testbed("office.yaml", dut="black_box", options={"hold": "50 ms", "res
 def test_a_lab_of_client_router_and_server_is_measured_between_its_hosts(tmp_path):
     (tmp_path / "office.clab.yml").write_text(OFFICE)
     (tmp_path / "measure.py").write_text(MEASURE_OFFICE)
-    done = subprocess.run(
-        ["unshare", "--net", "--mount", "sh", "-c", CLIENT_ROUTER_SERVER, sys.executable],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "libraries")},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=200,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "The generator is on both ends of the path, pc1 and pc2." in done.stdout
-    assert "The path goes through r1 (linux)." in done.stdout
+    shown = run_alone(CLIENT_ROUTER_SERVER, sys.executable, cwd=tmp_path, timeout=200)
+    assert "The generator is on both ends of the path, pc1 and pc2." in shown
+    assert "The path goes through r1 (linux)." in shown
     (result,) = RunDirectory(tmp_path / "run").results()
     bound = result.goals[0].result.relevant_lower_bound.per_interface_fps
     # A bucket of 40 frames besides 2,000 a second, in trials of half a second; the width is 1 %.

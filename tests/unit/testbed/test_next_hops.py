@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from netns import run_alone
 
 from lossratio.testbed.next_hops import answers_elsewhere
 
@@ -88,17 +88,7 @@ def refusal(profile, size):
 def in_the_lab(tmp_path, program):
     (tmp_path / "routed.yaml").write_text(TOPOLOGY)
     (tmp_path / "measure.py").write_text(program)
-    done = subprocess.run(
-        ["unshare", "--net", "--mount", "sh", "-c", BUILD, "sh", sys.executable, "measure.py"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "libraries")},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.splitlines()
+    return run_alone(BUILD, "sh", sys.executable, "measure.py", cwd=tmp_path, timeout=120).splitlines()
 
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root enters namespaces without a log-in")
