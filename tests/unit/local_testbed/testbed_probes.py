@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from processes import children_of
 from waiting import is_running
 
 from lossratio.nodes import NodeSession
@@ -128,17 +129,13 @@ class Run:
         return not alive(self.processes) and not self.directory.exists()
 
     def init(self):
-        return min(children_of(self.holder) & {pid for pid, _ in self.processes})
+        return min({pid for pid, _ in self.processes}.intersection(children_of(self.holder)))
 
     def node(self):
-        return min(children_of(self.init()) & {pid for pid, _ in processes_in(self._net())})
+        return min({pid for pid, _ in processes_in(self._net())}.intersection(children_of(self.init())))
 
     def _net(self):
         return {one for one in self.namespaces if one.startswith("net:")}
-
-
-def children_of(pid):
-    return {int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
 
 
 def start_building(user, state_home, then="", arguments=""):

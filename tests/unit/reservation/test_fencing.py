@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from processes import children_of
 from ssh_server import needs_sshd, sshd_of
 from waiting import is_running, wait_until
 
@@ -26,12 +27,8 @@ def started(session):
     """Ids of what a lease's holder runs: a program, its child, and one without any environment."""
     program = int(session.start("sh", "-c", PROGRAM).read_line(60.0))
     pids = {program}
-    wait_until(lambda: len(pids | set(children_of(program))) == 3)
-    return pids | set(children_of(program))
-
-
-def children_of(pid):
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    wait_until(lambda: len(pids.union(children_of(program))) == 3)
+    return pids.union(children_of(program))
 
 
 def keeper_of(lab):

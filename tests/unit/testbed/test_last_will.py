@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import children_of
 from ssh_server import Server, needs_sshd, sshd_of
 from waiting import is_running, wait_until
 
@@ -47,10 +48,6 @@ def is_gone(will):
     return not Path(f"/proc/{will._pid}").exists()
 
 
-def children(will):
-    return Path(f"/proc/{will._pid}/task/{will._pid}/children").read_text().split()
-
-
 def test_it_undoes_the_newest_first_and_with_its_input(server, tmp_path):
     session, other = server.connect(), server.connect()
     will = LastWill(session)
@@ -59,12 +56,12 @@ def test_it_undoes_the_newest_first_and_with_its_input(server, tmp_path):
     will.add(("tee", str(tmp_path / "newer")), "it's\ntwo lines\n")
     die(session)
     assert list(tmp_path.iterdir()) == []
-    (child,) = children(will)
+    (child,) = children_of(will._pid)
     execute_last_wills(other)
     assert (tmp_path / "both").read_text() == "it's\ntwo lines\nolder\n"
     assert (tmp_path / "script").read_text() == "given"
     assert is_gone(will)
-    wait_until(lambda: not is_running(int(child)))
+    wait_until(lambda: not is_running(child))
     execute_last_wills(other)
     assert (tmp_path / "both").read_text().count("older") == 1
     other.close()
@@ -173,7 +170,7 @@ def test_nothing_is_undone_by_itself_once_somebody_else_has_set_up_the_node(serv
             patch.setattr(os, "getpid", lambda: 1)
             later.add(("true",), None)
         die(session)
-        wait_until(lambda: children(will))
+        wait_until(lambda: children_of(will._pid))
         later.drop_last()
     assert not (tmp_path / "undone").exists()
     with server.connect() as next_one:
@@ -200,10 +197,10 @@ def test_after_a_new_log_in_it_is_kept_again(server, tmp_path):
 def test_the_remains_of_a_killed_keeper_bring_no_process_a_signal(server):
     program = "import subprocess; subprocess.Popen(['sleep', '60'], env={'LOSSRATIO_WILL': 'open'}).wait()"
     with subprocess.Popen([sys.executable, "-c", program]) as parent, server.connect() as session:
-        wait_until(lambda: Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text())
-        (child,) = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
+        wait_until(lambda: children_of(parent.pid))
+        (child,) = children_of(parent.pid)
         wait_until(lambda: b"LOSSRATIO_WILL=open" in Path(f"/proc/{child}/environ").read_bytes())
         execute_last_wills(session)
-        os.kill(int(child), signal.SIGKILL)
+        os.kill(child, signal.SIGKILL)
         # SIGUSR1 would have ended it.
         assert parent.wait(10) == 0

@@ -7,11 +7,11 @@ import sys
 import threading
 import time
 from dataclasses import asdict
-from pathlib import Path
 
 import faulty_device
 import pytest
 from local_session import PYTHON, LocalSession
+from processes import children_of
 from traffic_lab import PAIR, configure, drop, received_by
 from waiting import is_running, wait_until
 from whole_trials import whole
@@ -29,10 +29,6 @@ from lossratio.traffic import (
 from lossratio.trials import Exchange
 
 pytestmark = pytest.mark.netns
-
-
-def children(pid):
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def refusal(action, *arguments, **options):
@@ -345,7 +341,7 @@ def test_the_ssh_session_is_known_even_where_sudo_has_cleared_the_environment(br
 def test_traffic_stops_when_the_controller_goes_mid_trial(agent, bridged, session):
     configure(agent)
     process = session.processes[0].process
-    senders = children(process.pid)
+    senders = children_of(process.pid)
     assert len(senders) == 2
     agent._process.write_line('{"id": 9, "op": "trial", "load": 1000, "duration": 60}')
     before = received_by(bridged, "dut0")
@@ -360,7 +356,7 @@ def test_traffic_stops_when_the_controller_goes_while_it_runs_around_other_work(
     configure(agent)
     agent.start_traffic(1000.0)
     process = session.processes[0].process
-    senders = children(process.pid)
+    senders = children_of(process.pid)
     process.stdin.close()
     assert process.wait() == 0
     wait_until(lambda: not any(map(is_running, senders)))
@@ -369,7 +365,7 @@ def test_traffic_stops_when_the_controller_goes_while_it_runs_around_other_work(
 def test_an_agent_killed_mid_trial_is_one_clear_error_and_its_senders_die_with_it(agent, bridged, session):
     configure(agent)
     pid = session.processes[0].process.pid
-    senders = children(pid)
+    senders = children_of(pid)
     threading.Timer(0.3, os.kill, (pid, signal.SIGKILL)).start()
     with pytest.raises(
         TrafficError, match=r"Node TG.*traffic agent had been asked for 'trial'.*The next measurement restarts it"
@@ -382,7 +378,7 @@ def test_an_agent_killed_mid_trial_is_one_clear_error_and_its_senders_die_with_i
 
 def test_a_sender_that_dies_mid_trial_is_an_error_and_the_agent_stays(agent, session):
     configure(agent)
-    sender = children(session.processes[0].process.pid)[0]
+    sender = children_of(session.processes[0].process.pid)[0]
     threading.Timer(0.3, os.kill, (sender, signal.SIGKILL)).start()
     assert refusal(agent.trial, 1000.0, 5.0)[0] == "sender_died"
     configure(agent)
@@ -391,7 +387,7 @@ def test_a_sender_that_dies_mid_trial_is_an_error_and_the_agent_stays(agent, ses
 
 def test_no_direction_goes_on_when_another_cannot_start(agent, bridged, session):
     configure(agent)
-    second = children(session.processes[0].process.pid)[1]
+    second = children_of(session.processes[0].process.pid)[1]
     os.kill(second, signal.SIGKILL)
     wait_until(lambda: not is_running(second))
     assert refusal(agent.start_traffic, 1000.0)[0] == "sender_died"
