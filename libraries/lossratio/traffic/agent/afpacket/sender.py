@@ -23,12 +23,13 @@ from numpy.typing import NDArray
 
 from ..core.generator import Exchange
 from ..core.pacing import BATCH, Transmission, be_prompt, in_all, raise_priority, ramp_up, transmit
+from ..core.processes import die_with
 from ..core.protocol import AgentError
 from .frames import Numbers
 from .kernel_pace import Queue, can_be_paced, transmit_ahead
 from .transmit import MixedOutput, SenderSetup
 
-_PR_SET_PDEATHSIG, _PR_SET_TIMERSLACK = 1, 29
+_PR_SET_TIMERSLACK = 29
 _STOP_SECONDS = 2.0
 
 PERMIT_SECONDS = 1.0
@@ -442,13 +443,9 @@ def _sent_steps(
 
 def _prepare(cpus: tuple[int, ...], parent: int) -> bool:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    # It dies with the agent, however the agent ends, and is woken at the requested time, not some 50 microseconds
-    # later.
-    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(1)
+    die_with(parent)
+    # It is woken at the requested time, not some 50 microseconds later.
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
     gc.disable()
     # It begins on its own processor and mostly stays there, but may move away from another program's load.
     os.sched_setaffinity(0, cpus[:1])
