@@ -10,47 +10,50 @@ from typing import List, Mapping, NamedTuple, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.classic_bpf import (
+    A_TO_X,
+    ADD_X,
+    AND,
+    JUMP_IF_AT_LEAST,
+    JUMP_IF_EQUAL,
+    LOAD_BYTE_BEHIND_X,
+    LOAD_HALF,
+    LOAD_HALF_BEHIND_X,
+    LOAD_LENGTH,
+    LOAD_STORED,
+    LOAD_WORD,
+    LOAD_WORD_BEHIND_X,
+    MULTIPLY,
+    RETURN,
+    RETURN_A,
+    SHIFT_LEFT,
+    SHIFT_RIGHT,
+    STORE,
+    SUBTRACT_X,
+    WHOLE_FRAME,
+    XOR,
+    Instruction,
+)
 from ..core.frames_spec import DIRECTIONS, MOST_STREAMS, FramesSpec, TagPlace, stream_tag
-from ..core.packets import Jump, attach_filter
+from ..core.packets import attach_filter
 from ..core.wire import ETHERNET_HEADER_BYTES, VLAN_TAG_BYTES
 from .frames import Numbers
 
-_LOAD_WORD = 0x20
-_LOAD_HALF = 0x28
-_LOAD_WORD_BEHIND_X = 0x40
-_LOAD_HALF_BEHIND_X = 0x48
-_LOAD_BYTE_BEHIND_X = 0x50
-_LOAD_LENGTH = 0x80
-_A_TO_X = 0x07
-_JUMP_IF_EQUAL = 0x15
-_AND = 0x54
-_XOR = 0xA4
-_SHIFT_LEFT = 0x64
-_SUBTRACT_X = 0x1C
-_RETURN = 0x06
-_RETURN_A = 0x16
-_SHIFT_RIGHT = 0x74
-_MULTIPLY = 0x24
-_JUMP_IF_AT_LEAST = 0x35
-_STORE = 0x02
-_LOAD_STORED = 0x60
-_ADD_X = 0x0C
 _ANCILLARY_PACKET_TYPE, _ANCILLARY_VLAN_PRESENT = 0xFFFFF004, 0xFFFFF030
 _VLAN_TAG_BITS = 2
 # X, zero at the beginning, becomes 4 in a frame that still has its VLAN tag; most arriving frames have lost it.
 _FIND_BEHIND_VLAN_TAG = (
-    (_LOAD_WORD, 0, 0, _ANCILLARY_VLAN_PRESENT),
-    (_XOR, 0, 0, 1),
-    (_SHIFT_LEFT, 0, 0, _VLAN_TAG_BITS),
-    (_A_TO_X, 0, 0, 0),
+    (LOAD_WORD, 0, 0, _ANCILLARY_VLAN_PRESENT),
+    (XOR, 0, 0, 1),
+    (SHIFT_LEFT, 0, 0, _VLAN_TAG_BITS),
+    (A_TO_X, 0, 0, 0),
 )
 _TCP_FLAGS = 13
 _RESET = 0x04
 _ALL_BITS = 0xFFFFFFFF
-_WHOLE_FRAME = 0x40000
 _TAKE, _LEAVE = -2, -1
 """Jumps to the last two instructions of a program."""
-_ENDS = ((_RETURN, 0, 0, _WHOLE_FRAME), (_RETURN, 0, 0, 0))
+_ENDS = ((RETURN, 0, 0, WHOLE_FRAME), (RETURN, 0, 0, 0))
 _RUN_BITS = 4
 RUN_FRAMES = 1 << _RUN_BITS
 """Number of neighbouring frames that are chosen together."""
@@ -58,7 +61,7 @@ RUN_FRAMES = 1 << _RUN_BITS
 _MULTIPLIERS = (0x9E3779B1, 0x85EBCA6B)
 _MIXED_BITS = 8
 
-_Program = List[Jump]
+_Program = List[Instruction]
 TAGS_OF_TRAFFIC_BITS = 9
 """How many bits a tag has below the bits that number runs of traffic."""
 _STREAM_SHIFT = stream_tag(0, 1).bit_length() - 1
@@ -117,7 +120,7 @@ _PROTOCOLS = {
 
 def let_nothing_through(packets: socket.socket) -> None:
     """Makes a packet socket ignore every frame."""
-    attach_filter(packets, [(_RETURN, 0, 0, 0)])
+    attach_filter(packets, [(RETURN, 0, 0, 0)])
 
 
 def let_tag_through(packets: socket.socket, place: TagPlace, tag: int, bits: int = _ALL_BITS) -> None:
@@ -130,10 +133,10 @@ def let_foreign_through(packets: socket.socket, place: TagPlace, tags: Mapping[i
     """Makes a packet socket take only arriving frames that have none of these tags, by the bits that matter."""
     start = tag_start(place)
     # A word beyond the end of a frame cannot be loaded, and the kernel would skip the frame.
-    program = [*_direction(place), (_LOAD_LENGTH, 0, 0, 0), (_JUMP_IF_AT_LEAST, 0, _TAKE, start + 4)]
+    program = [*_direction(place), (LOAD_LENGTH, 0, 0, 0), (JUMP_IF_AT_LEAST, 0, _TAKE, start + 4)]
     for mask, known in tags.items():
-        program += [(_LOAD_WORD_BEHIND_X, 0, 0, start), (_AND, 0, 0, mask)]
-        program += [(_JUMP_IF_EQUAL, _LEAVE, 0, tag & mask) for tag in known]
+        program += [(LOAD_WORD_BEHIND_X, 0, 0, start), (AND, 0, 0, mask)]
+        program += [(JUMP_IF_EQUAL, _LEAVE, 0, tag & mask) for tag in known]
     attach_filter(packets, [*program, *_ENDS])
 
 
@@ -161,17 +164,17 @@ def let_rejections_through(packets: socket.socket, frames: FramesSpec) -> None:
     # Table: first IP's protocol, then what distinguishes a rejection from other TCP and ICMP frames.
     program = [
         *_direction(place),
-        (_LOAD_HALF_BEHIND_X, 0, 0, addresses - protocols.ethertype_before - ahead),
-        (_JUMP_IF_EQUAL, 0, _LEAVE, protocols.ethertype),
-        (_LOAD_BYTE_BEHIND_X, 0, 0, addresses - protocols.next_before - ahead),
+        (LOAD_HALF_BEHIND_X, 0, 0, addresses - protocols.ethertype_before - ahead),
+        (JUMP_IF_EQUAL, 0, _LEAVE, protocols.ethertype),
+        (LOAD_BYTE_BEHIND_X, 0, 0, addresses - protocols.next_before - ahead),
         # Frames that are not TCP continue after the next three instructions.
-        (_JUMP_IF_EQUAL, 0, 3, socket.IPPROTO_TCP),
-        (_LOAD_BYTE_BEHIND_X, 0, 0, ports + _TCP_FLAGS - ahead),
-        (_AND, 0, 0, _RESET),
-        (_JUMP_IF_EQUAL, _LEAVE, _TAKE, 0),
-        (_JUMP_IF_EQUAL, 0, _LEAVE, protocols.icmp),
-        (_LOAD_BYTE_BEHIND_X, 0, 0, ports - ahead),
-        (_JUMP_IF_EQUAL, _TAKE, _LEAVE, protocols.unreachable),
+        (JUMP_IF_EQUAL, 0, 3, socket.IPPROTO_TCP),
+        (LOAD_BYTE_BEHIND_X, 0, 0, ports + _TCP_FLAGS - ahead),
+        (AND, 0, 0, _RESET),
+        (JUMP_IF_EQUAL, _LEAVE, _TAKE, 0),
+        (JUMP_IF_EQUAL, 0, _LEAVE, protocols.icmp),
+        (LOAD_BYTE_BEHIND_X, 0, 0, ports - ahead),
+        (JUMP_IF_EQUAL, _TAKE, _LEAVE, protocols.unreachable),
     ]
     attach_filter(packets, [*program, *_ENDS])
 
@@ -188,33 +191,33 @@ def let_sample_through(packets: socket.socket, place: TagPlace, sample: Sample) 
         *_unless(start, _ALL_BITS & ~DIRECTIONS, sample.tag, _LEAVE),
         *_unless(start, sample.own_bits, sample.tag, _TAKE),
     ]
-    parts = ((_LOAD_WORD, 0, sample.mac[:4]), (_LOAD_HALF, 4, sample.mac[4:]))
+    parts = ((LOAD_WORD, 0, sample.mac[:4]), (LOAD_HALF, 4, sample.mac[4:]))
     for load, offset, value in parts if sample.mac else ():
-        program += [(load, 0, 0, offset), (_JUMP_IF_EQUAL, 0, _TAKE, int.from_bytes(value, "big"))]
+        program += [(load, 0, 0, offset), (JUMP_IF_EQUAL, 0, _TAKE, int.from_bytes(value, "big"))]
     if not place.behind_vlan:
-        program += [(_LOAD_WORD, 0, 0, _ANCILLARY_VLAN_PRESENT), (_JUMP_IF_EQUAL, 0, _TAKE, 0)]
+        program += [(LOAD_WORD, 0, 0, _ANCILLARY_VLAN_PRESENT), (JUMP_IF_EQUAL, 0, _TAKE, 0)]
     # X is zero in frames that have lost their VLAN tag.
     lost = VLAN_TAG_BYTES if place.behind_vlan else 0
-    program += [(_LOAD_LENGTH, 0, 0, 0), (_SUBTRACT_X, 0, 0, 0)]
+    program += [(LOAD_LENGTH, 0, 0, 0), (SUBTRACT_X, 0, 0, 0)]
     *others, last = sample.lengths
-    program += [(_JUMP_IF_EQUAL, len(others) - number, 0, length - lost) for number, length in enumerate(others)]
-    program.append((_JUMP_IF_EQUAL, 0, _TAKE, last - lost))
+    program += [(JUMP_IF_EQUAL, len(others) - number, 0, length - lost) for number, length in enumerate(others)]
+    program.append((JUMP_IF_EQUAL, 0, _TAKE, last - lost))
 
     # The number comes last, because it cannot be loaded from frames that are too short, and the kernel would skip these
     # frames.
     if place.is_numbered:
         # Table: the number of a frame, mixed.
         program += [
-            (_LOAD_WORD_BEHIND_X, 0, 0, start + 4),
-            (_SHIFT_RIGHT, 0, 0, _RUN_BITS),
-            (_MULTIPLY, 0, 0, _MULTIPLIERS[0]),
-            (_SHIFT_RIGHT, 0, 0, _MIXED_BITS),
-            (_MULTIPLY, 0, 0, _MULTIPLIERS[1]),
-            (_AND, 0, 0, sample.mask),
-            (_JUMP_IF_EQUAL, _TAKE, _LEAVE, 0),
+            (LOAD_WORD_BEHIND_X, 0, 0, start + 4),
+            (SHIFT_RIGHT, 0, 0, _RUN_BITS),
+            (MULTIPLY, 0, 0, _MULTIPLIERS[0]),
+            (SHIFT_RIGHT, 0, 0, _MIXED_BITS),
+            (MULTIPLY, 0, 0, _MULTIPLIERS[1]),
+            (AND, 0, 0, sample.mask),
+            (JUMP_IF_EQUAL, _TAKE, _LEAVE, 0),
         ]
     else:
-        program.append((_RETURN, 0, 0, 0))
+        program.append((RETURN, 0, 0, 0))
 
     attach_filter(packets, [*program, *_ENDS])
 
@@ -225,34 +228,34 @@ def choose_counter(place: TagPlace, streams: int) -> _Program:
     The counters of the streams of a run of traffic follow each other.
     """
     # These programs see frames without the link's header.
-    load = (_LOAD_WORD_BEHIND_X, 0, 0, tag_start(place) - ETHERNET_HEADER_BYTES)
+    load = (LOAD_WORD_BEHIND_X, 0, 0, tag_start(place) - ETHERNET_HEADER_BYTES)
     if streams > 1:
         number = _find_stream(streams)
     else:
-        number = [(_SHIFT_RIGHT, 0, 0, TAGS_OF_TRAFFIC_BITS)]
-    return [*_behind_vlan_tag(place), load, *number, (_RETURN_A, 0, 0, 0)]
+        number = [(SHIFT_RIGHT, 0, 0, TAGS_OF_TRAFFIC_BITS)]
+    return [*_behind_vlan_tag(place), load, *number, (RETURN_A, 0, 0, 0)]
 
 
 def _find_stream(streams: int) -> _Program:
     """From a tag to the number of its counter."""
     # Table: the stream goes to X, and the traffic's first counter is added to it.
     return [
-        (_STORE, 0, 0, 0),
-        (_SHIFT_RIGHT, 0, 0, _STREAM_SHIFT),
-        (_AND, 0, 0, MOST_STREAMS - 1),
-        (_A_TO_X, 0, 0, 0),
-        (_LOAD_STORED, 0, 0, 0),
-        (_SHIFT_RIGHT, 0, 0, TAGS_OF_TRAFFIC_BITS),
-        (_AND, 0, 0, TRAFFIC_AT_ONCE - 1),
-        (_MULTIPLY, 0, 0, streams),
-        (_ADD_X, 0, 0, 0),
+        (STORE, 0, 0, 0),
+        (SHIFT_RIGHT, 0, 0, _STREAM_SHIFT),
+        (AND, 0, 0, MOST_STREAMS - 1),
+        (A_TO_X, 0, 0, 0),
+        (LOAD_STORED, 0, 0, 0),
+        (SHIFT_RIGHT, 0, 0, TAGS_OF_TRAFFIC_BITS),
+        (AND, 0, 0, TRAFFIC_AT_ONCE - 1),
+        (MULTIPLY, 0, 0, streams),
+        (ADD_X, 0, 0, 0),
     ]
 
 
 def _direction(place: TagPlace, outgoing: bool = False) -> _Program:
     """Skips frames that go the other way, and finds where the tags of the others are."""
     jumps = (0, _LEAVE) if outgoing else (_LEAVE, 0)
-    check = [(_LOAD_WORD, 0, 0, _ANCILLARY_PACKET_TYPE), (_JUMP_IF_EQUAL, *jumps, socket.PACKET_OUTGOING)]
+    check = [(LOAD_WORD, 0, 0, _ANCILLARY_PACKET_TYPE), (JUMP_IF_EQUAL, *jumps, socket.PACKET_OUTGOING)]
     return [*check, *_behind_vlan_tag(place)]
 
 
@@ -273,5 +276,5 @@ def _bytes_ahead(place: TagPlace) -> int:
 
 def _unless(start: int, mask: int, value: int, jump: int) -> _Program:
     """Jumps unless some bits of a word after X have a value."""
-    load = [(_LOAD_WORD_BEHIND_X, 0, 0, start)]
-    return [*load, *([] if mask == _ALL_BITS else [(_AND, 0, 0, mask)]), (_JUMP_IF_EQUAL, 0, jump, value & mask)]
+    load = [(LOAD_WORD_BEHIND_X, 0, 0, start)]
+    return [*load, *([] if mask == _ALL_BITS else [(AND, 0, 0, mask)]), (JUMP_IF_EQUAL, 0, jump, value & mask)]

@@ -6,9 +6,8 @@ This does not use the kernel's own stack: the ports have no addresses there, bec
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
-import signal
+import os
 import socket
 import struct
 import time
@@ -17,9 +16,11 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Mapping, Sequence, Union
 
+from .classic_bpf import JUMP_IF_EQUAL, LOAD_BYTE, RETURN, WHOLE_FRAME, Instruction
 from .configuration import Speaker
 from .links import Link
-from .packets import Jump, PacketWire, Wire, open_packets
+from .packets import PacketWire, Wire, open_packets
+from .processes import die_with
 from .wire import ARP_ETHERTYPE, ICMPV6_PROTOCOL, IPV6_ETHERTYPE, LLDP_ETHERTYPE, behind_tags, folded, word_sum
 
 LLDP_SECONDS = 30.0
@@ -41,20 +42,15 @@ _LLDP_GROUP = bytes.fromhex("0180c200000e")
 _LLDP_LIFE = 120
 _ASK_AGAIN_SECONDS = 0.25
 _SECOND_ANSWER_SECONDS = 0.1
-_PR_SET_PDEATHSIG = 1
-_LOAD_BYTE = 0x30
-_JUMP_IF_EQUAL = 0x15
-_AND = 0x54
-_RETURN = 0x06
 # Solicitations and advertisements: types 135 and 136 of ICMPv6.
-_NEIGHBOURS_ONLY: Sequence[Jump] = (
-    (_LOAD_BYTE, 0, 0, 20),
-    (_JUMP_IF_EQUAL, 0, 4, ICMPV6_PROTOCOL),
-    (_LOAD_BYTE, 0, 0, 54),
-    (_JUMP_IF_EQUAL, 1, 0, _SOLICITATION),
-    (_JUMP_IF_EQUAL, 0, 1, _ADVERTISEMENT),
-    (_RETURN, 0, 0, 0x40000),
-    (_RETURN, 0, 0, 0),
+_NEIGHBOURS_ONLY: Sequence[Instruction] = (
+    (LOAD_BYTE, 0, 0, 20),
+    (JUMP_IF_EQUAL, 0, 4, ICMPV6_PROTOCOL),
+    (LOAD_BYTE, 0, 0, 54),
+    (JUMP_IF_EQUAL, 1, 0, _SOLICITATION),
+    (JUMP_IF_EQUAL, 0, 1, _ADVERTISEMENT),
+    (RETURN, 0, 0, WHOLE_FRAME),
+    (RETURN, 0, 0, 0),
 )
 
 
@@ -126,6 +122,7 @@ class Responder:
         self._speakers = speakers
         kinds = {each.port: (any(":" in first for first, _ in each.addresses), True) for each in speakers}
         self._wire = AnsweringWire(_open(kinds, links), speakers)
+        self._agent = os.getpid()
         self._process = multiprocessing.get_context("fork").Process(target=self._work, daemon=True)
         self._process.start()
         self._wire.close()
@@ -136,8 +133,7 @@ class Responder:
         self._process.join()
 
     def _work(self) -> None:
-        # It ends with the agent, however the agent ends.
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        die_with(self._agent)
         next_lldp = time.monotonic()
         while True:
             if time.monotonic() >= next_lldp:

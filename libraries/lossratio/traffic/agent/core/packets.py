@@ -10,14 +10,13 @@ import socket
 import struct
 import time
 from contextlib import ExitStack
-from typing import Mapping, NamedTuple, Protocol, Sequence, Tuple
+from typing import Mapping, NamedTuple, Protocol, Sequence
 
+from .classic_bpf import Instruction
 from .links import Link
 from .protocol import AgentError, Message
 from .wire import MACS_BYTES
 
-Jump = Tuple[int, int, int, int]
-"""An instruction of classic BPF: code, jumps if true and if false, value. Jumps below 0 count from the end."""
 _SO_ATTACH_FILTER = 26
 SOL_PACKET = 263
 """Level of a packet socket's options."""
@@ -46,12 +45,12 @@ _MOST_ARRIVALS = 20_000
 _MOST_KINDS = 1_000
 
 
-def attach_filter(packets: socket.socket, program: Sequence[Jump]) -> None:
+def attach_filter(packets: socket.socket, program: Sequence[Instruction]) -> None:
     """Makes a packet socket take only the frames that a classic BPF program takes."""
     _give_program(packets, socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
 
 
-def share_frames(sockets: Sequence[socket.socket], program: Sequence[Jump]) -> None:
+def share_frames(sockets: Sequence[socket.socket], program: Sequence[Instruction]) -> None:
     """Makes packet sockets of one interface share its frames: a frame costs no more time than with one socket.
 
     The value that a classic BPF program returns for a frame, modulo the number of sockets, selects the socket, whose
@@ -66,7 +65,7 @@ def share_frames(sockets: Sequence[socket.socket], program: Sequence[Jump]) -> N
         packets.setsockopt(SOL_PACKET, _PACKET_FANOUT, how | group)
 
 
-def _give_program(packets: socket.socket, level: int, option: int, program: Sequence[Jump]) -> None:
+def _give_program(packets: socket.socket, level: int, option: int, program: Sequence[Instruction]) -> None:
     size = len(program)
     code = b""
     for index, (what, *jumps, value) in enumerate(program):
@@ -84,7 +83,7 @@ def ring_socket() -> socket.socket:
     return packets
 
 
-def open_packets(link: Link, protocol: int, program: Sequence[Jump] = ()) -> socket.socket:
+def open_packets(link: Link, protocol: int, program: Sequence[Instruction] = ()) -> socket.socket:
     """A packet socket for all frames of an ethertype on an interface, to any address; it never waits.
 
     The ethertype is the one after the outermost tag. Without a filter program, every frame is taken.
