@@ -40,9 +40,7 @@ class SharpKnee(SutWithoutMemory):
         return self.overload.lossy_load(self.capacity, loss_ratio)
 
     def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
-        return sut.random_rounding(
-            traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng
-        )
+        return self.overload.lost_frames(traffic, self.capacity, rng)
 
 
 @sut_model
@@ -140,12 +138,10 @@ class Bucket:
             return []
 
         def lost_frame(number: int) -> int:
-            # The quotient's rounding error must not cost a token.
-            return math.floor((number - 1 + level - gain) / (1.0 - gain) * (1.0 + 1e-12)) + 1
+            return sut.whole_tokens((number - 1 + level - gain) / (1.0 - gain)) + 1
 
-        lost = max(
-            0, traffic.frames - math.floor((level + gain * (traffic.frames - 1)) * (1.0 + 1e-12))
-        )
+        passed = sut.whole_tokens(level + gain * (traffic.frames - 1))
+        lost = max(0, traffic.frames - passed)
         self._level = level + gain * traffic.frames - (traffic.frames - lost)
         self._time = end
         if not lost:
@@ -188,8 +184,7 @@ class _RunningPolicer(LocatingSut):
         """Lost frames of a long trial, in which a single frame does not matter."""
         tokens = self._bucket.level_at(traffic.start) + self._rate * traffic.duration
         self._bucket.take(traffic)
-        # The sum's rounding error must not cost a token.
-        return max(0, traffic.frames - math.floor(tokens * (1.0 + 1e-12)))
+        return max(0, traffic.frames - sut.whole_tokens(tokens))
 
     def losses(self, traffic: Traffic) -> list[Loss]:
         return self._bucket.losses(traffic)
@@ -289,9 +284,7 @@ class BackgroundLoss(SutWithoutMemory):
         )
 
     def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
-        dropped = sut.random_rounding(
-            traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng
-        )
+        dropped = self.overload.lost_frames(traffic, self.capacity, rng)
         return dropped + int(rng.binomial(traffic.frames - dropped, self.loss_ratio))
 
 
@@ -328,14 +321,16 @@ class LossInversion(SutWithoutMemory):
     def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
         if self.band_start <= traffic.load < self.band_end:
             return int(rng.binomial(traffic.frames, self.loss_ratio))
-        return sut.random_rounding(
-            traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng
-        )
+        return self.overload.lost_frames(traffic, self.capacity, rng)
 
 
 def _truth(
     probability: float, capacity: float, overload: Overload, goal: tuple[float, float, float]
 ) -> float | None:
+    """The truth of a knee that also loses each remaining frame with a probability; None: it has none.
+
+    `goal` has the goal's loss ratio, trial duration in seconds, and exceed ratio.
+    """
     loss_ratio, duration, exceed_ratio = goal
     knee = overload.lossy_load(capacity, loss_ratio)
     if probability == 0.0:
@@ -406,5 +401,4 @@ class ConnectionTable:
     def _lost(self, traffic: Traffic) -> int:
         if traffic.duration >= self.timeout:
             return traffic.frames
-        # The sum's rounding error must not cost a token.
-        return max(0, traffic.frames - math.floor(self._most(traffic.duration) * (1.0 + 1e-12)))
+        return max(0, traffic.frames - sut.whole_tokens(self._most(traffic.duration)))

@@ -66,6 +66,10 @@ class Overload:
             return 0.0
         return min(1.0, (1.0 - capacity * (1.0 - self.dip) / load) / (1.0 - self.drop_cost))
 
+    def lost_frames(self, traffic: "Traffic", capacity: float, rng: np.random.Generator) -> int:
+        """Frames of a trial that are lost at this capacity (frames per second), rounded at random."""
+        return random_rounding(traffic.frames * self.loss_ratio(traffic.load, capacity), rng)
+
     def lossy_load(self, capacity: float, loss_ratio: float) -> float:
         """The load above which more than a share `loss_ratio` (below 1) is lost, in frames per second."""
         return capacity * max(1.0, (1.0 - self.dip) / (1.0 - loss_ratio * (1.0 - self.drop_cost)))
@@ -168,6 +172,11 @@ def smallest_exceeding_load(
         else:
             low = middle
     return math.exp(low)
+
+
+def whole_tokens(tokens: float) -> int:
+    """Number of whole tokens in a bucket. The rounding error of the sum that they come from must not cost one."""
+    return math.floor(tokens * (1.0 + 1e-12))
 
 
 def random_rounding(frames: float, rng: np.random.Generator) -> int:

@@ -49,9 +49,7 @@ class PerformanceSpectrum:
                 if rng.random() < self.tail_share:
                     noise -= rng.exponential(self.tail_size)
                 capacity = self.capacity * max(0.0, 1.0 + noise)
-            return sut.random_rounding(
-                traffic.frames * self.overload.loss_ratio(traffic.load, capacity), rng
-            )
+            return self.overload.lost_frames(traffic, capacity, rng)
 
         return lost_frames
 
@@ -117,9 +115,7 @@ class RareStalls(SutWithoutMemory):
         )
 
     def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
-        dropped = sut.random_rounding(
-            traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng
-        )
+        dropped = self.overload.lost_frames(traffic, self.capacity, rng)
         stalls = rng.poisson(self._lossy_stalls(traffic.load, traffic.duration))
         stalled = min(traffic.duration, float(np.sum(rng.exponential(self.stall, stalls))))
         return dropped + sut.random_rounding(
