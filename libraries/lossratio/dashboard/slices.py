@@ -21,6 +21,8 @@ import numpy as np
 
 from lossratio.history import (
     BETWEEN,
+    FAILED,
+    IRREGULAR,
     LINE,
     Analysis,
     Series,
@@ -37,7 +39,6 @@ NEWEST = 10
 _SPARK = 30
 _DIGEST_LENGTH = 16
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_FAILED, _IRREGULAR = "failed", "irregular"
 _latencies_of = itemgetter("load", "direction", "p50_us", "p90_us", "p99_us", "most_us")
 _TEXTS = (
     "testbed",
@@ -439,8 +440,8 @@ def _job_slices(results: Results, links: Mapping[Job, str]) -> Iterator[tuple[st
             job.started,
             ended,
             len(numbers),
-            outcomes[_FAILED],
-            outcomes[_IRREGULAR],
+            outcomes[FAILED],
+            outcomes[IRREGULAR],
             doubtful,
             sorted({builds[column["build"][number]] for number in numbers}),
             links.get(job),

@@ -24,7 +24,7 @@ from lossratio.history.archive import (
     put_annotations,
 )
 from lossratio.history.devices import LINE
-from lossratio.history.entries import FAILED
+from lossratio.history.entries import FAILED, IRREGULAR
 from lossratio.history.page_of_trends import address_of_run, trend_page
 from lossratio.history.rates import with_rates_per_interface
 from lossratio.history.readings import BETWEEN, TELEMETRY, series_of_readings

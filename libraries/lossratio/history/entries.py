@@ -16,9 +16,11 @@ from lossratio.report import NOTHING_MEASURED, Run
 from lossratio.units import FRAMES_PER_SECOND
 from lossratio.version import __version__
 
-MEASURED = "measured"
+MEASURED = results.Outcome.MEASURED.value
 """Outcome of a result that was measured as requested."""
-FAILED = "failed"
+IRREGULAR = results.Outcome.IRREGULAR.value
+"""Outcome of a result with a goal that was not found as requested."""
+FAILED = results.Outcome.FAILED.value
 """Outcome of a result that could not be measured."""
 AS_BEFORE = "as before"
 """Outcome of a night without a search, because the SUT was as before. Such an entry has no value, and needs none."""

@@ -17,6 +17,7 @@ from pydantic import JsonValue
 from lossratio import drawing
 from lossratio.history.analysis import Analysis
 from lossratio.history.annotations import KnownChange
+from lossratio.history.entries import FAILED, IRREGULAR
 from lossratio.history.series import Series, rates_in_words
 from lossratio.history.trend import Trend, TrendVerdict
 from lossratio.history.trend_words import describe_trend, details_of, sentence_of
@@ -61,7 +62,7 @@ class _Row:
         kinds = trend.series.kinds[-1]
         size = trend.series["frame_size_bytes"][-1]
         self.frame_size_bytes = size
-        outcome = next((kind for kind in ("irregular", "failed") if kind in kinds), "")
+        outcome = next((kind for kind in (IRREGULAR, FAILED) if kind in kinds), "")
         self.trend = trend
         self.series = series
         self.link = f"series-{number}"
@@ -82,7 +83,7 @@ class _Row:
         if series.unit == FRAMES_PER_SECOND:
             self.scale = "aggregate" if series.is_aggregate else "per interface"
         # A value that was measured as requested.
-        self.is_quotable = bool(np.isfinite(series.values[-1])) and "irregular" not in kinds
+        self.is_quotable = bool(np.isfinite(series.values[-1])) and IRREGULAR not in kinds
         self.value, self.bounds = _in_words(series, -1), _bounds(series, -1)
         self.aggregate = _aggregate(series)
         self.picture = drawing.sparkline(
@@ -93,7 +94,7 @@ class _Row:
         self.verdict = trend.verdict.value
         # Why it is irregular or failed; empty: it was measured.
         self.reason = ": ".join(filter(None, (outcome, series["reason"][-1])))
-        self.doubts = sorted(kinds - {"irregular", "failed"})
+        self.doubts = sorted(kinds - {IRREGULAR, FAILED})
         self.details = list(details_of(trend))
         last = trend.last_change
         self.change = "" if last is None else f"{100 * last.ratio:+.2f} %"
