@@ -375,6 +375,20 @@ MUTATIONS = (
         ("plrsearch/test_guard.py::test_quiet_trials_of_a_device_that_loses_frames_in_batches_are_worth_as_much_less",),
     ),
     Mutation(
+        "round loads make batches",
+        "plrsearch/variation/replicates.py",
+        "len(np.unique(passed[those])) < _PASSED or ",
+        "",
+        ("plrsearch/test_replicates.py::test_round_loads_make_no_batches",),
+    ),
+    Mutation(
+        "a last batch that is not full changes the size of batches",
+        "plrsearch/variation/replicates.py",
+        "has_rest & (passed",
+        "False & (passed",
+        ("plrsearch/test_replicates.py::test_a_last_batch_that_is_not_full_changes_nothing",),
+    ),
+    Mutation(
         "what was before a change is remembered",
         "plrsearch/variation/inference.py",
         "    usual = counts.at(is_after & ~is_long)\n",

@@ -96,6 +96,70 @@ def test_a_few_trials_that_lack_frames_do_not_hide_the_batch(batch):
     assert found.count(batch) >= 24
 
 
+def constant(loads, *, batch, capacity=64_000.0, seconds=2.0, begin=0.0):
+    """Counts of a device that passes a constant number of frames, in whole batches."""
+    rows = []
+    for load in loads:
+        sent = round(load * seconds)
+        beyond = sent - capacity * seconds + begin
+        rows.append((load, seconds, float(batch * max(0, int(beyond / batch)))))
+    return counts_of(rows)
+
+
+@pytest.mark.parametrize("batch", [32, 64, 256])
+def test_few_different_counts_of_a_constant_device_show_its_batch(batch):
+    """Most trials at a load lose the same number of batches, so there are few different counts."""
+    overload = [64_640.0] * 4
+    around = [64_110.5, 64_207.5, 64_341.0, 64_475.5]
+    found = Replicates.of(constant([120_000.0, 65_300.5, *overload, *around, *around], batch=batch))
+    assert found.batch == pytest.approx(batch, rel=0.1)
+    # Without the loads between them, there are too few counts.
+    assert Replicates.of(constant([120_000.0, 65_300.5, *overload, *overload], batch=batch)).multiple == 1
+
+
+def test_a_last_batch_that_is_not_full_changes_nothing():
+    """At 120 kfps, a trial sends 937.5 batches, and loses the last one. All counts are multiples of 128, too."""
+    near = [(load, 2.0, 256.0) for load in (64_112.0, 64_128.0, 64_192.0)]
+    overload = [(64_768.0, 2.0, 256.0 * number) for number in (5, 6)]
+    assert Replicates.of(counts_of([(120_000.0, 2.0, 111_744.0), *near, *overload])).multiple == 256
+
+
+def test_batches_are_seen_at_round_loads_if_trials_at_a_load_differ():
+    """All trials sent multiples of 32 frames. Without a jitter of the batches, a policer would lose the same."""
+    overload = [(64_768.0, 2.0, 32.0 * number) for number in (45, 45, 46)]
+    near = [(load, 2.0, 32.0 * number) for load in (64_112.0, 64_128.0, 64_144.0) for number in (4, 4, 5)]
+    assert Replicates.of(counts_of([(120_000.0, 2.0, 111_904.0), *overload, *near])).batch == 32.0
+
+
+def test_round_loads_make_no_batches():
+    """A policer passes a round number of frames, so at round loads it loses multiples of 64 frames."""
+    loads = np.repeat([64_032.0, 64_096.0, 64_160.0, 64_480.0, 64_640.0, 66_400.0, 72_000.0, 96_000.0, 120_000.0], 3)
+    found = constant(loads, batch=1)
+    assert np.gcd.reduce(found.lost.astype(int)) == 64
+    assert not Replicates.of(found).has_multiples
+
+
+def test_equal_pauses_make_no_batches():
+    """At each load, losses are multiples of what one pause loses, but of another number than at other loads."""
+    rng = np.random.default_rng(7)
+    loads = np.repeat([50e3, 55e3, 60e3, 64e3], 12)
+    rows = [(load, 2.0, float(round(0.00987 * load - 311.0) * rng.poisson(1.0))) for load in loads]
+    assert not Replicates.of(counts_of(rows)).has_multiples
+
+
+def test_batches_that_overload_loses_evenly_are_no_events():
+    """Near the critical load, some trials lose a batch; in overload, all trials lose equally many."""
+    rng = np.random.default_rng(8)
+    rows = [(64_050.5 + step, 2.0, 32.0 * rng.integers(0, 3)) for step in np.repeat([0.0, 7.0, 23.0], 6)]
+    rows += [(load, 2.0, 32.0 * number) for load, number in [(65_000.0, 60), (66_000.5, 123), (120_000.0, 3_500)] * 6]
+    found = Replicates.of(counts_of(rows))
+    assert found.growth < 1.0
+    assert (found.scatter, found.batch) == (Scatter.BATCHES, 32.0)
+    # The same with rare losses of other sizes.
+    rare = [(64_050.5, 2.0, 900.0 + 37.0 * number) for number in range(3)]
+    assert Replicates.of(counts_of([*rows, *rare])).scatter is Scatter.EVENTS
+
+
 def test_counts_that_a_constant_device_repeats_are_no_batch():
     rng = np.random.default_rng(5)
     lost = np.repeat([1000, 1400, 1800], 12) + (rng.random((30, 36)) < 0.2)

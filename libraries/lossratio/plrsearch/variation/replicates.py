@@ -23,6 +23,8 @@ _IMPROBABLE = 1e-3
 """Largest probability of counts that chance does not explain."""
 _GROWS = 2.0
 """Minimum factor by which the dispersion must differ between loads that lose much and loads that lose little."""
+_OF_BATCHES = 3.0
+"""Batches explain a dispersion of at most this many times their size."""
 _UNLIKE = 0.01
 """Largest probability of such a factor that chance does not explain."""
 _LEAST_MEAN = 1.0
@@ -38,12 +40,18 @@ _LARGEST_BATCH = 512.0
 batch."""
 _OVERLOAD = 1e-4
 """Above this loss ratio, trials lose much in any case."""
-_MULTIPLES = 8
-"""If this many trials with loss all have counts that are multiples of a batch, this is not chance. If some trials
-differ, this many different counts must be multiples."""
-_MOST_COUNTS = 2.0 / 3.0
-"""Minimum share of different counts that are multiples of a batch, because a trial that lacks a few frames splits a
-batch."""
+_SURELY = 16.0
+"""Counts are multiples of a batch if it is less likely by this many nats that they are by chance."""
+_TRIALS, _PASSED, _APART = 6, 3, 0.005
+"""Minimum number of different trials whose counts are multiples, because the counts of fewer trials often are also
+multiples of two or three batches. They must have passed at least the second number of different numbers of frames: if a
+device always passes the same number, round loads alone make its losses multiples. Their loads must differ by the third
+number, as a share, because losses by equal pauses are multiples of one number only at nearly equal loads."""
+_MOST_TRIALS = 2.0 / 3.0
+"""Minimum share of different trials whose counts are multiples of a batch, because a trial that lacks a few frames
+splits a batch."""
+_MUCH = 0.1
+"""Minimum loss ratio of trials that may also have lost their last batch."""
 _LEAST_BATCH = 8
 """Smallest batch that counts without the dispersion, because trials of 2 s may lose even numbers of frames."""
 
@@ -114,8 +122,7 @@ class Replicates:
         scatter = np.asarray(chi_squared[used][order], dtype=float)
         freedom = (trials - 1)[used][order]
 
-        lossy = counts.lost[counts.lost > 0.0]
-        multiple = _multiple(np.round(lossy).astype(np.int64)) if len(lossy) >= _MULTIPLES else 1
+        multiple = _multiple(counts)
         sent = np.bincount(group, counts.load * counts.exposure)
         ratio = np.asarray((lost / sent)[used][order], dtype=float)
         is_few = _lose_little(freedom, ratio)
@@ -178,12 +185,25 @@ class Replicates:
             is_steady = self.usual >= _MANY * dispersion and self.successive > _STEADY * dispersion
             return Scatter.BATCHES if self.has_multiples or is_steady else Scatter.UNKNOWN
 
+        if self._has_even_batches:
+            return Scatter.BATCHES
+
         # In overload, each trial shows a varying capacity, and a rare loss is hidden among many lost frames.
         return (
             Scatter.VARYING
             if max(self.growth, self.much / _LARGEST_BATCH) > 1.0
             else Scatter.EVENTS
         )
+
+    @property
+    def _has_even_batches(self) -> bool:
+        """Whether batches explain how trials that lose little differ, and trials that lose much differ less.
+
+        A device with a constant capacity loses the same number of batches in each trial in overload.
+        """
+        if self.growth is None or self.growth > 1.0 or not self.has_multiples:
+            return False
+        return self.much < _OF_BATCHES * self.multiple * self.growth
 
     @property
     def batch(self) -> float:
@@ -223,29 +243,41 @@ def _successive(
     return float(squared.mean())
 
 
-def _multiple(lossy: NDArray[np.int64]) -> int:
-    """The number of which all counts are multiples, or else most counts.
+def _multiple(counts: TrialCounts) -> int:
+    """The number of which nearly all counts of lost frames are multiples; 1 if there is no such number.
 
-    If there are several such numbers for most counts, the answer is the number that chance explains least.
+    If there are several, the answer is the number that chance explains least.
     """
-    of_all = int(np.gcd.reduce(lossy))
-    if of_all >= _LEAST_BATCH:
-        return of_all
-    # A constant device loses the same number again and again, so equal counts count only once.
-    different = np.unique(lossy)
-    if len(different) < _MULTIPLES:
-        return of_all
+    is_lossy = counts.lost > 0.0
+    lost = np.round(counts.lost[is_lossy]).astype(np.int64)
+    sent = np.round((counts.load * counts.exposure)[is_lossy]).astype(np.int64)
+    # A constant device loses the same number again and again, so equal trials count only once.
+    (sent, lost), first = np.unique(np.stack([sent, lost]), axis=1, return_index=True)
+    load = counts.load[is_lossy][first]
+    if not len(lost):
+        return 1
+    sizes = np.arange(2, int(_LARGEST_BATCH) + 1)
+    passed = sent - lost
+    # If much is lost, the last batch of a trial, which may not be full, is often lost: a multiple passed.
+    has_rest = (lost > _MUCH * sent)[:, np.newaxis] & (sent[:, np.newaxis] % sizes > 0)
+    is_multiple = (lost[:, np.newaxis] % sizes == 0) | (
+        has_rest & (passed[:, np.newaxis] % sizes == 0)
+    )
+    found = np.count_nonzero(is_multiple, axis=0)
+    others = len(lost) - found
+    # Formula: the logarithm of C(n, k) / m^k, the chance that k of n counts are multiples of m; 2/m with a rest.
+    ways = -scipy.special.betaln(found + 1, others + 1) - np.log(len(lost) + 1)
+    nats = np.log(sizes) - np.log(2.0) * has_rest
+    improbable = np.where(is_multiple, nats, 0.0).sum(axis=0) - ways
 
-    candidates = np.arange(_LEAST_BATCH, int(_LARGEST_BATCH) + 1)
-    found = np.count_nonzero(different[:, np.newaxis] % candidates == 0, axis=0)
-    is_shown = (found >= _MULTIPLES) & (found >= _MOST_COUNTS * len(different))
-    if not is_shown.any():
-        return of_all
-    # Formula: the logarithm of C(n, k) / m^k, the chance that k of n counts are multiples of m.
-    others = len(different) - found
-    ways = -scipy.special.betaln(found + 1, others + 1) - np.log(len(different) + 1)
-    improbable = found * np.log(candidates) - ways
-    return int(candidates[np.argmax(np.where(is_shown, improbable, -np.inf))])
+    place = int(np.argmax(np.where(found >= _MOST_TRIALS * len(lost), improbable, -np.inf)))
+    those = is_multiple[:, place]
+    is_shown = improbable[place] >= _SURELY and found[place] >= _TRIALS
+    if not is_shown or len(np.unique(passed[those])) < _PASSED or len(np.unique(lost[those])) < 2:
+        return 1
+    if load[those].max() < (1.0 + _APART) * load[those].min():
+        return 1
+    return int(sizes[place])
 
 
 def _lose_little(freedom: NDArray[np.int_], ratio: NDArray[np.float64]) -> NDArray[np.bool_]:
