@@ -12,18 +12,17 @@ from lossratio.measurements.connections import (
     lines_of_losses,
 )
 from lossratio.measurements.soak.measure import SoakRequest, SoakSearch
-from lossratio.measurements.soak.result import SoakResult
+from lossratio.measurements.soak.result import CriticalLoad, SoakResult
 from lossratio.measurements.soak.view import SoakView
-from lossratio.plrsearch import target_in_words
 from lossratio.quantities import Duration
+from lossratio.records import Rate
 from lossratio.results import Finding, value_line
 
 
 class ConnectionSoakRequest(OpeningRequest, SoakRequest):
     """Searches for the rate at which a device loses ``target_loss_ratio`` of its connections.
 
-    All trials are equally long, and begin with an empty table. As with `Find Critical Load`, the result is an estimate
-    with its 95 % interval.
+    All trials are equally long, and begin with an empty table. The result is as for `Find Critical Load`.
 
     | `Find Critical Connection Rate`    frame_size=100B    timeout=10 min
     """
@@ -61,19 +60,19 @@ class ConnectionSoakView(SoakView):
         """Connections per second."""
         return "connections/s"
 
+    def rate_line(self, name: str, rate: Rate) -> str:
+        """The line of one rate of connections."""
+        return value_line(name, rate.per_interface_fps, self.measured_in)
+
     def lines(self, result: SoakResult) -> Iterator[str]:
-        """The critical rate, with its interval."""
-        found = result.critical_load
-        if found is None:
-            return
-        state = "regular" if found.reason is None else f"irregular: {found.reason}"
-        target = target_in_words(result.target_loss_ratio, found.guard, found.trial_s)
-        yield f"critical connection rate ({target}): {state}"
-        for name, rate in ((found.stated_as, found.stated), ("standard deviation", found.stdev)):
-            yield value_line(name, rate.per_interface_fps, self.measured_in)
-        yield value_line("95 % interval, from", found.least_95.per_interface_fps, self.measured_in)
-        yield value_line("95 % interval, to", found.most_95.per_interface_fps, self.measured_in)
-        yield from lines_of_losses(result)
+        """The critical rate, with its interval, and how connections ended."""
+        yield from super().lines(result)
+        if result.critical_load is not None:
+            yield from lines_of_losses(result)
+
+    def statements(self, result: SoakResult, found: CriticalLoad) -> Iterator[tuple[str, str]]:
+        """Nothing, because the statements are about frames."""
+        yield from ()
 
     def findings(self, result: SoakResult) -> Iterator[Finding]:
         """The critical rate, with its interval as bounds."""

@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -209,7 +210,8 @@ def test_the_message_says_what_frames_at_the_load_show_and_how_many_would_verify
     assert "6 times the target" in shown
     assert "3e+07 frames more, 2 h, would verify it" in shown
     assert "): regular, extrapolated: there are too few frames or trials at the critical load" in shown
-    assert "without a model" not in message(soak())
+    assert "counted frames" in shown
+    assert "counted frames" not in message(soak())
 
 
 def guarded(**fields):
@@ -249,19 +251,24 @@ def in_the_long_run(*longer, **fields):
     result = soak(trials=[*usual, *longer])
     critical = guarded(**fields).critical_load.model_copy(update={"trial_s": 1.0})
     shown = " ".join(message(result.model_copy(update={"critical_load": critical})).split())
-    return shown.partition("in the long run not known: ")[2].partition(". Everything")[0] or None
+    return shown.partition("in the long run not known")[2].partition(". Everything")[0].strip(" :") or None
 
 
 def test_a_soak_without_long_trials_says_that_the_long_run_is_not_known():
     starved = stalled(0.05, duration=12.5)
     assert in_the_long_run() == "no longer trials were made"
-    others = ", as the generator did not send the others in time"
-    said = f"too few of the longer trials count (0 of 2, of 12.5 s){others}"
-    assert in_the_long_run(starved, starved) == said
-    one = JournalEntry(counted_trial(149e3, lost=500, duration=12.5))
-    lost = ", which lost 500 of 1,862,500 frames"
-    assert in_the_long_run(one, starved) == f"too few of the longer trials count (1 of 2, of 12.5 s){lost}{others}"
-    assert in_the_long_run(one) == f"too few of the longer trials count (1 of 1, of 12.5 s){lost}"
+    uncounted = "of 12.5 s did not count, as the generator did not send all frames in time"
+    assert in_the_long_run(starved, starved) == f"2 trials {uncounted}"
+    one = JournalEntry(counted_trial(MEAN, lost=500, duration=12.5))
+    lost = "1 trial of 12.5 s at 150.00 kfps lost 500 of 1,875,000 frames"
+    assert in_the_long_run(one, starved) == f"{lost}; 1 trial {uncounted}"
+    assert in_the_long_run(one) == lost
+
+
+def test_long_trials_at_other_loads_are_named_with_their_losses():
+    others = [JournalEntry(counted_trial(load, lost=50, duration=12.5)) for load in (149e3, 151e3)]
+    lost = "2 trials of 12.5 s at 149.00 kfps to 151.00 kfps lost 100 of 3,750,000 frames"
+    assert in_the_long_run(*others) == f"at the stated load: {lost}"
 
 
 def test_long_trials_that_lose_frames_say_how_much_passes_at_most_in_the_long_run():
@@ -298,12 +305,54 @@ def test_the_highest_verified_load_is_stated_first_with_how_rare_losses_may_be_t
     shown = " ".join(message(result).split())
     said = "regular, verified also in trials of 20 s; losses rarer than one in 75 s may not have been seen"
     assert said in shown
-    assert "(rarest=75 s); to see one in 300 s, measure for 30 min" in shown
+    assert "; to see one in 300 s, search with rarest=300 s (30 min)" in shown
     assert "highest verified load" in shown
     (finding,) = findings_of([result])
     assert finding.value == result.critical_load.verified
     assert finding.lower_bound.per_interface_fps <= finding.value.per_interface_fps
-    assert any("rarest=75 s" in caveat for caveat in caveats_of(finding))
+    assert any("rarer than one in 75 s" in caveat for caveat in caveats_of(finding))
+
+
+LOST = "at most one in 10,000,000"
+RARE = "losses that do not come from the load were seen"
+NO_LOAD = "no load is verified"
+
+
+@pytest.mark.parametrize(
+    ("fields", "first"),
+    [
+        ({}, "estimated at 150,000 {}."),
+        ({"misfit": ("a reason",)}, "irregular. The estimate is 150,000 {}."),
+        ({"verified": 149e3}, f"at 149,000 {{}}, {LOST} is lost, which is verified in short trials only."),
+        (
+            {"verified": 149e3, "doubt": RARE},
+            f"irregular. The trials at 149,000 {{}} lost {LOST}, but rarer losses may exceed that.",
+        ),
+        ({"supported": 140e3}, "not verified, as this takes more frames. No trial contradicts 140,000 {}."),
+        (
+            {"supported": 140e3, "doubt": NO_LOAD},
+            "not verified, and perhaps too high. No trial contradicts 140,000 {}.",
+        ),
+    ],
+    ids=["estimate", "misfit", "verified", "rare losses", "few frames", "not verified"],
+)
+def test_the_first_sentence_says_no_more_than_is_proved(fields, first):
+    """An interval is in the first sentences only if the result is regular, and is never that of the stated load."""
+    result = soak()
+    rates = {name: conditions().rate(load) for name, load in fields.items() if isinstance(load, float)}
+    found = result.critical_load.model_copy(update={**fields, **rates})
+    head, second, *lines = message(result.model_copy(update={"critical_load": found})).splitlines()
+    assert head == f"Critical load: {first.format('frames/s of 64 B each way')}"
+    is_regular = found.reason is None
+    assert second.endswith("is estimated at 149,000 to 151,000 (95 % interval).") is is_regular
+    names = " ".join(line[2:26].strip() for line in (second, *lines))
+    assert ("doubtful estimate" in names) is not is_regular
+    assert ("standard deviation" in names) is found.is_estimate
+
+
+def test_the_deviation_of_the_estimate_is_not_said_to_be_that_of_a_verified_load():
+    deviations = [finding.deviation for finding in findings_of([soak(), verified(75.0, 20.0)])]
+    assert [deviation is None for deviation in deviations] == [False, True]
 
 
 def test_a_load_that_too_few_frames_verify_has_its_scope_in_seconds_beside_it():
@@ -316,7 +365,7 @@ def test_a_load_that_too_few_frames_verify_has_its_scope_in_seconds_beside_it():
 def test_a_load_that_was_verified_in_short_trials_only_says_so_and_a_long_search_asks_for_no_longer_one():
     shown = " ".join(message(verified(400.0, None)).split())
     assert "regular, verified in short trials only; losses rarer than one in 400 s" in shown
-    assert "measure" not in shown.split("rarest=400 s")[1][:30]
+    assert "to see one in" not in shown
 
 
 def test_the_page_quotes_no_extrapolated_load_without_saying_so():
@@ -429,7 +478,6 @@ def test_the_stated_load_is_named_by_what_it_is():
     older = soak()
     median = conditions().rate(MEAN - STDEV)
     newer = older.model_copy(update={"critical_load": older.critical_load.model_copy(update={"median": median})})
-    texts = (str(one).splitlines() for one in (older, newer))
-    stated, later = (next(line.split()[:2] for line in lines if "fps" in line) for lines in texts)
-    assert stated == ["mean", "150,000"]
-    assert later == ["median", f"{MEAN - STDEV:,.0f}"]
+    stated, later = (re.search(r"(estimate \(\w+\)) +([\d,]+) fps", str(one)).groups() for one in (older, newer))
+    assert stated == ("estimate (mean)", "150,000")
+    assert later == ("estimate (median)", f"{MEAN - STDEV:,.0f}")

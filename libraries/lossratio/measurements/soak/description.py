@@ -25,6 +25,10 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
     curves = _curve_loads(estimate)
     least = _BELOW_TARGET * estimate.question.target_loss_ratio
     chance, shared = estimate.chance_and_shared
+    guard = timed(estimate.guard, conditions)
+    doubt = estimate.doubt
+    if doubt is not None:
+        doubt = doubt.replace(str(estimate.guard), str(guard))
     verified = None if estimate.verified is None else conditions.rate(estimate.verified)
     supported = None
     if estimate.verified is None and estimate.stated != estimate.median:
@@ -48,7 +52,7 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
         limit=_limit(estimate),
         misfit=estimate.misfit.reasons,
         fit=estimate.misfit.fit,
-        guard=timed(estimate.guard, conditions),
+        guard=guard,
         csit=estimate.csit,
         chance_stdev_ratio=chance,
         shared_stdev_ratio=shared,
@@ -57,7 +61,7 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
         supported=supported,
         trial_s=estimate.trial_s,
         rarest_s=estimate.rarest_s,
-        doubt=estimate.doubt,
+        doubt=doubt,
         process=estimate.sentences,
     )
 

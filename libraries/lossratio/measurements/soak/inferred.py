@@ -13,6 +13,14 @@ from lossratio.units import format_frame_rate, trials_counted
 
 _RARE = 300.0
 """Seconds between losses that a soak test should be long enough to see. Jobs often run every five minutes."""
+_ONLY_SHORT = "holds in trials of {:.3g} s, in which a bucket or a buffer lets more through than in the long run"
+_ENDS = {
+    "timeout": "when its time was over",
+    "precision": "as soon as its interval was narrow enough",
+    "misfit": "as soon as the model did not fit",
+    "minimum load": "early, because the minimum load loses more than the target",
+}
+"""Why searches end, in words."""
 _AS_LONG = 0.95
 """A search that took at least this share of its time counts as having used all of it."""
 # Table: words, unit and format of each field.
@@ -58,11 +66,13 @@ def scope_in_words(critical_load: CriticalLoad) -> str:
     if guard.verdict is Verdict.CONTRADICTED or critical_load.verified is None:
         return f"{guard.verdict.value} at {format_frame_rate(guard.load_per_interface_fps)}"
 
-    return f"verified {_protocol(guard, critical_load.trial_s)}; {_rare(critical_load)}"
+    return f"verified {protocol_in_words(critical_load)}; {_rare(critical_load)}"
 
 
-def _protocol(guard: GuardStatement, usual: float | None) -> str:
-    if guard.protocol_s is not None:
+def protocol_in_words(critical_load: CriticalLoad) -> str:
+    """The length of the trials that verify the stated load."""
+    guard, usual = critical_load.guard, critical_load.trial_s
+    if guard is not None and guard.protocol_s is not None:
         return f"also in trials of {guard.protocol_s:g} s"
     return "in short trials only" if usual is None else f"in trials of {usual:g} s only"
 
@@ -70,27 +80,22 @@ def _protocol(guard: GuardStatement, usual: float | None) -> str:
 def _rare(critical_load: CriticalLoad) -> str:
     """How rare losses must be to remain unseen, and how long a soak test takes to see rarer losses."""
     rarest = critical_load.rarest_s or 0.0
-    words = (
-        f"losses rarer than one in {rarest:,.0f} s may not have been seen (rarest={rarest:.0f} s)"
-    )
+    words = f"losses rarer than one in {rarest:,.0f} s may not have been seen"
     elapsed = critical_load.history[-1].elapsed_s if critical_load.history else 0.0
     longer = TIME_FOR_RARE * _RARE
     if rarest >= _RARE or not 0.0 < elapsed < _AS_LONG * longer:
         return words
-    return f"{words}; to see one in {_RARE:.0f} s, measure for {math.ceil(longer / 60.0)} min"
+    minutes = math.ceil(longer / 60.0)
+    return f"{words}; to see one in {_RARE:.0f} s, search with rarest={_RARE:.0f} s ({minutes} min)"
 
 
 def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[str, str]]:
     """The statements in words, each with its subject, on the console and in the table."""
     if critical_load.guard is not None:
-        yield "without a model", str(critical_load.guard)
+        yield "counted frames", str(critical_load.guard)
         long_run = _long_run(result, critical_load, critical_load.guard)
         if long_run is not None:
             yield "in the long run", long_run
-    weights = ", ".join(
-        f"{function.name} {function.weight:.3g}" for function in critical_load.functions
-    )
-    yield "functions", f"{weights} ({result.settings.get('likelihood', 'unknown')} likelihood)"
 
     if critical_load.csit is not None:
         yield "as CSIT computes it", str(critical_load.csit)
@@ -106,7 +111,10 @@ def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[
         else:
             note = f" (which makes the interval {wider:.3g} times as wide)"
 
-        yield "ended by", f"{critical_load.ended_by}{note}"
+        yield (
+            "the search ended",
+            f"{_ENDS.get(critical_load.ended_by, critical_load.ended_by)}{note}",
+        )
 
 
 def _long_run(result: SoakResult, critical_load: CriticalLoad, guard: GuardStatement) -> str | None:
@@ -124,26 +132,24 @@ def _long_run(result: SoakResult, critical_load: CriticalLoad, guard: GuardState
     is_limit = not any("in pauses" in sentence for sentence in critical_load.process)
     known = "; ".join(_in_long_trials(counting, is_limit=is_limit))
     if known:
-        return (
-            f"{known}. Everything else stated here holds in trials of {usual:.3g} s, in which a bucket or a buffer "
-            "lets more through than in the long run"
-        )
+        return f"{known}. Everything else stated here {_ONLY_SHORT.format(usual)}"
 
-    why = "no longer trials were made"
-    if longer:
-        seconds = f"{longer[-1].duration_s:.3g} s"
-        why = f"too few of the longer trials count ({len(counting)} of {len(longer)}, of {seconds})"
+    stated = critical_load.stated.per_interface_fps
+    is_elsewhere = all(trial.load_per_interface_fps != stated for trial in counting)
+    known = "not known at the stated load" if counting and is_elsewhere else "not known"
+    why = "; ".join(_few_long_trials(longer, counting))
+    return f"{known}: {why}. Everything stated here {_ONLY_SHORT.format(usual)}"
+
+
+def _few_long_trials(longer: Sequence[Trial], counting: Sequence[Trial]) -> Iterator[str]:
+    """Which long trials there are, if they do not show the long run."""
+    if not longer:
+        yield "no longer trials were made"
     if counting:
-        lost = sum(trial.missing.lost_by_sut for trial in counting)
-        sent = sum(trial.sent_frames or 0 for trial in counting)
-        why += f", which lost {lost:,} of {sent:,} frames"
+        yield _losses_of(counting)
     if len(counting) < len(longer):
-        why += ", as the generator did not send the others in time"
-
-    return (
-        f"not known: {why}. Everything stated here holds in trials of {usual:.3g} s, in which a bucket or a buffer "
-        "lets more through than in the long run"
-    )
+        late = trials_counted(len(longer) - len(counting))
+        yield f"{late} of {longer[-1].duration_s:.3g} s did not count, as the generator did not send all frames in time"
 
 
 def _in_long_trials(trials: Sequence[Trial], *, is_limit: bool) -> Iterator[str]:
@@ -170,12 +176,16 @@ def _in_long_trials(trials: Sequence[Trial], *, is_limit: bool) -> Iterator[str]
         yield _losses_of([trial for trial in quiet if trial.load_per_interface_fps == highest])
 
 
-def _losses_of(alike: Sequence[Trial]) -> str:
-    """How many frames were lost in trials of one load and duration."""
-    sent = sum(trial.sent_frames or 0 for trial in alike)
-    lost = sum(trial.missing.lost_by_sut for trial in alike)
-    load = format_frame_rate(alike[0].load_per_interface_fps)
-    return f"{trials_counted(len(alike))} of {alike[0].duration_s:.3g} s at {load} lost {lost:,} of {sent:,} frames"
+def _losses_of(trials: Sequence[Trial]) -> str:
+    """How many frames were lost in trials of one duration."""
+    sent = sum(trial.sent_frames or 0 for trial in trials)
+    lost = sum(trial.missing.lost_by_sut for trial in trials)
+    loads = [trial.load_per_interface_fps for trial in trials]
+    where = format_frame_rate(min(loads))
+    if max(loads) > min(loads):
+        where += f" to {format_frame_rate(max(loads))}"
+    seconds = f"{trials[0].duration_s:.3g} s"
+    return f"{trials_counted(len(trials))} of {seconds} at {where} lost {lost:,} of {sent:,} frames"
 
 
 def fit_table(result: SoakResult, critical_load: CriticalLoad) -> str:
@@ -192,10 +202,14 @@ def fit_table(result: SoakResult, critical_load: CriticalLoad) -> str:
     ]
     rows += [
         f"<tr><td>{xml_text(name)}</td><td colspan='{len(functions) + 1}'>{xml_text(value)}</td></tr>"
-        for name, value in (*of_fit, *in_words(result, critical_load))
+        for name, value in (*of_fit, _likelihood(result), *in_words(result, critical_load))
     ]
 
     return f"<table>{''.join(rows)}</table>"
+
+
+def _likelihood(result: SoakResult) -> tuple[str, str]:
+    return "likelihood", str(result.settings.get("likelihood", "unknown"))
 
 
 def _row(*cells: str, head: bool = False) -> str:

@@ -71,8 +71,9 @@ _USUAL = ("precision", "stop_on_misfit", "trial_duration", "warm_start")
 class SoakRequest(Request):
     """Searches for the critical load, at which ``target_loss_ratio`` of the frames is lost (PLRsearch).
 
-    The result is an estimate with its 95 % interval. It is irregular if the trials contradict the model of the
-    estimate, or if the critical load may be outside of the allowed loads. With the ``preset`` ``csit``, everything is
+    The result has the highest load that is verified to lose at most that share, and an estimate of the critical load
+    with its 95 % interval. It is irregular if there is a doubt about the stated load, if the trials contradict the
+    model, or if the critical load may be outside of the allowed loads. With the ``preset`` ``csit``, everything is
     as in FD.io CSIT's soak tests, so that you can compare the numbers directly. With ``warm_start``, a keyword begins
     at the bounds of the last search of this suite with the same traffic.
 

@@ -151,8 +151,8 @@ class CriticalLoad(Record):
     """The highest load that is verified without any model: the first answer. Null: no load is verified, or in results
     of earlier versions."""
     supported: Rate | None = None
-    """The load that is stated if no load is verified: the highest load that no trials speak against. Null: a load is
-    verified, or in results of earlier versions, which stated the median."""
+    """The load that is stated if no load is verified: one that no trials speak against. Null: a load is verified, or in
+    results of earlier versions, which stated the median."""
     trial_s: Seconds | None = None
     """Seconds of most trials; null: in results of earlier versions."""
     rarest_s: Seconds | None = None
@@ -170,7 +170,7 @@ class CriticalLoad(Record):
 
         In results of earlier versions, it is the median or the mean.
         """
-        return self.verified or self.supported or self.median or self.mean
+        return self.verified or self.supported or self.estimate
 
     @property
     def stated_as(self) -> str:
@@ -178,10 +178,25 @@ class CriticalLoad(Record):
         if self.verified is not None:
             return "highest verified load"
         if self.supported is not None:
-            return "not verified: the highest load that no trial contradicts"
-        if self.median is None:
-            return "mean"
-        return "median"
+            return "load not contradicted"
+        return self.estimated_as
+
+    @property
+    def estimate(self) -> Rate:
+        """The model's estimate of the critical load."""
+        return self.median or self.mean
+
+    @property
+    def estimated_as(self) -> str:
+        """What the model's estimate is, in a few words."""
+        if self.reason is not None:
+            return "doubtful estimate"
+        return "estimate (mean)" if self.median is None else "estimate (median)"
+
+    @property
+    def is_estimate(self) -> bool:
+        """Whether the stated load is the model's estimate. If not, the estimate's deviation is not that of the load."""
+        return self.verified is None and self.supported is None
 
     @property
     def reason(self) -> str | None:

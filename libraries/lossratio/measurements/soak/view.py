@@ -21,9 +21,15 @@ from lossratio.drawing import (
     unit_of,
 )
 from lossratio.measurements import CsitExportError, csit_rate
-from lossratio.measurements.soak.inferred import fit_table, in_words, scope_in_words
+from lossratio.measurements.soak.inferred import (
+    fit_table,
+    in_words,
+    protocol_in_words,
+    scope_in_words,
+)
 from lossratio.measurements.soak.result import CriticalLoad, SoakLimit, SoakResult
 from lossratio.plrsearch import LossBounds, target_in_words
+from lossratio.records import Rate
 from lossratio.results import (
     Doubt,
     DoubtKind,
@@ -67,50 +73,59 @@ class SoakView(View[SoakResult]):
         return frames_in_words(result.conditions)
 
     def sentences(self, result: SoakResult) -> Iterator[str]:
-        """The stated load with its loss, whether it is verified, and the interval of the critical load."""
+        """The stated load, whether it is verified, and the estimate of the critical load if the result is regular."""
         found = result.critical_load
         if found is None:
             return
 
         load = f"{found.stated.per_interface_fps:,.0f} {self.rates_in(result)}"
-        least, most = found.least_95.per_interface_fps, found.most_95.per_interface_fps
-        name = str(self.value_name).capitalize()
+        share = f"one in {1.0 / result.target_loss_ratio:,.0f}"
+        is_regular = found.reason is None
 
-        if found.verified is not None:
-            lost = f"at most one in {1.0 / result.target_loss_ratio:,.0f} is lost"
-            said = f"{lost} at {load}, which is verified"
-        elif found.supported is not None:
-            said = f"not verified; no trial contradicts {load}"
+        if found.is_estimate:
+            said = f"estimated at {load}" if is_regular else f"irregular. The estimate is {load}"
+        elif found.verified is None:
+            why = "as this takes more frames" if is_regular else "and perhaps too high"
+            said = f"not verified, {why}. No trial contradicts {load}"
+        elif found.doubt is None:
+            trials = protocol_in_words(found)
+            said = f"at {load}, at most {share} is lost, which is verified {trials}"
         else:
-            said = f"estimated at {load}"
+            said = f"irregular. The trials at {load} lost at most {share}, but rarer losses may exceed that"
 
-        yield f"{name}: {said}; the estimate's 95 % interval is {least:,.0f} to {most:,.0f}."
+        yield f"{str(self.value_name).capitalize()}: {said}."
+        if is_regular:
+            least, most = found.least_95.per_interface_fps, found.most_95.per_interface_fps
+            interval = f"{least:,.0f} to {most:,.0f} (95 % interval)"
+            yield f"The load that loses exactly {share} is estimated at {interval}."
 
     def lines(self, result: SoakResult) -> Iterator[str]:
         """The critical load, with its interval."""
-        critical_load = result.critical_load
-        if critical_load is None:
+        found = result.critical_load
+        if found is None:
             return
 
-        state = f"irregular: {critical_load.reason}"
-        if critical_load.reason is None:
-            scope = scope_in_words(critical_load)
+        state = f"irregular: {found.reason}"
+        if found.reason is None:
+            scope = scope_in_words(found)
             state = f"regular, {scope}" if scope else "regular"
 
-        target = target_in_words(
-            result.target_loss_ratio, critical_load.guard, critical_load.trial_s
-        )
-        yield f"critical load ({target}): {state}"
-        yield value_line(critical_load.stated_as, critical_load.stated)
-        if critical_load.verified is not None and critical_load.median is not None:
-            yield value_line("estimate (median)", critical_load.median)
-        yield value_line("standard deviation", critical_load.stdev)
-        yield value_line("95 % interval, from", critical_load.least_95)
-        yield value_line("95 % interval, to", critical_load.most_95)
-        for name, said in in_words(result, critical_load):
+        target = target_in_words(result.target_loss_ratio, found.guard, found.trial_s)
+        yield f"{self.value_name} ({target}): {state}"
+        for name, rate in _values(found):
+            yield self.rate_line(name, rate)
+        for name, said in self.statements(result, found):
             # An irregular result has already given its reason.
             if said not in state:
                 yield value_line(name, said)
+
+    def rate_line(self, name: str, rate: Rate) -> str:
+        """The line of one rate."""
+        return value_line(name, rate)
+
+    def statements(self, result: SoakResult, found: CriticalLoad) -> Iterator[tuple[str, str]]:
+        """What the trials say, each with its subject."""
+        yield from in_words(result, found)
 
     def pictures(self, result: SoakResult) -> Iterator[Picture]:
         """Loss over load, the fit around the knee, and how the interval narrowed."""
@@ -154,7 +169,7 @@ class SoakView(View[SoakResult]):
             ends = [found.stated, found.least_95, found.most_95]
             least = min(ends, key=attrgetter("per_interface_fps"))
             most = max(ends, key=attrgetter("per_interface_fps"))
-            rates = found.stated, least, most, found.stdev
+            rates = found.stated, least, most, found.stdev if found.is_estimate else None
 
             is_at_limit = not found.misfit and found.limit is SoakLimit.AT_LEAST
             yield Finding(
@@ -222,6 +237,17 @@ class SoakView(View[SoakResult]):
             "type": "soak",
             "critical_rate": {"lower": csit_rate(lower), "upper": csit_rate(upper)},
         }
+
+
+def _values(found: CriticalLoad) -> Iterator[tuple[str, Rate]]:
+    """The stated load and the estimate, with their names."""
+    yield found.stated_as, found.stated
+    if found.is_estimate:
+        yield "standard deviation", found.stdev
+    else:
+        yield found.estimated_as, found.estimate
+    yield "95 % interval, from", found.least_95
+    yield "95 % interval, to", found.most_95
 
 
 def _estimate(found: CriticalLoad) -> Estimate | None:
