@@ -327,12 +327,27 @@ def _begun_anew(trends: Sequence[Trend]) -> Iterator[str]:
         yield f"begins anew, {first.series.times[0]:%Y-%m-%d %H:%M} UTC: {change}: {first.series}{more}"
 
 
+_COUNTED = {
+    TrendVerdict.NO_VALUE: "without a value",
+    TrendVerdict.TESTER: "from the tester",
+    TrendVerdict.NOT_OFFERED: "whose load was not offered",
+    TrendVerdict.UNCONFIRMED: "with one bad result",
+    TrendVerdict.ONE_OTHER: "with one other result",
+    TrendVerdict.TOO_FEW: "with too few results",
+}
+"""How verdicts are counted, if not by their names."""
+
+
 def _verdicts(trends: Sequence[Trend]) -> str:
     counts = {
         verdict: sum(trend.verdict is verdict for trend in trends) for verdict in TrendVerdict
     }
     return (
-        ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
+        ", ".join(
+            f"{count} {_COUNTED.get(verdict, verdict.value)}"
+            for verdict, count in counts.items()
+            if count
+        )
         or "no series"
     )
 

@@ -29,7 +29,7 @@ from lossratio.results import (
     withdrawn_in_words,
 )
 from lossratio.trials import JournalContents, missing_frames, read_journal
-from lossratio.units import format_frame_rate
+from lossratio.units import and_more, format_frame_rate
 
 NOTHING_MEASURED = "nothing measured"
 """Stands for the quantities of a test that failed before it measured anything, because they are not known."""
@@ -128,11 +128,33 @@ def is_run(path: Path) -> bool:
 def _parts_of(path: Path) -> list[Path]:
     """The directories of a run's processes: usually a single one, the run's own."""
     places = [path, *sorted((path / _PARALLEL).glob("*"))]
-    return [
-        place for place in places if RunDirectory(place).has_files or (place / FAILURES).exists()
-    ]
+    return [place for place in places if _has_files(place)]
 
 
+def _has_files(path: Path) -> bool:
+    """Whether a directory has files of a run. Its folder `results` may hold whole runs instead."""
+    if (path / FAILURES).exists():
+        return True
+    return RunDirectory(path).has_files and not _runs_in_results(path)
+
+
+def _runs_in_results(path: Path) -> list[Path]:
+    """The run directories that a folder `results` holds, where `lossratio run` puts them, or that it is itself."""
+    results = path / "results"
+    if not results.is_dir():
+        return []
+    places = [results, *sorted(child for child in results.iterdir() if child.is_dir())]
+    return [place for place in places if RunDirectory(place).has_files]
+
+
+def _runs_below(path: Path) -> list[Path]:
+    """The run directories in a directory, or in its folder `results`."""
+    runs = sorted(child for child in path.iterdir() if child.is_dir() and is_run(child))
+    return runs or _runs_in_results(path)
+
+
+_MOST_NAMED = 3
+"""Maximum number of run directories that an error names."""
 _PARALLEL = "pabot_results"
 """Folder of a run with the directories of the processes of a parallel runner."""
 
@@ -164,6 +186,13 @@ def read_run(path: str | Path) -> Run:
     if not path.is_dir():
         raise ReportError(f"{path} is not the directory of a run: there is no such directory.")
     if not parts:
+        below = _runs_below(path)
+        if below:
+            named = ", ".join(map(str, below[:_MOST_NAMED]))
+            raise ReportError(
+                f"{path} is not the directory of a run. Name one that is in it: {named}"
+                f"{and_more(len(below[_MOST_NAMED:]))}."
+            )
         raise ReportError(
             f"{path} is not the directory of a run: it has no directory 'results' or 'trials'."
         )
@@ -301,11 +330,10 @@ def runs_in(path: str | Path) -> list[Path]:
     if is_run(path):
         return [path]
 
-    if path.is_dir():
-        runs = sorted(child for child in path.iterdir() if is_run(child))
-    else:
-        runs = []
+    if not path.exists():
+        raise ReportError(f"{path} is not the directory of a run: there is no such directory.")
 
+    runs = _runs_below(path) if path.is_dir() else []
     if not runs:
         raise ReportError(
             f"{path} is neither the directory of a run nor a folder of such directories: there is "

@@ -172,7 +172,10 @@ IN_COMMANDS = {
     "directory for a file": (("check", "."), "Cannot read .: Is a directory. Name a file in it."),
     "time to wait": (("run", "--wait", "2 hrs soon", "linux_bridge"), "'2 hrs soon' is not a duration; write it like"),
     "least change as a word": (("compare", "a", "b", "--least-change", "few"), "write it like 3 or 3%"),
-    "least change in per cent": (("compare", "a", "b", "--least-change", "3%"), "a is neither the directory of a run"),
+    "least change in per cent": (
+        ("compare", "a", "b", "--least-change", "3%"),
+        "a is not the directory of a run: there is no such",
+    ),
     "number out of bounds": (("check", "simulated", "--duts", "-1"), "'--duts': must be at least 0, not -1."),
     "number within bounds": (
         ("lab", "otg-serve", "lo", "--tcp-port", "70000"),

@@ -160,7 +160,7 @@ IN_COMMANDS = {
     "suites of a resumed run": (("run", "--resume", ".", "linux_bridge"), "leave them out"),
     "no run to report": (("report", "nope"), "nope is not the directory of a run: there is no such directory."),
     "end with a blank": (("between", "my host", "b"), "'my host' is not an end of a path. Name a namespace"),
-    "no run to compare": (("compare", "a", "b"), "a is neither the directory of a run"),
+    "no run to compare": (("compare", "a", "b"), "a is not the directory of a run: there is no such"),
     "no history": (("trend", "nope"), "nope is not a history"),
     "no journal": (("archive", "replay", "nope.jsonl"), "Cannot read the journal nope.jsonl"),
     "nothing to repair": (("archive", "repair", "nope"), "nope is neither a journal"),

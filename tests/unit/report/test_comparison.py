@@ -98,7 +98,7 @@ def test_markdown_has_the_regressions_first():
     after = [Run(f"b{n}", (with_rate(100e3 + n), with_rate(40e3 + n, name="a|b"))) for n in range(3)]
     lines = comparison_markdown(compare(before, after)).splitlines()
     assert lines[0] == ("B is worse than A in 1 of 2 quantities: Performance.Linux Bridge.a\\|b, MRR, fell by 20 %.")
-    assert lines[2].startswith("Testbed simulated: 1 regression, 1 no change.")
+    assert lines[2].startswith("Testbed simulated: 1 regression, 1 unchanged.")
     table = [line for line in lines if line.startswith("|")]
     assert table[0].startswith("| test | goal | A | B |")
     assert table[2].startswith("| Performance.Linux Bridge.a\\|b | MRR |")

@@ -5,7 +5,7 @@ from report_examples import as_json, mrr, throughput
 
 from lossratio.errors import ReportError
 from lossratio.report.page import report_page
-from lossratio.report.run import read_run
+from lossratio.report.run import read_run, runs_in
 from lossratio.results.run_directory import RunDirectory
 from lossratio.trials.journal import Journal
 
@@ -94,6 +94,27 @@ def test_a_path_that_is_no_run_directory_is_refused(tmp_path):
         read_run(tmp_path)
     with pytest.raises(ReportError, match="is not the directory of a run"):
         read_run(tmp_path / "missing")
+
+
+def test_a_directory_whose_results_are_a_run_is_a_folder_of_runs(tmp_path):
+    """`lossratio init LAB` measures into LAB/results, and `lossratio run` into results/NAME."""
+    RunDirectory(tmp_path / "lab" / "results").write(mrr())
+    (tmp_path / "lab" / "results" / "run.json").write_text("{}")
+    assert runs_in(tmp_path / "lab") == [tmp_path / "lab" / "results"]
+    with pytest.raises(ReportError, match=rf"Name one that is in it: {tmp_path}/lab/results\.$"):
+        read_run(tmp_path / "lab")
+    for number in range(5):
+        RunDirectory(tmp_path / "here" / "results" / f"night-{number}").write(mrr())
+    assert len(runs_in(tmp_path / "here")) == len(runs_in(tmp_path / "here" / "results")) == 5
+    with pytest.raises(ReportError, match=r"night-0, \S+night-1, \S+night-2, and 2 more\.$"):
+        read_run(tmp_path / "here")
+
+
+def test_what_is_no_run_is_said_to_be_missing_or_empty(tmp_path):
+    with pytest.raises(ReportError, match="there is no such directory"):
+        runs_in(tmp_path / "missing")
+    with pytest.raises(ReportError, match="neither the directory of a run nor a folder"):
+        runs_in(tmp_path)
 
 
 def test_a_run_of_damaged_files_only_is_refused_with_their_names(tmp_path):

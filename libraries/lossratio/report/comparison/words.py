@@ -16,6 +16,8 @@ _STATES = {
     Verdict.TOO_FEW: "skipped",
     Verdict.NOT_COMPARABLE: "skipped",
 }
+_COUNTED = {Verdict.UNCHANGED: "unchanged", Verdict.TOO_FEW: "with too few results"}
+"""How verdicts are counted, if not by their names."""
 _UNKNOWN = "-"
 
 
@@ -176,7 +178,11 @@ def summary_of(comparison: Comparison) -> Iterator[str]:
         verdict: sum(compared.verdict is verdict for compared in comparison.quantities)
         for verdict in Verdict
     }
-    summary = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
+    summary = ", ".join(
+        f"{count} {_COUNTED.get(verdict, verdict.value)}"
+        for verdict, count in counts.items()
+        if count
+    )
 
     yield (
         f"Testbed {comparison.testbed}: {summary}. "
