@@ -293,7 +293,7 @@ def test_losses_without_a_pattern_are_said_to_have_none():
     assert found.patterns == ()
     assert found.sentences == (found.without_pattern,)
     assert found.without_pattern.endswith(
-        "by direction, flow, size, size of a flow, beginning of the trial, end of the trial, distance, pause"
+        " (examined: direction, flow, size, size of a flow, beginning of the trial, end of the trial, distance, pause)"
     )
 
 

@@ -246,4 +246,4 @@ def _without_pattern(seen: Sequence[SeenLosses], found: Sequence[Found]) -> str 
         "pauses": "pause",
     }
     looked_at = dict.fromkeys(names[one.kind] for one in found if one.kind in names)
-    return f"No pattern in {lost:,} lost frames, by {', '.join(looked_at)}"
+    return f"No pattern in {lost:,} lost frames (examined: {', '.join(looked_at)})"

@@ -22,7 +22,7 @@ def test_a_clean_limit_is_forwarded_without_loss_and_has_its_sharpness():
     (lower, upper) = (bound.per_interface_fps for bound in result.goals[0].bounds)
     gap = 100 * (1 - lower / upper)
     assert ndr == (
-        f"NDR: forwards {lower:,.0f} frames/s of 64 B each way without loss; the limit is proved to {gap:.2g} %."
+        f"NDR: forwards {lower:,.0f} frames/s of 64 B each way without loss; the limit is proved to within {gap:.2g} %."
     )
     assert pdr.startswith("PDR (at most 0.5 % may be lost): forwards ")
     assert " when offered " in pdr

@@ -47,7 +47,7 @@ def lines_of(result):
 
 def test_the_message_of_a_regular_search():
     assert lines_of(throughput_of(REGULAR)) == [
-        "NDR: forwards 100,000 frames/s of 64 B each way without loss; the limit is proved to 0.4 %.",
+        "NDR: forwards 100,000 frames/s of 64 B each way without loss; the limit is proved to within 0.4 %.",
         "NDR (loss ratio at most 0 %): regular",
         "  offered load, lower        100,000 fps per interface     200,000 fps aggregate, L1 134.40 Mbit/s",
         "  offered load, upper        100,400 fps per interface     200,800 fps aggregate, L1 134.94 Mbit/s",

@@ -51,7 +51,7 @@ def sentences(result: GoalsResult, *, of_connections: bool = False) -> Iterator[
             yield f"{found}; the limit is not proved: {report.result.reason}."
         else:
             gap = 1.0 - lower.per_interface_fps / upper.per_interface_fps
-            yield f"{found}; the limit is proved to {100.0 * gap:.2g} %."
+            yield f"{found}; the limit is proved to within {100.0 * gap:.2g} %."
 
 
 def _least_that_the_sut_fails(trials: Sequence[Trial], goal: Goal) -> float | None:
