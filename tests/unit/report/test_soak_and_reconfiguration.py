@@ -278,7 +278,7 @@ def test_long_trials_that_lose_frames_say_how_much_passes_at_most_in_the_long_ru
     quiet = JournalEntry(counted_trial(147e3, duration=20.0))
     lost = (
         "1 trial of 20 s at 149.00 kfps lost 38,000 of 2,980,000 frames; 2 trials of 20 s at 147.00 kfps lost 0 of "
-        "5,880,000 frames. Everything else stated here holds in trials of 1 s"
+        "5,880,000 frames. Everything else stated here is about trials of 1 s"
     )
     for process, limit in (((), "at most 147.10 kfps: "), (("Frames are lost in pauses.",), "")):
         critical = guarded().critical_load.model_copy(update={"trial_s": 1.0, "process": process})

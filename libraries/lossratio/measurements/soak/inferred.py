@@ -13,7 +13,7 @@ from lossratio.units import format_frame_rate, trials_counted
 
 _RARE = 300.0
 """Seconds between losses that a soak test should be long enough to see. Jobs often run every five minutes."""
-_ONLY_SHORT = "holds in trials of {:.3g} s, in which a bucket or a buffer lets more through than in the long run"
+_ONLY_SHORT = "is about trials of {:.3g} s, in which a bucket or a buffer would let more through than in the long run"
 _ENDS = {
     "timeout": "when its time was over",
     "precision": "as soon as its interval was narrow enough",
