@@ -55,6 +55,7 @@ class ConnectionSoakView(SoakView):
 
     measured_in = CONNECTIONS_PER_SECOND
     value_name = "critical connection rate"
+    varied = "rate"
 
     def rates_in(self, result: SoakResult) -> str:
         """Connections per second."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from measurement_examples import SIMULATED, place
 
@@ -167,7 +169,9 @@ def test_the_critical_rate_of_a_bucket_is_in_its_interval(tmp_path):
     assert finding.upper_bound >= truth * 0.99
     assert 0.9 * truth <= finding.value <= truth
     assert finding.unit.name == "connections/s"
-    assert "connections/s" in message(result)
+    first, second, *_ = message(result).splitlines()
+    assert re.match(r"Critical connection rate: at [\d,]+ connections/s, at most one in 1,000 is lost, which is", first)
+    assert second.startswith("The rate that loses exactly one in 1,000 is estimated at ")
     # One trial in overload takes half the time, to show the bucket. From two minutes on, trials that are ten times as
     # long follow at the end.
     assert {trial.duration_s for trial in result.trials} == {0.5, 1.0, 10.0}

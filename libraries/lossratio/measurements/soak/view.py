@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import JsonValue
@@ -67,6 +67,8 @@ class SoakView(View[SoakResult]):
     csit_type = "soak"
     method = "PLRsearch (draft-vpolak-bmwg-plrsearch-02)"
     value_name = "critical load"
+    varied: ClassVar[str] = "load"
+    """What the search varies, in sentences."""
 
     def rates_in(self, result: SoakResult) -> str:
         """What the rates of a sentence count."""
@@ -97,7 +99,7 @@ class SoakView(View[SoakResult]):
         if is_regular:
             least, most = found.least_95.per_interface_fps, found.most_95.per_interface_fps
             interval = f"{least:,.0f} to {most:,.0f} (95 % interval)"
-            yield f"The load that loses exactly {share} is estimated at {interval}."
+            yield f"The {self.varied} that loses exactly {share} is estimated at {interval}."
 
     def lines(self, result: SoakResult) -> Iterator[str]:
         """The critical load, with its interval."""
