@@ -334,6 +334,10 @@ class _Stop(KeyboardInterrupt):
     """
 
 
+def _has_arguments(one: click.Command) -> bool:
+    return any(isinstance(parameter, click.Argument) for parameter in one.params)
+
+
 def _in_plain_words(error: click.ClickException) -> click.ClickException:
     """The same error, in the words of an engineer.
 
@@ -341,8 +345,11 @@ def _in_plain_words(error: click.ClickException) -> click.ClickException:
     """
     if error.message.startswith(_TOO_MANY):
         words = error.message.partition("(")[2].rpartition(")")[0]
-        said = f"There are too many words: {words}. Put a value with blanks in quotes, as in '10 kpps'."
-        return click.UsageError(said, getattr(error, "ctx", None))
+        context = getattr(error, "ctx", None)
+        way_out = "Put a value with blanks in quotes, as in '10 kpps'."
+        if context is not None and not _has_arguments(context.command):
+            way_out = "This command takes only options."
+        return click.UsageError(f"There are too many words: {words}. {way_out}", context)
 
     if isinstance(error, click.MissingParameter):
         # Click puts each of the choices on a line of its own.

@@ -194,6 +194,10 @@ IN_COMMANDS = {
         ("check", "simulated", "10", "kpps"),
         "There are too many words: 10 kpps. Put a value with blanks in quotes, as in '10 kpps'.",
     ),
+    "word for a command without arguments": (
+        ("lab", "doctor", "local"),
+        "There are too many words: local. This command takes only options.",
+    ),
     "name that begins with a minus": (("check", "-1"), "-1 was taken for an option. If it is a file, write ./-1."),
     "word for a tool": (("lab", "import", "clab", "a.yaml"), "or pcap, not 'clab'"),
     "suite that is no text": (
