@@ -169,7 +169,7 @@ def test_the_innermost_sizes_cores_and_cards_count(specifications):
     }
 
 
-def test_a_suite_is_ours_with_its_type_of_test_and_its_kind_of_dut(specifications):
+def test_a_suite_is_ours_with_its_type_of_test(specifications):
     coverage = _covered(specifications)
     ours = {
         (test.suite, test.test_type)
@@ -178,8 +178,17 @@ def test_a_suite_is_ours_with_its_type_of_test_and_its_kind_of_dut(specification
         if judged.verdict is not CoverageVerdict.MISSING
     }
     assert ours == {("eth-l2bdbasemaclrn", "ndrpdr"), ("eth-l2bdbasemaclrn", "soak"), ("ethip6-ip6base", "ndrpdr")}
-    bridge = _covered(specifications, suites=("linux_bridge",))
-    assert {judged.verdict for tests in bridge.jobs.values() for judged in tests.values()} == {CoverageVerdict.MISSING}
+
+
+def test_a_suite_of_this_name_for_another_kind_of_dut_is_not_ours(specifications, tmp_path):
+    text = SUITES.path("vpp_ip6").read_text()
+    assert text.count("    vpp    ") == 1
+    suite = tmp_path / "ovs_ip6.robot"
+    suite.write_text(text.replace("    vpp    ", "    ovs    "))
+    coverage = csit_coverage(specifications, (suite,), "*")
+    assert {judged.verdict for tests in coverage.jobs.values() for judged in tests.values()} == {
+        CoverageVerdict.MISSING
+    }
 
 
 def test_a_test_with_the_same_frames_setup_and_tags_is_the_same(clone):
