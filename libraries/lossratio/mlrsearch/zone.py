@@ -7,6 +7,7 @@ result: repeatability is promised only outside of it.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 
@@ -71,35 +72,36 @@ def zone_in(
     grid = LoadGrid(min_load, max_load, goal.width)
     outcomes = dict[float, list[bool]]()
     posterior = Posterior(grid.top)
-
-    for result in map(goal.seen, results):
-        is_low = result.loss_ratio <= goal.loss_ratio
-        if not is_low and sut_loss_ratio(result) <= goal.loss_ratio:
-            # Frames that the SUT did not lose decide here, so it is not known whether the trial is lossy.
-            continue
-        if result.duration >= goal.final_trial_duration and not (is_low and result.is_early):
-            posterior.add(grid.position(result.load), is_low)
-            outcomes.setdefault(result.load, []).append(not is_low)
+    for load, is_lossy in _verdicts(goal, results):
+        posterior.add(grid.position(load), not is_lossy)
+        outcomes.setdefault(load, []).append(is_lossy)
 
     shares = [_share(load, outcomes[load]) for load in sorted(outcomes)]
     if not shares:
         return None
 
-    curves = posterior.curves(
-        NOTHING_EXPECTED, np.array([grid.position(share.load) for share in shares])
-    )
+    positions = np.array([grid.position(share.load) for share in shares])
+    curves = posterior.curves(NOTHING_EXPECTED, positions)
     sure = curves.chances @ ((COIN[0] < LOSSY) & (COIN[1] > LOSSY))
-    runs = [
-        [*run]
-        for is_coin, run in groupby(shares, lambda share: sure[shares.index(share)] >= SURE)
-        if is_coin
-    ]
+    coins = groupby(zip(sure >= SURE, shares, strict=True), itemgetter(0))
+    runs = [[share for _, share in run] for is_coin, run in coins if is_coin]
     zones = [Zone(tuple(run[first : last + 1])) for run in runs for first, last in _ends(run)]
     widest = max(zones, key=lambda zone: zone.shares[-1].load / zone.shares[0].load, default=None)
     if widest is None or within_width(goal.width, *widest.loads):
         return None
 
     return widest
+
+
+def _verdicts(goal: SearchGoal, results: Sequence[TrialResult]) -> Iterator[tuple[float, bool]]:
+    """The load of each full-length trial, and whether the SUT lost more than the goal allows, if that is known."""
+    for result in map(goal.seen, results):
+        is_lossy = result.loss_ratio > goal.loss_ratio
+        if is_lossy and sut_loss_ratio(result) <= goal.loss_ratio:
+            # Frames that the SUT did not lose decide here, so it is not known whether the trial is lossy.
+            continue
+        if result.duration >= goal.final_trial_duration and (is_lossy or not result.is_early):
+            yield result.load, is_lossy
 
 
 def is_left_to_a_coin(
