@@ -19,6 +19,8 @@ from lossratio.wrong_values import in_words
 
 MAKE_ROOM = "Nothing that was measured is lost. Free some space, and repeat the command."
 """The way out if a run cannot write to its directory."""
+_CONDITIONS = ("version", "topology", "sources", "kernels")
+"""The fields of a record that must be the same when the run is resumed."""
 _SOURCES = (".robot", ".resource", ".yaml", ".yml", ".py")
 
 
@@ -72,11 +74,10 @@ class RunRecord(Record):
 
     def differences(self, now: "RunRecord") -> tuple[str, ...]:
         """The conditions that have changed since, in words. A resumed run repeats the command line of this record."""
-        return (
-            *_differences("version", self.version, now.version),
-            *_differences("topology", self.topology, now.topology),
-            *_differences("sources", self.sources, now.sources),
-            *_differences("kernels", self.kernels, now.kernels),
+        return tuple(
+            difference
+            for name in _CONDITIONS
+            for difference in _differences(name, getattr(self, name), getattr(now, name))
         )
 
 
