@@ -4,6 +4,7 @@ from lossratio.nodes.background import LIVES, BackgroundProgram, before_ordinary
 from lossratio.nodes.credentials import NO_CREDENTIALS, Credentials
 from lossratio.nodes.facts import (
     INTERFACES_OF_CARD,
+    SPEED_UNIT,
     Card,
     Core,
     GatheredFacts,

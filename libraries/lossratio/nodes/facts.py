@@ -44,7 +44,8 @@ report tool.python python3 --version
 exit 0
 """
 
-_SPEED_UNIT = 1e6
+SPEED_UNIT = 1e6
+"""Bits per second in the unit of the kernel's files ``speed``."""
 
 INTERFACES_OF_CARD = r"""
 interfaces_of_card() {
@@ -285,7 +286,7 @@ def _card(address: str, answers: Mapping[str, str]) -> Card:
         pcie=" x".join(pcie) or None,
         iommu_group=iommu_group or None,
         # A link that is down has the speed -1.
-        speed=(_number(answer("speed")) or 0) * _SPEED_UNIT or None,
+        speed=(_number(answer("speed")) or 0) * SPEED_UNIT or None,
         has_link=None if carrier is None else carrier == "1",
         firmware=of_ethtool.get("firmware-version") or None,
     )

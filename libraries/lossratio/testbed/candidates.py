@@ -110,6 +110,10 @@ def log_in(candidate: Candidate, credentials: Credentials = NO_CREDENTIALS) -> N
 def _first_free(
     candidates: list[Candidate], credentials: Credentials, undo: ExitStack, wait: float
 ) -> tuple[Candidate, Lease | None]:
+    """The first testbed that becomes free in time, and its lease; None: nobody else can use it.
+
+    If a single testbed is waited for, its errors are raised; others are left out, with a warning.
+    """
     queues: list[tuple[Candidate, Claim, NodeSession]] = []
     errors: list[LossRatioError] = []
     for testbed in candidates:

@@ -15,6 +15,7 @@ from lossratio.errors import NodeError, TopologyError, TrafficError
 from lossratio.nodes import (
     INTERFACES_OF_CARD,
     REPORT_SECONDS,
+    SPEED_UNIT,
     CommandRunner,
     DutNode,
     NodeSession,
@@ -29,7 +30,6 @@ from lossratio.traffic import Configuration, load_generator
 from lossratio.units import format_bit_rate
 from lossratio.yaml_file import describe_problem
 
-_SPEED_UNIT = 1e6
 """The kernel reports the speed of a link in Mbit/s."""
 
 _INTERFACES = (
@@ -94,7 +94,7 @@ def _state(fields: Sequence[str]) -> InterfaceState:
     name, driver, mac_address, state, speed, mtu = fields
     # A link that is down has the speed -1.
     if speed.isdecimal() and int(speed) > 0:
-        bit_rate = int(speed) * _SPEED_UNIT
+        bit_rate = int(speed) * SPEED_UNIT
     else:
         bit_rate = None
 
