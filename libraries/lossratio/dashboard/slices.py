@@ -223,19 +223,11 @@ def slices(
         yield f"test-{name}", data
         tests.append(_test_row(results, name, series, trends, index))
         if data["latency"]:
-            last = max(row[0] for row in data["latency"])
-            latest.append(
-                [len(tests) - 1, last, [row[1:] for row in data["latency"] if row[0] == last]]
-            )
+            latest.append([len(tests) - 1, *_latest(data["latency"])])
 
         of_testbed = newest.setdefault(data["testbed"], [])
         for numbers in series:
-            # The newest of the results that mean the same as the newest result of the series.
-            trend = trends[results.line_of(numbers.start)]
-            times = {_microsecond(time) for time in trend.series.times}
-            of_testbed += [number for number in numbers if results.microseconds[number] in times][
-                -NEWEST:
-            ]
+            of_testbed += _newest(results, numbers, trends[results.line_of(numbers.start)])
 
     for testbed, numbers_of in newest.items():
         yield f"newest-{_digest('testbed', testbed)}", results.rows(numbers_of)
@@ -254,6 +246,19 @@ def slices(
             "results": len(results.times),
         },
     )
+
+
+def _latest(latency: Sequence[list[Any]]) -> tuple[int, list[list[Any]]]:
+    """The time of the newest latencies of a test, and these latencies."""
+    last = max(time for time, *_ in latency)
+    return last, [rest for time, *rest in latency if time == last]
+
+
+def _newest(results: Results, numbers: range, trend: Trend) -> list[int]:
+    """The newest of the results that mean the same as the newest result of a series."""
+    times = {_microsecond(time) for time in trend.series.times}
+    alike = [number for number in numbers if results.microseconds[number] in times]
+    return alike[-NEWEST:]
 
 
 def _trends_by_line(results: Results, analysis: Analysis) -> dict[tuple[Any, ...], Trend]:
@@ -277,6 +282,7 @@ def _trends_by_line(results: Results, analysis: Analysis) -> dict[tuple[Any, ...
 def _test_slice(
     results: Results, series: Sequence[range], trends: Mapping[Any, Trend], analysis: Analysis
 ) -> tuple[str, Slice]:
+    """The name of a test's slice, and the slice: each series with its points, steps and notes, and the latencies."""
     column = results.columns
     first = series[0].start
     testbed, test = column["testbed"][first], column["test"][first]
