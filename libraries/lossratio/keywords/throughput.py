@@ -95,22 +95,19 @@ class ThroughputKeywords(Keywords):
             self.session.judge(found, doubts)
             return found[-1]
 
-        if (
-            self.session.collects_telemetry if telemetry is None else telemetry
-        ) and self.session.ready_testbed().duts:
+        has_telemetry = _chosen(telemetry, self.session.collects_telemetry)
+        if has_telemetry and self.session.ready_testbed().duts:
             with self._more("Telemetry", is_asked_for=telemetry is not None):
                 duration = throughput.duration_after_search(wanted.goals, TELEMETRY_DURATION)
                 telemetry_after_search(self.session, duration=duration)
 
-        if self.session.measures_latency if latency is None else latency:
+        if _chosen(latency, self.session.measures_latency):
             with self._more("Latency", is_asked_for=latency is not None):
+                duration = throughput.duration_after_search(
+                    wanted.goals, latencies.LATENCY_DURATION
+                )
                 latency_after_search(
-                    self.session,
-                    duration=throughput.duration_after_search(
-                        wanted.goals, latencies.LATENCY_DURATION
-                    ),
-                    integrity=request.integrity,
-                    rest=request.rest,
+                    self.session, duration=duration, integrity=request.integrity, rest=request.rest
                 )
 
         if self.session.last_search is not None:
@@ -334,6 +331,11 @@ class ThroughputKeywords(Keywords):
         for result in results if must_find else ():
             throughput.require_lower_bounds(result)
         return results
+
+
+def _chosen(by_keyword: bool | None, by_import: bool) -> bool:
+    """Whether something is measured: as the keyword says, or else as the library was imported with."""
+    return by_import if by_keyword is None else by_keyword
 
 
 def latency_after_search(
