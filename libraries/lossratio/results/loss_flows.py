@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lossratio.results.loss_moments import Found, OfDirection
+from lossratio.results.loss_moments import WHOLE, Found, OfDirection
 from lossratio.results.loss_sets import (
     LossyPart,
     LossySet,
@@ -23,8 +23,6 @@ from lossratio.results.losses import LEVEL
 from lossratio.trials import Losses, read_counts
 from lossratio.units import format_ratio
 
-_WHOLE = 0.995
-"""A flow that lost more than this share of its frames counts as having lost all: some at the edges may not be lost."""
 _MOST_QUEUES = 64
 
 
@@ -83,13 +81,13 @@ class _Flows:
         """The pattern of these flows alone."""
         nothing = Found("flows", self._own.name, self.chance)
         found = self.lossy
-        if found is None or (found.least < _WHOLE and not self.are_meant(found.share)):
+        if found is None or (found.least < WHOLE and not self.are_meant(found.share)):
             # A loss of every n-th frame hits some flows more often than others, at any load.
             return nothing
 
         whose = self._own.share(found.explained, found.others)
         sentence = f"{whose} of {self.in_words(found)}; {shares_in_words(found)}"
-        if found.every is not None and found.least >= _WHOLE:
+        if found.every is not None and found.least >= WHOLE:
             sentence += f". That is also one frame in {found.every:,}, as flows follow one another"
         return _said("flows", self._own, self.chance, sentence, found.explained)
 
@@ -160,7 +158,7 @@ def _of_both(own: OfDirection, flows: _Flows, sizes: _Sizes) -> Found:
     cells = lossy_cells(own.seen, flows.lossy.members, sizes.sizes)
     if cells is None:
         return nothing
-    if cells.share < _WHOLE and not any(map(flows.are_meant, (cells.share, flows.lossy.share))):
+    if cells.share < WHOLE and not any(map(flows.are_meant, (cells.share, flows.lossy.share))):
         return nothing
 
     words = f"{sizes.in_words} in {flows.in_words(flows.lossy)}"
@@ -182,7 +180,7 @@ def shares_in_words(found: LossyPart) -> str:
     Args:
         found: The part.
     """
-    if found.least >= _WHOLE:
+    if found.least >= WHOLE:
         own = "these lose every frame"
     else:
         own = f"these lose {format_ratio(found.share)} of their frames"

@@ -5,15 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lossratio.results.loss_tests import SeenLosses, runs_of
+from lossratio.results.loss_tests import OTHER_LOAD, SeenLosses, runs_of
 from lossratio.results.losses import PatternKind
 from lossratio.trials import FlowClasses, Losses
 from lossratio.units import format_ratio
 
-_WHOLE = 0.995
+WHOLE = 0.995
 """A flow that lost more than this share of its frames counts as having lost all: some at the edges may not be lost."""
-_OTHER_LOAD = 1.02
-"""Two loads are different if their ratio is at least this."""
 _FAR_LOAD = 1.25
 _LEAST_DISTANCE = 3
 """The smallest n that is examined. A device that loses one in n frames because of its capacity would lose clearly more
@@ -195,7 +193,7 @@ def of_pauses(own: OfDirection) -> Found:
         chance *= pause.chance
     lengths = [pause.length for pause in paused]
     loads = [one.load for one in seen]
-    if max(loads) >= _OTHER_LOAD * min(loads) and _spread(lengths) > 0.5:
+    if max(loads) >= OTHER_LOAD * min(loads) and _spread(lengths) > 0.5:
         # A device that lacks capacity loses frames for longer at a higher load.
         return nothing
 
@@ -216,7 +214,7 @@ def has_outage(one: SeenLosses) -> bool:
         one: The losses of a direction in a trial.
     """
     lost, known = one.steps
-    is_whole = (known > 0) & (lost >= _WHOLE * known)
+    is_whole = (known > 0) & (lost >= WHOLE * known)
     longest = max((end - start for start, end in runs_of(is_whole)), default=0)
     return longest >= _FEWEST_STEPS and longest * one.losses.step_s >= _LEAST_PAUSE_S
 
@@ -233,7 +231,7 @@ def _pauses_in(one: SeenLosses) -> list[_Pause] | None:
         return None
     pauses = []
     for start, end in runs:
-        inner = lost[start + 1 : end - 1].sum() >= _WHOLE * known[start + 1 : end - 1].sum()
+        inner = lost[start + 1 : end - 1].sum() >= WHOLE * known[start + 1 : end - 1].sum()
         length = float((lost[start:end] / known[start:end]).sum()) * step
         if not inner or length < _LEAST_PAUSE_S or length < (end - start - 2) * step:
             return None

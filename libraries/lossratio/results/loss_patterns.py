@@ -26,8 +26,8 @@ from lossratio.results.loss_moments import (
     of_pauses,
     streams_of,
 )
-from lossratio.results.loss_sets import OTHER_LOAD, LossySet, in_all, lossy_set
-from lossratio.results.loss_tests import LossCounts, SeenLosses, rotation_test
+from lossratio.results.loss_sets import LossySet, in_all, lossy_set
+from lossratio.results.loss_tests import OTHER_LOAD, LossCounts, SeenLosses, rotation_test
 from lossratio.results.losses import LEVEL, LossPattern, LossPlaces
 from lossratio.results.trials import Trial
 from lossratio.trials import FlowClasses, Losses

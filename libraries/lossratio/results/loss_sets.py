@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lossratio.results.loss_tests import LossCounts, Numbers, SeenLosses
+from lossratio.results.loss_tests import OTHER_LOAD, LossCounts, Numbers, SeenLosses
 
 _MOST_GAPS = 3
 """Maximum number of different distances between neighbours in the set of a regular loss, such as of every third
@@ -22,8 +22,6 @@ _MOST_LIKE_ITSELF = 0.5
 """How similar a set and its copy, shifted by some flows, may be without a regular loss: 0 is chance, 1 is the same."""
 _SAME = 0.8
 """How much of a set must be the same at two loads."""
-OTHER_LOAD = 1.02
-"""Two loads are different if their ratio is at least this."""
 _LOADS = 3
 """A set that loses more of its frames at higher loads must be the same at this many loads."""
 _RISING = 1.2

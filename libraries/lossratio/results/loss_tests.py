@@ -18,6 +18,8 @@ from lossratio.trials import Losses, read_counts
 
 Numbers = NDArray[np.float64]
 
+OTHER_LOAD = 1.02
+"""Two loads are different if their ratio is at least this."""
 _TIE = 1e-9
 _STRENGTHS = tuple(0.125 * 2.0 ** (step / 2.0) for step in range(13))
 """Where Chernoff's bound is evaluated: each of the bounds holds, and the smallest one counts."""
