@@ -12,6 +12,7 @@ import numpy as np
 
 from ..core.frames_spec import TAG_BYTES, FramesSpec
 from ..core.links import Link
+from ..core.passes import LATE_LOOK, LATE_SECONDS
 from ..core.wire import PORT_BYTES
 from .filters import let_nothing_through, let_tag_through
 from .frames import Bytes, FrameCycle, Numbers, Replies
@@ -22,7 +23,6 @@ from .transmit import SenderSetup
 _ROOM = 1 << 17
 _AT_ONCE = 1 << 16
 _RING_FRAMES = 1 << 12
-_LATE_SECONDS, _LATE_LOOK = 2.0, 0.1
 
 
 class End:
@@ -126,9 +126,9 @@ class End:
         """Waits for late frames with a tag; returns whether any arrive."""
         let_tag_through(self._ring.socket, self._place, tag)
         self._is_over = False
-        end = time.monotonic() + _LATE_SECONDS
+        end = time.monotonic() + LATE_SECONDS
         while not (self._has_arrived.any() or self.strangers) and time.monotonic() < end:
-            time.sleep(_LATE_LOOK)
+            time.sleep(LATE_LOOK)
             self.note()
         self.end()
         self._is_over = True

@@ -21,6 +21,10 @@ FIN = 1
 """TCP's flag of the last frame, which counts as a byte."""
 LEAST_SILENT = 10
 """From this many answers on, some must come back; if there are fewer, all may be lost by chance."""
+LATE_SECONDS = 2.0
+"""Seconds to wait for the first answer that comes too late, before connections count as silent."""
+LATE_LOOK = 0.1
+"""Seconds between two looks whether one has come."""
 OTHER_PORT = 0x80
 """The bit in a port's first byte that distinguishes the port of unasked answers from the port to which connections were
 opened."""

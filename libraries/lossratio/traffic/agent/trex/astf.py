@@ -17,6 +17,7 @@ from ..core.configuration import Configuration
 from ..core.frames_spec import FramesSpec
 from ..core.generator import Exchange
 from ..core.pacing import COUNTING, raise_priority
+from ..core.passes import LEAST_SILENT
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Check, Message, unsupported
 from ..core.wire import FCS_BYTES, TCP_HEADER_BYTES, UDP_HEADER_BYTES
@@ -40,7 +41,6 @@ _PASS_SECONDS = 10e-3
 _STALL_SECONDS = 1.0
 """Time for which other work may stop TRex in software mode, or a device beside it. Connections that only become
 complete within that time are late."""
-_LEAST_SILENT = 10
 _NOT_YET = "should be one of following"
 """TRex's words if it has not ended the earlier traffic yet."""
 
@@ -296,7 +296,7 @@ class AstfGenerator:
                 f"TRex could not hold so many connections ({_in_words(own)}). This says nothing about the device. "
                 "Use fewer connections, or open them at a lower rate.",
             )
-        if counted.accepted >= _LEAST_SILENT and not counted.returned:
+        if counted.accepted >= LEAST_SILENT and not counted.returned:
             met = _in_words(counted.faults(_FAULTS_OF_PATH)) or "nothing came back"
             raise AgentError(
                 "asymmetric",

@@ -25,6 +25,8 @@ from ..core.pacing import (
     raise_priority,
 )
 from ..core.passes import (
+    LATE_LOOK,
+    LATE_SECONDS,
     LEAST_SILENT,
     answered_again,
     check_openable,
@@ -54,8 +56,6 @@ from .sender import CPU_SHARE, WAKE_SECONDS, Sender, check_end, claim_cpus
 _LEAST_ROOM = 1 << 17
 """Connections for which there is memory from the beginning: 2 MB."""
 _NANOSECONDS = 1e9
-_LATE_SECONDS = 2.0
-_LATE_LOOK = 0.1
 
 
 @dataclass
@@ -404,9 +404,9 @@ class ConnectingGenerator:
 
     def _are_late(self, check: Check) -> bool:
         """Waits for late answers; returns whether any arrive."""
-        end = time.monotonic() + _LATE_SECONDS
+        end = time.monotonic() + LATE_SECONDS
         while not self._memory.shared.late and time.monotonic() < end:
-            pause(_LATE_LOOK, check)
+            pause(LATE_LOOK, check)
         return bool(self._memory.shared.late)
 
     def _new_late(self) -> int:
