@@ -2,81 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import time
-from contextlib import ExitStack
-from dataclasses import replace
 from functools import cache
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from bpf_objects import XdpAction, run_once
+from bpf_objects import XdpAction
 from frame_samples import DESTINATION_MAC, SOURCE_MAC, cycle, smallest_size, spec
 from hypothesis import given, settings, strategies as st
+from xdp_bench import TAG, Bench, needs_bpf
 
-from lossratio.bpf import why_impossible
 from lossratio.topology.addressing import EAST, WEST
 from lossratio.traffic import profile_names
 from lossratio.traffic.agent.afpacket.frames import FrameOrder, number_bytes, number_parts, tag_bytes
 from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.xdp import histogram, sender
+from lossratio.traffic.agent.xdp import histogram
 from lossratio.traffic.agent.xdp.constants import FOREVER
-from lossratio.traffic.agent.xdp.frames import FramePlan, Share, permutation
-from lossratio.traffic.agent.xdp.receive_program import (
-    MOST_GAPS,
-    MOST_TRAFFIC,
-    TAGS_OF_TRAFFIC,
-    ReceiveProgram,
-    ReceiveWay,
-    Reception,
-)
-from lossratio.traffic.agent.xdp.send_program import Segment, SendProgram
-from lossratio.traffic.agent.xdp.sender import Sender
-
-needs_bpf = pytest.mark.skipif(why_impossible() is not None, reason=f"no BPF here: {why_impossible()}")
-
-TAG = 0xA1B2C300
-BURST = Segment(interval=0.0, frames=1 << 40, begin=0.0, last_call=float("inf"), catch_up=float("inf"), tag=TAG)
-
-
-class Bench:
-    """A sender and a receiver of one stream, which are run by hand."""
-
-    def __init__(self, description, first=0, step=1, counts_flows=False):
-        self.plan = FramePlan(description, SOURCE_MAC, DESTINATION_MAC)
-        self.reception = Reception(1, 64, self.plan.flows if counts_flows else 0)
-        stream = Share(share=(first, step))
-        self.sender = SendProgram([(self.plan, 1, stream)], self.reception.times)
-        self.template = self.sender.template
-        flows = 0 if counts_flows else None
-        way = ReceiveWay(self.plan, DESTINATION_MAC, stream, flows=flows)
-        self.receiver = ReceiveProgram(self.reception, [way])
-        self.begin()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        for one in (self.sender, self.receiver, self.reception):
-            one.close()
-
-    def begin(self, *segments):
-        self.reception.watch(TAG)
-        self.sender.schedule(time.monotonic_ns() - 1, [segments or [BURST]])
-        self.sender.renew(FOREVER)
-
-    def send(self):
-        verdict, frame = run_once(self.sender.program, self.template)
-        return frame if verdict == XdpAction.REDIRECT.value else None
-
-    def arrive(self, *frames):
-        return [XdpAction(run_once(self.receiver.program, frame)[0]) for frame in frames]
-
-    def counts(self):
-        received = vars(self.reception.received(0))
-        names = ("arrived", "wrong_length", "wrong_mac", "corrupted", "readdressed", "duplicated", "stale")
-        return {name: received[name] for name in (*names, "reordered", "intact") if received[name]}
+from lossratio.traffic.agent.xdp.frames import FramePlan, permutation
+from lossratio.traffic.agent.xdp.receive_program import MOST_GAPS, MOST_TRAFFIC, TAGS_OF_TRAFFIC
 
 
 def as_afpacket_sends(description, numbers, first=0):
@@ -393,124 +336,6 @@ def test_no_percentile_is_beyond_the_smallest_or_the_largest_latency():
     assert all(least <= histogram.percentile(values, percent) <= most for percent in (1, 50, 99, 100))
 
 
-@needs_bpf
-def test_a_schedule_is_sent_segment_by_segment_and_then_ends():
-    first = Segment(0.0, 3, 0.0, float("inf"), float("inf"), TAG)
-    on_time = Segment(0.0, 2, 0.0, float("inf"), float("inf"), TAG, renumbers=False)
-    other = Segment(0.0, 2, 0.0, float("inf"), float("inf"), TAG + 0x100)
-    with Bench(spec()) as bench:
-        bench.begin(first, on_time, other)
-        frames = [bench.send() for _ in range(7)]
-        assert bench.send() is None
-        assert bench.sender.has_finished()
-        numbers = [(int.from_bytes(frame[42:46], "big") - TAG, int.from_bytes(frame[46:50], "big")) for frame in frames]
-        assert numbers == [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (0x100, 0), (0x100, 1)]
-        assert [bench.sender.sent(0, number).sent for number in range(3)] == [3, 2, 2]
-
-
-@needs_bpf
-def test_nothing_is_sent_before_it_is_due_or_after_the_last_call_or_without_leave():
-    later = replace(BURST, begin=60e9)
-    missed = Segment(1000.0, 500, 0.0, last_call=1.0, catch_up=float("inf"), tag=TAG)
-    with Bench(spec()) as bench:
-        bench.begin(later)
-        assert bench.send() is None
-        bench.begin(missed)
-        assert bench.send() is None
-        assert bench.sender.has_finished()
-        assert (bench.sender.sent(0, 0).sent, bench.sender.sent(0, 0).unsent) == (0, 500)
-        bench.begin()
-        bench.sender.stop()
-        assert bench.send() is None
-        bench.sender.renew(time.monotonic_ns() - 1)
-        assert bench.send() is None
-
-
-@needs_bpf
-def test_times_and_numbers_of_traffic_that_lasts_for_days_do_not_wrap():
-    days_later = replace(BURST, begin=2.0**44, renumbers=False)
-    with Bench(spec()) as bench:
-        bench.begin(replace(BURST, frames=1), days_later)
-        assert bench.send() is not None
-        assert bench.send() is None
-        bench.begin()
-        last = (1 << 32) - 3
-        bench.sender._shared.schedules[0].number = bench.reception._shared.streams[0].orders[0].next = last
-        frames = [bench.send() for _ in range(6)]
-        bench.arrive(*frames[:2], frames[4], frames[3])
-        assert bench.counts() == {"arrived": 4, "intact": 4, "reordered": 1}
-        assert bench.reception.received(0).displacement == 1
-
-
-@needs_bpf
-@pytest.mark.parametrize(("share", "most"), [(0.5, 0.75), (0.1, 0.3)])
-def test_a_sender_takes_no_more_than_its_share_of_its_processor(share, most):
-    plan, reception = FramePlan(spec(), SOURCE_MAC, DESTINATION_MAC), Reception(1, 1)
-    sending = Sender(SendProgram([(plan, 1, Share())], reception.times), max(os.sched_getaffinity(0)), share)
-    clock = time.pthread_getcpuclockid(sending._thread.ident)
-    try:
-        sending.wake(1)
-        sending.wait_until_awake()
-        began, used = time.monotonic(), time.clock_gettime(clock)
-        time.sleep(0.5)
-        # However late the machine wakes it up, it only gets less.
-        assert 0 < time.clock_gettime(clock) - used < most * (time.monotonic() - began)
-        sending.rest()
-        ran = sending.program.last_run()
-        time.sleep(0.01)
-        assert sending.program.last_run() == ran
-    finally:
-        sending.close()
-        reception.close()
-
-
-@pytest.mark.parametrize("last_call", range(10_000_000, 11_000_000, 50_000))
-def test_a_sender_does_not_sleep_through_the_end_of_its_schedule(monkeypatch, last_call):
-    """A model of the processor: a run takes 20 us for each of its 64, and a sleep lasts .3 ms too long."""
-    clock = SimpleNamespace(now=0.0, runs=[])
-    clock.monotonic = lambda: clock.now
-
-    def run_live(template, runs, batch):
-        clock.runs.append((clock.now, clock.now + runs * 20e-6 / 64))
-        clock.now = clock.runs[-1][1]
-        sending._is_wanted = clock.now < 0.02
-
-    clock.sleep = lambda seconds: setattr(clock, "now", clock.now + seconds + 0.0003)
-    program = SimpleNamespace(program=SimpleNamespace(run_live=run_live), template=b"", last_call=last_call)
-    program.stop = program.close = lambda: None
-    sending = Sender(program, min(os.sched_getaffinity(0)))
-    try:
-        monkeypatch.setattr(sender, "time", clock)
-        sending._is_wanted = True
-        sending._run()
-    finally:
-        sending.close()
-    end = last_call / 1e9
-    assert any(begin <= end <= ended for begin, ended in clock.runs)
-    # Far from the end others have their share.
-    pauses = [
-        second[0] - first[1]
-        for first, second in zip(clock.runs, clock.runs[1:], strict=False)
-        if second[0] < end - 0.002
-    ]
-    assert sum(pauses) > 0.05 * (end - 0.002)
-
-
-@needs_bpf
-def test_frames_that_are_too_late_stay_unsent_and_the_next_one_is_on_time():
-    with Bench(spec()) as bench:
-        bench.reception.watch(TAG)
-        late = Segment(1e6, 10_000, 0.0, float("inf"), catch_up=2e6, tag=TAG)
-        bench.sender.schedule(time.monotonic_ns() - 5_000_000_000, [[late]])
-        bench.sender.renew(FOREVER)
-        assert bench.send() is None
-        unsent = bench.sender.sent(0, 0).unsent
-        assert 4_990 <= unsent < 10_000
-        while bench.send() is None:
-            pass
-        assert bench.sender.sent(0, 0).lateness >= 4.99
-
-
 @pytest.mark.parametrize(("seed", "count"), [(1, 1), (2, 7), (70000, 254), (3, 5000)])
 def test_a_random_order_is_that_of_the_embedded_generator(seed, count):
     assert permutation(seed, count) == np.random.RandomState(seed).permutation(count).tolist()
@@ -519,19 +344,3 @@ def test_a_random_order_is_that_of_the_embedded_generator(seed, count):
 def test_frames_that_no_page_has_room_for_are_refused_with_the_way_out():
     with pytest.raises(AgentError, match=r"Frames of 9000 bytes do not fit .* Use 'kind: afpacket'"):
         FramePlan(spec("ethip4-udp", 9000), SOURCE_MAC, DESTINATION_MAC)
-
-
-@needs_bpf
-def test_the_stream_that_is_due_first_goes_first_so_that_all_are_late_alike():
-    plan = FramePlan(spec(), SOURCE_MAC, DESTINATION_MAC)
-    with ExitStack() as stack:
-        reception = Reception(2, 1)
-        stack.callback(reception.close)
-        sender = SendProgram([(plan, 1, Share(number)) for number in range(2)], reception.times)
-        stack.callback(sender.close)
-        schedules = [[Segment(interval, 3000, 0.0, float("inf"), float("inf"), TAG)] for interval in (1000.0, 2000.0)]
-        sender.schedule(time.monotonic_ns() - 10_000_000_000, schedules)
-        sender.renew(FOREVER)
-        for _ in range(600):
-            run_once(sender.program, sender.template)
-        assert [sender.sent(stream, 0).sent for stream in range(2)] == [400, 200]

@@ -1,0 +1,152 @@
+"""Devices that remember trials: what a search looks for before it begins, and when its trials are after a rest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from measurement_examples import PROFILE, place, policed
+from perfect_sut import PerfectTestbed, two_frames, unsent
+
+from lossratio.measurements.look_for_memory import remarks_on_memory
+from lossratio.measurements.throughput import SearchRequest, find_conditional_throughput
+from lossratio.measurements.throughput.goals import NdrPdrGoals
+from lossratio.mlrsearch import NDR, PDR
+from lossratio.results.doubts import DoubtKind
+from lossratio.results.findings import doubts_of
+from lossratio.results.model import MEMORY_REMARK
+from lossratio.testbed.opening import open_testbed
+
+REQUEST = SearchRequest(goals=(NDR, PDR), profile=PROFILE)
+BUCKET = """
+format: lossratio-topology/1
+name: box
+testbed: simulated
+nodes:
+  TG:
+    type: TG
+    generator: {kind: simulated, max_rate: 40 kfps}
+    interfaces: {p0: {link: l0}, p1: {link: l1}}
+  DUT1:
+    type: DUT
+    sut: {model: policer, rate: 8400, burst: 8400}
+    interfaces: {p0: {link: l0}, p1: {link: l1}}
+"""
+
+
+@pytest.mark.parametrize(("dut", "rest", "longest"), [("black_box", None, 15.0), (None, None, 0.0), (None, 3.0, 3.0)])
+def test_only_a_black_box_or_a_user_has_a_quick_search_end_with_a_trial_after_a_rest(tmp_path, dut, rest, longest):
+    file = tmp_path / "box.yaml"
+    file.write_text(BUCKET)
+    device = open_testbed(file) if dut is None else open_testbed(file, dut=dut)
+    request = REQUEST.but(goals=NdrPdrGoals.quick.value, min_load=100.0, memory_rest=rest)
+    result = find_conditional_throughput(device, request, place(tmp_path))
+    assert result.settings["memory_rest_s"] == (rest or 15.0)
+    assert ("memory_share" in result.settings) is (longest == 0.0)
+    assert max(trial.rest_s for trial in result.trials) == longest
+
+
+def test_a_device_is_asked_after_a_rest_once_in_a_run(tmp_path):
+    request = REQUEST.but(goals=NdrPdrGoals.quick.value)
+    asking = request.but(memory_rest=2.0)
+    first = find_conditional_throughput(policed(police="50 kfps"), asking, place(tmp_path, "first"))
+    again, other = (
+        find_conditional_throughput(policed(police=police), request, place(tmp_path, police))
+        for police in ("50 kfps", "60 kfps")
+    )
+    assert max(trial.rest_s for trial in first.trials) == 2.0
+    assert again.settings["memory_share"] == 0.0
+    assert other.settings["memory_share"] == 0.25
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("rest", "remembers"), [(0.0, True), (2.0, False)])
+def test_a_black_box_that_remembers_trials_is_found_before_the_search(tmp_path, rest, remembers):
+    file = tmp_path / "box.yaml"
+    file.write_text(BUCKET)
+    box = open_testbed(file, dut="black_box")
+    request = REQUEST.but(rest=rest, min_load=100.0)
+    result = find_conditional_throughput(box, request, place(tmp_path))
+    (remark,) = (remark for remark in result.remarks if "in trials of 0.5 s at 40.000 kfps" in remark)
+    assert remark.startswith(MEMORY_REMARK) is remembers
+    doubts = [doubt.kind for doubt in doubts_of([result])[0]]
+    assert (DoubtKind.MEMORY in doubts) is remembers
+    if remembers:
+        # The bucket is full again after one second.
+        assert "a rest of 1 s helps (rest=)" in remark
+    by_option = open_testbed(file, dut="black_box", options={"rest": "2 s"})
+    same = find_conditional_throughput(by_option, request.but(rest=0.0), place(tmp_path, "by option"))
+    assert not any(remark.startswith(MEMORY_REMARK) for remark in same.remarks)
+
+
+def remarks_on_a_perfect_box(tmp_path, injector):
+    """What the look for memory says of a black box that loses nothing, behind a tester that an injector spoils."""
+    box = PerfectTestbed(tmp_path, injector, dut="black_box")
+    return [remark for remark in remarks_on_memory(box, REQUEST, 1e5) if "in trials of 0.5 s" in remark]
+
+
+def test_a_box_is_not_blamed_for_frames_that_were_not_sent_right_after_a_trial(tmp_path):
+    def tired(moment, counters):
+        return counters if moment.trial.rest or moment.number <= 2 else unsent(counters, 0.3)
+
+    (remark,) = remarks_on_a_perfect_box(tmp_path, tired)
+    assert remark == (
+        "it is not known whether the device remembers trials: in trials of 0.5 s at 100.00 kfps per interface up to "
+        "29,998 frames were unsent, late or dropped by the generator"
+    )
+
+
+def half_lost(counters):
+    return replace(counters, received_frames=counters.sent_frames // 2)
+
+
+@pytest.mark.parametrize("good", [1, 2])
+def test_a_box_that_gets_slower_for_good_during_the_look_for_memory_does_not_remember(tmp_path, good):
+    def used_up(moment, counters):
+        return counters if moment.number <= good else half_lost(counters)
+
+    (remark,) = remarks_on_a_perfect_box(tmp_path, used_up)
+    assert remark == (
+        "it is not known whether the device remembers trials: in trials of 0.5 s at 100.00 kfps per interface it "
+        "forwarded 100,000 frames after 4 s of rest, and 50,000 after 0 s, but 50,000 after 4 s of rest again; it has "
+        "changed since, or remembers for more than 4 s"
+    )
+
+
+def test_a_box_that_is_faster_without_a_rest_is_not_said_to_remember_nothing(tmp_path):
+    def slow_to_begin(moment, counters):
+        return half_lost(counters) if moment.number == 1 else counters
+
+    (remark,) = remarks_on_a_perfect_box(tmp_path, slow_to_begin)
+    assert remark == (
+        "it is not known whether the device remembers trials: in trials of 0.5 s at 100.00 kfps per interface it "
+        "forwarded 50,000 frames after 4 s of rest, and 100,000 after 0 s; it may be slow to start"
+    )
+
+
+@pytest.mark.parametrize(
+    ("passed", "rate"), [(12_000.0, "25.000 kfps"), (25_000.0, "50.000 kfps"), (40_000.0, "100.00 kfps")]
+)
+def test_a_generator_that_cannot_send_the_load_looks_for_memory_at_a_smaller_one(tmp_path, passed, rate):
+    def sends_30_kfps_to_a_policer(_, counters):
+        seconds = counters.elapsed_s or 1.0
+        sent = min(counters.sent_frames, round(30_000 * seconds))
+        unsent_frames = counters.sent_frames - sent
+        passing = min(sent, round(passed * seconds))
+        return replace(counters, sent_frames=sent, unsent_frames=unsent_frames, received_frames=passing)
+
+    (remark,) = remarks_on_a_perfect_box(tmp_path, sends_30_kfps_to_a_policer)
+    assert f"in trials of 0.5 s at {rate} per interface" in remark
+
+
+def test_a_few_unsent_frames_are_no_reason_to_know_nothing_about_a_box_or_to_rest_again(tmp_path):
+    rests = []
+
+    def a_few_unsent(moment, counters):
+        rests.append(moment.trial.rest)
+        return two_frames(moment, counters)
+
+    (remark,) = remarks_on_a_perfect_box(tmp_path, a_few_unsent)
+    assert remark.startswith("the device does not seem to remember trials")
+    directions = 2
+    assert rests == [rest for rest in (4.0, 0.0, 0.0, 0.0, 4.0) for _ in range(directions)]
