@@ -22,6 +22,7 @@ from lossratio.drawing.plot import (
     INK,
     LINE_HEIGHT,
     MARKS,
+    RIGHT,
     Axis,
     Drawing,
     Mark,

@@ -19,6 +19,8 @@ from lossratio.units import FRAMES_PER_SECOND, Unit, format_frame_rate
 
 WIDTH = 900.0
 """Width of a picture that fills the page, in pixels."""
+RIGHT = WIDTH - 20.0
+"""Position of the right end of a plot that is as wide as its picture, in pixels."""
 INK = "#333333"
 FAINT = "#E6E6E6"
 LINE_HEIGHT = 14.0

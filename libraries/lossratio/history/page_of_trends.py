@@ -26,7 +26,6 @@ from lossratio.units import FRAMES_PER_SECOND, results_counted
 
 _HEIGHT = 240.0
 _LEFT = 78.0
-_RIGHT = 880.0
 _TOP = 32.0
 _BOTTOM = 182.0
 _DAY = 86_400.0
@@ -418,7 +417,7 @@ def _axes(
     room = 0.1 * (high - low) or 0.05 * high or 1.0
     margin = 0.02 * (times[-1] - times[0]) or 0.5
     return (
-        drawing.Axis(times[0] - margin, times[-1] + margin, _LEFT, _RIGHT),
+        drawing.Axis(times[0] - margin, times[-1] + margin, _LEFT, drawing.RIGHT),
         drawing.Axis(max(0.0, low - room), high + room, _BOTTOM, _TOP),
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from lossratio.drawing import MARKS, Axis, Plot
+from lossratio.drawing import MARKS, RIGHT, Axis, Plot
 from lossratio.errors import SearchError
 from lossratio.measurements import (
     NOT_IN_FILES,
@@ -244,7 +244,6 @@ def confirmed(
 
 _HEIGHT = 300.0
 _LEFT = 96.0
-_RIGHT = 880.0
 _TOP = 30.0
 _BOTTOM = 250.0
 _COLOUR = "#0072B2"
@@ -295,7 +294,7 @@ class ConfirmationView(View[ConfirmationResult]):
         highest = min(
             1.0, 2.0 * max([asked, statement.most_loss_ratio, *(one.most for one in bounds)])
         )
-        x = Axis(0.0, len(counted) + 1.0, _LEFT, _RIGHT)
+        x = Axis(0.0, len(counted) + 1.0, _LEFT, RIGHT)
         plot = Plot(x, Axis(floor, highest, _BOTTOM, _TOP, is_logarithmic=True))
         plot.frame(x.ticks(8, whole=True), plot.y.ticks(6), "{:.0f}".format, format_target)
         low, high = max(statement.least_loss_ratio, floor), max(statement.most_loss_ratio, floor)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from lossratio.drawing import MARKS, Axis, Plot
+from lossratio.drawing import MARKS, RIGHT, Axis, Plot
 from lossratio.measurements import FoundResult, PlannedKind, PlannedTrials, Request, measure
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Share
@@ -161,7 +161,6 @@ class FrameLossRate(PlannedKind[FrameLossRequest, FrameLossResult]):
 measure_frame_loss_rate = partial(measure, FrameLossRate())
 _HEIGHT = 300.0
 _LEFT = 78.0
-_RIGHT = 880.0
 _TOP = 30.0
 _BOTTOM = 250.0
 _COLOUR = "#0072B2"
@@ -231,7 +230,7 @@ class FrameLossView(View[FrameLossResult]):
             points.append((100.0 * loss.share_of_max_load_ratio, 100.0 * ratio, hint))
 
         highest = max(_LEAST, *(loss.frame_loss_ratio for loss in result.frame_loss.loads)) * _ROOM
-        plot = Plot(Axis(0.0, 100.0, _LEFT, _RIGHT), Axis(0.0, 100.0 * highest, _BOTTOM, _TOP))
+        plot = Plot(Axis(0.0, 100.0, _LEFT, RIGHT), Axis(0.0, 100.0 * highest, _BOTTOM, _TOP))
         plot.frame(plot.x.ticks(10), plot.y.ticks(6), "{:.4g}".format, "{:.4g}".format)
         plot.line([(x, y) for x, y, _ in points], _COLOUR)
         plot.marks(MARKS[0], points)

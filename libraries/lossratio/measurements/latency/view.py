@@ -13,6 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from lossratio.drawing import (
+    RIGHT,
     Axis,
     Mark,
     Plot,
@@ -47,7 +48,7 @@ from lossratio.results import (
 )
 from lossratio.units import format_ratio
 
-_LEFT, _RIGHT = 78.0, 880.0
+_LEFT = 78.0
 _TOP, _BOTTOM = 30.0, 330.0
 _LINE = 18.0
 _DASHES = (None, "6 3", "2 3", "8 3 2 3")
@@ -153,7 +154,7 @@ def latency_picture(latency: Sequence[LatencyAtLoad], test_name: str) -> Picture
         1.0,
         max(place for curve in curves for place, _ in curve.points),
         _LEFT,
-        _RIGHT,
+        RIGHT,
         is_logarithmic=True,
     )
     low = max(min(heights), 1e-3) / _ROOM
@@ -224,7 +225,7 @@ def latency_over_load_picture(
     low = max(min(heights), 1e-3) / _ROOM
     high = max(heights) * _ROOM
     plot = Plot(
-        Axis(0.0, max(loads) * 1.02, _LEFT, _RIGHT),
+        Axis(0.0, max(loads) * 1.02, _LEFT, RIGHT),
         Axis(low, high, _BOTTOM, _TOP, is_logarithmic=True),
     )
     plot.frame(plot.x.ticks(9), plot.y.ticks(8), in_words, "{:g}".format)
@@ -243,7 +244,7 @@ def _drawn(
         plot.line(curve.points, curve.colour, dash=curve.dash)
     plot.titles(x, "latency, µs")
     for number, curve in enumerate(curves):
-        left = _LEFT + (number % 2) * (_RIGHT - _LEFT) / 2
+        left = _LEFT + (number % 2) * (RIGHT - _LEFT) / 2
         plot.line_key(
             left, _BOTTOM + 56.0 + _LINE * (number // 2), curve.name, curve.colour, curve.dash
         )

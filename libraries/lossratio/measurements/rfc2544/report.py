@@ -9,7 +9,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from lossratio.drawing import LINE_HEIGHT, Axis, Mark, Plot, html_fragment, in_unit, series_colour
+from lossratio.drawing import (
+    LINE_HEIGHT,
+    RIGHT,
+    Axis,
+    Mark,
+    Plot,
+    html_fragment,
+    in_unit,
+    series_colour,
+)
 from lossratio.errors import storing
 from lossratio.input_file import parse_json
 from lossratio.measurements import Spread, seconds_in_words
@@ -149,7 +158,6 @@ def _is_free(path: Path, test_name: str) -> bool:
 
 _HEIGHT = 340.0
 _LEFT = 90.0
-_RIGHT = 880.0
 _TOP = 30.0
 _BOTTOM = 280.0
 
@@ -182,7 +190,7 @@ def draw_throughput(run: Rfc2544Run) -> str:
 
     highest = max(rate for _, rate in theoretical) * 1.05
     plot = Plot(
-        Axis(0.0, theoretical[-1][0] * 1.02, _LEFT, _RIGHT), Axis(0.0, highest, _BOTTOM, _TOP)
+        Axis(0.0, theoretical[-1][0] * 1.02, _LEFT, RIGHT), Axis(0.0, highest, _BOTTOM, _TOP)
     )
     plot.frame([size for size, _ in theoretical], plot.y.ticks(8), in_unit(1), in_unit(1))
     plot.line(theoretical, series_colour(1), dash="6 3")
@@ -215,7 +223,7 @@ def draw_loss(run: Rfc2544Run) -> str:
     if not lines:
         return ""
 
-    plot = Plot(Axis(0.0, 100.0, _LEFT, _RIGHT), Axis(0.0, 100.0, _BOTTOM, _TOP))
+    plot = Plot(Axis(0.0, 100.0, _LEFT, RIGHT), Axis(0.0, 100.0, _BOTTOM, _TOP))
     plot.frame(plot.x.ticks(11), plot.y.ticks(11), in_unit(1), in_unit(1))
     dashes = (None, "6 3", "2 3", "8 3 2 3")
     names = []
@@ -253,7 +261,7 @@ def _finish(
     plot.titles(x, y)
     columns = 2 if len(names) < 3 else 4
     for index, (name, colour, dash) in enumerate(names):
-        left = _LEFT + (index % columns) * (_RIGHT - _LEFT) / columns
+        left = _LEFT + (index % columns) * (RIGHT - _LEFT) / columns
         plot.line_key(left, _BOTTOM + 54.0 + LINE_HEIGHT * (index // columns), name, colour, dash)
     return plot.svg(_HEIGHT + LINE_HEIGHT, f"{title}.")
 

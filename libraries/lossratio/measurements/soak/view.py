@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from lossratio.drawing import (
     MARKS,
+    RIGHT,
     Axis,
     Drawing,
     Plot,
@@ -50,7 +51,7 @@ CRITICAL_LOAD = "critical load"
 
 _SOAK_LOSS_RATIO = 1e-7
 _HEIGHT = 800.0
-_LEFT, _RIGHT = 96.0, 880.0
+_LEFT = 96.0
 _CURVES = (30.0, 240.0)
 _KNEE = (310.0, 530.0)
 _HISTORY = (595.0, 725.0)
@@ -295,7 +296,7 @@ def _knee_axis(result: SoakResult, critical_load: CriticalLoad) -> Axis:
     high = min(high, max(trial.load_per_interface_fps for trial in result.trials))
     low = max(low, min(trial.load_per_interface_fps for trial in result.trials))
     margin = _KNEE_MARGIN * (high - low) if high > low else 1e-3 * stated
-    return Axis(max(1.0, min(low, high) - margin), max(low, high) + margin, _LEFT, _RIGHT)
+    return Axis(max(1.0, min(low, high) - margin), max(low, high) + margin, _LEFT, RIGHT)
 
 
 def _precise(x: Axis, scale: float) -> Callable[[float], str]:
@@ -317,7 +318,7 @@ def _draw_curves(
     label = in_unit if x is None else partial(_precise, x)
     if x is None:
         margin = _ROOM * (max(loads) - min(loads) or max(loads))
-        x = Axis(max(1.0, min(loads) - margin), max(loads) + margin, _LEFT, _RIGHT)
+        x = Axis(max(1.0, min(loads) - margin), max(loads) + margin, _LEFT, RIGHT)
 
     lowest = min(trial.loss_ratio or result.target_loss_ratio for trial in result.trials)
     floor = 10.0 ** (math.floor(math.log10(min(lowest, result.target_loss_ratio))) - 1.0)
@@ -375,7 +376,7 @@ def _draw_history(picture: Drawing, critical_load: CriticalLoad) -> None:
     if len(points) < 2:
         return
 
-    x = Axis(0.0, points[-1].elapsed_s or 1.0, _LEFT, _RIGHT)
+    x = Axis(0.0, points[-1].elapsed_s or 1.0, _LEFT, RIGHT)
     settled = [point for point in points if point.elapsed_s >= _SETTLED_SHARE * x.high]
     low = min(point.least_95_per_interface_fps for point in settled)
     high = max(point.most_95_per_interface_fps for point in settled)
@@ -388,4 +389,4 @@ def _draw_history(picture: Drawing, critical_load: CriticalLoad) -> None:
     plot.bands(spans, _COMBINED, 0.15)
     plot.line([(point.elapsed_s, point.interval[0]) for point in points], _COMBINED)
     plot.text(4.0, _HISTORY[0] - 12.0, "95 % interval and median of the critical load over time")
-    plot.text((_LEFT + _RIGHT) / 2, _HISTORY[1] + 34.0, "seconds of trials", text_anchor="middle")
+    plot.text((_LEFT + RIGHT) / 2, _HISTORY[1] + 34.0, "seconds of trials", text_anchor="middle")

@@ -32,7 +32,6 @@ _SPACE = 26.0
 _MARGIN = 8.0
 _ROOM_IN_WIDTHS = 3.0
 _LOGARITHMIC_FROM = 10.0
-_LOSS_RIGHT = 880.0
 _LOSS_TOP = 30.0
 _LOSS_BOTTOM = 230.0
 _LOSS_GAP = 62.0
@@ -337,7 +336,7 @@ def draw_loss(result: GoalsResult, history: History) -> str:
     smallest = min((loss for loss in losses if loss > 0.0), default=0.01)
     # The place of a loss ratio of zero on the axis.
     floor = float(10.0 ** (math.floor(math.log10(min(smallest, 0.01))) - _DECADES_BELOW))
-    width = (_LOSS_RIGHT - _LEFT - _LOSS_GAP * (len(windows) - 1)) / len(windows)
+    width = (drawing.RIGHT - _LEFT - _LOSS_GAP * (len(windows) - 1)) / len(windows)
     marked = drawing.by_mark(result.trials)
     picture = drawing.Drawing()
     picture.text(4.0, 14.0, "trial loss ratio")
@@ -359,7 +358,7 @@ def draw_loss(result: GoalsResult, history: History) -> str:
             _draw_allowed_loss(plot, report, drawing.series_colour(goal))
         _draw_losses(plot, marked)
 
-    picture.text((_LEFT + _LOSS_RIGHT) / 2, _LOSS_BOTTOM + 35.0, about, text_anchor="middle")
+    picture.text((_LEFT + drawing.RIGHT) / 2, _LOSS_BOTTOM + 35.0, about, text_anchor="middle")
     goals = [
         (f"{one.goal.name}: allowed loss, bounds", drawing.series_colour(i), 1.0)
         for i, one in enumerate(result.goals)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from lossratio.drawing import Axis, Mark, Plot, in_unit, rates_axis, series_colour
+from lossratio.drawing import RIGHT, Axis, Mark, Plot, in_unit, rates_axis, series_colour
 from lossratio.measurements.throughput.result import GoalsResult
 from lossratio.records import Rate
 from lossratio.units import L1_OVERHEAD, format_frame_rate
@@ -13,7 +13,6 @@ _SIZE = re.compile(r"(\d+B|IMIX\w*)", re.IGNORECASE)
 _CORES = re.compile(r"([1-9]\d*)c", re.IGNORECASE)
 _HEIGHT = 330.0
 _LEFT = 78.0
-_RIGHT = 880.0
 _TOP = 30.0
 _BOTTOM = 262.0
 _REFERENCE = "#333333"
@@ -128,7 +127,7 @@ def draw_frame_sizes(sweeps: Sequence[Sweep]) -> str:
         row.at: row.theoretical_maximum.per_interface_fps for row in rows if row.theoretical_maximum
     }
     highest = max((*_rates(sweeps), *limits.values()), default=1.0)
-    x = Axis(min(sizes) - room, max(sizes) + room, _LEFT, _RIGHT)
+    x = Axis(min(sizes) - room, max(sizes) + room, _LEFT, RIGHT)
     plot = _framed(x, x.ticks(8), "frame size, bytes (a mix is at its average)", highest, 1.08)
 
     if limits:
@@ -149,7 +148,7 @@ def draw_cores(sweeps: Sequence[Sweep]) -> str:
     """Draws rate over cores for the goals of the same tests; dashed lines continue the rate of the fewest cores."""
     cores = sorted({row.at for sweep in sweeps for row in sweep.rows})
     highest = max(_rates(sweeps), default=1.0) or 1.0
-    plot = _framed(Axis(0.0, 1.05 * cores[-1], _LEFT, _RIGHT), cores, "cores", highest, 1.15)
+    plot = _framed(Axis(0.0, 1.05 * cores[-1], _LEFT, RIGHT), cores, "cores", highest, 1.15)
     for sweep in sweeps:
         if sweep.per_core is not None:
             if sweep.per_core:
