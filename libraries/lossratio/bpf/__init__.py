@@ -6,10 +6,8 @@ Programs on nodes also import this room, so it needs nothing but Python 3.8.
 
 from lossratio.bpf.interfaces import (
     STAMPS,
-    Network,
     ask_netlink,
     attached_program,
-    default_networks,
     may_send,
     netlink_attribute,
     netlink_attributes,
@@ -30,3 +28,4 @@ from lossratio.bpf.kernel import (
     why_impossible,
 )
 from lossratio.bpf.object import ObjectFile, read_object
+from lossratio.bpf.routes import Network, default_networks

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interfaces over netlink: the attached XDP program, the abilities of the driver, and default routes."""
+"""Interfaces over netlink: the attached XDP program, and the abilities of the driver."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import os
 import socket
 import struct
 from contextlib import suppress
-from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
-from typing import Any, Collection, Iterator, Literal, Union
+from typing import Iterator, Literal
 
 STAMPS = 1 << 0
 """The driver knows the time at which its card received a frame (``bpf_xdp_metadata_rx_timestamp``)."""
@@ -25,6 +24,7 @@ _IFLA_XDP, _XDP_PROGRAM = 43, 4
 _SENDS = 1 << 2
 _NETLINK_HEADER = 16
 _GENL_HEADER = 4
+_ATTRIBUTE_HEADER = 4
 _LINK_HEADER = 16
 _FEATURES = {"actions": 3, "metadata": 5}
 
@@ -96,45 +96,26 @@ def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:
     while place + _NETLINK_HEADER <= len(data):
         length, kind = struct.unpack_from("=IH", data, place)
         yield kind, data[place + _NETLINK_HEADER : place + length]
-        place += max(_NETLINK_HEADER, (length + 3) & ~3)
+        place += max(_NETLINK_HEADER, _aligned(length))
+
+
+def _aligned(length: int) -> int:
+    """A length with its padding: parts of a message begin at multiples of four bytes."""
+    return (length + 3) & ~3
 
 
 def netlink_attribute(kind: int, value: bytes) -> bytes:
     """An attribute of a message."""
-    return (struct.pack("=HH", 4 + len(value), kind) + value).ljust(-(-(4 + len(value)) // 4) * 4, b"\0")
+    attribute = struct.pack("=HH", _ATTRIBUTE_HEADER + len(value), kind) + value
+    return attribute.ljust(_aligned(len(attribute)), b"\0")
 
 
 def netlink_attributes(data: bytes) -> dict[int, bytes]:
     """The attributes of a message by their numbers."""
     attributes: dict[int, bytes] = {}
     place = 0
-    while place + 4 <= len(data):
+    while place + _ATTRIBUTE_HEADER <= len(data):
         length, kind = struct.unpack_from("=HH", data, place)
-        attributes[kind & 0x3FFF] = data[place + 4 : place + length]
-        place += max(4, (length + 3) & ~3)
+        attributes[kind & 0x3FFF] = data[place + _ATTRIBUTE_HEADER : place + length]
+        place += max(_ATTRIBUTE_HEADER, _aligned(length))
     return attributes
-
-
-Network = Union[IPv4Network, IPv6Network]
-
-
-def default_networks(networks: Collection[Network]) -> set[Network]:
-    """The networks in a node's routes that form a default route, in one or several pieces.
-
-    These are networks of similar size that together contain all addresses, such as 0.0.0.0/1 and 128.0.0.0/1. Networks
-    that contain the benchmarking networks (RFC 2544, RFC 5180) and more, such as 2000::/3, are also among them, because
-    such a route would carry test traffic.
-    """
-    default: set[Network] = set()
-    for texts in (("0.0.0.0/0", "198.18.0.0/15"), ("::/0", "2001:2::/48")):
-        everywhere, test = map(ip_network, texts)
-        own: list[Any] = [network for network in networks if network.version == everywhere.version]
-        default.update(network for network in own if network != test and network.supernet_of(test))
-        # A set that contains everything may hide another such set of smaller networks, which takes precedence.
-        shortest = 0
-        for length in sorted({network.prefixlen for network in own}):
-            pieces = [network for network in own if shortest <= network.prefixlen <= length]
-            if list(collapse_addresses(pieces)) == [everywhere]:
-                default.update(pieces)
-                shortest = length + 1
-    return default
