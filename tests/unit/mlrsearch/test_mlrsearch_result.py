@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 from mlrsearch_reference import reference_bounds
 from mlrsearch_suts import measured
 
@@ -9,6 +9,8 @@ from lossratio.mlrsearch import NDR, RFC2544, IrregularReason, SearchGoal, goal_
 
 LIMITS = {"min_load": 10.0, "max_load": 1000.0}
 ONE_TRIAL = SearchGoal(0.0, 0.5, 1.0, 1.0, 0.005)
+PATIENT = SearchGoal(0.005, 0.0, 1.0, 3.0, 0.1)
+LONG = SearchGoal(0.0, 0.5, 2.0, 5.0, 0.01)
 
 
 def low(load):
@@ -67,16 +69,17 @@ def test_reasons_read_as_sentences():
     assert f"{IrregularReason.MAX_LOAD_IS_LOWER_BOUND}" == "the maximum load is a lower bound"
 
 
-# Each width is between the distances of two pairs that differ by less than a factor of two.
-loads = st.sampled_from([10.0, 50.0, 198.0, 199.0, 199.5, 200.0, 350.0, 380.0, 400.0, 999.0, 1000.0])
+loads = st.sampled_from([10.0, 50.0, 199.0, 199.5, 200.0, 400.0, 999.0, 1000.0])
 trials = st.lists(
     st.builds(measured, loads, st.sampled_from([0.5, 1.0, 2.0]), st.sampled_from([0.0, 0.01, 1.0])), max_size=40
 )
 
 
-@given(
-    trials, st.sampled_from([ONE_TRIAL, SearchGoal(0.005, 0.0, 1.0, 3.0, 0.1), SearchGoal(0.0, 0.5, 2.0, 5.0, 0.01)])
-)
+@given(trials, st.sampled_from([ONE_TRIAL, PATIENT, LONG]))
+# Chance seldom finds pairs of bounds that are a little wider than the width.
+@example([low(198.5), high(200.0)], ONE_TRIAL)
+@example([low(350.0)] * 3 + [high(400.0)] * 3, PATIENT)
+@example([measured(394.0, 2.0, 0.0)] * 3 + [measured(400.0, 2.0, 1.0)] * 3, LONG)
 def test_bounds_are_the_rfcs_and_never_cross(results, goal):
     result = goal_result(goal, results, **LIMITS)
     lower, upper = reference_bounds(goal, results)
