@@ -3,7 +3,7 @@
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -117,8 +117,13 @@ class Daemon:
             crash = " | ".join(_crash_report(lines, crashes[0]))
             return f"Its crash: {crash}."
         if lines:
-            return f"Its last output: {' | '.join(lines[-_LAST_LINES:])}."
+            return f"Its last output: {quoted(lines)}."
         return "It wrote nothing."
+
+
+def quoted(lines: Sequence[str]) -> str:
+    """The last lines of what a program wrote, as an error quotes them."""
+    return " | ".join(lines[-_LAST_LINES:])
 
 
 def _crash_report(lines: list[str], crash: int) -> list[str]:

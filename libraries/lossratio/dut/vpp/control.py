@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from lossratio.dut.changes import Changes
-from lossratio.dut.daemon import Daemon, write_file
+from lossratio.dut.daemon import Daemon, quoted, write_file
 from lossratio.dut.vpp.configuration import VppOptions
 from lossratio.dut.vpp.features.feature import Command, Needs, Shown
 from lossratio.dut.vpp.reports import parse_interfaces
@@ -146,7 +146,7 @@ class VppControl:
             log = self.ask("show log").splitlines()
             # VPP logs all lines of DPDK as notices, also its errors.
             about_dpdk = [" ".join(line.split()) for line in log if _ABOUT_DPDK.search(line)]
-            said = " | ".join(about_dpdk[-_LAST_LINES:])
+            said = quoted(about_dpdk)
             raise self.node.error(
                 f"VPP has started without the PCI device {' and '.join(missing)}. DPDK in VPP says: "
                 f"{said or 'nothing'}. {daemon.last_output()}"
@@ -173,8 +173,6 @@ _WAKEFUL_SECONDS = 0.55
 """VPP's workers do not sleep for half a second after any command, even if no frames come (`vlib_file_poll` in its
 source). The rest is a margin for the end of the command."""
 _MOST_LINES = 2000
-_LAST_LINES = 8
-"""The maximum number of lines of VPP's log that an error quotes."""
 _ABOUT_DPDK = re.compile(r"^\S+ \S+ +\w+ +dpdk\b")
 _LINE_SECONDS = 0.1
 _POLL = 0.2
