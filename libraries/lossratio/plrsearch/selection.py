@@ -46,6 +46,8 @@ _HALF = 0.5
 _WIDE, _FOR_WIDE = 0.05, 30
 """If loads with and without loss are farther apart than this share of the load, other trials show little, and the next
 trial is halfway. After the second number of trials, other trials are chosen nevertheless."""
+_VERY_WIDE, _LATE = 0.1, 4.0
+"""If they are farther apart than this share, such a trial is chosen even if only this many trials are left."""
 _SHARP = 1e-5
 """If two loads differ by less than this share, there is nothing to look for in between, because no generator's clock is
 better."""
@@ -98,7 +100,7 @@ class PosteriorSelection:
         self._overload = Overload(question)
         self._is_overloading = False
         self._is_compared = False
-        self._wider: list[float] = []
+        self._wider: list[tuple[float, float]] = []
         self._begin = 0
         self._down = self._up = _FIRST_DOWN
         self._retried = 0
@@ -117,8 +119,10 @@ class PosteriorSelection:
 
         is_short = result.duration < self._usual
         if is_short and not lost and load < self._question.max_load:
-            # All frames passed. A trial with more load shows how many can pass.
-            self._wider = [1.0, _SHORTER]
+            # All frames passed. The SUT has become faster, or a trial with more load shows how many can pass.
+            self._wider = [(load, 1.0), (self._question.max_load, 1.0), (self._question.max_load, _SHORTER)]
+        elif self._is_overloading and not lost:
+            self._wider = []
         if (result.loss_ratio > _LOSSY and not is_short) or self._trials == 1:
             self._forwarding_rate = result.forwarding_rate
         if self._is_overloading:
@@ -145,10 +149,8 @@ class PosteriorSelection:
         if known.local is not None and known.local.high <= question.min_load:
             return Choice(question.min_load, "the minimum load")
 
-        least = min(LEAST_TRIALS + _SPARE, _EARLY * (self._trials + left))
-        is_early = self._trials < _FOR_WIDE and left > least
         has_events = known.replicates.scatter is Scatter.EVENTS
-        if is_early and not has_events and known.local is not None and known.local.is_wide(_WIDE):
+        if known.local is not None and not has_events and self._is_too_wide(known.local, left):
             load = self._of_line(known.local) or question.max_load
             return Choice(_in_whole_frames(load, duration, question), "where loss begins")
 
@@ -160,9 +162,9 @@ class PosteriorSelection:
             )
 
         if self._wider:
-            return Choice(
-                question.max_load, "the maximum load, to see a large bucket", self._wider.pop(0)
-            )
+            load, share = self._wider.pop(0)
+            self._is_overloading = share == 1.0 and load < question.max_load
+            return Choice(load, "overload, to see a large bucket or a change", share)
 
         contested = None if has_events else self._contested(known, left)
         if contested is not None:
@@ -188,6 +190,15 @@ class PosteriorSelection:
             return Choice(load, f"guard of {load:,.0f} frames/s")
         load = _in_whole_frames(informative, duration, question)
         return Choice(load, f"most informative about {known.reported[0].mean:,.0f} frames/s")
+
+    def _is_too_wide(self, local: LocalFit, left: float) -> bool:
+        """Whether loads with and without loss are so far apart that the next trial is halfway."""
+        if self._trials >= _FOR_WIDE:
+            return False
+        if local.is_wide(_VERY_WIDE):
+            return left > _LATE
+        least = min(LEAST_TRIALS + _SPARE, _EARLY * (self._trials + left))
+        return left > least and local.is_wide(_WIDE)
 
     def _begins_again(self, known: Description) -> bool:
         """Whether the SUT has changed, so that trials first show what it forwards now."""

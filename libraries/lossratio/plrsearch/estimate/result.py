@@ -196,9 +196,10 @@ class CriticalLoadEstimate:
         lowest = min(lowest, known.in_long_run)
         quiet = supported(known.counts, self.question, lowest, known.batch)
 
-        # Rare losses may be missing in these trials by chance.
-        has_others = known.replicates.scatter in (Scatter.BATCHES, Scatter.EVENTS)
-        if has_others or lost_near(known.counts, quiet):
+        # Without a line near the target, and with batches, few trials without loss may be luck.
+        is_described = known.local is None or known.local.is_line
+        has_others = known.replicates.scatter is Scatter.BATCHES or known.bucket is not None
+        if not is_described or has_others or lost_near(known.counts, quiet):
             quiet = max((1.0 - NEAR) * quiet, self.question.min_load)
         # Pauses also explain why lower loads lost frames.
         return quiet if known.pauses is None else max(quiet, min(allowed.least, lowest))
