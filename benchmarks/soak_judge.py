@@ -25,8 +25,10 @@ from soak_devices import FAMILIES, Family, Pause
 from soak_drawn import family_named
 
 from lossratio.plrsearch import CriticalLoadEstimate, PLRsearch, Verdict, estimate
+from lossratio.plrsearch.model import TrialCounts
 from lossratio.simulation import SimulatedMeasurer
 from lossratio.trials import TrialResult, run_search
+from lossratio.units import parse_frame_rate
 
 OVERHEAD = 0.5
 """Seconds that a trial takes beside its traffic."""
@@ -141,16 +143,42 @@ def is_false(words: str, family: Family, found: CriticalLoadEstimate, scale: flo
     told = {
         "Frames are lost in batches": "batches" in traits,
         "Frames are lost in pauses": "pauses" in traits,
-        "capacity varies": bool({"varies", "changes"} & traits),
+        "Forwarding rates in overload": _differ(words, found.description.counts),
         "than before at the same loads": "changes" in traits,
-        "Some losses do not come": "pauses" in traits or bool(family.device.errors),
-        "In short trials the device lets": "long" in traits,
+        "with at least as much load": _is_seen(words, found.counts),
+        "In short trials": "long" in traits,
         "in trials of 20 s": "long" in traits or "pauses" in traits or "changes" in traits,
         "contradicted": found.median > truth * (1.0 + CLOCK),
     }
     if words.startswith("Frames are lost in") and not _is_told(words, family):
         return True
     return next((not true for start, true in told.items() if start in words), False)
+
+
+def _differ(words: str, counts: TrialCounts) -> bool:
+    """Whether forwarding rates in overload differ as much as a sentence says, at the load with most such trials."""
+    said = re.search(r"deviation of ([\d.]+)%", words)
+    if said is None:
+        return False
+    is_overload = counts.lost > 1e-3 * counts.load * counts.exposure
+    loads, trials = np.unique(counts.load[is_overload], return_counts=True)
+    there = is_overload & (counts.load == loads[np.argmax(trials)])
+    forwarded = counts.load[there] - counts.lost[there] / counts.exposure[there]
+    seen = 100.0 * float(forwarded.std(ddof=1) / forwarded.mean())
+    return bool(0.5 * seen <= float(said[1]) <= 2.0 * seen)
+
+
+def _is_seen(words: str, counts: TrialCounts) -> bool:
+    """Whether a trial lost so many frames more than another trial with at least as much load, as a sentence says."""
+    said = re.search(r"at ([\d.]+ \w+) lost about ([\d,]+) frames more", words)
+    if said is None:
+        return False
+    load, more = parse_frame_rate(said[1]), float(said[2].replace(",", ""))
+    is_one = np.abs(counts.load / load - 1.0) < 1e-4
+    is_other = counts.load >= load * (1.0 - 1e-4)
+    if not is_one.any():
+        return False
+    return bool(counts.lost[is_one].max() - counts.lost[is_other].min() >= 0.99 * more)
 
 
 def _is_told(words: str, family: Family) -> bool:

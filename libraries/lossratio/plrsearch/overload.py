@@ -73,7 +73,7 @@ class Overload:
             self._quiet = 0
             return
         self._quiet += 1
-        if not self._lossy or self._quiet > _RETESTED and not self.more:
+        if not self._lossy or (self._quiet > _RETESTED and not self.more):
             # The first trials were slow, for example. The next overload trial goes twice as far.
             self._leave()
             self._reach *= 2.0

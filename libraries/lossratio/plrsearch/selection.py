@@ -120,7 +120,11 @@ class PosteriorSelection:
         is_short = result.duration < self._usual
         if is_short and not lost and load < self._question.max_load:
             # All frames passed. The SUT has become faster, or a trial with more load shows how many can pass.
-            self._wider = [(load, 1.0), (self._question.max_load, 1.0), (self._question.max_load, _SHORTER)]
+            self._wider = [
+                (load, 1.0),
+                (self._question.max_load, 1.0),
+                (self._question.max_load, _SHORTER),
+            ]
         elif self._is_overloading and not lost:
             self._wider = []
         if (result.loss_ratio > _LOSSY and not is_short) or self._trials == 1:

@@ -104,12 +104,12 @@ class Verifying:
         self._follow(known, left)
         there = LossBounds.of(*self._at(self.load, self._long), batch=known.batch)
         if is_refuted(there, self._question.target_loss_ratio, known.batch):
-            passed = (1.0 - there.lost / there.frames) * self.load
+            passed = min((1.0 - there.lost / there.frames) * self.load, known.in_long_run)
             self._lower(known)
             if not self._is_passed_tried:
                 # A bucket or a buffer passes its rate in the long run.
                 self._is_passed_tried = True
-                self.load = max(self.load, _on_grid((1.0 - _LOWER) * passed, self._question))
+                self.load = max(self.load, self._just_below(passed))
         elif there.trials >= LONG_TRIALS:
             return None
         return self.load
@@ -139,6 +139,8 @@ class Verifying:
         place = min(place, known.in_long_run)
         if self.load is None:
             self.load = place
+        if self.load > known.in_long_run:
+            self.load = self._just_below(known.in_long_run)
         frames, lost = self._at(self.load, self._rows[self._begin :])
         batch = known.batch
         bounds = LossBounds.of(frames, lost, batch=batch)
@@ -199,6 +201,10 @@ class Verifying:
         may_hold = place < (1.0 - _HIGHER) * self._lowest_failed
         if is_late and is_higher and may_hold:
             self.load = place
+
+    def _just_below(self, load: float) -> float:
+        """A load that is surely below another one, although this one is not known exactly."""
+        return _on_grid((1.0 - _LOWER) * load, self._question)
 
     @staticmethod
     def _at(load: float, rows: Sequence[tuple[float, float, float]]) -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ import scipy
 
 from lossratio.plrsearch.model import LikelihoodName
 from lossratio.plrsearch.quadrature import posteriors
-from lossratio.plrsearch.variation import Description, Scatter
+from lossratio.plrsearch.variation import Description, Scatter, SeenCapacity
 from lossratio.trials import Observed
 from lossratio.units import format_frame_rate
 
@@ -120,21 +120,19 @@ def loss_process(description: Description) -> Iterator[str]:
         )
 
     if replicates.scatter is Scatter.EVENTS and description.rare is not None:
-        yield (
-            "Some losses do not come from overload but, for example, from pauses: some trials lose far more than "
-            "others at the same load"
-        )
+        yield str(description.rare)
     pauses = None if description.rare is None else description.pauses
     if pauses is not None and pauses.is_sure:
         yield str(pauses)
     if description.bucket is not None:
         yield str(description.bucket)
     if replicates.scatter is Scatter.VARYING and description.posteriors:
-        mode = description.best.mode
-        yield (
-            f"The capacity varies from trial to trial, by some {mode.deviation / mode.mrr:.2%} of "
-            f"{format_frame_rate(float(mode.mrr))}"
-        )
+        capacity = SeenCapacity.of(description.counts)
+        if 0.0 < capacity.stdev < np.inf:
+            yield (
+                f"Forwarding rates in overload differ from trial to trial, with a standard deviation of "
+                f"{capacity.stdev / capacity.mean:.2%} of {format_frame_rate(capacity.mean)}"
+            )
 
 
 def _chi_squared(description: Description) -> np.ndarray:

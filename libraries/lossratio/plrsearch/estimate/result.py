@@ -292,9 +292,9 @@ class CriticalLoadEstimate:
         allowed = float(f"{allowed:.2g}")
         load = format_frame_rate(said.load_per_interface_fps)
         return (
-            f"losses that do not come from the load were seen: {rare}. If such losses come more often than once in "
-            f"{allowed:,.0f} s at {load}, too, they exceed the target. The trials there took {seconds:,.0f} s, which "
-            f"is too short to rule that out (rarest={allowed:.0f} s)"
+            f"{rare}. If such losses come more often than once in {allowed:,.0f} s at {load}, too, they exceed the "
+            f"target. The trials there took {seconds:,.0f} s, which is too short to rule that out "
+            f"(rarest={allowed:.0f} s)"
         )
 
     @property
@@ -314,13 +314,13 @@ class CriticalLoadEstimate:
 
     @cached_property
     def median(self) -> float:
-        """The median critical load in the model."""
-        return self.combined.quantile(0.5)
+        """The median critical load in the model, or less if less passes in the long run."""
+        return min(self.combined.quantile(0.5), self.description.in_long_run)
 
     @property
     def mean(self) -> float:
-        """Mean critical load."""
-        return self.combined.mean
+        """Mean critical load in the model, or less if less passes in the long run."""
+        return min(self.combined.mean, self.description.in_long_run)
 
     @property
     def stdev(self) -> float:
@@ -354,11 +354,12 @@ class CriticalLoadEstimate:
     def _interval_of_model(self, probability: float) -> tuple[float, float]:
         low, high = self.combined.interval(probability)
 
-        most = self.description.in_long_run
-        if most < low:
+        known = self.description
+        if known.in_long_run < low:
             # The trials of usual length do not show what the SUT forwards in the long run.
-            low, high = (1.0 - NEAR) * most, most
-        high = min(high, max(most, low))
+            low = (1.0 - NEAR) * known.in_long_run
+        error = 0.0 if known.bucket is None else known.bucket.error
+        high = min(high, max(known.in_long_run + error, low))
 
         if self.description.posteriors and self.likelihood is LikelihoodName.VARYING:
             low *= 1.0 - self.description.heavier_tails

@@ -14,5 +14,5 @@ from lossratio.plrsearch.variation.change import Change
 from lossratio.plrsearch.variation.inference import LONG, Description, described
 from lossratio.plrsearch.variation.local import LocalFit
 from lossratio.plrsearch.variation.pauses import Pauses
-from lossratio.plrsearch.variation.rare import RareLoss
+from lossratio.plrsearch.variation.rare import RareLoss, SeenCapacity
 from lossratio.plrsearch.variation.replicates import Replicates, Scatter

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lossratio.plrsearch.model import TrialCounts
+from lossratio.units import format_frame_rate
 
 _SHORT = 0.75
 """A trial is short if it takes less than this share of the usual time."""
@@ -37,6 +38,8 @@ class Bucket:
     pass."""
     has_lost: bool = True
     """Whether short trials lost frames. If not, the bucket may hold more."""
+    error: float = 0.0
+    """How much more than `rate` may pass in the long run, in frames per second. The rate is not known exactly."""
 
     @classmethod
     def of(cls, counts: TrialCounts) -> Bucket | None:
@@ -75,7 +78,8 @@ class Bucket:
         frames = passed_once / shares
         in_long_run = float(load - rate[usual].mean() - frames / seconds)
         has_lost = bool(counts.lost[short].any())
-        return cls(frames, in_long_run - _BELOW * stdev, has_lost)
+        below = _BELOW * stdev
+        return cls(frames, in_long_run - below, has_lost, 2.0 * below)
 
     @staticmethod
     def is_short(counts: TrialCounts) -> np.ndarray:
@@ -90,9 +94,9 @@ class Bucket:
         least = "" if self.has_lost else " or more"
         frames = float(f"{self.frames:.2g}")
         line = (
-            f"In short trials the device lets {number} {frames:,.0f} more frames through, as a bucket or a buffer "
-            f"of {1e3 * self.frames / self.rate:,.2g} ms{least} does"
+            f"In short trials, {number} {frames:,.0f} more frames pass, as with a bucket or a buffer of "
+            f"{1e3 * self.frames / self.rate:,.2g} ms{least}"
         )
-        return (
-            f"{line}: the load is one that it forwards in the long run" if self.has_lost else line
-        )
+        if not self.has_lost:
+            return line
+        return f"{line}, so no load above {format_frame_rate(self.rate)} is stated"

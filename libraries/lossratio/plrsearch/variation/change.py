@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lossratio.plrsearch.model import Array, TrialCounts
+from lossratio.plrsearch.variation.replicates import Differences
 
 _BY_CHANCE = 3e-4
 """Largest probability, at the best place, of a change of a SUT that stays the same."""
@@ -34,8 +35,6 @@ _TOGETHER = 2
 """Minimum number of trials at a load that show that more is lost there."""
 _MUCH = 1e-4
 """Trials that lose a larger share scatter as the capacity varies, and others by chance or in batches."""
-_MEDIAN = 0.455
-"""Median of chi-squared with one degree of freedom."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,10 @@ class Change:
 
     trials: int
     """Number of trials before it."""
-    time: float
-    """Seconds from the beginning of the search to the middle of the first trial after it."""
+    earliest: float
+    """Seconds from the beginning of the search to the middle of the last trial that is certainly before it."""
+    latest: float
+    """Seconds from the beginning of the search to the middle of the first trial that is certainly after it."""
     loses_more: bool
     """Whether the SUT has lost more since then."""
 
@@ -59,8 +60,7 @@ class Change:
             later = _first(counts.at(np.arange(begin, len(counts))), after)
             if later is None:
                 break
-            at, loses_more = later
-            found = cls(begin + at, float(counts.time[begin + at]), loses_more)
+            found = replace(later, trials=begin + later.trials)
         return found
 
     def after(self, counts: TrialCounts) -> TrialCounts:
@@ -75,16 +75,13 @@ class Change:
         """What changed, in one line."""
         way = "more" if self.loses_more else "fewer"
         return (
-            f"Since {self.time:,.0f} s after the beginning, trials lose {way} frames than before at the same loads, so "
-            f"the {self.trials} trials before are not counted"
+            f"Since some time between {self.earliest:,.0f} s and {self.latest:,.0f} s after the beginning, trials lose "
+            f"{way} frames than before at the same loads, so the first {self.trials} trials are not counted"
         )
 
 
-def _first(counts: TrialCounts, after: int) -> tuple[int, bool] | None:
-    """After how many trials the SUT changed, and whether it has lost more since then.
-
-    At least the given number of trials are after the change.
-    """
+def _first(counts: TrialCounts, after: int) -> Change | None:
+    """The first change of the SUT with at least so many trials after it; None if there is none."""
     last = len(counts) - after
     if last < _LEAST:
         return None
@@ -102,7 +99,10 @@ def _first(counts: TrialCounts, after: int) -> tuple[int, bool] | None:
     fewer, more = chances[best]
     if min(fewer, more) > np.log(_BY_CHANCE):
         return None
-    return best, more < fewer
+    loses_more = more < fewer
+    before = np.flatnonzero(compared.contradicted(best)[loses_more][:best])
+    earliest, latest = counts.time[before[-1]], counts.time[best]
+    return Change(best, float(earliest), float(latest), loses_more)
 
 
 def _latest(chances: Mapping[int, tuple[float, float]]) -> int:
@@ -129,20 +129,21 @@ class _Compared:
         """The trials in the order of measurement."""
         _, group = np.unique(counts.load, return_inverse=True)
         sent = counts.load * counts.exposure
-        return cls(group, sent, counts.lost, _dispersions(group, sent, counts.lost))
+        return cls(group, sent, counts.lost, _dispersions(counts))
 
     def log_chances(self, at: int) -> tuple[float, float]:
-        """Logarithms of the probabilities that so many contradicted trials are before a place by chance.
+        """Logarithms of the probabilities that so many contradicted trials are before a place by chance."""
+        loses_more, loses_less = self.contradicted(at)
+        return self._log_chance(loses_more, at), self._log_chance(loses_less, at)
 
-        The first one is that of trials that lost more than the trials after the place, and the second one that of
-        trials that lost fewer frames.
-        """
+    def contradicted(self, at: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which trials lost more than the trials after a place, and which lost fewer frames."""
         later = slice(at, None)
         most, least = self._bounds(later)
         error = _SURE * np.sqrt(self.dispersion * np.maximum(self.lost, 1.0))
         loses_more = self.lost - error > most[self.group] * self.sent
         loses_less = self.lost + error < least[self.group] * self.sent
-        return self._log_chance(loses_more, at), self._log_chance(loses_less, at)
+        return loses_more, loses_less
 
     def _bounds(self, later: slice) -> tuple[Array, Array]:
         """The highest and the lowest loss ratio at each load that is compatible with later trials.
@@ -204,27 +205,10 @@ def _log_ways(number: int, chosen: int) -> float:
     return math.lgamma(number + 1) - math.lgamma(chosen + 1) - math.lgamma(number - chosen + 1)
 
 
-def _dispersions(group: NDArray[np.intp], sent: Array, lost: Array) -> Array:
-    """How much more than by chance trials scatter, by the differences of successive trials at equal loads.
-
-    A change of the SUT is only in few of these differences.
-    """
-    order = np.argsort(group, kind="stable")
-    pairs = np.flatnonzero(np.diff(group[order]) == 0)
-    one, other = order[pairs], order[pairs + 1]
-    ratio = (lost[one] + lost[other]) / (sent[one] + sent[other])
-    variance = ratio * (1.0 / sent[one] + 1.0 / sent[other])
-    squared = (lost[one] / sent[one] - lost[other] / sent[other]) ** 2 / np.maximum(
-        variance, 1e-300
-    )
-    is_much = ratio > _MUCH
-    much = _usual(squared[is_much], np.inf)
-    little = _usual(squared[~is_much & (ratio > 0.0)], much)
-    return np.where(lost > _MUCH * sent, much, little)
-
-
-def _usual(squared: Array, unknown: float) -> float:
-    """The dispersion that follows from squared differences, or an answer if there are none."""
-    if not len(squared):
-        return unknown
-    return max(float(np.median(squared)) / _MEDIAN, 1.0)
+def _dispersions(counts: TrialCounts) -> Array:
+    """How much more than by chance trials scatter, by the differences of successive trials at equal loads."""
+    differences = Differences.of(counts)
+    is_much = differences.ratio > _MUCH
+    much = differences.dispersion(is_much, np.inf)
+    little = differences.dispersion(~is_much, much)
+    return np.where(counts.lost > _MUCH * counts.load * counts.exposure, much, little)

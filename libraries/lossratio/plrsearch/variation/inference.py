@@ -20,7 +20,7 @@ from lossratio.plrsearch.variation.bucket import OVERLOAD, Bucket
 from lossratio.plrsearch.variation.change import Change
 from lossratio.plrsearch.variation.local import LocalFit
 from lossratio.plrsearch.variation.pauses import Allowed, Pauses
-from lossratio.plrsearch.variation.rare import RareLoss, seen_capacity
+from lossratio.plrsearch.variation.rare import RareLoss, SeenCapacity
 from lossratio.plrsearch.variation.replicates import Replicates, Scatter
 
 LONG = 4.0
@@ -96,7 +96,7 @@ class Description:
         lost = self.long.lost / self.long.exposure
         is_overload = lost > OVERLOAD * self.long.load
         forwarded = (self.long.load - lost)[is_overload]
-        usual = seen_capacity(self.counts)[0]
+        usual = SeenCapacity.of(self.counts).mean
         if np.isfinite(usual) and len(forwarded):
             # Each trial has the bucket's frames once, however long it is, so the difference of two trials has none.
             seconds = self.long.duration[is_overload]
@@ -193,7 +193,7 @@ def described(
         usual = usual.at(~Bucket.is_short(usual))
     replicates = replace(Replicates.of(usual), is_final=not for_selection)
     long = counts.at(is_after & is_long)
-    rare = RareLoss.of(usual, long, replicates.batch)
+    rare = RareLoss.of(usual, long, max(replicates.batch, replicates.typical))
     # Record: what is known before the fit.
     found = Description(
         (), None, question, usual, likelihood, replicates, change, long, bucket=bucket, rare=rare
@@ -203,7 +203,7 @@ def described(
     if is_varying and rare is None:
         divided = usual.in_batches(replicates.batch)
         varying = posteriors(divided, question, likelihood, for_selection=for_selection)
-        if _best(varying).mode.deviation <= seen_capacity(usual)[1]:
+        if _best(varying).mode.deviation <= SeenCapacity.of(usual).variation:
             return replace(found, posteriors=varying)
     if is_varying:
         # The losses only scatter like those of a varying capacity: overload shows that it varies less than that.

@@ -11,8 +11,9 @@ from operator import attrgetter
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
-from lossratio.plrsearch.model import TrialCounts
+from lossratio.plrsearch.model import Array, TrialCounts
 from lossratio.units import format_frame_rate
 
 _OVERLOAD = 1e-3
@@ -22,6 +23,8 @@ _BEYOND = 10.0
 loss of this many batches and standard deviations."""
 _LEAST_FRAMES = 100.0
 """Smallest loss of a pause. Where arrivals vary, a queue that is nearly full loses dozens of frames at a time."""
+_UNUSUAL = 10
+"""One of so many trials may be unusual."""
 _TAIL = 1e-3
 """If few trials show how much the capacity varies: the probability that it varies by more than is assumed."""
 
@@ -44,10 +47,10 @@ class RareLoss:
         Args:
             counts: The trials of usual length.
             long: Trials that are much longer.
-            batch: Number of frames that are lost at once.
+            batch: Number of frames that are usually lost at once.
         """
-        capacity, variation = seen_capacity(counts)
-        lowest = capacity - variation
+        capacity = SeenCapacity.of(counts)
+        lowest = capacity.mean - capacity.variation
         losses = (cls._below(lowest, trials, batch) for trials in (counts, long))
         return min(filter(None, losses), key=attrgetter("load"), default=None)
 
@@ -71,33 +74,53 @@ class RareLoss:
     def __str__(self) -> str:
         """The loss, in a few words."""
         return (
-            f"a trial at {format_frame_rate(self.load)} lost about {self.frames:,.0f} frames more than one with at "
+            f"A trial at {format_frame_rate(self.load)} lost about {self.frames:,.0f} frames more than one with at "
             "least as much load"
         )
 
 
-def seen_capacity(counts: TrialCounts) -> tuple[float, float]:
-    """The capacity in overload, and how much it may vary, in frames per second.
+@dataclass(frozen=True)
+class SeenCapacity:
+    """What trials in overload forward."""
 
-    Without overload, the capacity is infinite. If no two trials in overload show how much it varies, that is infinite.
-    """
-    passed = counts.load - counts.lost / np.maximum(counts.exposure, 1e-300)
-    is_overload = counts.lost > _OVERLOAD * counts.load * counts.exposure
-    if not is_overload.any():
-        return np.inf, 0.0
+    mean: float
+    """The median forwarding rate in frames per second; infinite without overload."""
+    stdev: float
+    """Standard deviation of the rate at equal loads, in frames per second; infinite if no two trials show it."""
+    times: float
+    """How many standard deviations a rate may be from the mean."""
 
-    passed = passed[is_overload]
-    _, group = np.unique(counts.load[is_overload], return_inverse=True)
-    if len(passed) == group.max() + 1:
-        # No loads are equal. Different loads also change the rate that passes, so this does not underestimate the
-        # variation.
-        group = np.zeros_like(group)
-    trials = np.bincount(group)
-    freedom = len(passed) - len(trials)
-    middle = float(np.median(passed))
-    if not freedom:
-        return middle, np.inf
-    mean = np.bincount(group, passed) / trials
-    stdev = float(np.sqrt(np.sum((passed - mean[group]) ** 2) / freedom))
-    times = max(_BEYOND, float(scipy.special.stdtrit(freedom, 1.0 - _TAIL)))
-    return middle, times * stdev
+    @classmethod
+    def of(cls, counts: TrialCounts) -> SeenCapacity:
+        """What these trials show. The most unusual tenth of trials does not count, because pauses may be in them."""
+        passed = counts.load - counts.lost / np.maximum(counts.exposure, 1e-300)
+        is_overload = counts.lost > _OVERLOAD * counts.load * counts.exposure
+        if not is_overload.any():
+            return cls(np.inf, 0.0, _BEYOND)
+
+        passed = passed[is_overload]
+        _, group = np.unique(counts.load[is_overload], return_inverse=True)
+        if len(passed) == group.max() + 1:
+            # No loads are equal. Different loads also change the rate that passes, so this does not underestimate the
+            # variation.
+            group = np.zeros_like(group)
+        middle = float(np.median(passed))
+        counted = np.argsort(_squared(passed, group))[: len(passed) - len(passed) // _UNUSUAL]
+        passed, group = passed[counted], group[counted]
+        freedom = len(passed) - len(np.unique(group))
+        if not freedom:
+            return cls(middle, np.inf, _BEYOND)
+        stdev = float(np.sqrt(_squared(passed, group).sum() / freedom))
+        return cls(middle, stdev, max(_BEYOND, float(scipy.special.stdtrit(freedom, 1.0 - _TAIL))))
+
+    @property
+    def variation(self) -> float:
+        """How much the capacity may vary, in frames per second."""
+        return self.times * self.stdev
+
+
+def _squared(values: Array, group: NDArray[np.intp]) -> Array:
+    """Squared distances of values from the median of their group."""
+    _, group = np.unique(group, return_inverse=True)
+    middle = np.array([np.median(values[group == number]) for number in range(group.max() + 1)])
+    return np.asarray((values - middle[group]) ** 2)

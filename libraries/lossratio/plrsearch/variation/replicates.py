@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from lossratio.plrsearch.model import TrialCounts
+from lossratio.plrsearch.model import Array, TrialCounts
 
 _ENOUGH = 5
 """Minimum degrees of freedom with which counts at equal loads decide."""
@@ -40,6 +40,8 @@ _LARGEST_BATCH = 512.0
 batch."""
 _OVERLOAD = 1e-4
 """Above this loss ratio, trials lose much in any case."""
+_MEDIAN = 0.455
+"""Median of chi-squared with one degree of freedom."""
 _SURELY = 16.0
 """Counts are multiples of a batch if it is less likely by this many nats that they are by chance."""
 _TRIALS, _PASSED, _APART = 6, 3, 0.005
@@ -90,6 +92,8 @@ class Replicates:
     """Dispersion by the differences of successive trials. It is smaller if the SUT changes slowly."""
     multiple: int = 1
     """The number of which all counts of lost frames are multiples, or most of them if they differ."""
+    typical: float = 1.0
+    """Dispersion of most trials that lose little. Rare losses are not in it."""
     overload: float = 0.0
     """Dispersion of loads at which each trial is in overload; 0: no such load has several trials."""
     is_final: bool = False
@@ -134,7 +138,10 @@ class Replicates:
         overload = float(scatter[is_overload].sum() / max(freedom[is_overload].sum(), 1))
 
         usual = float(np.median((lost / trials)[used][order][~is_few])) if used.any() else 0.0
-        successive = _successive(group, counts.lost - expected, expected, used)
+        differences = Differences.of(counts.at(used[group]))
+        successive = float(differences.squared.mean()) if len(differences.squared) else 0.0
+        # A rare loss is seldom in both trials of a pair.
+        is_usual = (differences.ratio <= _OVERLOAD) & (differences.least > 0.0)
         # Record: the scatter of all loads.
         return cls(
             float(scatter.sum()),
@@ -144,6 +151,7 @@ class Replicates:
             usual,
             successive,
             multiple,
+            differences.dispersion(is_usual, 1.0),
             overload,
         )
 
@@ -226,21 +234,41 @@ def _expected(counts: TrialCounts) -> NDArray[np.float64]:
     return np.asarray(rate[group] * counts.exposure)
 
 
-def _successive(
-    group: NDArray[np.int_],
-    beyond: NDArray[np.float64],
-    expected: NDArray[np.float64],
-    used: NDArray[np.bool_],
-) -> float:
-    """Half the mean squared difference of successive trials at equal loads (von Neumann), per expected lost frame."""
-    order = np.argsort(group, kind="stable")
-    first, second = order[:-1], order[1:]
-    is_pair = (group[first] == group[second]) & used[group[first]]
-    if not is_pair.any():
-        return 0.0
-    first, second = first[is_pair], second[is_pair]
-    squared = (beyond[second] - beyond[first]) ** 2 / (expected[first] + expected[second])
-    return float(squared.mean())
+@dataclass(frozen=True)
+class Differences:
+    """Differences between successive trials at equal loads. Pairs without loss are left out."""
+
+    ratio: Array
+    """The loss ratio of both trials of a pair together."""
+    squared: Array
+    """The squared difference of their loss ratios in units of chance."""
+    least: Array
+    """The smaller number of lost frames."""
+
+    @classmethod
+    def of(cls, counts: TrialCounts) -> Differences:
+        """The differences of trials in the order of measurement."""
+        _, group = np.unique(counts.load, return_inverse=True)
+        order = np.argsort(group, kind="stable")
+        pairs = np.flatnonzero(np.diff(group[order]) == 0)
+        one, other = counts.at(order[pairs]), counts.at(order[pairs + 1])
+        is_lossy = one.lost + other.lost > 0.0
+        one, other = one.at(is_lossy), other.at(is_lossy)
+
+        sent, others = one.load * one.exposure, other.load * other.exposure
+        ratio = (one.lost + other.lost) / (sent + others)
+        variance = ratio * (1.0 / sent + 1.0 / others)
+        squared = (one.lost / sent - other.lost / others) ** 2 / variance
+        return cls(ratio, squared, np.minimum(one.lost, other.lost))
+
+    def dispersion(self, which: NDArray[np.bool_], unknown: float) -> float:
+        """The usual dispersion of some pairs, by the median; or an answer if there are no such pairs.
+
+        A rare loss, or a change of the SUT, is only in few pairs.
+        """
+        if not which.any():
+            return unknown
+        return max(float(np.median(self.squared[which])) / _MEDIAN, 1.0)
 
 
 def _multiple(counts: TrialCounts) -> int:
