@@ -185,7 +185,7 @@ def test_a_capacity_that_varies_is_described_as_that():
     assert found.description.replicates.scatter is Scatter.VARYING
     assert found.description.likelihood is LikelihoodName.VARYING
     assert list(found.functions) == ["stretch", "erf"]
-    assert any("The capacity varies from trial to trial" in sentence for sentence in found.sentences)
+    assert any(sentence.startswith("Forwarding rates in overload differ") for sentence in found.sentences)
 
 
 def test_what_a_few_trials_missed_of_a_varying_capacity_is_not_verified():

@@ -11,6 +11,7 @@ import scipy
 from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
 from lossratio.plrsearch.estimate.guard import (
+    LONG_TRIALS,
     NEAR,
     GuardStatement,
     Verdict,
@@ -196,13 +197,24 @@ class CriticalLoadEstimate:
         lowest = min(lowest, known.in_long_run)
         quiet = supported(known.counts, self.question, lowest, known.batch)
 
-        # Without a line near the target, and with batches, few trials without loss may be luck.
-        is_described = known.local is None or known.local.is_line
-        has_others = known.replicates.scatter is Scatter.BATCHES or known.bucket is not None
-        if not is_described or has_others or lost_near(known.counts, quiet):
+        # Without a line near the target, few trials without loss may be luck, and in short trials a bucket may pass
+        # them. Rare losses may be missing by chance.
+        has_line = known.local is None or known.local.is_line
+        is_described = has_line and known.bucket is None
+        has_others = known.replicates.scatter in (Scatter.BATCHES, Scatter.EVENTS)
+        is_shown = is_described or self._is_sustained(quiet)
+        if has_others or not is_shown or lost_near(known.counts, quiet):
             quiet = max((1.0 - NEAR) * quiet, self.question.min_load)
         # Pauses also explain why lower loads lost frames.
         return quiet if known.pauses is None else max(quiet, min(allowed.least, lowest))
+
+    def _is_sustained(self, load: float) -> bool:
+        """Whether enough long trials at a load, or above it, lost no more than the target."""
+        long = self.description.long
+        if long is None:
+            return False
+        is_quiet = long.lost <= self.question.target_loss_ratio * long.load * long.exposure
+        return bool(np.count_nonzero(is_quiet & (long.load >= load)) >= LONG_TRIALS)
 
     @cached_property
     def trial_s(self) -> float | None:
