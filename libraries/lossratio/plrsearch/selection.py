@@ -240,6 +240,9 @@ class PosteriorSelection:
         """The load, not in overload, with the largest gain; None: there is nothing to gain."""
         if known.replicates.scatter is Scatter.EVENTS and self._verifying.load is not None:
             return None
+        if known.local is not None and known.in_long_run < known.local.quiet:
+            # A bucket passes more in these trials than in the long run, so they show nothing more.
+            return None
         if known.local is not None:
             return self._of_line(known.local)
         # The load is on a grid between the critical load and the knee, so that equal loads are frequent.

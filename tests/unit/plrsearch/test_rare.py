@@ -6,7 +6,7 @@ from soak_trials import counts_of, trial
 
 from lossratio.plrsearch import estimate
 from lossratio.plrsearch.model import CriticalLoadQuestion, LikelihoodName
-from lossratio.plrsearch.variation import RareLoss, Scatter, described
+from lossratio.plrsearch.variation import RareLoss, Scatter, SeenCapacity, described
 
 QUESTION = CriticalLoadQuestion(1e-7, 1e3, 30e6)
 OVERLOAD = [(18.2e6, 448_000), (18.2e6, 448_500), (18.2e6, 447_800), (20e6, 4_000_000)]
@@ -129,3 +129,31 @@ def test_trials_in_overload_at_different_loads_also_show_how_low_no_capacity_is(
     overload = [(18.0e6, 83_000), (17.97e6, 49_000), (18.15e6, 330_000), (18.22e6, 418_000)]
     rare = RareLoss.of(counts([(15.6e6, 7_700), (16.4e6, 0), (17.3e6, 42), *overload]), NONE, 1.0)
     assert (rare.load, rare.frames) == (15.6e6, 7_700.0)
+
+
+def test_the_capacity_in_overload_does_not_vary_because_of_one_pause_in_ten_trials():
+    usual = [(18.2e6, 400_000 + number) for number in range(9)]
+    assert SeenCapacity.of(counts([*usual, (18.2e6, 1_400_000)])).stdev < 10.0
+    # With fewer trials, and with two such pauses, nothing is left out.
+    assert SeenCapacity.of(counts([*usual[1:], (18.2e6, 1_400_000)])).stdev > 1e5
+    assert SeenCapacity.of(counts([*usual, *[(18.2e6, 1_400_000)] * 2])).stdev > 1e5
+
+
+def test_losses_that_scatter_at_each_load_are_not_rare():
+    # Most trials lose a few groups of about 40 frames.
+    scattered = [(17.6e6, lost) for lost in (40, 130, 85, 35, 160, 90, 45, 120)]
+    uneven = [(17.5e6, 250), (17.7e6, 60), *scattered, *OVERLOAD]
+    assert found(uneven).description.rare is None
+    even = [(17.6e6, lost) for lost in (78, 82, 80, 79, 81, 83, 77, 80)]
+    assert found([(17.5e6, 2500), (17.7e6, 60), *even, *OVERLOAD]).description.rare.load == 17.5e6
+
+
+def test_how_much_rates_in_overload_differ_is_said_in_numbers_of_these_trials():
+    rng = np.random.default_rng(1)
+    capacity = 18e6 * (1.0 + 3e-3 * rng.standard_normal(30))
+    over = [(19e6, round(2.0 * (19e6 - rate))) for rate in capacity]
+    below = [(rate, max(0, round(2.0 * (rate - 18e6)))) for rate in (17.7e6, 17.8e6, 18.1e6)]
+    (said,) = found([*over, *below]).sentences
+    number = float(said.partition("deviation of ")[2].partition("%")[0])
+    assert said.startswith("Forwarding rates in overload differ from trial to trial")
+    assert 0.15 < number < 0.35

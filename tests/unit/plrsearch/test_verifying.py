@@ -185,6 +185,48 @@ def test_what_a_bucket_lets_through_in_short_trials_is_not_stated():
     assert any("as with a bucket or a buffer of 10 ms" in sentence for sentence in short.sentences)
 
 
+@pytest.mark.parametrize("seconds", [60.0, 300.0])
+def test_the_interval_contains_what_a_bucket_passes_in_the_long_run_and_the_estimate_is_no_higher(seconds):
+    found, _ = searched(Bucket(0.05), seconds=seconds)
+    low, high = found.interval(0.95)
+    assert low <= CAPACITY * (1.0 + 1e-7) <= high < 1.01 * CAPACITY
+    assert max(found.median, found.mean, found.stated) <= CAPACITY
+
+
+def test_loads_are_verified_below_the_long_run_as_soon_as_a_bucket_is_known():
+    _, trials = searched(Bucket(0.05))
+    first = next(number for number, result in enumerate(trials) if result.load > 1.5 * CAPACITY and number)
+    loads, times = np.unique([result.load for result in trials[first + 3 :]], return_counts=True)
+    verified = loads[(times >= 10) & (loads < 1.03 * CAPACITY)]
+    assert 0.95 * CAPACITY < verified.max() <= CAPACITY
+
+
+@dataclass(frozen=True)
+class Pausing:
+    """It pauses ten times in each trial, and loses frames above two thirds of its capacity."""
+
+    def start(self, rng):
+        return lambda traffic: int(
+            KNEE.loss_rate(traffic.load) * traffic.duration + 10.0 * max(0.0, 3e-5 * traffic.load - 360.0)
+        )
+
+    def truth(self, **_):
+        """Not asked for here."""
+
+
+def test_a_wide_range_is_halved_before_a_load_is_verified_even_if_time_is_short():
+    found, _ = searched(Pausing(), seconds=60.0)
+    # It would be verified at .65 of this load otherwise.
+    assert 0.9 * 12e6 < found.stated <= 12.01e6
+
+
+def test_a_cold_start_is_certain_within_a_minute():
+    found, _ = searched(Software(cold=8), seconds=60.0)
+    assert found.description.change.trials >= 8
+    assert found.description.change.earliest < 19.0
+    assert 0.9 * CAPACITY < found.stated <= CAPACITY
+
+
 @dataclass(frozen=True)
 class SmallPolicer:
     """A policer of 2,000 frames/s whose bucket holds 40 frames, and is full when a trial begins."""
