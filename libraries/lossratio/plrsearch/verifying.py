@@ -109,7 +109,7 @@ class Verifying:
             if not self._is_passed_tried:
                 # A bucket or a buffer passes its rate in the long run.
                 self._is_passed_tried = True
-                self.load = max(self.load, self._just_below(passed))
+                self.load = max(self.load, self._below(passed, known.batch))
         elif there.trials >= LONG_TRIALS:
             return None
         return self.load
@@ -140,7 +140,7 @@ class Verifying:
         if self.load is None:
             self.load = place
         if self.load > known.in_long_run:
-            self.load = self._just_below(known.in_long_run)
+            self.load = self._below(known.in_long_run, known.batch)
         frames, lost = self._at(self.load, self._rows[self._begin :])
         batch = known.batch
         bounds = LossBounds.of(frames, lost, batch=batch)
@@ -202,9 +202,13 @@ class Verifying:
         if is_late and is_higher and may_hold:
             self.load = place
 
-    def _just_below(self, load: float) -> float:
-        """A load that is surely below another one, although this one is not known exactly."""
-        return _on_grid((1.0 - _LOWER) * load, self._question)
+    def _below(self, rate: float, batch: float) -> float:
+        """A load that is surely below what passes in the long run, although this rate is not known exactly.
+
+        If frames are lost in batches, losses begin well below the rate, and the bucket hides them.
+        """
+        share = 1.0 - _LOWER if batch == 1.0 else _STEP
+        return _on_grid(share * rate, self._question)
 
     @staticmethod
     def _at(load: float, rows: Sequence[tuple[float, float, float]]) -> tuple[Array, Array]:

@@ -128,10 +128,11 @@ def loss_process(description: Description) -> Iterator[str]:
         yield str(description.bucket)
     if replicates.scatter is Scatter.VARYING and description.posteriors:
         capacity = SeenCapacity.of(description.counts)
-        if 0.0 < capacity.stdev < np.inf:
+        if capacity.has_equal:
             yield (
                 f"Forwarding rates in overload differ from trial to trial, with a standard deviation of "
-                f"{capacity.stdev / capacity.mean:.2%} of {format_frame_rate(capacity.mean)}"
+                f"{capacity.stdev / capacity.mean:.2%} of {format_frame_rate(capacity.mean)}, without the most "
+                "unusual tenth of these trials"
             )
 
 

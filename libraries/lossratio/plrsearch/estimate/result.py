@@ -44,6 +44,8 @@ _CLOCK = 10e-6
 """Minimum half-width of an interval, as a share of the load."""
 _ALMOST_SURE = 0.95
 """Probability with which a rare loss is among the trials that would show it."""
+_LONGEST = 86_400.0
+"""Longest time between losses, in seconds, for which a longer search is recommended."""
 _MOSTLY = 0.5
 """If more than this share of the trials at a load have no loss, a loss there is a rare loss."""
 TIME_FOR_RARE = 6.0
@@ -272,8 +274,9 @@ class CriticalLoadEstimate:
 
     @cached_property
     def sentences(self) -> tuple[str, ...]:
-        """What the trials say about how frames are lost, and about the estimate, in words."""
-        return tuple(loss_process(self.description))
+        """What the trials say about how frames are lost, in words; without what `doubt` says."""
+        doubt = self.doubt or ""
+        return tuple(said for said in loss_process(self.description) if said not in doubt)
 
     @property
     def doubt(self) -> str | None:
@@ -303,10 +306,10 @@ class CriticalLoadEstimate:
         allowed = rare.frames / (self.question.target_loss_ratio * said.frames / seconds)
         allowed = float(f"{allowed:.2g}")
         load = format_frame_rate(said.load_per_interface_fps)
+        longer = f" (rarest={allowed:.0f} s)" if allowed <= _LONGEST else ""
         return (
             f"{rare}. If such losses come more often than once in {allowed:,.0f} s at {load}, too, they exceed the "
-            f"target. The trials there took {seconds:,.0f} s, which is too short to rule that out "
-            f"(rarest={allowed:.0f} s)"
+            f"target. The trials there took {seconds:,.0f} s, which is too short to rule that out{longer}"
         )
 
     @property
@@ -370,8 +373,7 @@ class CriticalLoadEstimate:
         if known.in_long_run < low:
             # The trials of usual length do not show what the SUT forwards in the long run.
             low = (1.0 - NEAR) * known.in_long_run
-        error = 0.0 if known.bucket is None else known.bucket.error
-        high = min(high, max(known.in_long_run + error, low))
+        high = min(high, max(known.most_in_long_run, low))
 
         if self.description.posteriors and self.likelihood is LikelihoodName.VARYING:
             low *= 1.0 - self.description.heavier_tails

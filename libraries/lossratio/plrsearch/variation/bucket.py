@@ -93,9 +93,10 @@ class Bucket:
         number = "some" if self.has_lost else "at least"
         least = "" if self.has_lost else " or more"
         frames = float(f"{self.frames:.2g}")
+        milliseconds = float(f"{1e3 * self.frames / self.rate:.2g}")
         line = (
             f"In short trials, {number} {frames:,.0f} more frames pass, as with a bucket or a buffer of "
-            f"{1e3 * self.frames / self.rate:,.2g} ms{least}"
+            f"{milliseconds:,g} ms{least}"
         )
         if not self.has_lost:
             return line

@@ -14,7 +14,13 @@ from operator import attrgetter
 
 import numpy as np
 
-from lossratio.plrsearch.model import CriticalLoadQuestion, LikelihoodName, TrialCounts, Weighting
+from lossratio.plrsearch.model import (
+    Array,
+    CriticalLoadQuestion,
+    LikelihoodName,
+    TrialCounts,
+    Weighting,
+)
 from lossratio.plrsearch.quadrature import Distribution, Posterior, posteriors
 from lossratio.plrsearch.variation.bucket import OVERLOAD, Bucket
 from lossratio.plrsearch.variation.change import Change
@@ -89,21 +95,34 @@ class Description:
 
     @property
     def in_long_run(self) -> float:
-        """The highest load in frames per second that a bucket, and long trials in overload, allow in the long run."""
+        """The highest load in frames per second that a bucket, and long trials in overload, certainly allow."""
         allowed = self.question.max_load if self.bucket is None else self.bucket.rate
-        if self.long is None:
-            return allowed
-        lost = self.long.lost / self.long.exposure
-        is_overload = lost > OVERLOAD * self.long.load
-        forwarded = (self.long.load - lost)[is_overload]
+        seconds, forwarded = self._forwarded_in_long
         usual = SeenCapacity.of(self.counts).mean
         if np.isfinite(usual) and len(forwarded):
             # Each trial has the bucket's frames once, however long it is, so the difference of two trials has none.
-            seconds = self.long.duration[is_overload]
             before = float(np.median(self.counts.duration))
             rate = (forwarded * seconds - usual * before) / (seconds - before)
             forwarded = np.minimum(forwarded, rate)
         return float(forwarded.min(initial=allowed))
+
+    @property
+    def most_in_long_run(self) -> float:
+        """The highest load in frames per second that a bucket, and long trials in overload, may allow."""
+        allowed = self.question.max_load
+        if self.bucket is not None:
+            allowed = self.bucket.rate + self.bucket.error
+        _, forwarded = self._forwarded_in_long
+        return min(allowed, float(forwarded.max())) if len(forwarded) else allowed
+
+    @cached_property
+    def _forwarded_in_long(self) -> tuple[Array, Array]:
+        """Seconds and forwarding rates of long trials in overload."""
+        if self.long is None:
+            return np.zeros(0), np.zeros(0)
+        lost = self.long.lost / self.long.exposure
+        is_overload = lost > OVERLOAD * self.long.load
+        return self.long.duration[is_overload], (self.long.load - lost)[is_overload]
 
     @property
     def heavier_tails(self) -> float:

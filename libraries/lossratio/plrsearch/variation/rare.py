@@ -89,6 +89,8 @@ class SeenCapacity:
     """Standard deviation of the rate at equal loads, in frames per second; infinite if no two trials show it."""
     times: float
     """How many standard deviations a rate may be from the mean."""
+    has_equal: bool = False
+    """Whether trials at equal loads show the standard deviation. If not, it also comes from the different loads."""
 
     @classmethod
     def of(cls, counts: TrialCounts) -> SeenCapacity:
@@ -100,9 +102,9 @@ class SeenCapacity:
 
         passed = passed[is_overload]
         _, group = np.unique(counts.load[is_overload], return_inverse=True)
-        if len(passed) == group.max() + 1:
-            # No loads are equal. Different loads also change the rate that passes, so this does not underestimate the
-            # variation.
+        has_equal = len(passed) > group.max() + 1
+        if not has_equal:
+            # Different loads also change the rate that passes, so this does not underestimate the variation.
             group = np.zeros_like(group)
         middle = float(np.median(passed))
         counted = np.argsort(_squared(passed, group))[: len(passed) - len(passed) // _UNUSUAL]
@@ -110,8 +112,9 @@ class SeenCapacity:
         freedom = len(passed) - len(np.unique(group))
         if not freedom:
             return cls(middle, np.inf, _BEYOND)
+        times = max(_BEYOND, float(scipy.special.stdtrit(freedom, 1.0 - _TAIL)))
         stdev = float(np.sqrt(_squared(passed, group).sum() / freedom))
-        return cls(middle, stdev, max(_BEYOND, float(scipy.special.stdtrit(freedom, 1.0 - _TAIL))))
+        return cls(middle, stdev, times, has_equal)
 
     @property
     def variation(self) -> float:
