@@ -175,9 +175,6 @@ class _Compared:
             return 0.0
         groups = self.group[:at][contradicted[:at]]
         is_near = (self.group >= groups.min()) & (self.group <= groups.max())
-        # Trials with more load and less loss would also show such a loss.
-        least = self.lost[:at][contradicted[:at]].min()
-        is_near |= (self.group > groups.max()) & (self.lost < least)
         # Where no later trials are, nothing would contradict an earlier trial.
         is_repeated = np.isin(self.group[:at], self.group[at:])
         is_near[:at] &= is_repeated | contradicted[:at]

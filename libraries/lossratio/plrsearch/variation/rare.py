@@ -107,8 +107,8 @@ class SeenCapacity:
             # Different loads also change the rate that passes, so this does not underestimate the variation.
             group = np.zeros_like(group)
         middle = float(np.median(passed))
-        counted = np.argsort(_squared(passed, group))[: len(passed) - len(passed) // _UNUSUAL]
-        passed, group = passed[counted], group[counted]
+        usual = np.argsort(_squared(passed, group))[: len(passed) - len(passed) // _UNUSUAL]
+        passed, group = passed[usual], group[usual]
         freedom = len(passed) - len(np.unique(group))
         if not freedom:
             return cls(middle, np.inf, _BEYOND)
