@@ -81,3 +81,12 @@ def test_more_load_shows_a_bucket_that_holds_all_of_a_short_trial():
     assert found.has_lost
     assert found.frames == pytest.approx(9e5, rel=0.1)
     assert 0.99 * CAPACITY < found.rate <= CAPACITY
+
+
+def test_a_load_with_a_single_usual_trial_does_not_hide_what_a_lower_load_shows():
+    # The other trial at the higher load was set aside.
+    lower = in_overload(9e4)
+    higher = in_overload(9e4, seconds=(2.0, 1.0), load=1.5 * CAPACITY)
+    names = ("load", "exposure", "lost", "time", "duration")
+    both = [np.concatenate([getattr(lower, name), getattr(higher, name)]) for name in names]
+    assert Bucket.of(TrialCounts(*both)) == Bucket.of(lower)

@@ -47,7 +47,10 @@ class Bucket:
         rate = counts.lost / np.maximum(counts.exposure, 1e-300)
         is_short = cls.is_short(counts)
         overloaded = counts.load[~is_short & (rate > OVERLOAD * counts.load)]
-        loads = counts.load[is_short & np.isin(counts.load, overloaded)]
+        # A single usual trial may have a rare loss.
+        often, trials = np.unique(counts.load[~is_short], return_counts=True)
+        is_shown = np.isin(counts.load, overloaded) & np.isin(counts.load, often[trials > 1])
+        loads = counts.load[is_short & is_shown]
         if not len(loads):
             return None
         # A pair of trials with more load shows more: a SUT that has become faster looks like a large bucket elsewhere.
@@ -55,14 +58,12 @@ class Bucket:
 
     @classmethod
     def _at(cls, load: float, counts: TrialCounts) -> Bucket | None:
-        """What short and usual trials at one load show; None: they show too little, or no difference beyond chance."""
+        """What short and usual trials at one load show; None: no difference beyond chance."""
         rate = counts.lost / np.maximum(counts.exposure, 1e-300)
         is_there = counts.load == load
         is_short = cls.is_short(counts)
         short = is_there & is_short
         usual = is_there & ~is_short
-        if np.count_nonzero(usual) < 2:
-            return None
 
         # The rates of loss. The rate of short trials is smaller.
         passed_once = float(rate[usual].mean() - rate[short].mean())
