@@ -136,7 +136,8 @@ class Verifying:
         """Puts the load where the estimate is, or lower if it cannot be verified."""
         is_known = known.local is None or known.local.is_known
         place = self._place(known) if is_known or self.load is None else self.load
-        place = min(place, known.in_long_run)
+        if known.in_long_run < self._question.max_load:
+            place = min(place, self._below(known.in_long_run, known.batch))
         if self.load is None:
             self.load = place
         if self.load > known.in_long_run:
