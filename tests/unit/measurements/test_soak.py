@@ -212,11 +212,12 @@ def test_a_critical_load_outside_of_the_limits_is_irregular_and_says_on_which_si
 
 
 @pytest.mark.long
-def test_a_policers_truth_is_in_the_interval_or_the_model_does_not_fit(tmp_path):
+def test_a_policers_rate_in_the_long_run_is_in_the_interval_or_the_model_does_not_fit(tmp_path):
     request = SoakRequest(profile=ONE_WAY, timeout=25.0, trial_duration=1.0)
     result = find_critical_load(policed(police="50 kfps", burst="1000"), request, place(tmp_path))
     critical_load = result.critical_load
-    inside = critical_load.least_95.per_interface_fps <= 51e3 <= critical_load.most_95.per_interface_fps
+    # In trials of 1 s, the bucket passes 51,000 frames/s, and in the long run 50,000.
+    inside = critical_load.least_95.per_interface_fps <= 50e3 <= critical_load.most_95.per_interface_fps
     assert inside or critical_load.misfit
     assert critical_load.mean.per_interface_fps == pytest.approx(51e3, rel=0.03)
 
