@@ -292,6 +292,14 @@ def format_most(most: float) -> str:
     return _rounded(most, ROUND_CEILING)
 
 
+def format_about(number: float) -> str:
+    """Writes a number with two significant digits, such as ``7.6`` or ``930,000``."""
+    rounded = float(f"{number:.2g}")
+    if rounded < 10.0:
+        return f"{rounded:g}"
+    return f"{rounded:,.0f}"
+
+
 def counted(number: int, what: str, several: str | None = None) -> str:
     """A number of something in words, e.g. ``1 search`` or ``2,000 searches``.
 

@@ -54,7 +54,7 @@ def test_one_trial_in_overload_beside_one_without_loss_is_no_warning():
 
 def test_the_bucket_is_said_in_frames_and_milliseconds():
     said = str(Bucket.of(in_overload(9e4)))
-    assert "some 90,000 more frames" in said
+    assert "about 90,000 more frames" in said
     assert "a bucket or a buffer of 5 ms" in said
 
 

@@ -115,12 +115,21 @@ def test_few_trials_verify_nothing_however_many_frames_they_sent_and_name_what_t
     assert few.missing_frames == pytest.approx(6 * 5.7e6 * 5.0)
     assert str(few).startswith("extrapolated: 0 of 114,000,000 frames were lost at 5.7000 Mfps, ")
     assert "losses that come in fewer than one of 1.7 trials may be in none of these" in str(few)
-    assert "1.7e+08 frames more in 6 trials or more would verify it" in str(few)
+    assert "170,000,000 frames more in 6 trials or more would verify it" in str(few)
     assert " frames more in 1 trial or more would verify it" in str(replace(few, missing_trials=1))
     # Trials that do not exist leave everything open.
     none = guard(collect([trial(9e6, 1000)]), question, 5.7e6, 5.6e6)
     assert none.unseen_burst_trials is None
-    assert "no frames were sent" in str(none)
+    assert str(none) == "extrapolated: no frames were sent at 5.7000 Mfps or just below"
+
+
+def test_enough_frames_that_verify_no_load_are_said_not_to():
+    # Only together, 12 trials at four loads have lost nothing.
+    loads = np.repeat([5.64e6, 5.66e6, 5.68e6, 5.7e6], 3)
+    spread = guard(collect([trial(load, 0) for load in loads]), CriticalLoadQuestion(1e-7, **LIMITS), 5.7e6, 5.6e6)
+    assert spread.verdict is Verdict.EXTRAPOLATED
+    assert spread.extrapolation_factor < 1.0
+    assert str(spread).endswith("; these trials are at several loads, or others speak against this load")
 
 
 def test_loss_below_the_reported_load_contradicts_it_and_is_a_misfit():

@@ -19,6 +19,8 @@ import scipy
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, TrialCounts
 from lossratio.trials import Frames, Observed, Seconds
 from lossratio.units import (
+    format_about,
+    format_duration,
     format_frame_rate,
     format_limits,
     format_most,
@@ -287,7 +289,8 @@ class GuardStatement(Observed):
     def __str__(self) -> str:
         """The statement of the frames in one line, including the losses that they leave open."""
         if not self.trials:
-            return f"{self.verdict.value}: no frames were sent there"
+            load = format_frame_rate(self.highest_load_per_interface_fps)
+            return f"{self.verdict.value}: no frames were sent at {load} or just below"
 
         line = (
             f"{self.verdict.value}: {self.lost_frames:,} of {self.frames:,} frames were lost at "
@@ -304,17 +307,21 @@ class GuardStatement(Observed):
             most = f"{self.largest_burst_frames:,.0f}"
             frames = "frame is" if most == "1" else "frames are"
             line += f", unless more than {most} {frames} lost at a time in fewer than one of "
-            line += f"{self.unseen_burst_trials:.2g} trials"
+            line += f"{format_about(self.unseen_burst_trials)} trials"
         elif extrapolated and self.unseen_burst_trials is not None:
-            rare = f"fewer than one of {self.unseen_burst_trials:.2g} trials"
+            rare = f"fewer than one of {format_about(self.unseen_burst_trials)} trials"
             line += f"; losses that come in {rare} may be in none of these"
 
         if self.missing_frames is not None:
             trials = (
                 f" in {trials_counted(self.missing_trials)} or more" if self.missing_trials else ""
             )
-            hours = "" if self.missing_s is None else f", {self.missing_s / 3600.0:.2g} h,"
-            line += f"; {self.missing_frames:.2g} frames more{trials}{hours} would verify it"
+            time = "" if self.missing_s is None else f", {format_duration(self.missing_s)},"
+            line += (
+                f"; {format_about(self.missing_frames)} frames more{trials}{time} would verify it"
+            )
+        elif extrapolated and self.extrapolation_factor <= 1.0:
+            line += "; these trials are at several loads, or others speak against this load"
 
         return line
 

@@ -306,7 +306,7 @@ class CriticalLoadEstimate:
         allowed = rare.frames / (self.question.target_loss_ratio * said.frames / seconds)
         allowed = float(f"{allowed:.2g}")
         load = format_frame_rate(said.load_per_interface_fps)
-        longer = f" (rarest={allowed:.0f} s)" if allowed <= _LONGEST else ""
+        longer = f"; search with rarest={allowed:.0f} s" if allowed <= _LONGEST else ""
         return (
             f"{rare}. If such losses come more often than once in {allowed:,.0f} s at {load}, too, they exceed the "
             f"target. The trials there took {seconds:,.0f} s, which is too short to rule that out{longer}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lossratio.plrsearch.model import TrialCounts
-from lossratio.units import format_frame_rate
+from lossratio.units import format_about, format_frame_rate
 
 _SHORT = 0.75
 """A trial is short if it takes less than this share of the usual time."""
@@ -91,13 +91,12 @@ class Bucket:
 
     def __str__(self) -> str:
         """The bucket, in one line."""
-        number = "some" if self.has_lost else "at least"
+        number = "about" if self.has_lost else "at least"
         least = "" if self.has_lost else " or more"
-        frames = float(f"{self.frames:.2g}")
-        milliseconds = float(f"{1e3 * self.frames / self.rate:.2g}")
+        milliseconds = format_about(1e3 * self.frames / self.rate)
         line = (
-            f"In short trials, {number} {frames:,.0f} more frames pass, as with a bucket or a buffer of "
-            f"{milliseconds:,g} ms{least}"
+            f"In short trials, {number} {format_about(self.frames)} more frames pass, as with a bucket or a buffer of "
+            f"{milliseconds} ms{least}"
         )
         if not self.has_lost:
             return line

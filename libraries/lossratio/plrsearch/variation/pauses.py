@@ -18,6 +18,7 @@ import scipy
 from numpy.typing import NDArray
 
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, TrialCounts
+from lossratio.units import format_about
 
 _SHAPES = (1.0, 6.0, 36.0, 216.0, 1e8)
 """The shapes of the lengths' distribution that are compared, from exponential to equal lengths."""
@@ -210,19 +211,11 @@ class Pauses:
         lengths = "on average, of very different length" if self.shape < 2.0 else "long"
         ring = "a ring"
         if self.stdevs[1] < _RING:
-            ring = f"a ring of about {_about(self.ring_frames)} frames, if all frames go through one ring"
+            ring = f"a ring of about {format_about(self.ring_frames)} frames, if all frames go through one ring"
         return (
-            f"Frames are lost in pauses, about {_about(3600.0 / self.every_s)} times an hour. Pauses are about "
-            f"{_about(1e6 * self.length_s)} us {lengths}, and overflow {ring}"
+            f"Frames are lost in pauses, about {format_about(3600.0 / self.every_s)} times an hour. Pauses are about "
+            f"{format_about(1e6 * self.length_s)} us {lengths}, and overflow {ring}"
         )
-
-
-def _about(number: float) -> str:
-    """A number with two significant digits."""
-    rounded = float(f"{number:.2g}")
-    if rounded < 10.0:
-        return f"{rounded:g}"
-    return f"{rounded:,.0f}"
 
 
 @dataclass(frozen=True)
