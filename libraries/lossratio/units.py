@@ -318,6 +318,11 @@ def trials_counted(number: int) -> str:
     return counted(number, "trial")
 
 
+def as_sentence(words: str) -> str:
+    """Words with a capital letter at the beginning."""
+    return f"{words[:1].upper()}{words[1:]}"
+
+
 def and_more(number: int) -> str:
     """The end of a list of which only a part is shown, e.g. ``, and 2 more``; empty if nothing is left out."""
     if not number:

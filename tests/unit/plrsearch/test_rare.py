@@ -49,7 +49,7 @@ def test_a_long_trial_that_loses_far_more_than_an_equal_one_leaves_the_load_belo
     assert found().doubt is None
     result = found(trial(17.9e6, 78_000, duration=20.0))
     assert result.verified == 17.8e6
-    assert "A trial at 17.900 Mfps lost about 78,000 frames more" in result.doubt
+    assert "a trial at 17.900 Mfps lost about 78,000 frames more" in result.doubt
     # A bucket is empty in each long trial, and in no short one.
     policed = [trial(17.9e6, 78_000, duration=20.0), trial(17.95e6, 1_078_000, duration=20.0)]
     quiet.pop(0)
@@ -73,7 +73,7 @@ def test_a_load_with_quiet_trials_is_in_doubt_if_trials_above_have_rare_losses()
     rare = found([*quiet, (17.2e6, 1968), (17.6e6, 132), *OVERLOAD])
     assert rare.stated == rare.verified == 15.5e6
     assert rare.doubt == (
-        "A trial at 17.200 Mfps lost about 1,836 frames more than one with at least as much load. If such losses come "
+        "a trial at 17.200 Mfps lost about 1,836 frames more than one with at least as much load. If such losses come "
         "more often than once in 1,200 s at 15.500 Mfps, too, they exceed the target. The trials there took 24 s, "
         "which is too short to rule that out; search with rarest=1200 s"
     )

@@ -25,7 +25,7 @@ from lossratio.mlrsearch import (
     loss_falls_with_load,
 )
 from lossratio.results import LossPattern
-from lossratio.units import format_frame_rate
+from lossratio.units import as_sentence, format_frame_rate
 
 if TYPE_CHECKING:
     from lossratio.testbed import Testbed
@@ -131,7 +131,7 @@ def _about_losses(result: GoalsResult) -> str:
     found = _explanations(result)
     sentences = [pattern.sentence for pattern in found[:1]]
     if result.experiments is not None and result.experiments.helpful:
-        sentences += [f"{one[0].upper()}{one[1:]}" for one in result.experiments.sentences]
+        sentences += [as_sentence(one) for one in result.experiments.sentences]
 
     words = "".join(f"{sentence}. " for sentence in sentences)
     if any(pattern.kind != "direction" for pattern in found):
@@ -149,8 +149,7 @@ def _explanations(result: GoalsResult) -> list[LossPattern]:
 def _about_smaller_loads(result: GoalsResult) -> str:
     """What is known about smaller loads, from a trial or from how the loss changes with load; empty: nothing."""
     if result.smaller_load is not None:
-        words = result.smaller_load.sentence
-        return f"{words[0].upper()}{words[1:]}. "
+        return f"{as_sentence(result.smaller_load.sentence)}. "
     evidence = [trial.as_result() for trial in result.trials if trial.is_evidence]
     level = level_loss_in(evidence)
     if level is not None:
@@ -159,8 +158,8 @@ def _about_smaller_loads(result: GoalsResult) -> str:
         else:
             share = "would lose a larger share"
 
-        words = level_in_words(level)
-        return f"{words[0].upper()}{words[1:]}. The load is not the cause: a smaller one {share}. "
+        words = as_sentence(level_in_words(level))
+        return f"{words}. The load is not the cause: a smaller one {share}. "
 
     if loss_falls_with_load(evidence):
         return "It lost a larger share at larger loads. No smaller load was tried. "

@@ -15,7 +15,7 @@ from lossratio.plrsearch.model import LikelihoodName
 from lossratio.plrsearch.quadrature import posteriors
 from lossratio.plrsearch.variation import Description, Scatter, SeenCapacity
 from lossratio.trials import Observed
-from lossratio.units import format_frame_rate
+from lossratio.units import as_sentence, format_frame_rate
 
 _ENOUGH = 4
 _PARAMETERS = 2
@@ -120,7 +120,7 @@ def loss_process(description: Description) -> Iterator[str]:
         )
 
     if replicates.scatter is Scatter.EVENTS and description.rare is not None:
-        yield str(description.rare)
+        yield as_sentence(str(description.rare))
     pauses = None if description.rare is None else description.pauses
     if pauses is not None and pauses.is_sure:
         yield str(pauses)

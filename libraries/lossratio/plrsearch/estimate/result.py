@@ -32,7 +32,7 @@ from lossratio.plrsearch.model import (
 from lossratio.plrsearch.quadrature import Distribution, Posterior
 from lossratio.plrsearch.variation import Description, LocalFit, Scatter, described
 from lossratio.trials import Frames, Observed, Seconds, TrialResult
-from lossratio.units import format_frame_rate, format_target
+from lossratio.units import as_sentence, format_frame_rate, format_target
 
 _LIMIT_SHARE = 0.025
 """If the probability beyond a limit is larger than this, the limit is part of the answer, because the 95 % interval
@@ -275,7 +275,7 @@ class CriticalLoadEstimate:
     @cached_property
     def sentences(self) -> tuple[str, ...]:
         """What the trials say about how frames are lost, in words; without what `doubt` says."""
-        doubt = self.doubt or ""
+        doubt = as_sentence(self.doubt or "")
         return tuple(said for said in loss_process(self.description) if said not in doubt)
 
     @property

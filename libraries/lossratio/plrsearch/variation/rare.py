@@ -74,7 +74,7 @@ class RareLoss:
     def __str__(self) -> str:
         """The loss, in a few words."""
         return (
-            f"A trial at {format_frame_rate(self.load)} lost about {self.frames:,.0f} frames more than one with at "
+            f"a trial at {format_frame_rate(self.load)} lost about {self.frames:,.0f} frames more than one with at "
             "least as much load"
         )
 
