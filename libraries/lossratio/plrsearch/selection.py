@@ -22,6 +22,9 @@ _IF_CONSTANT = 0.1
 """The same while trials at equal loads show that the capacity is constant."""
 _IF_VARYING = 0.7
 """The same while they show that the capacity varies."""
+_LEAST_OVERLOAD, _FOR_OVERLOAD = 2, 30.0
+"""Number of trials in overload before a load is verified, because a shorter one that follows them shows a bucket; and
+how many trials must be left for this."""
 _SHORTER = 0.5
 """Duration of the trial in overload that follows two others, as a share of the usual duration. It is shorter to show a
 bucket."""
@@ -175,7 +178,8 @@ class PosteriorSelection:
             return Choice(contested, "whether it still loses what it lost")
 
         scatter = known.replicates.scatter
-        is_unclear = self._overload.more > 0
+        is_unknown = self._overload.trials < _LEAST_OVERLOAD and left > _FOR_OVERLOAD
+        is_unclear = self._varies and (self._overload.more > 0 or is_unknown)
         verified = None if is_unclear else self._verifying.wanted(known, left)
         if verified is not None:
             return Choice(verified, f"guard of {verified:,.0f} frames/s")
@@ -183,7 +187,7 @@ class PosteriorSelection:
         share = _IF_VARYING if scatter is Scatter.VARYING else _IN_OVERLOAD
         if scatter in (Scatter.CHANCE, Scatter.BATCHES, Scatter.EVENTS):
             share = _IF_CONSTANT
-        if self._varies and (is_unclear or share * self._trials > self._overload.trials):
+        if is_unclear or (self._varies and share * self._trials > self._overload.trials):
             self._is_overloading = True
             load = self._overload.load(known, self._forwarding_rate)
             return Choice(load, "overload, to see how much the capacity varies")

@@ -223,6 +223,28 @@ def test_loads_are_verified_below_the_long_run_as_soon_as_a_bucket_is_known():
 
 
 @dataclass(frozen=True)
+class SlowPolicer:
+    """A policer of 50,000 frames/s whose bucket holds 1,000 frames, and is full when a trial begins."""
+
+    def start(self, rng):
+        return lambda traffic: max(0, traffic.frames - int(50e3 * traffic.duration) - 1000)
+
+    def truth(self, **_):
+        """Not asked for here."""
+
+
+def test_a_slow_policer_is_not_verified_above_its_rate_before_its_bucket_is_known():
+    slow = SlowPolicer()
+    controller = PLRsearch(1e-6, 10.0, 200e3, timeout=300.0)
+    trials = []
+    found = run_search(controller, SimulatedMeasurer(slow, seed=1, overhead=0.5), on_trial=trials.append)
+    assert 0.99 * 50e3 < found.verified <= 50e3
+    assert found.is_regular
+    loads, times = np.unique([result.load for result in trials if not result.output.lost_frames], return_counts=True)
+    assert times[loads > 50e3].max() < 5
+
+
+@dataclass(frozen=True)
 class Pausing:
     """It pauses ten times in each trial, and loses frames above two thirds of its capacity."""
 
