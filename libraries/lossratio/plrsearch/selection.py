@@ -178,16 +178,17 @@ class PosteriorSelection:
             return Choice(contested, "whether it still loses what it lost")
 
         scatter = known.replicates.scatter
-        is_unknown = self._overload.trials < _LEAST_OVERLOAD and left > _FOR_OVERLOAD
-        is_unclear = self._varies and (self._overload.more > 0 or is_unknown)
+        is_unclear = self._overload.more > 0
         verified = None if is_unclear else self._verifying.wanted(known, left)
-        if verified is not None:
+        if verified is not None and self._varies and left > _FOR_OVERLOAD:
+            is_unclear = self._overload.trials < _LEAST_OVERLOAD
+        if verified is not None and not is_unclear:
             return Choice(verified, f"guard of {verified:,.0f} frames/s")
 
         share = _IF_VARYING if scatter is Scatter.VARYING else _IN_OVERLOAD
         if scatter in (Scatter.CHANCE, Scatter.BATCHES, Scatter.EVENTS):
             share = _IF_CONSTANT
-        if is_unclear or (self._varies and share * self._trials > self._overload.trials):
+        if self._varies and (is_unclear or share * self._trials > self._overload.trials):
             self._is_overloading = True
             load = self._overload.load(known, self._forwarding_rate)
             return Choice(load, "overload, to see how much the capacity varies")
