@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from ports import free_port
 
 from lossratio.nodes import NodeSession
 from lossratio.topology import Interface, Node
@@ -23,12 +24,6 @@ def make_key(path, kind="ed25519", passphrase=""):
     bits = ["-b", "2048"] if kind == "rsa" else []
     subprocess.run(["ssh-keygen", "-q", "-t", kind, *bits, "-N", passphrase, "-f", path], check=True)
     return Path(f"{path}.pub").read_text().strip()
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_until_listening(port, server):

@@ -3,39 +3,45 @@
 from __future__ import annotations
 
 import pytest
+from ports import refusing_port
 
 from lossratio.errors import ArchiveError
 from lossratio.history.archive import ObjectStore, Outbox, mirror_history
 
 
 @pytest.fixture
-def environment(free_port, monkeypatch):
-    endpoint = f"http://127.0.0.1:{free_port}"
+def direct_to(monkeypatch):
+    """Directs s3fs to the server on a port of this machine."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    monkeypatch.setenv("FSSPEC_S3_ENDPOINT_URL", endpoint)
     # s3fs reads such variables when it is imported, which other tests may have done.
     import fsspec.config
     import s3fs
 
-    fsspec.config.set_conf_env(fsspec.config.conf)
-    s3fs.S3FileSystem.clear_instance_cache()
-    yield endpoint
+    def direct(port):
+        endpoint = f"http://127.0.0.1:{port}"
+        monkeypatch.setenv("FSSPEC_S3_ENDPOINT_URL", endpoint)
+        fsspec.config.set_conf_env(fsspec.config.conf)
+        s3fs.S3FileSystem.clear_instance_cache()
+        return endpoint
+
+    yield direct
     fsspec.config.conf.pop("s3", None)
     s3fs.S3FileSystem.clear_instance_cache()
 
 
 @pytest.fixture
-def bucket(environment, free_port):
+def bucket(direct_to):
     # Each process collects these tests, and loading takes a second.
     import boto3
     from moto.server import ThreadedMotoServer
 
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=free_port, verbose=False)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
-    boto3.client("s3", endpoint_url=environment).create_bucket(Bucket="nights")
+    _, port = server.get_host_and_port()
+    boto3.client("s3", endpoint_url=direct_to(port)).create_bucket(Bucket="nights")
     yield "s3://nights/lossratio"
     server.stop()
 
@@ -51,9 +57,11 @@ def test_a_run_goes_to_an_object_store_and_its_history_comes_back(run, bucket, t
     assert not [name for name in ObjectStore(bucket).names("**") if name.endswith(".part")]
 
 
-def test_an_object_store_that_is_down_loses_nothing(run, environment, tmp_path):
+def test_an_object_store_that_is_down_loses_nothing(run, direct_to, tmp_path):
     outbox = Outbox(tmp_path / "outbox", ObjectStore("s3://nights/lossratio"))
     outbox.add(run)
-    with pytest.raises(ArchiveError, match="s3://nights/lossratio does not take runs/"):
-        outbox.send()
+    with refusing_port() as port:
+        direct_to(port)
+        with pytest.raises(ArchiveError, match="s3://nights/lossratio does not take runs/"):
+            outbox.send()
     assert len(outbox.waiting()) == 2

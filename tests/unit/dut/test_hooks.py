@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from ports import refusing_port
 from pysnmp.carrier.asyncio.dgram import udp
 from pysnmp.entity import config, engine
 from pysnmp.entity.rfc3413 import cmdrsp, context
@@ -207,7 +208,13 @@ def appliance():
     server.server_close()
 
 
-def test_hooks_are_http_requests(appliance, monkeypatch):
+@pytest.fixture
+def closed():
+    with refusing_port() as port:
+        yield f"http://127.0.0.1:{port}/"
+
+
+def test_hooks_are_http_requests(appliance, closed, monkeypatch):
     monkeypatch.setenv("BOX_TOKEN", "secret")
     headers = {"Authorization": "Bearer $BOX_TOKEN"}
     values = {"token": "/token", "body": "/body"}
@@ -215,7 +222,7 @@ def test_hooks_are_http_requests(appliance, monkeypatch):
         {
             "describe": {"url": f"{appliance}/v", "method": "POST", "body": "b", "headers": headers, "values": values},
             "reconfigure": {"url": f"{appliance}/broken", "method": "POST"},
-            "reset": {"url": "http://127.0.0.1:9/", "timeout": "1 s"},
+            "reset": {"url": closed, "timeout": "1 s"},
             "counters": {"url": appliance},
         }
     )
@@ -223,7 +230,7 @@ def test_hooks_are_http_requests(appliance, monkeypatch):
     assert device.describe()["described"] == {"token": "Bearer secret", "body": "b"}
     with pytest.raises(DutError, match=r"BOX: the hook 'reconfigure' failed: POST .*/broken was answered with 503"):
         device.reconfigure(3)
-    with pytest.raises(NodeError, match=r"BOX: the hook 'reset' failed: GET http://127\.0\.0\.1:9/: .*refused"):
+    with pytest.raises(NodeError, match=f"BOX: the hook 'reset' failed: GET {closed}: .*refused"):
         device.reset()
     with pytest.raises(DutError, match="BOX: the hook 'counters' failed: the answer is not a mapping"):
         device.read_counters()

@@ -15,6 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from history_examples import entry
+from ports import free_port
 
 from lossratio.commands.trend import ack, trend
 from lossratio.history.alerts import Alerts
@@ -242,12 +243,10 @@ def mail_server(certificate):
     def authenticate(server, session, envelope, mechanism, data):
         return AuthResult(success=data.password == PASSWORD.encode(), message=f"535 {data.password.decode()} is wrong")
 
-    with socket.create_server(("localhost", 0)) as free:
-        port = free.getsockname()[1]
     controller = Controller(
         Handler(),
         hostname="localhost",
-        port=port,
+        port=free_port(),
         tls_context=certificate,
         require_starttls=True,
         authenticator=authenticate,

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from password_server import password_server
-from ssh_server import free_port, needs_sshd
+from ports import refusing_port
+from ssh_server import needs_sshd
 
 from lossratio.errors import NodeError
 from lossratio.nodes import Credentials, NodeSession
@@ -91,8 +92,12 @@ def make_node(port, **changes):
 
 
 class TestBadNodes:
-    def test_a_refused_connection_says_where(self):
-        port = free_port()
+    @pytest.fixture
+    def port(self):
+        with refusing_port() as port:
+            yield port
+
+    def test_a_refused_connection_says_where(self, port):
         with pytest.raises(NodeError, match=rf"DUT1 \(.*@127\.0\.0\.1:{port}\): connection refused"):
             NodeSession.connect("DUT1", make_node(port))
 
@@ -125,19 +130,19 @@ class TestBadNodes:
         with pytest.raises(NodeError, match="must be brought up first"):
             NodeSession.connect("DUT1", make_node(22, host=None))
 
-    def test_a_missing_key_file_is_named_before_anything_is_connected(self, tmp_path):
+    def test_a_missing_key_file_is_named_before_anything_is_connected(self, port, tmp_path):
         with pytest.raises(NodeError, match=r"cannot read its key file .*absent"):
-            NodeSession.connect("DUT1", make_node(free_port(), key_file=tmp_path / "absent"))
+            NodeSession.connect("DUT1", make_node(port, key_file=tmp_path / "absent"))
 
-    def test_a_file_that_is_no_key_is_named(self, tmp_path):
+    def test_a_file_that_is_no_key_is_named(self, port, tmp_path):
         (tmp_path / "text").write_text("not a key\n")
         with pytest.raises(NodeError, match=r"text cannot be used as a private key"):
-            NodeSession.connect("DUT1", make_node(free_port(), key_file=tmp_path / "text"))
+            NodeSession.connect("DUT1", make_node(port, key_file=tmp_path / "text"))
 
     @pytest.mark.parametrize("line", ["nonsense", "ssh-ed25519 AAAA", "ssh-ed25519 !!!!", "ssh-foo AAAA"])
-    def test_a_host_key_that_is_none_is_refused(self, line):
+    def test_a_host_key_that_is_none_is_refused(self, port, line):
         with pytest.raises(NodeError, match="its host_key is not a public key"):
-            NodeSession.connect("DUT1", make_node(free_port(), host_key=line))
+            NodeSession.connect("DUT1", make_node(port, host_key=line))
 
     @pytest.mark.parametrize(
         "line",
@@ -152,8 +157,7 @@ class TestBadNodes:
             "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ6p1r\ufffd",
         ],
     )
-    def test_a_broken_key_of_the_node_in_known_hosts_is_named_with_its_line(self, tmp_path, line):
-        port = free_port()
+    def test_a_broken_key_of_the_node_in_known_hosts_is_named_with_its_line(self, port, tmp_path, line):
         known = tmp_path / "known"
         known.write_text(f"# keys\nelsewhere ssh-ed25519 !!!!\n[127.0.0.1]:{port} {line}\n")
         with pytest.raises(NodeError, match=r"known:3: the line of .* has no public key of type .*ssh-keygen -R"):
@@ -173,14 +177,14 @@ class TestBadNodes:
             b"[127.0.0.1]:1 sk-ssh-ed25519@openssh.com AAAA",
         ],
     )
-    def test_lines_of_known_hosts_about_others_do_not_matter(self, tmp_path, line):
+    def test_lines_of_known_hosts_about_others_do_not_matter(self, port, tmp_path, line):
         known = tmp_path / "known"
         known.write_bytes(line + b"\n")
         with pytest.raises(NodeError, match="connection refused"):
-            NodeSession.connect("DUT1", make_node(free_port(), known_hosts=known))
+            NodeSession.connect("DUT1", make_node(port, known_hosts=known))
 
     @pytest.mark.parametrize("field", ["known_hosts", "key_file"])
-    def test_a_path_that_is_no_file_is_neither_keys_nor_known_hosts(self, tmp_path, field):
+    def test_a_path_that_is_no_file_is_neither_keys_nor_known_hosts(self, port, tmp_path, field):
         os.mkfifo(tmp_path / "pipe")
         for place, problem in (
             (tmp_path / "pipe", "it is a pipe"),
@@ -189,7 +193,7 @@ class TestBadNodes:
             (Path("~no-such-user-here/x"), "there is no home directory"),
         ):
             with pytest.raises(NodeError, match=rf"Node DUT1 .*{problem}"):
-                NodeSession.connect("DUT1", make_node(free_port(), **{field: place}))
+                NodeSession.connect("DUT1", make_node(port, **{field: place}))
 
     @pytest.mark.parametrize(
         "text",
@@ -206,19 +210,17 @@ class TestBadNodes:
         ],
     )
     @pytest.mark.parametrize("passphrase", [None, "open sesame"])
-    def test_a_broken_private_key_is_named(self, tmp_path, text, passphrase):
+    def test_a_broken_private_key_is_named(self, port, tmp_path, text, passphrase):
         (tmp_path / "key").write_text(text)
         with pytest.raises(NodeError, match=r"key file .*key (cannot be used as a private key|is encrypted)"):
-            NodeSession.connect(
-                "DUT1", make_node(free_port(), key_file=tmp_path / "key"), Credentials(None, passphrase)
-            )
+            NodeSession.connect("DUT1", make_node(port, key_file=tmp_path / "key"), Credentials(None, passphrase))
 
-    def test_a_broken_certificate_is_named(self, tmp_path):
+    def test_a_broken_certificate_is_named(self, port, tmp_path):
         subprocess.run(["ssh-keygen", "-q", "-N", "", "-t", "ed25519", "-f", tmp_path / "key"], check=True)
         for text in ("", "nonsense", "ssh-ed25519-cert-v01@openssh.com !!!!", "ssh-rsa-cert-v01@openssh.com AAAA"):
             (tmp_path / "key-cert.pub").write_text(text)
             with pytest.raises(NodeError, match=r"key-cert\.pub is not a certificate of its key"):
-                NodeSession.connect("DUT1", make_node(free_port(), key_file=tmp_path / "key"))
+                NodeSession.connect("DUT1", make_node(port, key_file=tmp_path / "key"))
 
     @pytest.mark.parametrize("host", ["a..b", "x" * 70 + ".example", ".", "\N{SNOWMAN}" * 80])
     def test_text_that_is_no_host_name_is_refused(self, host):
@@ -233,9 +235,9 @@ class TestBadNodes:
         with pytest.raises(NodeError, match="Set the node's 'username'"):
             NodeSession.connect("DUT1", make_node(22))
 
-    def test_a_missing_known_hosts_file_is_named(self, tmp_path):
+    def test_a_missing_known_hosts_file_is_named(self, port, tmp_path):
         with pytest.raises(NodeError, match=r"known_hosts file .*absent"):
-            NodeSession.connect("DUT1", make_node(free_port(), known_hosts=tmp_path / "absent"))
+            NodeSession.connect("DUT1", make_node(port, known_hosts=tmp_path / "absent"))
 
 
 @pytest.fixture

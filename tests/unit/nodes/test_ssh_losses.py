@@ -3,7 +3,8 @@ import signal
 
 import paramiko
 import pytest
-from ssh_server import free_port, needs_sshd, sshd_of
+from ports import refusing_port
+from ssh_server import needs_sshd, sshd_of
 
 from lossratio.errors import NodeError
 
@@ -79,8 +80,8 @@ class TestLostConnections:
             session.run("true")
 
     def test_a_session_that_could_not_be_restored_is_restored_later(self, server):
-        with server.connect() as session:
-            right, session.node = session.node, session.node.model_copy(update={"port": free_port()})
+        with server.connect() as session, refusing_port() as port:
+            right, session.node = session.node, session.node.model_copy(update={"port": port})
             os.kill(sshd_of(session), signal.SIGKILL)
             with pytest.raises(NodeError, match="connection refused"):
                 session.restore()

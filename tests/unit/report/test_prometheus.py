@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import socket
 import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,6 +12,7 @@ from urllib.request import urlopen
 
 import pytest
 import yaml
+from ports import free_port
 from test_metrics import a_run, a_search_with_loads
 from waiting import wait_until
 
@@ -51,8 +51,7 @@ def ask(tmp_path_factory):
     often = {"scrape_interval": "1s", "evaluation_interval": "1s"}
     config = path / "prometheus.yml"
     config.write_text(yaml.safe_dump({"global": often, "rule_files": [str(RULES)], "scrape_configs": jobs}))
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     options = [f"--config.file={config}", f"--storage.tsdb.path={path / 'data'}", f"--web.listen-address={address}"]
     log = (path / "log").open("wb")
     prometheus = subprocess.Popen(["prometheus", *options], stdout=log, stderr=log)

@@ -5,6 +5,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from ports import refusing_port
 
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.traffic.agent.core.protocol import AgentError
@@ -185,10 +186,10 @@ def test_answers_that_are_none_are_errors(status, answer, message):
 
 
 def test_a_tester_that_is_not_there_is_named():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    with pytest.raises(AgentError, match=f"The tester http://127.0.0.1:{port} does not answer") as caught:
-        program.Tester(f"http://127.0.0.1:{port}", True, 1.0).version()
+    with refusing_port() as port:
+        address = f"http://127.0.0.1:{port}"
+        with pytest.raises(AgentError, match=f"The tester {address} does not answer") as caught:
+            program.Tester(address, True, 1.0).version()
     assert caught.value.kind == "server_lost"
 
 

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 from local_session import LocalProcess
+from ports import free_port
 from waiting import wait_until
 
 from lossratio.errors import TopologyError, TrafficError
@@ -87,8 +88,7 @@ def plan(tmp_path):
     program = directory / "_t-rex-64"
     program.write_text(PROGRAM)
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     (directory / "port").write_text(str(port))
     (directory / "behaviour").write_text("serve")
     (tmp_path / "states").mkdir()
