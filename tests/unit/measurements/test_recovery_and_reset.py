@@ -221,7 +221,8 @@ def test_a_model_without_an_outage_is_known_to_forward_through_its_reset(tmp_pat
     ],
 )
 def test_a_reset_command_that_fails_is_one_error(testbed_of, tmp_path, command, problem):
-    request = RESET.but(reset=command_reset(command, timeout=5.0 if "python" in command else 0.1))
+    timeout = 0.1 if problem.startswith("longer") else 120.0
+    request = RESET.but(reset=command_reset(command, timeout=timeout))
     with pytest.raises(DutError, match=problem):
         measure_reset(testbed_of(**restarting()), request, place(tmp_path))
 

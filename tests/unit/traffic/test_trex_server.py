@@ -6,7 +6,6 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -98,7 +97,7 @@ def plan(tmp_path):
         configuration="- version: 2\n",
         arguments=("-i", "--stl", "--cfg", configuration_path(state)),
         state=state,
-        settings=TrexGenerator(kind="trex", rpc_port=port, software=True, start_timeout=20.0),
+        settings=TrexGenerator(kind="trex", rpc_port=port, software=True, start_timeout=240.0),
         sleeps=True,
     )
     if (pid := pid_of(state)) is not None:
@@ -249,10 +248,10 @@ def test_a_configuration_that_trex_refuses_is_reported_in_its_own_words(here, pl
 )
 def test_the_end_of_a_silent_server_is_reported_at_once_with_its_exit_status(here, plan, behaviour, complaint):
     behave(plan, behaviour)
-    begin = time.monotonic()
+    # If it waits for an answer, pytest ends the test.
+    patient = plan.settings.model_copy(update={"start_timeout": 3600.0})
     with pytest.raises(TrafficError, match=complaint):
-        TrexServer(here, plan).ensure()
-    assert time.monotonic() - begin < plan.settings.start_timeout
+        TrexServer(here, replace(plan, settings=patient)).ensure()
 
 
 def test_a_program_that_cannot_be_run_is_reported_in_the_shell_s_words(here, plan):
