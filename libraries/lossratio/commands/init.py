@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
@@ -18,11 +18,10 @@ from lossratio.commands.run import measured_or_simulated
 from lossratio.dut import BLACK_BOX, CABLE, dut_kinds
 from lossratio.errors import TopologyError
 from lossratio.records import ForeignPart
-from lossratio.topology import load_topology
+from lossratio.topology import is_interface_name, load_topology
 from lossratio.yaml_file import load_yaml_file
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*$")
-_INTERFACE = re.compile(r"[^-/:\s][^/:\s]{0,14}$")
 _PCI = re.compile(
     r"(?:(?P<domain>[0-9a-fA-F]{4}):)?(?P<rest>[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])$"
 )
@@ -59,8 +58,8 @@ class _TrexFile(ForeignPart):
     port_info: tuple[_PortInfo, ...] = ()
     platform: _Platform | None = None
     prefix: str | None = None
-    zmq_rpc_port: int = 4501
-    zmq_pub_port: int = 4500
+    zmq_rpc_port: int | None = None
+    zmq_pub_port: int | None = None
 
 
 @dataclass
@@ -87,7 +86,7 @@ def init(
     from lossratio.runs import check_directory
 
     check_directory(directory, "lossratio init")
-    name = _ask("Name of the testbed", "lab1", _NAME, "letters, digits, '_', '.' and '-'")
+    name = _ask("Name of the testbed", "lab1", _NAME.match, "letters, digits, '_', '.' and '-'")
     files_of_lab = tuple(directory / f"{name}{end}" for end in (".yaml", ".robot", "-job.yaml"))
     _check_new(files_of_lab)
     is_local = trex is None and click.confirm(
@@ -207,13 +206,12 @@ def _trex_lab(file: Path) -> _Lab:
             entry.model_dump(mode="json") for entry in config.platform.dual_if[:1]
         ]
 
-    if config.prefix is not None:
-        generator |= {"prefix": config.prefix}
-    tcp_ports = (
-        ("rpc_port", config.zmq_rpc_port, 4501),
-        ("publisher_port", config.zmq_pub_port, 4500),
-    )
-    generator |= {ours: number for ours, number, usual in tcp_ports if number != usual}
+    named = {
+        "prefix": config.prefix,
+        "rpc_port": config.zmq_rpc_port,
+        "publisher_port": config.zmq_pub_port,
+    }
+    generator |= {ours: value for ours, value in named.items() if value is not None}
     lab = _Lab(generator, [])
     infos = [
         config.port_info[place] if place < len(config.port_info) else _PortInfo()
@@ -227,7 +225,7 @@ def _trex_lab(file: Path) -> _Lab:
             lab.ports.append({"name": port})
             continue
         question = f"MAC address of TRex's port {place} ({port})"
-        mac = _mac(info.src_mac) or _ask(question, None, _MAC, "02:00:00:00:00:01")
+        mac = _mac(info.src_mac) or _ask(question, None, _MAC.match, "02:00:00:00:00:01")
         lab.ports.append(
             {"pci_address": f"{match['domain'] or '0000'}:{match['rest']}", "mac_address": mac}
         )
@@ -275,15 +273,19 @@ def _reach(what: str, *, needs_one: bool) -> dict[str, Any]:
 
 def _interfaces(what: str, usual: tuple[str, str]) -> tuple[dict[str, str], ...]:
     return tuple(
-        {"name": _ask(f"{what} in the {side}", name, _INTERFACE, "a name in Linux such as eth1")}
+        {
+            "name": _ask(
+                f"{what} in the {side}", name, is_interface_name, "a name in Linux such as eth1"
+            )
+        }
         for side, name in zip(_SIDES, usual, strict=True)
     )
 
 
-def _ask(question: str, usual: str | None, pattern: re.Pattern[str], form: str) -> str:
+def _ask(question: str, usual: str | None, accepts: Callable[[str], Any], form: str) -> str:
     while True:
         answer = str(click.prompt(question, default=usual)).strip()
-        if pattern.match(answer):
+        if accepts(answer):
             return answer
         click.echo(f"{answer!r} is not accepted: enter {form}.", err=True)
 

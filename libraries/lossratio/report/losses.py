@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lossratio.drawing import LINE_HEIGHT, Axis, Plot, in_unit
+from lossratio.drawing import LINE_HEIGHT, RIGHT, Axis, Plot, in_unit
 from lossratio.results import Picture, TestResult
 from lossratio.trials import Losses, read_counts
 from lossratio.units import format_frame_rate, format_ratio
@@ -12,7 +12,7 @@ _MOST_ROWS, _MOST_COLUMNS = 256, 128
 _LITTLE = 2.0
 """The trial in the picture lost at most this many times the smallest share of all trials."""
 _HEIGHT = 300.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 70.0, 880.0, 24.0, 224.0
+_LEFT, _TOP, _BOTTOM = 70.0, 24.0, 224.0
 _COLOUR = "#B3261E"
 _SHADES = (0.01, 0.1, 0.5, 1.0)
 """The largest share of lost frames for each shade of a cell."""
@@ -85,7 +85,7 @@ def _drawn(losses: Losses) -> str:
     """The cells, with both axes and the shades."""
     shares = _shares(losses)
     flows = float(max(1, len(read_counts(losses.flows_known))))
-    plot = Plot(Axis(0.0, losses.duration_s, _LEFT, _RIGHT), Axis(0.0, flows, _BOTTOM, _TOP))
+    plot = Plot(Axis(0.0, losses.duration_s, _LEFT, RIGHT), Axis(0.0, flows, _BOTTOM, _TOP))
     plot.frame(plot.x.ticks(8), plot.y.ticks(5, whole=True), in_unit(1.0), in_unit(1.0))
     plot.titles("time in the trial, s", "flow")
 

@@ -26,7 +26,6 @@ from lossratio.units import FRAMES_PER_SECOND
 _FEW, _MANY = 3, 200
 _HEIGHT = 150.0
 _LEFT = 60.0
-_RIGHT = 880.0
 _TOP = 24.0
 _BOTTOM = 92.0
 _SPREAD = 0.16
@@ -360,7 +359,8 @@ def _draw(values: Sequence[_Value]) -> str:
     low, high = min(ends), max(ends)
     room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
     plot = drawing.Plot(
-        drawing.Axis(low - room, high + room, _LEFT, _RIGHT), drawing.Axis(0.0, 2.0, _BOTTOM, _TOP)
+        drawing.Axis(low - room, high + room, _LEFT, drawing.RIGHT),
+        drawing.Axis(0.0, 2.0, _BOTTOM, _TOP),
     )
     about, in_words = drawing.values_axis(
         shown[-1][0].finding.unit, shown[-1][0].finding.quantity, high

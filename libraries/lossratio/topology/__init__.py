@@ -53,5 +53,6 @@ from lossratio.topology.quantities import (
     FileName as FileName,
     FrameRate as FrameRate,
     MacAddress as MacAddress,
+    is_interface_name as is_interface_name,
 )
 from lossratio.topology.vpp import VppStart as VppStart

@@ -15,7 +15,8 @@ from pydantic import Field
 
 from lossratio.errors import TopologyError
 from lossratio.records import ForeignPart
-from lossratio.topology.lab_graph import JOINED, LINUX_NAME, Lab, LabEnd, LabNode
+from lossratio.topology.lab_graph import JOINED, Lab, LabEnd, LabNode
+from lossratio.topology.quantities import is_interface_name
 from lossratio.yaml_file import Problem, load_yaml_file
 
 TOOL = "containerlab"
@@ -407,7 +408,7 @@ def linux_name(kind: str, interface: str) -> str:
         return "-".join(part for part in parts if not part.endswith("None"))
     if kind == "cisco_iol" and (match := _IOL.match(interface)):
         return f"eth{4 * int(match['slot']) + int(match['port'])}"
-    if not LINUX_NAME.match(interface):
+    if not is_interface_name(interface):
         raise ValueError(
             f"{interface!r} is neither an interface of a node of kind {kind or 'unknown'} nor a name in Linux"
         )

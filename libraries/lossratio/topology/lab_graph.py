@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from lossratio.errors import TopologyError
+from lossratio.topology.quantities import is_interface_name
 
 _ROUTERS = re.compile(
     r"frr|bird|quagga|vyos|gobgp|holo|rtr|router|vpp|switch|ovs|cumulus|sonic|firewall|"
@@ -26,8 +27,6 @@ _HOSTS = re.compile(
 """Names of `linux` nodes that are hosts even with several links, such as a server with links to two switches."""
 _MOST_SHOWN = 6
 """How many other ways are shown."""
-LINUX_NAME = re.compile(r"[^-/:\s][^/:\s]{0,14}$")
-"""Names that interfaces can have in Linux."""
 _PORTS = 2
 """Ports of the generator on a path."""
 JOINED = "lr{}"
@@ -368,7 +367,7 @@ def _topology(lab: Lab, source: Path, path: _Path, lab_addresses: bool) -> dict[
 
     def add(link: str, end: LabEnd, other: LabEnd) -> None:
         # If a port has no Linux name, the device's own name for it is only the name of the port.
-        is_name = LINUX_NAME.match(end.interface)
+        is_name = is_interface_name(end.interface)
         entry: dict[str, Any] = {**({"name": end.interface} if is_name else {}), "link": link}
         if end.mac_address is not None:
             entry["mac_address"] = end.mac_address

@@ -64,13 +64,19 @@ _LONGEST_INTERFACE_NAME = 15
 _NOT_IN_INTERFACE_NAMES = frozenset(b"/: \t\n\v\f\r\xa0")
 
 
-def _checked_interface_name(name: str) -> str:
+def is_interface_name(name: str) -> bool:
+    """Whether a Linux interface can have this name."""
     # The rules of dev_valid_name in the kernel's net/core/dev.c; the rule about a leading '-' is ours.
     encoded = name.encode()
-    is_valid = 1 <= len(
-        encoded
-    ) <= _LONGEST_INTERFACE_NAME and not _NOT_IN_INTERFACE_NAMES.intersection(encoded)
-    if not is_valid or name in (".", "..") or name.startswith("-"):
+    if not 1 <= len(encoded) <= _LONGEST_INTERFACE_NAME:
+        return False
+    if _NOT_IN_INTERFACE_NAMES.intersection(encoded):
+        return False
+    return name not in (".", "..") and not name.startswith("-")
+
+
+def _checked_interface_name(name: str) -> str:
+    if not is_interface_name(name):
         raise ValueError(
             f"{name[:100]!r} cannot be the name of an interface: it must have 1 to {_LONGEST_INTERFACE_NAME} bytes, "
             "must not contain '/', ':' or white space, and must not begin with '-'"
