@@ -14,14 +14,7 @@ from lossratio.builds.bisection import (
 )
 from lossratio.builds.comparing import compare_builds
 from lossratio.builds.comparison import BuildComparison
-from lossratio.builds.measuring import (
-    BuildBench,
-    BuildMeasurement,
-    BuildRecord,
-    InPlace,
-    Measure,
-    Measured,
-    TrialBench,
-)
+from lossratio.builds.measuring import BuildBench, InPlace, Measure, Measured, TrialBench
 from lossratio.builds.outcome import AbRequest, Build, ComparisonResult, ComparisonVerdict
+from lossratio.builds.record import BuildMeasurement, BuildRecord
 from lossratio.builds.words import comparison_comment, describe_comparison

@@ -20,8 +20,9 @@ import scipy
 from numpy.typing import NDArray
 
 from lossratio.builds.asking import AsBefore, Wanted
-from lossratio.builds.measuring import BuildRecord, Measure
+from lossratio.builds.measuring import Measure
 from lossratio.builds.outcome import check_terms, check_throughput
+from lossratio.builds.record import BuildRecord
 from lossratio.checked_arguments import shortened, shown_value
 from lossratio.errors import BuildError, SearchError
 from lossratio.exit_status import ExitStatus

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from lossratio.builds.asking import WHOLE, AsBefore, Wanted
 from lossratio.builds.blocks import BLOCK
 from lossratio.builds.comparison import BothEnds
-from lossratio.builds.measuring import BuildRecord, Measure
+from lossratio.builds.measuring import Measure
 from lossratio.builds.outcome import AbRequest, Build, ComparisonResult, ComparisonVerdict
+from lossratio.builds.record import BuildRecord
 from lossratio.errors import BuildError
 from lossratio.exit_status import ExitStatus
 

@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping
 from html import escape
 
-from lossratio.builds.measuring import BuildRecord
 from lossratio.builds.outcome import AbRequest, ComparisonResult, ComparisonVerdict
+from lossratio.builds.record import BuildRecord
 from lossratio.results import share_in_words
 
 _WORST_FIRST = (

@@ -4,7 +4,8 @@ import pytest
 from latency_examples import at, counters, result as latency
 from report_examples import counted_trial, mrr, run, setup, throughput, throughput_of
 
-from lossratio.builds.measuring import FORMAT, Bench, BuildBench, BuildRecord
+from lossratio.builds.measuring import Bench, BuildBench
+from lossratio.builds.record import FORMAT, BuildRecord
 from lossratio.errors import BuildError, JobError
 from lossratio.exit_status import ExitStatus
 from lossratio.measurements.throughput import ThroughputResult

@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from lossratio.builds.measuring import BuildRecord
+from lossratio.builds import BuildRecord
 from lossratio.errors import ReservationError
 from lossratio.history.annotations import KnownChange, load_known_changes
 from lossratio.history.series import SeriesKey

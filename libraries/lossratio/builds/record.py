@@ -1,0 +1,228 @@
+"""The record of a comparison of builds: its measurements, in a file of a directory.
+
+A measurement is on disk before the next build is set up, so that an interrupted comparison can continue.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from lossratio import results
+from lossratio.builds.asking import WHOLE, AsBefore, Wanted
+from lossratio.builds.measuring import Measure, Measured, Values
+from lossratio.checked_arguments import shown_value
+from lossratio.errors import BuildError, JobError
+from lossratio.exit_status import ExitStatus
+from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
+from lossratio.wrong_values import in_words
+
+FORMAT = "lossratio-builds/2"
+"""Format of the record."""
+_FILE = "measurements.jsonl"
+
+
+@dataclass(frozen=True)
+class BuildMeasurement:
+    """One build, measured once."""
+
+    build: str
+    """The build: ``A``, ``B`` or a revision."""
+    values: Mapping[str, float] | None
+    """Throughput per interface in frames per second, by test and quantity (``<full name> <quantity>``); None: the build
+    could not be set up, and is left out."""
+    directory: str
+    """The directory of its run, relative to the directory of the record."""
+    most: Mapping[str, float] | None = None
+    """The values if the missing frames that the SUT did not lose had passed; None: there are no such frames."""
+    shares: Mapping[str, float] | None = None
+    """The shares of these frames; None: there are no such frames."""
+    devices: Mapping[str, str] | None = None
+    """The device of each value, in words; None: it is not known."""
+    as_before: Mapping[str, AsBefore] | None = None
+    """Answers instead of values; None: there are none."""
+    tests: Mapping[str, str] | None = None
+    """The full name of the test of each value and answer; None: the build was not asked."""
+
+    @classmethod
+    def of(cls, build: str, measured: Measured | None, directory: str) -> "BuildMeasurement":
+        """The measurement of a build, from its result."""
+        if measured is None:
+            return cls(build, None, directory)
+        ends = measured.values
+        values = {name: one.least for name, one in ends.items()}
+        # Record: the measurement, without missing fields.
+        plain = cls(
+            build,
+            values,
+            directory,
+            devices=measured.devices,
+            as_before=measured.as_before or None,
+            tests=measured.tests or None,
+        )
+        if all(one.least == one.most and not one.share for one in ends.values()):
+            return plain
+        most = {name: one.most for name, one in ends.items()}
+        shares = {name: one.share for name, one in ends.items()}
+        return replace(plain, most=most, shares=shares)
+
+    @classmethod
+    def read(cls, line: object) -> "BuildMeasurement":
+        """The measurement of a line of the record.
+
+        Raises:
+            ValueError: If it is not a measurement.
+        """
+        try:
+            return TypeAdapter(cls).validate_python(line)
+        except ValidationError as error:
+            first, *_ = error.errors()
+            where = ".".join(map(str, first["loc"]))
+            raise ValueError(f"{where}: {in_words(first)}".removeprefix(": ")) from error
+
+    @property
+    def answers(self) -> Mapping[str, AsBefore]:
+        """Answers instead of values, by test and quantity."""
+        return self.as_before or {}
+
+    @property
+    def ends(self) -> Values | None:
+        """The range of each value; None: the build could not be set up."""
+        if self.values is None:
+            return None
+        most = self.most or self.values
+        shares = self.shares or {}
+        return {
+            name: results.Ends(value, most[name], shares.get(name, 0.0))
+            for name, value in self.values.items()
+        }
+
+
+def _differences(then: object, now: Mapping[str, Any]) -> str:
+    """How a request differs from the one that a record was begun for."""
+    if not isinstance(then, Mapping):
+        return "it does not say which one"
+    names = [name for name in {**now, **then} if then.get(name) != now.get(name)]
+    return "; ".join(
+        f"{name} was {shown_value(then.get(name))}, and is now {shown_value(now.get(name))}"
+        for name in names
+    )
+
+
+class BuildRecord:
+    """The measurements in a directory, one JSON object per line, after a header with the request."""
+
+    def __init__(
+        self, directory: Path, asked: Mapping[str, Any], device: str | None = None
+    ) -> None:
+        """Begins a record, or continues it.
+
+        Args:
+            directory: The directory.
+            asked: The request.
+            device: The device of an alarm, in words; None: all builds must have the device of the first build.
+
+        Raises:
+            JobError: If it has another request, or cannot be read.
+        """
+        self.directory = directory
+        self._device = device
+        self._path = directory / _FILE
+        header = {"format": FORMAT, "asked": json.loads(json.dumps(asked))}
+        directory.mkdir(parents=True, exist_ok=True)
+        self.measurements: list[BuildMeasurement] = []
+        if self._path.exists():
+            self._read(header)
+        else:
+            self._append(header)
+
+    def measurement(
+        self, step: int, build: str, measure: Measure, wanted: Wanted = WHOLE
+    ) -> BuildMeasurement:
+        """The measurement of a step of a comparison; if it is not in the record, it is measured and written to disk.
+
+        Raises:
+            BuildError: If it was measured on a different device from the earlier ones. The record does not accept it.
+            JobError: If the record has another build for this step.
+        """
+        if step == len(self.measurements):
+            directory = f"{step + 1:03}-{build[:12].replace('/', '_')}"
+            measurement = BuildMeasurement.of(
+                build, measure(build, self.directory / directory, wanted), directory
+            )
+            self._require_one_device(measurement)
+            self._append(
+                {
+                    name: value
+                    for name, value in asdict(measurement).items()
+                    if value or name == "values"
+                }
+            )
+            self.measurements.append(measurement)
+
+        known = self.measurements[step]
+        if known.build != build:
+            raise JobError(
+                f"{self._path}, line {step + 2}, is of build {shown_value(known.build)}, but {shown_value(build)} was "
+                "to be measured there. The file was changed. To begin again, use another --output."
+            )
+        return known
+
+    def _require_one_device(self, measurement: BuildMeasurement) -> None:
+        for name, device in (measurement.devices or {}).items():
+            others = (one for one in self.measurements if name in (one.devices or {}))
+            first = next(others, None)
+            wanted = self._device
+            whose = "the alarm is of"
+            if wanted is None and first is not None and first.devices is not None:
+                wanted = first.devices[name]
+                whose = f"{first.build[:12]} on"
+
+            if wanted not in (None, device):
+                raise BuildError(
+                    f"{name} has two devices: {whose} {wanted}, and {measurement.build[:12]} was measured on "
+                    f"{device}. Only builds of one device can be compared. Keep the options of the device, and let "
+                    "the set-up command change only the build.",
+                    ExitStatus.BAD_INPUT,
+                )
+
+    def _read(self, header: Mapping[str, Any]) -> None:
+        whole, _, _ = read_input_file(self._path, JobError, MOST_RECORDED_BYTES).rpartition(b"\n")
+        lines = whole.splitlines() or [b"null"]
+        read: list[Any] = []
+        for number, line in enumerate(lines, start=1):
+            try:
+                parsed = parse_json(line)
+                read.append(BuildMeasurement.read(parsed) if read else parsed)
+            except ValueError as error:
+                raise JobError(
+                    f"{self._path}, line {number}, cannot be read: {error}. To begin again, use another --output."
+                ) from error
+
+        first, *self.measurements = read
+        if not isinstance(first, dict):
+            raise JobError(
+                f"{self._path} is not a record of measurements. To begin again, use another --output."
+            )
+        if first.get("format") != FORMAT:
+            raise JobError(
+                f"{self._path} was begun by another version of lossratio and cannot be continued. To begin again, "
+                "use another --output."
+            )
+        if first != header:
+            raise JobError(
+                f"{self._path} belongs to another request: {_differences(first.get('asked'), header['asked'])}. Use "
+                "another --output, or repeat the earlier request to continue it."
+            )
+
+    def _append(self, line: Mapping[str, Any]) -> None:
+        with self._path.open("ab") as file:
+            # A line that an interrupted write left unfinished is cut off.
+            file.truncate(self._path.read_bytes().rfind(b"\n") + 1)
+            file.write(json.dumps(line).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
