@@ -29,7 +29,7 @@ from lossratio.mlrsearch.constancy import (
     level_loss_in as level_loss_in,
     loss_falls_with_load as loss_falls_with_load,
 )
-from lossratio.mlrsearch.controller import MLRsearch as MLRsearch, Purpose as Purpose
+from lossratio.mlrsearch.controller import MLRsearch as MLRsearch
 from lossratio.mlrsearch.evidence import (
     Evidence as Evidence,
     RelevantBounds as RelevantBounds,
@@ -47,6 +47,7 @@ from lossratio.mlrsearch.goal import (
 )
 from lossratio.mlrsearch.grid import LoadGrid as LoadGrid
 from lossratio.mlrsearch.hints import EARLIER_SEARCHES as EARLIER_SEARCHES
+from lossratio.mlrsearch.purpose import Purpose as Purpose
 from lossratio.mlrsearch.rest_answers import (
     FEWER_AGAIN as FEWER_AGAIN,
     RestAnswer as RestAnswer,

@@ -5,7 +5,7 @@ Each goal has its own search, which proposes the trial that would help it most. 
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lossratio.checked_arguments import NotNegative, checked
 from lossratio.errors import SearchError
@@ -24,7 +24,8 @@ from lossratio.mlrsearch.goal import SearchGoal, checked_goals
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.hints import hint_of
 from lossratio.mlrsearch.memory import MEMORY, Memory
-from lossratio.mlrsearch.rested import CONTROL, RESTED, Rested, first_question
+from lossratio.mlrsearch.purpose import ASKS_AS_BEFORE, Purpose
+from lossratio.mlrsearch.rested import Rested, first_question
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, result_of
 from lossratio.mlrsearch.rules import GoalView, choose
 from lossratio.mlrsearch.stages import GoalBounds
@@ -37,76 +38,6 @@ STALLED_AFTER = 100
 Example: a generator sends for 5 ms of each second. Then 21 s of full-length trials need 4200 trials, not 21. The goal
 is given up after 2100 trials at one load.
 """
-
-ASKS_AS_BEFORE = "as before"
-"""Name of the rule that chooses the trials of a question."""
-
-_EXPECTATIONS = {
-    Bound.LOWER: "low loss is expected",
-    Bound.UPPER: "high loss is expected",
-    Bound.UNDECIDED: "either is possible",
-}
-
-_IF_IT_REMEMBERS = {
-    Bound.LOWER: "at a load at which it lost frames right after a loss",
-    Bound.UPPER: "again right after a loss",
-}
-
-
-@dataclass(frozen=True)
-class Purpose:
-    """Why a trial was chosen."""
-
-    goals: tuple[SearchGoal, ...]
-    """The goals that it serves; none for a warm-up."""
-    load: float
-    """The trial's load, in frames per second per interface."""
-    duration_sum: float
-    """Seconds of trials at this load that the goals' current targets require."""
-    expected: Bound
-    """The kind of bound that the load is expected to be for the goals."""
-    lower: float | None
-    """The tightest lower bound of the first goal when the trial was chosen, in frames per second per interface; None if
-    there was none."""
-    upper: float | None
-    """The tightest upper bound of the first goal at that time, in frames per second per interface; None if there was
-    none."""
-    coarse: bool
-    """Whether single trials still search for the bounds. Otherwise, a bound that they found is being proved."""
-    hinted: bool = False
-    """Whether earlier searches promise the bound at this load."""
-    rule: str | None = None
-    """Name of the rule that chose the trial (see `lossratio.mlrsearch.rules`); None for a warm-up."""
-
-    def __str__(self) -> str:
-        if not self.goals:
-            return "warm-up at the maximum load; its result is discarded"
-        searched = "as in earlier searches" if self.hinted else "as in the search"
-        if self.rule == RESTED:
-            change = "less" if self.expected is Bound.LOWER else "more"
-            return f"does the SUT pass {change} after a rest? {_EXPECTATIONS[self.expected]}, {searched}"
-        if self.rule == CONTROL:
-            return (
-                f"a control of the trial after a rest: {_EXPECTATIONS[self.expected]}, {searched}"
-            )
-        if self.rule == ASKS_AS_BEFORE:
-            return "is the SUT as it was in earlier searches?"
-        if self.rule == BURSTS:
-            return "do only bursts after stalls of the generator make the upper bound?"
-        if self.rule == MEMORY:
-            return f"does the SUT remember loss? {_EXPECTATIONS[self.expected]} {_IF_IT_REMEMBERS[self.expected]}"
-
-        names = ", ".join(str(goal) for goal in self.goals)
-        expectation = _EXPECTATIONS[self.expected] + (
-            ", as in earlier searches" if self.hinted else ""
-        )
-        if not self.coarse:
-            what = "a bound" if self.expected is Bound.UNDECIDED else f"the {self.expected.value}"
-            return f"{names}: prove {what} in {self.duration_sum:.3g} s; {expectation}"
-
-        lower = "the minimum load" if self.lower is None else f"{self.lower:,.0f}"
-        upper = "the maximum load" if self.upper is None else f"{self.upper:,.0f} frames/s"
-        return f"{names}: search between {lower} and {upper}; {expectation}"
 
 
 @checked(SearchError)
