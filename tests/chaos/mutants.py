@@ -520,7 +520,7 @@ MUTATIONS = (
     ),
     Mutation(
         "builds of two devices are compared",
-        "builds/measuring.py",
+        "builds/record.py",
         "if wanted not in (None, device):",
         "if False:",
         ("builds/test_one_device.py::test_a_record_that_is_continued_knows_the_device_of_earlier_builds",),
