@@ -1,4 +1,4 @@
-"""Attacks all readers with documents that hypothesis makes: for two seconds in all, or for as long as one says.
+"""Attacks all readers with documents that hypothesis makes: with one round of them, or for as long as one says.
 
 ``pytest tests/unit/hostile_input --fuzz-seconds 3600`` attacks for an hour; ``--fuzz-seed 1000`` begins with other
 documents. These are the same in every run, only their number depends on the machine. A failure prints its document and
