@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from ports import free_port
 from robot_runs import ROOT, SIMULATED, called, write_suite
 
 from lossratio.report.run import read_run, runs_in
@@ -26,6 +27,8 @@ def pabot(folder, *arguments):
     """Runs the suites of a folder in two processes, and returns what was said."""
     robot = ("--command", sys.executable, "-m", "robot", "--end-command")
     command = [sys.executable, "-m", "pabot.pabot", *robot, "--processes", "2", "--outputdir", "night"]
+    # Another run of these tests may have started its server on the usual port.
+    command += ["--pabotlibport", str(free_port())]
     command += [*map(str, (*VARIABLES, *arguments))]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

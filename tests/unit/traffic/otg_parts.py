@@ -43,7 +43,7 @@ def serving(monkeypatch, context=None):
 
 def ask(server, method, path, contents=None, **headers):
     """Status and answer of a request whose contents are JSON data, or bytes."""
-    connection = HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    connection = HTTPConnection("127.0.0.1", server.server_port, timeout=120)
     body = contents if contents is None or isinstance(contents, bytes) else json.dumps(contents).encode()
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     connection.request(method, path, body, {"Content-Type": "application/json", **names})

@@ -46,7 +46,7 @@ def test_with_tls_any_name_may_lead_here_and_clients_without_it_keep_nobody_out(
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    connection = HTTPSConnection("127.0.0.1", secured.server_port, timeout=20, context=context)
+    connection = HTTPSConnection("127.0.0.1", secured.server_port, timeout=120, context=context)
     for name, status in (("clab-lab1-tester", 200), ("127.0.0.1", 200)):
         connection.request("GET", "/config", headers={"Host": name})
         answer = connection.getresponse()
@@ -100,7 +100,7 @@ def test_a_page_in_a_browser_cannot_ask_for_traffic(server):
 @pytest.mark.parametrize(("length", "status"), [(None, 411), ("-1", 411), (str(MOST_BYTES + 1), 413), ("9" * 99, 413)])
 def test_a_request_without_a_size_or_with_a_huge_one_is_not_read(server, length, status):
     header = "" if length is None else f"Content-Length: {length}\r\n"
-    with socket.create_connection(("127.0.0.1", server.server_port), timeout=20) as client:
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=120) as client:
         client.sendall(f"{POST}Content-Type: application/json\r\n{header}\r\n".encode())
         assert client.makefile("rb").readline().split()[1] == str(status).encode()
 
