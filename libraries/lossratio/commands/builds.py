@@ -183,8 +183,8 @@ def ab(
 ) -> None:
     """Compare two builds of the SUT: measure TEST on both until the verdict is clear.
 
-    TEST are files or directories with suites. The builds are measured in turns, A B B A; with --in-place, in pairs in
-    random order. Their set-up commands run in a shell before each measurement.
+    Each TEST is a suite, or a directory of suites. The builds are measured in turns, A B B A, or with --in-place in
+    pairs in random order. Their set-up commands run in a shell before each measurement.
 
     Exit status: 0 if B is not slower, 3 if B is slower, 1 if undecided at the limit, or the status of the run that
     failed.

@@ -69,9 +69,9 @@ _LISTS: dict[str, Callable[[], Iterator[tuple[str, str]]]] = {
 def list_command(
     what: str = argument("suites|topologies|profiles|devices", type=OneOf(list(_LISTS))),
 ) -> None:
-    """List the suites, topologies, traffic profiles or kinds of device that you can name.
+    """List the suites, topologies, traffic profiles or kinds of device that you can use by name.
 
-    The names are those that `lossratio run SUITE`, `--topology`, `profile=` and `dut=` take.
+    Use the names in `lossratio run SUITE`, `--topology`, `profile=` and `dut=`.
     """
     for name, text in _LISTS[what]():
         click.echo(f"{click.style(name, bold=True)}\n    {text}")

@@ -34,7 +34,7 @@ def plan(
         "Only tests with this tag, or pattern of tags.", metavar="TAG"
     ),
     history: str | None = option(
-        "Results of earlier nights: how long tests took.", metavar="DIR|URL"
+        "Results of earlier nights, which show how long tests take.", metavar="DIR|URL"
     ),
     write: Path | None = option(
         "Write an argument file for Robot Framework for each testbed.",
@@ -90,10 +90,10 @@ def plan(
 def matrix(
     places: tuple[Path, ...] = argument("FILE|DIR...", required=True),
     kinds: tuple[str, ...] = option(
-        "Only these.", "--kind", type=OneOf(["lab", "local", "simulated"])
+        "Only testbeds of this kind.", "--kind", type=OneOf(["lab", "local", "simulated"])
     ),
 ) -> None:
-    """Print the jobs of a nightly as JSON for CI systems, one for each testbed.
+    """Print the jobs of a nightly run as JSON for CI systems, one for each testbed.
 
     The testbeds are those of topology files, of directories with such files, and of job files.
     """
@@ -119,7 +119,7 @@ def csit_coverage_command(
 ) -> None:
     """Compare the tests of FD.io CSIT's jobs with our suites.
 
-    DIRECTORY is a clone of CSIT's repository. The suites are those that come with lossratio, if none are named.
+    DIRECTORY is a clone of CSIT's repository. Without SUITE, the command compares the suites that come with lossratio.
     """
     from lossratio.runs import CoverageVerdict, csit_coverage, describe_coverage
 
@@ -137,8 +137,8 @@ def csit_coverage_command(
 def send(directories: tuple[Path, ...] = argument("[DIR...]"), url: str = ARCHIVE) -> None:
     """Send the runs in directories DIR to the archive.
 
-    If there is no archive yet, the first run creates it, and the command says so. If the archive does not accept a run,
-    the run stays on this machine, and the next command sends it.
+    If there is no archive yet, the command creates it, and says so. If the archive does not accept a run, the run stays
+    on this machine, and the next command sends it.
     """
     from lossratio.history import Outbox
     from lossratio.units import counted
@@ -160,12 +160,15 @@ def fetch(
     url: str = ARCHIVE,
     testbed: str = option("The testbed whose runs are fetched."),
     newest: int = option("How many runs at most.", type=WholeNumber(min=1), default=1),
-    may_be_new: bool = option("Do not fail if there is no archive yet, as before the first night."),
+    may_be_new: bool = option(
+        "Also exit with status 0 if there is no archive yet, as before the first night."
+    ),
 ) -> None:
     """Fetch the newest runs of a testbed from the archive into DIR.
 
-    Each run gets its own directory in DIR, for 'lossratio compare'. The exit status is 2 if there is no archive yet. If
-    the archive has no runs of the testbed, the command says so, and that is no error.
+    Each run gets its own directory in DIR, for `lossratio compare`.
+
+    Exit status: 0 even if the archive has no runs of the testbed yet, 2 if there is no archive.
     """
     from lossratio.history import ObjectStore, fetch_newest
 

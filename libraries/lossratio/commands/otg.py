@@ -22,17 +22,19 @@ def otg_serve(
     ports: tuple[str, ...] = argument("[LOCATION=]INTERFACE...", required=True),
     *,
     generator: str = option(
-        "What sends and counts.", type=OneOf(["auto", "afpacket", "xdp"]), default="auto"
+        "The generator behind the interface.",
+        type=OneOf(["auto", "afpacket", "xdp"]),
+        default="auto",
     ),
     address: str = option("The address to listen on.", default="127.0.0.1"),
     tcp_port: int | None = option(
         "The TCP port to listen on. Default: 8080, or 8443 with TLS.", type=WholeNumber(0, 65_535)
     ),
-    tls: bool = option("Speak https, with a certificate that is made now.", is_flag=True),
-    certificate: Path | None = option("Speak https, with this certificate (PEM)."),
-    key: Path | None = option("Its key, if the certificate's file does not have it."),
+    tls: bool = option("Serve HTTPS, with a new certificate.", is_flag=True),
+    certificate: Path | None = option("Serve HTTPS, with this certificate (PEM)."),
+    key: Path | None = option("The private key (PEM), if it is not in the certificate's file."),
     settle_time: float = option(
-        "Time for frames in flight after the traffic. Default: 0.2 s.",
+        "How long frames may still arrive after the traffic. Default: 0.2 s.",
         type=DURATION,
         # A number is read without Robot Framework, because importing it takes as long as everything else before
         # listening.

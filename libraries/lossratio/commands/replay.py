@@ -39,18 +39,22 @@ class Asked:
         "Largest critical load. Default: the search's.", metavar="RATE", type=FRAME_RATE
     )
     likelihood: str | None = option(
-        "Default: the search's.", type=OneOf(["geometric", "poisson", "varying"])
+        "How lost frames are modelled. Default: as in the search.",
+        type=OneOf(["geometric", "poisson", "varying"]),
     )
-    weighting: str | None = option("Default: the search's.", type=OneOf(["evidence", "equal"]))
+    weighting: str | None = option(
+        "How the two fitting functions are weighted. Default: as in the search.",
+        type=OneOf(["evidence", "equal"]),
+    )
 
 
 @command()
 def replay(journal: Path = argument(), *, asked: Asked) -> None:
     """Compute the result of a search again from the trials in its JOURNAL.
 
-    For a search for conditional throughput, these are the bounds and the conditional throughput of each goal. For a
-    soak test, it is the critical load. With --target-loss-ratio, it is the critical load from the trials of any
-    journal. Loads are per transmitting interface.
+    A search for conditional throughput has bounds and a conditional throughput for each goal. A soak test has a
+    critical load. With --target-loss-ratio, the command estimates the critical load from the trials of any journal.
+    Loads are per transmitting interface.
     """
     from lossratio.trials import read_journal
 

@@ -1,4 +1,4 @@
-"""The commands ``lossratio report``, ``repair``, ``compare`` and ``csit``: all of them read directories of runs."""
+"""The commands ``report``, ``compare``, ``archive repair`` and ``csit export``, which read directories of runs."""
 
 import sys
 from pathlib import Path
@@ -27,7 +27,7 @@ def report(
     directories: tuple[Path, ...] = argument("DIR...", required=True),
     *,
     report_format: str = option(
-        "What to write.", "--format", type=OneOf(FORMATS.names()), default=PAGE
+        "The format of the report.", "--format", type=OneOf(FORMATS.names()), default=PAGE
     ),
     output: Path | None = option(
         "The file to write; - is standard output. Default: a file in DIR.",
@@ -35,11 +35,10 @@ def report(
     ),
     verbose: bool = option(VERBOSE_HELP),
 ) -> None:
-    """Report the runs in directories DIR.
+    """Write a report on the runs in directories DIR.
 
-    If a run was cut off or has files that cannot be read, these are named, the rest is reported, and the exit status is
-    1. Skipped tests are named with the reason, and do not count as missing: the testbed is too small for them, or the
-    suite skips them.
+    If a run was cut off or has files that cannot be read, the command names them, reports the rest, and ends with exit
+    status 1. Skipped tests are named with the reason, and do not change the exit status.
     """
     runs = [read_run(directory) for directory in directories]
     chosen = reports.report_format(report_format)
@@ -167,10 +166,10 @@ def csit(
         type=WholeNumber(min=0),
     ),
 ) -> None:
-    """Export the results of the run in DIR for FD.io CSIT's dashboards, below FOLDER.
+    """Export the results of the run in DIR to FOLDER, for FD.io CSIT's dashboards.
 
-    The files are FOLDER/JOB/BUILD/tests/.../TEST.info.json.gz, as in CSIT. A result that would mean something else
-    there is refused with the reason, and the exit status is then 1. Skipped tests are named.
+    The files are FOLDER/JOB/BUILD/tests/.../TEST.info.json.gz, as in CSIT. If a result would mean something else in a
+    dashboard, the command refuses it with the reason, and ends with exit status 1. Skipped tests are named.
     """
     run = read_run(directory)
     refused = [*run.lacks]

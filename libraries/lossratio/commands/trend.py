@@ -96,7 +96,7 @@ def trend(
     json_file: Path | None = option("Write all trends as JSON.", "--json", metavar="FILE"),
     junit: Path | None = option("Write a JUnit file."),
 ) -> None:
-    """Report what changed recently in HISTORY, a folder or the URL of an archive.
+    """Report what changed recently in the results of HISTORY.
 
     HISTORY is a folder of results, an archive in a folder, or an archive's URL (e.g. s3://bucket/path).
 
@@ -162,7 +162,7 @@ def ack(
         "Send WHY to the alerts in this YAML file that sent the alarm.", metavar="FILE"
     ),
 ) -> None:
-    """Explain the open alarms of HISTORY with WHY, so that they are closed.
+    """Close the open alarms of HISTORY with the reason WHY.
 
     Each alarm gets a line in the file of known changes, with its day, the reason, and who gave it.
 
