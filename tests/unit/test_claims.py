@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 PROSE = re.split(r"\nOn your own testbed::\n", (ROOT / "README.rst").read_text())[0]
 
 CLAIMS = {
-    "or a box that you cannot log in to": ("testbed/test_black_box.py", "def test_"),
+    "or a device that you cannot log in to": ("testbed/test_black_box.py", "def test_"),
     "are counted separately from frames that the generator failed to send": (
         "test_counters.py",
         "a_generator_that_sent_nothing_is_all_loss_and_all_unsent",
@@ -31,7 +31,7 @@ CLAIMS = {
         "a_run_that_was_stopped_goes_on_and_is_one_run",
     ),
     "you need Linux, Python 3.10 or later": ("test_packaging.py", "the_lowest_versions_that_are_tested_are_those"),
-    "You need no lab, no traffic generator and no root": (
+    "no lab, no traffic generator and no root access": (
         "local_testbed/test_testbed_nodes.py",
         "all_of_this_holds_for_an_ordinary_user",
     ),

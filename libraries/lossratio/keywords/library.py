@@ -54,7 +54,7 @@ class LossRatio(
     | ``GOALS``    | The search goals: ``csit``, ``csit-half``, ``quick``, ``sequential``, ``coarse`` or others. |
     | ``LATENCY``  | Whether searches also measure latency: ``on`` (the default of the resource file) or ``off``. |
     | ``TELEMETRY`` | Whether searches also collect telemetry: ``on`` (the default of the resource file) or ``off``. |
-    | ``DOUBTS``   | What doubts about a result do: ``warn`` (the default of the resource file) or ``fail``. |
+    | ``DOUBTS``   | Whether a doubt about a result is a warning (``warn``, the default of the resource file) or also fails the test (``fail``). |
     | ``HINTS``    | The folder with earlier runs, in which searches find their hints. |
     | ``NIGHTLY``  | ``as_before``: searches first ask whether the SUT is as before. It needs ``HINTS``. |
     | ``SEARCH_EVERY`` | With ``NIGHTLY:as_before``: the number of nights after which there is a search in any case. |
@@ -75,7 +75,7 @@ class LossRatio(
     | ``ramp``          | Time before each trial in which the load grows from zero to the trial's load. Frames sent in this time are not counted. Default: trials begin at their full load. |
     | ``rest``          | Minimum time without traffic before each trial, for a device that remembers the previous trial. It counts towards the trial's time and ``timeout``. Default: the time that the kind of device needs; the result states it. |
     | ``integrity``     | What happens if frames come back more than once, changed, truncated, padded, or at the wrong port. They never count as received. ``doubt`` (the default): the result has a doubt, with its size. ``fail``: the test fails, as a fault of the device. ``off``: frames are counted but not compared; use it for a device that changes them on purpose, for example one that translates addresses. |
-    | ``doubts``        | What doubts about the result do. ``warn``: each is a warning on the console and in the log, and a tag of the test, such as ``doubt-late-frames``. ``fail``: the test also fails. Default: what the library was imported with. |
+    | ``doubts``        | What happens if there are doubts about the result. ``warn``: each is a warning on the console and in the log, and a tag of the test, such as ``doubt-late-frames``. ``fail``: the test also fails. Default: what the library was imported with. |
     | ``hints``         | Directory of an earlier run, a folder of such directories, or a journal. The search starts where the last searches of the same test found the bounds. Their trials are not evidence. Default: no hints. |
     | ``nightly``       | ``as_before``: before a search, a few trials ask whether the SUT is as in the last searches of the same test in ``hints``. If it is, there is no search, no latency and no telemetry, and the result says since when. Otherwise the search follows, and uses these trials. The question needs five searches with the same device, topology, version of lossratio and goals, whose replays show that the answer is rarely wrong. Default: ``search``. |
     | ``search_every``  | With ``nightly=as_before``: the number of nights after which there is a search in any case. Default: 7. |
@@ -95,7 +95,7 @@ class LossRatio(
 
     = What a measurement leaves behind =
 
-    The message of the test has the result in words. An irregular result is marked, with the reason. The log has the
+    The test's message gives the result in words. An irregular result is marked, with the reason. The log shows the
     picture of the search, and how the result was measured. In the output directory, ``trials`` has a journal of each
     test, to which every trial is added as it is measured, and ``results`` has the result of each test as JSON.
     ``lossratio.html`` shows all results; it is written at the end of the run, or by `Write Report`. A measurement that
@@ -119,8 +119,9 @@ class LossRatio(
         ``goals`` are the search goals of `Find NDR And PDR`: ``csit`` (the default), ``quick``, presets, or a file of
         goals. ``resume`` is the directory of an earlier run whose interrupted measurements are continued. With
         ``latency``, `Find NDR And PDR` also measures latency, and with ``telemetry`` it collects the devices' telemetry
-        at PDR, as FD.io CSIT's tests do. ``doubts`` says what doubts about results do: ``warn`` or ``fail``. The
-        default is the value of the variable ``DOUBTS``, which ``lossratio run --doubts`` sets, or else ``warn``.
+        at PDR, as FD.io CSIT's tests do. ``doubts`` says whether a doubt about a result is a warning (``warn``) or
+        also fails the test (``fail``). The default is the value of the variable ``DOUBTS``, which ``lossratio run
+        --doubts`` sets, or else ``warn``.
         ``hints``, ``nightly``, ``search_every`` and ``min_load`` are arguments of all searches for throughput that do
         not have their own.
         """
