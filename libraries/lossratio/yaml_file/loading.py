@@ -1,40 +1,29 @@
-"""Reads YAML files into pydantic models, with errors that name the file, the line and the field.
-
-A file may be hostile. It is read in bounded time and memory: its size, its depth, the number of its values and the
-length of its numbers are limited. An alias counts as many values as it stands for.
-"""
+"""Reads YAML files into pydantic models, with errors that name the file, the line and the field."""
 
 import math
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
-from yaml.error import MarkedYAMLError
-from yaml.events import AliasEvent
-from yaml.reader import Reader, ReaderError
+from yaml.reader import ReaderError
 
 from lossratio.checked_arguments import shortened
 from lossratio.errors import LossRatioError
 from lossratio.input_file import NO_TEXT, PLAIN_TEXT, kind_of_contents, read_input_file, shown_name
 from lossratio.shipped import did_you_mean
 from lossratio.wrong_values import READ_AS_TRUTH, in_words
+from lossratio.yaml_file.loader import BoundedLoader
+from lossratio.yaml_file.nodes import Location, Problem, duplicates, line_numbers, misread_names
+from lossratio.yaml_file.words import plain_words
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
-Location = tuple[str | int, ...]
-Problem = tuple[Location, str]
-"""A place in the file (keys and indices), and the problem there."""
 _MOST_BYTES = 1 << 21
 """Maximum size of a file. netlab writes more than half a MiB for a fabric of 12 nodes."""
-_MOST_VALUES = 50_000
-_CHARACTERS_PER_VALUE = 100
-"""A longer text counts as several values, so that aliases of a long text are limited, too."""
-_DEEPEST = 50
-_LONGEST_NUMBER = 100
 _MOST_PROBLEMS = 20
 _LONGEST_ABOUT = 200
 _OF_PYDANTIC = re.compile(r".*\[|function-|IPv[46](Address|Interface|Network)$")
@@ -42,14 +31,6 @@ _OF_PYDANTIC = re.compile(r".*\[|function-|IPv[46](Address|Interface|Network)$")
 _SUFFIXES = (".yaml", ".yml", ".json")
 """Endings of files that were meant to be YAML, so that the line of a mistake helps."""
 _NO_BREAK_SPACE = "\u00a0"
-_UNKNOWN_PROBLEM = "this line, or one shortly before it, cannot be read; put texts in quotes"
-_NUMBER_TAGS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
-# Table: what YAML makes of a name without quotes, where a text was meant.
-_NO_NAMES = {
-    "tag:yaml.org,2002:bool": "true or false",
-    "tag:yaml.org,2002:null": "empty",
-    "tag:yaml.org,2002:timestamp": "a date",
-}
 
 
 def load_yaml_file(
@@ -80,7 +61,7 @@ def load_yaml_file(
     loader, node = _compose(path, error, rewrite)
     _check_format(path, model, node, error)
     # This comes before the data are made, because making them replaces merge keys (<<) in the nodes by their targets.
-    problems = [] if node is None else [*_duplicates(node), *_misread_names(node)]
+    problems = [] if node is None else [*duplicates(node), *misread_names(node)]
 
     try:
         data = None if node is None else loader.construct_document(node)
@@ -113,7 +94,7 @@ def load_yaml_file(
             if not problems:
                 return loaded
 
-    lines = {} if node is None else dict(_lines(node))
+    lines = line_numbers(node)
     shown = [_describe(path, lines, location, text) for location, text in problems[:_MOST_PROBLEMS]]
     more = len(problems) - len(shown)
     raise error("\n".join([*shown, *([f"{path}: and {more} more problems"] if more else [])]))
@@ -162,21 +143,12 @@ def describe_problem(path: str | Path, location: Location, text: str) -> str:
     except LossRatioError:
         # The file could be read before. The problem is reported without its line.
         node = None
-    return _describe(path, {} if node is None else dict(_lines(node)), location, text)
-
-
-def lines_of(text: str) -> Mapping[Location, int]:
-    """The line of each field of a text in YAML or JSON; empty if the text cannot be read."""
-    try:
-        node = _BoundedLoader(text).get_single_node()
-    except (yaml.YAMLError, ValueError, OverflowError):
-        node = None
-    return {} if node is None else dict(_lines(node))
+    return _describe(path, line_numbers(node), location, text)
 
 
 def _compose(
     path: Path, error: type[LossRatioError], rewrite: Callable[[str], str] = lambda text: text
-) -> "tuple[_BoundedLoader, yaml.Node | None]":
+) -> "tuple[BoundedLoader, yaml.Node | None]":
     """Reads the structure of a file, without its values."""
     data = read_input_file(path, error, _MOST_BYTES)
     try:
@@ -185,7 +157,7 @@ def _compose(
         line = data.count(b"\n", 0, cause.start) + 1
         raise error(f"{path}:{line}: not UTF-8: {_encoding(data, cause.start)}") from cause
     try:
-        loader = _BoundedLoader(rewrite(text))
+        loader = BoundedLoader(rewrite(text))
         return loader, loader.get_single_node()
     except yaml.YAMLError as cause:
         raise error(_broken_yaml(path, cause)) from cause
@@ -202,78 +174,6 @@ def _encoding(data: bytes, wrong: int) -> str:
     if kind in NO_TEXT:
         return f"this file is {kind}. Is it the right file?"
     return f"the byte 0x{data[wrong]:02X} is not part of a character; save the file as UTF-8"
-
-
-class _RefusedError(MarkedYAMLError):
-    """A part of a file that this module refuses. Its problem is in words for users."""
-
-    def __init__(self, problem: str, mark: yaml.Mark) -> None:
-        super().__init__(None, None, problem, mark)
-
-
-class _BoundedLoader(yaml.SafeLoader):
-    """PyYAML's safe loader with limits. All errors that it raises are errors of YAML."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self._depth = 0
-        self._values = 0
-        self._values_of: dict[str, int] = {}
-        self._unfinished: set[str] = set()
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Composes a node. Refuses nodes that are too deep, too many, or part of themselves."""
-        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
-        anchor: str | None = getattr(event, "anchor", None)
-        is_alias = isinstance(event, AliasEvent)
-        before = self._values
-
-        if is_alias:
-            if anchor in self._unfinished:
-                raise _RefusedError(
-                    f"*{anchor} refers to something that contains it", event.start_mark
-                )
-            self._values += self._values_of.get(str(anchor), 0)
-        else:
-            self._values += 1 + len(getattr(event, "value", "")) // _CHARACTERS_PER_VALUE
-
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise _RefusedError(f"nested more than {_DEEPEST} levels deep", event.start_mark)
-        if self._values > _MOST_VALUES:
-            what = f"more than {_MOST_VALUES} values (each alias counts as all that it stands for)"
-            raise _RefusedError(what, event.start_mark)
-
-        if anchor is not None:
-            self._unfinished.add(anchor)
-        node = super().compose_node(parent, index)
-        if anchor is not None:
-            self._unfinished.discard(anchor)
-            self._values_of.setdefault(anchor, self._values - before)
-
-        self._depth -= 1
-        return node
-
-    def compose_scalar_node(self, anchor: dict[Any, yaml.Node]) -> yaml.ScalarNode:
-        """Composes a text or number. Characters that YAML forbids are refused as escapes, too."""
-        node = super().compose_scalar_node(anchor)
-        bad = Reader.NON_PRINTABLE.search(node.value)
-        if bad is not None:
-            what = f"the character U+{ord(bad[0]):04X} is not allowed in a text"
-            raise _RefusedError(what, node.start_mark)
-        if node.tag in _NUMBER_TAGS and len(node.value) > _LONGEST_NUMBER:
-            what = f"a number of more than {_LONGEST_NUMBER} characters. If it is a text, quote it"
-            raise _RefusedError(what, node.start_mark)
-        return node
-
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """Makes the value of a node. The value may not fit the node's tag, or the type that it looks like."""
-        try:
-            return super().construct_object(node, deep)
-        except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as cause:
-            kind = node.tag.rpartition(":")[2]
-            what = f"{shortened(repr(node.value))} is not a value of type {shortened(kind)}"
-            raise _RefusedError(what, node.start_mark) from cause
 
 
 def _describe(path: Path, lines: dict[Location, int], location: Location, text: str) -> str:
@@ -340,88 +240,6 @@ def _fields(model: type[BaseModel], location: Location) -> dict[str, str]:
     return fields
 
 
-# Table: PyYAML's message as a regular expression, and the user's mistake; {} stands for the match of the group.
-_IN_PLAIN_WORDS = (
-    (r"found character '\\t'", "the indentation has a tab; use spaces"),
-    (r"found character '(.)'", "a text cannot begin with {}; put the text in quotes"),
-    (
-        r"mapping values are not allowed here",
-        "there are two ': ' in one line, or the line above has none; put a text that has ': ' in quotes",
-    ),
-    (
-        r"sequence entries are not allowed here",
-        "a list begins in a line of its own, or is written as [a, b]",
-    ),
-    (
-        r"expected <block end>, but found '([]}])'",
-        "{} closes a bracket that was not opened; leave it out",
-    ),
-    (
-        r"expected <block end>, but found '(,|<scalar>)'",
-        "there is more after the end of a value; quote it as a whole",
-    ),
-    (
-        r"expected <block end>",
-        "the indentation does not fit the lines above; fields of one mapping begin in one column",
-    ),
-    (
-        r"could not find expected ':'",
-        "a field needs ': ' between its name and its value; is the space missing?",
-    ),
-    (
-        r"expected ',' or",
-        "a bracket that is opened in line {line} is not closed, or a comma is missing",
-    ),
-    (r"found unexpected", "a quote that is opened in line {line} is not closed"),
-    (
-        r"expected the node content, but found '(.)'",
-        "a value is missing before {}; put a text in quotes",
-    ),
-    (r"expected the node content", "a value is missing at the end of this line"),
-    (
-        r"found unknown escape character '(.*)'",
-        r"\{} is no character in double quotes; put the text in single quotes",
-    ),
-    (
-        r"expected (?:chomping or indentation|a comment or a line break|indentation indicator)",
-        "a text after | or > begins in the next line; put a text that begins so in quotes",
-    ),
-    (
-        r"(?:but found another document|expected '<document start>')",
-        "a file has one document, and this one ends before this line; use a file for each",
-    ),
-    (
-        r"found undefined alias '(.*)'",
-        "nothing is named &{0}, to which *{0} refers; put a text in quotes",
-    ),
-    (r"second occurrence", "the same &name appears twice; give each value a name of its own"),
-    (
-        r"(?:could not determine a constructor|found undefined tag|expected '>'|expected '!')",
-        "a value has a tag (!name), which has no meaning here; leave it out, or put the text in quotes",
-    ),
-    (
-        r"(?:expected URI|expected escape sequence|expected a digit|expected ' ')",
-        "a % or ! begins something that is not complete; put the text in quotes",
-    ),
-    (
-        r"mapping keys are not allowed here",
-        "a '? ' begins a field in a line of its own; put a text that begins with it in quotes",
-    ),
-    (r"expected alphabetic or numeric character", "a text that begins with &, * or % needs quotes"),
-    (r"found unhashable key", "the name of a field must be a text, not a list or fields"),
-    (
-        r"expected .*for merging",
-        "<< takes over the fields of another mapping, so its value must be one, such as *name",
-    ),
-    (
-        r"expected a (?:mapping|sequence|scalar)",
-        "the value is not of the type that its tag (!!name) says",
-    ),
-    (r"found incompatible YAML", "the line %YAML names an unknown version; leave the line out"),
-    (r"failed to decode base64", "the value is not in base64, as its tag !!binary says"),
-)
-
-
 def _broken_yaml(path: Path, cause: yaml.YAMLError) -> str:
     data = read_input_file(path, LossRatioError, _MOST_BYTES)
     kind = kind_of_contents(data)
@@ -445,52 +263,6 @@ def _broken_yaml(path: Path, cause: yaml.YAMLError) -> str:
             "spaces"
         )
     return f"{path}:{line}: not YAML: {shortened(plain_words(cause), _LONGEST_ABOUT)}"
-
-
-def plain_words(cause: yaml.YAMLError) -> str:
-    """PyYAML's problem with a text as the user's mistake, and the way out."""
-    problem = str(getattr(cause, "problem", None))
-    if isinstance(cause, _RefusedError):
-        return problem
-
-    opened = getattr(cause, "context_mark", None)
-    line = 1 if opened is None else opened.line + 1
-    for said, words in _IN_PLAIN_WORDS:
-        if match := re.match(said, problem):
-            return words.format(*match.groups(), line=line)
-    return _UNKNOWN_PROBLEM
-
-
-def _lines(node: yaml.Node, location: Location = ()) -> Iterator[tuple[Location, int]]:
-    yield location, node.start_mark.line + 1
-    for key, mark, value in _children(node):
-        yield (*location, key), mark.start_mark.line + 1
-        for place, line in _lines(value, (*location, key)):
-            if place != (*location, key):
-                yield place, line
-
-
-def _duplicates(node: yaml.Node, location: Location = ()) -> Iterator[tuple[Location, str]]:
-    seen: dict[Hashable, int] = {}
-    for key, mark, value in _children(node):
-        if key in seen:
-            yield (
-                (*location, key),
-                f"the name {shortened(repr(key))} appears twice (first in line {seen[key]})",
-            )
-        seen.setdefault(key, mark.start_mark.line + 1)
-        yield from _duplicates(value, (*location, key))
-
-
-def _misread_names(node: yaml.Node, location: Location = ()) -> Iterator[Problem]:
-    """Names of fields that YAML does not read as texts."""
-    for name, key, value in _children(node):
-        if isinstance(node, yaml.MappingNode) and (read_as := _NO_NAMES.get(key.tag)):
-            yield (
-                (*location, name),
-                f"YAML reads this name as {read_as}; put it in quotes, '{name}'",
-            )
-        yield from _misread_names(value, (*location, name))
 
 
 def _misread_values(given: Any, read: Any, location: Location = ()) -> Iterator[Problem]:
@@ -517,13 +289,3 @@ def _misread_values(given: Any, read: Any, location: Location = ()) -> Iterator[
         yield location, "the path is empty. Name a file, or leave the field out"
     elif isinstance(read, date) and isinstance(given, int | float):
         yield location, f"must be a day, such as 2026-08-01, not {given}"
-
-
-def _children(node: yaml.Node) -> Sequence[tuple[str | int, yaml.Node, yaml.Node]]:
-    if isinstance(node, yaml.MappingNode):
-        return [
-            (key.value, key, value) for key, value in node.value if isinstance(key, yaml.ScalarNode)
-        ]
-    if isinstance(node, yaml.SequenceNode):
-        return [(index, value, value) for index, value in enumerate(node.value)]
-    return []

@@ -1,0 +1,103 @@
+"""PyYAML's problems in plain words."""
+
+import re
+
+import yaml
+
+from lossratio.yaml_file.loader import RefusedError
+
+_UNKNOWN_PROBLEM = "this line, or one shortly before it, cannot be read; put texts in quotes"
+# Table: PyYAML's message as a regular expression, and the user's mistake; {} stands for the match of the group.
+_IN_PLAIN_WORDS = (
+    (r"found character '\\t'", "the indentation has a tab; use spaces"),
+    (r"found character '(.)'", "a text cannot begin with {}; put the text in quotes"),
+    (
+        r"mapping values are not allowed here",
+        "there are two ': ' in one line, or the line above has none; put a text that has ': ' in quotes",
+    ),
+    (
+        r"sequence entries are not allowed here",
+        "a list begins in a line of its own, or is written as [a, b]",
+    ),
+    (
+        r"expected <block end>, but found '([]}])'",
+        "{} closes a bracket that was not opened; leave it out",
+    ),
+    (
+        r"expected <block end>, but found '(,|<scalar>)'",
+        "there is more after the end of a value; quote it as a whole",
+    ),
+    (
+        r"expected <block end>",
+        "the indentation does not fit the lines above; fields of one mapping begin in one column",
+    ),
+    (
+        r"could not find expected ':'",
+        "a field needs ': ' between its name and its value; is the space missing?",
+    ),
+    (
+        r"expected ',' or",
+        "a bracket that is opened in line {line} is not closed, or a comma is missing",
+    ),
+    (r"found unexpected", "a quote that is opened in line {line} is not closed"),
+    (
+        r"expected the node content, but found '(.)'",
+        "a value is missing before {}; put a text in quotes",
+    ),
+    (r"expected the node content", "a value is missing at the end of this line"),
+    (
+        r"found unknown escape character '(.*)'",
+        r"\{} is no character in double quotes; put the text in single quotes",
+    ),
+    (
+        r"expected (?:chomping or indentation|a comment or a line break|indentation indicator)",
+        "a text after | or > begins in the next line; put a text that begins so in quotes",
+    ),
+    (
+        r"(?:but found another document|expected '<document start>')",
+        "a file has one document, and this one ends before this line; use a file for each",
+    ),
+    (
+        r"found undefined alias '(.*)'",
+        "nothing is named &{0}, to which *{0} refers; put a text in quotes",
+    ),
+    (r"second occurrence", "the same &name appears twice; give each value a name of its own"),
+    (
+        r"(?:could not determine a constructor|found undefined tag|expected '>'|expected '!')",
+        "a value has a tag (!name), which has no meaning here; leave it out, or put the text in quotes",
+    ),
+    (
+        r"(?:expected URI|expected escape sequence|expected a digit|expected ' ')",
+        "a % or ! begins something that is not complete; put the text in quotes",
+    ),
+    (
+        r"mapping keys are not allowed here",
+        "a '? ' begins a field in a line of its own; put a text that begins with it in quotes",
+    ),
+    (r"expected alphabetic or numeric character", "a text that begins with &, * or % needs quotes"),
+    (r"found unhashable key", "the name of a field must be a text, not a list or fields"),
+    (
+        r"expected .*for merging",
+        "<< takes over the fields of another mapping, so its value must be one, such as *name",
+    ),
+    (
+        r"expected a (?:mapping|sequence|scalar)",
+        "the value is not of the type that its tag (!!name) says",
+    ),
+    (r"found incompatible YAML", "the line %YAML names an unknown version; leave the line out"),
+    (r"failed to decode base64", "the value is not in base64, as its tag !!binary says"),
+)
+
+
+def plain_words(cause: yaml.YAMLError) -> str:
+    """PyYAML's problem with a text as the user's mistake, and the way out."""
+    problem = str(getattr(cause, "problem", None))
+    if isinstance(cause, RefusedError):
+        return problem
+
+    opened = getattr(cause, "context_mark", None)
+    line = 1 if opened is None else opened.line + 1
+    for said, words in _IN_PLAIN_WORDS:
+        if match := re.match(said, problem):
+            return words.format(*match.groups(), line=line)
+    return _UNKNOWN_PROBLEM
