@@ -16,7 +16,8 @@ from lossratio.errors import DutError, SearchError, TrafficError
 from lossratio.measurements import Spread, time_in_words
 from lossratio.measurements.back_to_back import BackToBackRequest, measure_back_to_back
 from lossratio.measurements.recovery import RecoveryRequest, measure_recovery, recovery_time
-from lossratio.measurements.reset import ResetRequest, ResettingMeasurer, command_reset, measure_reset, reset_time
+from lossratio.measurements.reset import ResetRequest, ResettingMeasurer, command_reset, measure_reset
+from lossratio.measurements.reset_times import reset_time
 from lossratio.report import read_run, render
 from lossratio.results import DoubtKind, Outcome, doubts_of, findings_of, message, read_result
 from lossratio.results.contradictions import contradictions_of
