@@ -360,7 +360,7 @@ def l1_bandwidth(frame_rate: float, frame_size: float) -> float:
 
     Args:
         frame_rate: Frames per second.
-        frame_size: Bytes of a frame, also on average, with the frame check sequence.
+        frame_size: Bytes of a frame, or of all frames on average, with the frame check sequence.
     """
     return frame_rate * (frame_size + L1_OVERHEAD) * 8
 

@@ -62,7 +62,11 @@ class WholeNumber(click.IntRange):
     name = "whole number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Reads a whole number."""
+        """Reads a whole number.
+
+        Raises:
+            click.BadParameter: If it is no whole number, or out of bounds.
+        """
         bounds = _bounds_in_words(self)
         try:
             number = int(value)
@@ -86,7 +90,11 @@ class PerCent(click.FloatRange):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Reads a share, in per cent."""
+        """Reads a share, in per cent.
+
+        Raises:
+            click.BadParameter: If it is no share, or out of bounds.
+        """
         text = str(value).strip().removesuffix("%").rstrip()
         try:
             number = parse_number(text)
@@ -164,7 +172,11 @@ class OneOf(click.Choice):  # type: ignore[type-arg]
     """One of several words. The error about any other word asks whether the nearest one is meant."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Reads a word."""
+        """Reads a word.
+
+        Raises:
+            click.BadParameter: If it is none of the words.
+        """
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter:
@@ -192,7 +204,11 @@ class LocalPath(click.Path):
     """A path on this machine."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Refuses a URL, which Python would take for a path."""
+        """Reads a path.
+
+        Raises:
+            click.BadParameter: If it is a URL, which Python would take for a path, or not such a path as is wanted.
+        """
         _check_path(self, value, param, ctx)
         try:
             return super().convert(value, param, ctx)
@@ -246,12 +262,23 @@ class _Declared:
 
 
 def option(text: str, *names: str, **settings: Any) -> Any:
-    """Declares an option in place of a parameter's default. The parameter gives its name and type."""
+    """Declares an option in place of a parameter's default. The parameter gives its name and type.
+
+    Args:
+        text: The option's help.
+        names: Its names on the command line, if they differ from the parameter's.
+        settings: Further arguments of `click.Option`.
+    """
     return _Declared(click.Option, names, {"help": text, **settings})
 
 
 def argument(metavar: str | None = None, **settings: Any) -> Any:
-    """Declares an argument in the same way. An argument without a default is required."""
+    """Declares an argument in place of a parameter's default. An argument without a ``default`` is required.
+
+    Args:
+        metavar: The argument as the usage shows it; None: the parameter's name in capitals.
+        settings: Further arguments of `click.Argument`.
+    """
     return _Declared(click.Argument, (), {"metavar": metavar, **settings})
 
 

@@ -21,12 +21,19 @@ def html_fragment(
     filters: Mapping[str, Callable[..., str]] = MappingProxyType({}),
     **values: object,
 ) -> str:
-    """Makes a page or a part of it from a template. Values are escaped, unless the template marks them as markup."""
+    """Makes a page or a part of it from a template. Values are escaped, unless the template marks them as markup.
+
+    Args:
+        package: The package with the template, in its folder ``templates``.
+        template: Name of the template's file.
+        filters: Functions that the template applies to values, by the names that it uses.
+        values: The values that the template shows, by the names that it uses.
+    """
     return _template(package, template, tuple(filters.items())).render(values)
 
 
 def range_bar(value: float, low: float, high: float) -> str:
-    """A small picture of a value with both ends of its error bar, between 0 and 100."""
+    """A small picture of a value with both ends of its error bar, each in per cent of the picture's width."""
     value, low, high = (min(max(place, 0.0), 100.0) for place in (value, low, high))
     return (
         f'<span class="bar"><i style="width:{value:.4g}%"></i>'
@@ -35,7 +42,13 @@ def range_bar(value: float, low: float, high: float) -> str:
 
 
 def difference_bar(change: float, interval: tuple[float, float] | None, most: float) -> str:
-    """A small picture of a change with its interval, if any. The middle is no change, and the ends are the maximum."""
+    """A small picture of a change with its interval. The middle is no change, and the ends are the maximum.
+
+    Args:
+        change: The relative change, e.g. -0.02.
+        interval: Both ends of the change's interval; None: there is none.
+        most: The largest change that fits into the picture.
+    """
     place, *ends = (
         50.0 + 50.0 * min(max(end / most, -1.0), 1.0) for end in (change, *(interval or ()))
     )

@@ -81,7 +81,7 @@ class Usual:
 
     Attributes:
         loads: The loads that tonight's trials may have, ascending, in frames per second.
-        chances: The probability of each outcome of a trial at each of them (rows), for each move (columns).
+        chances: The probability of each outcome of a trial, as an array of loads, outcomes and moves (`MOVES`).
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Usual:
         self.chances = np.array([self._chances_at(load) for load in self.loads])
 
     def outcome(self, trial: TrialResult) -> int:
-        """How many of the goals' different loss ratios a trial exceeds."""
+        """The outcome of a trial: how many of the goals' different loss ratios it exceeds."""
         return sum(trial.loss_ratio > loss_ratio for loss_ratio in self._loss_ratios)
 
     def likelihood(self, trial: TrialResult) -> Floats:
@@ -117,7 +117,11 @@ class Usual:
         return np.asarray(self._chances_at(trial.load)[self.outcome(trial)])
 
     def density(self, trial: TrialResult, moves: Floats) -> Floats:
-        """The density of the rate that a trial shows, for some moves; 1 if the trial shows no rate."""
+        """The density of the rate that a trial shows, per tick, for some moves in ticks; 1 if the trial shows no rate.
+
+        It is Student's t distribution with `FREEDOM` degrees of freedom around the rates of earlier searches, and with
+        the probability `ELSEWHERE` a uniform one.
+        """
         return self._rates.density(trial, moves)
 
     def _counts(self, trials: Sequence[TrialResult]) -> list[int]:

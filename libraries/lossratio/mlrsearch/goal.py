@@ -146,7 +146,7 @@ def checked_goals(goals: Iterable[SearchGoal], min_load: float) -> tuple[SearchG
 
     Args:
         goals: The goals; equal ones (names included) are one goal.
-        min_load: Smallest load of the search, frames per second.
+        min_load: Smallest load of the search, frames per second per interface.
 
     Raises:
         SearchError: If there are no goals.

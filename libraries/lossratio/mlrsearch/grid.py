@@ -23,8 +23,8 @@ class LoadGrid:
     as the width requires.
 
     Attributes:
-        min_load: Smallest load, frames per second.
-        max_load: Largest load, frames per second.
+        min_load: Smallest load, frames per second per interface.
+        max_load: Largest load, frames per second per interface.
         top: Index of the maximum load; 0 if it equals the minimum load.
     """
 
@@ -34,8 +34,8 @@ class LoadGrid:
         """Lays the grid.
 
         Args:
-            min_load: Smallest load, frames per second.
-            max_load: Largest load, frames per second.
+            min_load: Smallest load, frames per second per interface.
+            max_load: Largest load, frames per second per interface.
             width: Largest distance of neighbours, relative to the larger one.
             load_step: The generator sends multiples of this load, in frames per second; 0: any load.
 
@@ -81,7 +81,7 @@ class LoadGrid:
         """The place of a load, in steps from the minimum load; a whole number for loads on the grid.
 
         Args:
-            load: Frames per second.
+            load: Frames per second per interface.
         """
         if load == self.min_load:
             return 0.0
@@ -102,8 +102,8 @@ class LoadGrid:
         """The load of the grid, or else of `others`, that equals a load except for rounding; otherwise the load itself.
 
         Args:
-            load: Frames per second.
-            others: Measured loads that are not on the grid, in frames per second.
+            load: Frames per second per interface.
+            others: Measured loads that are not on the grid, in frames per second per interface.
         """
         position = self.position(load)
         if position.is_integer() and 0.0 <= position <= self.top:

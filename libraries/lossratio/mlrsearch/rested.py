@@ -230,8 +230,9 @@ class Rested:
         """The next trial once the search is over, with the expected kind of bound and the rule; None: all is answered.
 
         Args:
-            bound: The smallest load that was too high for each goal according to short trials, frames per second.
-            upper: The relevant upper bound, frames per second.
+            bound: The smallest load that was too high for each goal according to short trials, frames per second per
+                interface.
+            upper: The relevant upper bound, frames per second per interface.
             loss_ratio: The largest loss ratio of a trial that passes.
             strictest: The smallest loss ratio that a goal allows.
             elapsed: Seconds that the search took so far.

@@ -105,8 +105,8 @@ def goal_result(
         goal: The search goal.
         results: All trials that count (not a warm-up), at any loads. They may be in any order. For a sequential goal,
             they are in the order measured, or by loads in the order in which these were first measured.
-        min_load: Smallest load of the search, frames per second.
-        max_load: Largest load of the search, frames per second.
+        min_load: Smallest load of the search, frames per second per interface.
+        max_load: Largest load of the search, frames per second per interface.
         unfinished: The reason to give if a bound is still missing.
     """
     evidence = evidence_of(goal)

@@ -63,8 +63,8 @@ def zone_in(
     Args:
         goal: The goal.
         results: All trials that count, in the order measured.
-        min_load: Smallest load of the search, frames per second.
-        max_load: Largest load of the search, frames per second.
+        min_load: Smallest load of the search, frames per second per interface.
+        max_load: Largest load of the search, frames per second per interface.
     """
     if not COIN[0] <= goal.exceed_ratio <= COIN[1] or min_load >= max_load:
         return None
@@ -115,8 +115,8 @@ def is_left_to_a_coin(
     Args:
         goal: The goal.
         results: All trials that count.
-        min_load: Smallest load of the search, frames per second.
-        max_load: Largest load of the search, frames per second.
+        min_load: Smallest load of the search, frames per second per interface.
+        max_load: Largest load of the search, frames per second per interface.
     """
     zone = zone_in(goal, results, min_load, max_load)
     if zone is None:

@@ -62,7 +62,7 @@ def write_reports(directory: str | Path, formats: Iterable[str]) -> tuple[Path, 
     """Writes reports of a run into its directory. A run without tests that measure gets no reports.
 
     Raises:
-        ReportError: If nothing in the directory can be read.
+        ReportError: If nothing in the directory can be read, or there is no such format.
         StorageError: If a report cannot be written.
     """
     if isinstance(formats, str) or not isinstance(formats, Iterable):

@@ -92,11 +92,12 @@ class Doubt:
 def time_dependence_in(trials: Sequence[Trial]) -> Doubt | None:
     """Finds that the outcome at a load depends on its time: the SUT drifts, or has spells.
 
-    Trials at one load are compared by the ranks of their forwarding rates: with their order, and with the previous
-    trial at that load. If time does not matter, all orders are equally probable. The mean and the variance of the sums
-    over all loads follow from this. Frames that the tester left out can also create an order. So the order must appear
-    both in the measured forwarding rates, and in the rates that would have been measured if the tester had sent and
-    counted all frames.
+    Trials at one load are compared by the ranks of their forwarding rates: with their order (Kendall's rank
+    correlation), and with the previous trial at that load (serial rank correlation). If time does not matter, all
+    orders are equally probable. The mean and the variance of the sums over all loads follow from this, and there is a
+    doubt if the sums' probability is below `TIME_SIGNIFICANCE`. Frames that the tester left out can also create an
+    order. So the order must appear both in the measured forwarding rates, and in the rates that would have been
+    measured if the tester had sent and counted all frames.
     """
     measured = _time_dependence(trials)
     if measured is None or not _tester_took_part(trials):

@@ -129,7 +129,7 @@ class History:
         return cls(in_order)
 
     def expected(self, testbed: str, test: str) -> float | None:
-        """Median of the latest times on a testbed, or else on any testbed; None: the test was never measured."""
+        """Median of the latest times on a testbed, or else on any testbed, in seconds; None: never measured."""
         here = self.seconds.get((testbed, test))
         anywhere = [
             seconds
@@ -242,7 +242,14 @@ def plan_suites(
 
 
 def write_argument_files(plan: Plan, directory: Path) -> list[Path]:
-    """Writes an argument file for Robot Framework per testbed with tests, ``<testbed>.args``; returns the files."""
+    """Writes an argument file for Robot Framework, ``<testbed>.args``, for each testbed with tests.
+
+    Returns:
+        The files.
+
+    Raises:
+        OSError: If a file cannot be written.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     files = {
         directory / f"{share.testbed}.args": share.tests for share in plan.shares if share.tests

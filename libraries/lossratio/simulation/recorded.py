@@ -132,7 +132,15 @@ class Replay:
 
 
 def record_of(trials: Iterable[tuple[float, float, float]]) -> dict[float, Sequence]:
-    """The record of trials, given by load (frames per second), frames sent and frames lost, in the order measured."""
+    """The record of trials, in the order measured.
+
+    Args:
+        trials: Load of each trial (frames per second), frames sent and frames lost.
+
+    Returns:
+        An array for each load, with a column for each trial. The first row has the frames lost (at least `NOTHING`),
+        and the second one the frames sent.
+    """
     by_load: dict[float, list[tuple[float, float]]] = {}
     for load, frames, lost in trials:
         by_load.setdefault(load, []).append((max(NOTHING, lost), frames))

@@ -205,7 +205,11 @@ def output_from_counters(
 
 
 def contradictions(output: TrialOutput) -> Iterator[str]:
-    """Checks the numbers of a trial's output against each other."""
+    """Checks the numbers of a trial's output against each other.
+
+    Yields:
+        A message for each number that contradicts another one.
+    """
     given = {
         name: getattr(output, name) for name in ("sent_frames", "lost_frames", "unsent_frames")
     }
