@@ -98,7 +98,7 @@ class Lab:
 
     def agent_killed(self):
         session = self.sessions["TG"]
-        session.run("kill", "-KILL", *agents(session))
+        session.run("kill", "-KILL", *agents(session), check=False)
 
     def tg_disk_full(self):
         self._on("TG", "sh", "-c", "cat /dev/zero > /run/lossratio/full", check=False)

@@ -234,7 +234,8 @@ def test_a_connection_that_is_lost_after_the_last_trial_costs_no_trial(policed, 
 
 def test_a_measurement_after_the_agent_was_killed_has_another_one(policed, log_in, tmp_path):
     measure_mrr(policed, BRIEF, place(tmp_path))
-    log_in["TG"].run("kill", "-KILL", *agents(log_in["TG"]))
+    # The agent's children may end with it, before it is their turn.
+    log_in["TG"].run("kill", "-KILL", *agents(log_in["TG"]), check=False)
     wait_until(lambda: not agents(log_in["TG"]))
     result = measure_mrr(policed, BRIEF, place(tmp_path, "following"))
     assert (result.outcome, len(result.trials)) == (Outcome.MEASURED, 2)

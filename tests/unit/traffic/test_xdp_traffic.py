@@ -295,7 +295,14 @@ def test_lost_flows_of_two_senders_are_counted(ready, agent):
     configuration = make_configuration(loaded, [PortPair(WEST, EAST)], settle_time=0.1)
     agent.configure(configuration, generator="xdp", options={"catch_up": 10.0, "cpus_per_direction": 2})
     drop(ready, "dut0", "ip saddr 198.18.0.1-198.18.0.3")
-    (way,) = whole(agent.trial, 10_160, 0.2)
+    for _ in range(REPEATS):
+        (way,) = whole(agent.trial, 10_160, 0.2)
+        by_the_host = way.sent_frames - way.received_frames - 3 * 8
+        # Two senders may leave no processor to the devices, whose queues then lose frames of any flows.
+        assert by_the_host >= 0
+        assert 3 <= way.flows_with_loss <= 3 + by_the_host
+        if by_the_host == 0:
+            break
     assert (way.sent_frames, way.received_frames, way.flows_with_loss) == (2_032, 2_008, 3)
 
 
