@@ -367,10 +367,10 @@ def test_missing_parts_of_a_tg_are_reported_without_starting_anything(here, plan
 @pytest.mark.parametrize(
     ("prints", "message"),
     [
-        ("3.13.0", r"^Node TG: '/\S+/python' is Python 3\.13\.0, but TRex's client does not run with it\. Set the "),
+        ("3.13.0", r"^Node TG: '/[^']+/python' is Python 3\.13\.0, but TRex's client does not run with it\. Set the "),
         ("3.7.16", r"is Python 3\.7\.16, but TRex's client does not .* a Python from 3\.8 to 3\.12 there\.$"),
-        ("hello", r"^Node TG: '/\S+/python' cannot run TRex's client \(exit status 0\)"),
-        (None, r"^Node TG: '/\S+/python' cannot run TRex's client \(.*No such file or directory.*\)\. Set the "),
+        ("hello", r"^Node TG: '/[^']+/python' cannot run TRex's client \(exit status 0\)"),
+        (None, r"^Node TG: '/[^']+/python' cannot run TRex's client \(.*No such file or directory.*\)\. Set the "),
     ],
 )
 def test_a_python_that_the_client_cannot_have_is_refused_before_the_agent_is_started(here, tmp_path, prints, message):
