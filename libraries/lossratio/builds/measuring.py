@@ -197,9 +197,9 @@ class BuildBench(Bench):
 
         ends = results.ends_of(finding)
         if ends is None or not (finding.outcome is results.Outcome.MEASURED or finding.is_at_limit):
-            reason = f"{finding.outcome.value}: {finding.reason}"
             raise BuildError(
-                f"{name} has no value to compare: {reason}; see {directory}.", ExitStatus.FAILED
+                f"{name} has no value to compare: {finding.outcome_in_words}; see {directory}.",
+                ExitStatus.FAILED,
             )
 
         for caveat in results.caveats_of(finding):

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 
-from lossratio.commands.parameters import DURATION, FRAME_RATE, OneOf, argument, command, option
+from lossratio.commands.parameters import (
+    DURATION,
+    FRAME_RATE,
+    NEW_IN_RESULTS,
+    OneOf,
+    argument,
+    command,
+    option,
+)
 from lossratio.exit_status import ExitStatus
 
 if TYPE_CHECKING:
@@ -68,9 +76,7 @@ def between(
     ),
     python: str = option("The Python on hosts: 3.8 or later, with numpy.", default="python3"),
     save: Path | None = option("Write the topology file here without measuring.", metavar="FILE"),
-    output: Path | None = option(
-        "Directory for the results. Default: a new one in results.", metavar="DIR"
-    ),
+    output: Path | None = option(NEW_IN_RESULTS, metavar="DIR"),
     resume: Path | None = option(
         "Continue the interrupted run in DIR: what was measured there is not measured again.",
         metavar="DIR",

@@ -15,6 +15,9 @@ import click
 from lossratio.commands.parameters import (
     DURATION,
     FRAME_RATE,
+    ONLY_NAME,
+    ONLY_QUANTITY,
+    ONLY_TAG,
     SUITE,
     TESTBED,
     LocalPath,
@@ -46,13 +49,9 @@ class _Measured:
 
     suites: tuple[Path, ...] = argument("[TEST...]", type=SUITE)
     topology: Path = option(TESTBED, metavar="FILE|NAME")
-    tests: tuple[str, ...] = option(
-        "Only tests with this name, or pattern.", "--test", metavar="NAME"
-    )
-    include: tuple[str, ...] = option(
-        "Only tests with this tag, or pattern of tags.", metavar="TAG"
-    )
-    quantity: str | None = option("Only this quantity, e.g. NDR or MRR.")
+    tests: tuple[str, ...] = option(ONLY_NAME, "--test", metavar="NAME")
+    include: tuple[str, ...] = option(ONLY_TAG, metavar="TAG")
+    quantity: str | None = option(ONLY_QUANTITY)
     least_change: float = option(
         "Ignore changes smaller than this, in per cent.",
         type=PerCent(min=0.0, max=100.0, min_open=True, max_open=True),

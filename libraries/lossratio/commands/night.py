@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from lossratio.commands.parameters import (
+    ONLY_TAG,
     SUITE,
     LocalPath,
     OneOf,
@@ -30,9 +31,7 @@ def plan(
     job_file: Path | None = option(
         "A job file, instead of suites and topologies.", "--job", metavar="FILE"
     ),
-    include: tuple[str, ...] = option(
-        "Only tests with this tag, or pattern of tags.", metavar="TAG"
-    ),
+    include: tuple[str, ...] = option(ONLY_TAG, metavar="TAG"),
     history: str | None = option(
         "Results of earlier nights, which show how long tests take.", metavar="DIR|URL"
     ),

@@ -108,6 +108,14 @@ class PerCent(click.FloatRange):
 
 TESTBED = "The testbed: a topology file, or a name such as local or simulated."
 """The help of an option that names a testbed."""
+ONLY_NAME = "Only tests with this name, or pattern of names."
+"""The help of an option that selects tests by name."""
+ONLY_TAG = "Only tests with this tag, or pattern of tags."
+"""The help of an option that selects tests by tag."""
+ONLY_QUANTITY = "Only this quantity, e.g. NDR or MRR."
+"""The help of an option that selects a quantity."""
+NEW_IN_RESULTS = "Directory for the results. Default: a new one in results."
+"""The help of an option for the directory of a run."""
 
 
 _OTHER_FORMATS = (".rst", ".rest", ".json", ".rbt")

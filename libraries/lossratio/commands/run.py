@@ -17,6 +17,9 @@ import click
 from lossratio.commands.parameters import (
     DURATION,
     FRAME_RATE,
+    NEW_IN_RESULTS,
+    ONLY_NAME,
+    ONLY_TAG,
     SUITE,
     TESTBED,
     VERBOSE_HELP,
@@ -102,21 +105,15 @@ def run(
         "Several identical testbeds; the run takes the first free one.", metavar="FILE..."
     ),
     job: Path | None = option("A job file, instead of suites.", metavar="FILE"),
-    include: tuple[str, ...] = option(
-        "Only tests with this tag, or pattern of tags.", "-i", "--include", metavar="TAG"
-    ),
+    include: tuple[str, ...] = option(ONLY_TAG, "-i", "--include", metavar="TAG"),
     exclude: tuple[str, ...] = option(
         "No tests with this tag, or pattern of tags.", "-e", "--exclude", metavar="TAG"
     ),
-    test: tuple[str, ...] = option(
-        "Only tests with this name, or pattern of names.", "-t", "--test", metavar="NAME"
-    ),
+    test: tuple[str, ...] = option(ONLY_NAME, "-t", "--test", metavar="NAME"),
     variable: tuple[str, ...] = option(
         "A variable of the suites, e.g. FRAME_SIZE:64B.", "-v", "--variable", metavar="NAME:VALUE"
     ),
-    output: Path | None = option(
-        "Directory for the results. Default: a new one in results.", metavar="DIR"
-    ),
+    output: Path | None = option(NEW_IN_RESULTS, metavar="DIR"),
     doubts: str | None = option(
         "Whether a doubt about a result is a warning or fails the test.",
         type=OneOf(["warn", "fail"]),

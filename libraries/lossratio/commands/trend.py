@@ -13,7 +13,15 @@ from typing import Any
 import click
 
 from lossratio import history as histories
-from lossratio.commands.parameters import LocalPath, PerCent, WholeNumber, argument, command, option
+from lossratio.commands.parameters import (
+    ONLY_QUANTITY,
+    LocalPath,
+    PerCent,
+    WholeNumber,
+    argument,
+    command,
+    option,
+)
 from lossratio.dashboard import SiteRequest, serve_site, write_site
 from lossratio.exit_status import ExitStatus
 from lossratio.history import LOOK_AT, TrendRequest
@@ -76,7 +84,7 @@ def trend(
     test: str = option(
         "Only tests with matching full names, e.g. '*64B*'.", default="*", show_default=False
     ),
-    quantity: str = option("Only this quantity, e.g. NDR or MRR.", default="*", show_default=False),
+    quantity: str = option(ONLY_QUANTITY, default="*", show_default=False),
     device: str = option(
         "Only matching devices, with their options, e.g. 'linux_router, police=*'.",
         default="*",

@@ -172,9 +172,7 @@ class FindingRow:
         if self.finding.is_as_before:
             return self.finding.reason or "as before"
         if self.finding.outcome is Outcome.IRREGULAR:
-            if self.finding.reason is None:
-                return "irregular"
-            return f"irregular: {self.finding.reason}"
+            return self.finding.outcome_in_words
         return view_of(self.result).in_order
 
     @property

@@ -20,7 +20,7 @@ from lossratio.report.comparison import (
 )
 from lossratio.report.overview import describe_frame_size
 from lossratio.report.run import Run
-from lossratio.results import Doubt, Finding, TestResult, aggregate_of, build_of, number_of
+from lossratio.results import Doubt, Finding, Outcome, TestResult, aggregate_of, build_of, number_of
 from lossratio.units import FRAMES_PER_SECOND
 
 _FEW, _MANY = 3, 200
@@ -72,12 +72,7 @@ class _Value:
 
     @property
     def is_odd(self) -> bool:
-        return bool(self.doubts) or self.finding.outcome.value != "measured"
-
-    @property
-    def state(self) -> str:
-        reason = self.finding.reason
-        return self.finding.outcome.value + (f": {reason}" if reason else "")
+        return bool(self.doubts) or self.finding.outcome is not Outcome.MEASURED
 
 
 @dataclass(frozen=True)

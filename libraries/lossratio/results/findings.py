@@ -141,8 +141,7 @@ def digest_of(finding: Finding) -> str:
 def caveats_of(finding: Finding) -> list[str]:
     """Caveats of a value: facts that its reader needs, and that the number does not show."""
     result = finding.result
-    outcome = "" if finding.is_as_before else f"{finding.outcome.value}: "
-    caveats = [] if finding.reason is None else [f"{outcome}{finding.reason}"]
+    caveats = [] if finding.reason is None else [finding.outcome_in_words]
     caveats += view_of(result).caveats(result)
     if finding.outcome is not Outcome.FAILED:
         caveats += [remark for remark in result.remarks if remark.startswith(FORCED)]

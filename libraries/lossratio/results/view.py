@@ -118,6 +118,15 @@ class Finding:
         return f"{value} ({self.outcome.value})"
 
     @property
+    def outcome_in_words(self) -> str:
+        """The outcome with its reason, if any: ``irregular: the time ran out``. If nothing was searched, the reason."""
+        if self.reason is None:
+            return self.outcome.value
+        if self.is_as_before:
+            return self.reason
+        return f"{self.outcome.value}: {self.reason}"
+
+    @property
     def theoretical_share(self) -> float | None:
         """The value as a share of the link limit (what the links can carry); None: not known, or no rate."""
         maximum = self.result.max_load.theoretical_maximum
