@@ -93,7 +93,9 @@ class CsitSuites:
     def __init__(self, root: Path) -> None:
         tests = root / "tests"
         self._files = {
-            key: path for path in tests.glob("**/*.robot") if (key := _key(path.relative_to(tests)))
+            key: path
+            for path in sorted(tests.glob("**/*.robot"))
+            if (key := _key(path.relative_to(tests)))
         }
         self._words = load_yaml_file(_SETUPS, _Words, JobError)
         self._described: dict[_Key, Described] = {}
