@@ -2,19 +2,16 @@
 
 from lossratio.builds.asking import LEAST_ASKED, AsBefore, Wanted, runs_before
 from lossratio.builds.bisection import (
-    BISECTED_BY,
     Bisection,
     BisectionResult,
     BisectionVerdict,
-    alarm_to_bisect,
     bisect,
     describe_bisection,
-    revisions_between,
-    subject_of,
 )
 from lossratio.builds.comparing import compare_builds
 from lossratio.builds.comparison import BuildComparison
 from lossratio.builds.measuring import BuildBench, InPlace, Measure, Measured, TrialBench
 from lossratio.builds.outcome import AbRequest, Build, ComparisonResult, ComparisonVerdict
 from lossratio.builds.record import BuildMeasurement, BuildRecord
+from lossratio.builds.revisions import BISECTED_BY, alarm_to_bisect, revisions_between, subject_of
 from lossratio.builds.words import comparison_comment, describe_comparison

@@ -7,13 +7,10 @@ measurement.
 """
 
 import math
-import re
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from pathlib import Path
 
 import numpy as np
 import scipy
@@ -23,17 +20,10 @@ from lossratio.builds.asking import AsBefore, Wanted
 from lossratio.builds.measuring import Measure
 from lossratio.builds.outcome import check_terms, check_throughput
 from lossratio.builds.record import BuildRecord
-from lossratio.checked_arguments import shortened, shown_value
 from lossratio.errors import BuildError, SearchError
 from lossratio.exit_status import ExitStatus
-from lossratio.history import Trend
-from lossratio.input_file import shown_name
 from lossratio.results import agreed_change, share_in_words
 
-_LONGEST_OF_GIT = 300
-_FATAL = re.compile(r"^(fatal|error): ", re.MULTILINE)
-BISECTED_BY = "lossratio builds bisect"
-"""The name under which the answer of a bisection is noted at the alarm."""
 _CHANGE_SCALE = 10.0
 """The prior of the change is normal; this is its standard deviation, in standard deviations of the noise."""
 
@@ -312,63 +302,6 @@ class Bisection:
         return float(np.mean(after)) / mean - 1.0
 
 
-def revisions_between(good: str, bad: str, repository: Path) -> tuple[str, ...]:
-    """The revisions from the good one to the bad one, along first parents, so that each was a state of the branch.
-
-    Raises:
-        BuildError: If git does not know the revisions, or the bad one does not come after the good one.
-    """
-    _git(repository, "rev-parse", "--git-dir")
-    first = _commit_of(good, repository)
-    last = _commit_of(bad, repository)
-    between = _git(repository, "rev-list", "--reverse", "--first-parent", f"{first}..{last}")
-    if not between or first not in _git(repository, "rev-list", "--first-parent", last):
-        raise BuildError(
-            f"{bad} does not come after {good} along first parents in {repository}. Name an earlier revision with "
-            "--good, or a later one with --bad.",
-            ExitStatus.BAD_INPUT,
-        )
-    return (first, *between)
-
-
-def _commit_of(revision: str, repository: Path) -> str:
-    """The commit that a revision names."""
-    try:
-        return _git(repository, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")[0]
-    except BuildError:
-        raise BuildError(
-            f"{shown_name(repository)} has no revision {shown_value(revision)}. 'git log' shows its revisions.",
-            ExitStatus.BAD_INPUT,
-        ) from None
-
-
-def alarm_to_bisect(alarms: Sequence[Trend], repository: Path) -> tuple[Trend, str, str] | None:
-    """The worst alarm that has not been bisected yet, and the revisions of the builds before and after it.
-
-    None: there is no alarm whose builds name two revisions of the repository.
-    """
-    for alarm in sorted(
-        alarms, key=lambda trend: 0.0 if trend.change is None else -abs(trend.change.ratio)
-    ):
-        good, bad = (
-            None if build is None else _revision_in(build, repository) for build in alarm.builds
-        )
-        is_new = all(note.by != BISECTED_BY for note in alarm.notes)
-        if is_new and good is not None and bad is not None and good != bad:
-            return alarm, good, bad
-    return None
-
-
-def _revision_in(build: str, repository: Path) -> str | None:
-    """The revision that a build's version names, such as ``vpp 24.06-rc0~123-gabcdef0``; None: it names no revision."""
-    for word in reversed(re.findall(r"\w[\w.+/-]*", build)):
-        try:
-            return _commit_of(word, repository)
-        except BuildError:
-            continue
-    return None
-
-
 class _Questions:
     """Which revisions are asked whether they are as the first revision was in earlier searches.
 
@@ -495,30 +428,3 @@ def _answer(result: BisectionResult, subject: Callable[[str], str]) -> str:
         listed = "\n".join(f"  {subject(revision)}" for revision in result.candidates)
         return f"One of these changed it{change} ({sure}); some of them could not be measured:\n{listed}"
     return f"It changed{change} ({sure}) with:\n  {subject(result.candidates[0])}"
-
-
-def subject_of(repository: Path) -> Callable[[str], str]:
-    """A function that describes a revision: its abbreviated name and its subject."""
-    return lambda revision: _git(repository, "log", "-1", "--format=%h %s", revision)[0]
-
-
-def _git(repository: Path, *arguments: str) -> list[str]:
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(repository), *arguments],
-            capture_output=True,
-            text=True,
-            check=True,
-            errors="replace",
-        )
-    except FileNotFoundError as error:
-        raise BuildError("The program git is missing.", ExitStatus.BAD_INPUT) from error
-    except subprocess.CalledProcessError as error:
-        said = shortened(_FATAL.sub("", error.stderr).strip(), _LONGEST_OF_GIT)
-        raise BuildError(
-            f"git {arguments[0]} failed in {shown_name(repository)}: {said}. Name a git repository with "
-            "--repository.",
-            ExitStatus.BAD_INPUT,
-        ) from error
-
-    return done.stdout.splitlines()

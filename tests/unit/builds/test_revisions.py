@@ -6,7 +6,7 @@ import pytest
 from history_examples import entry
 from patches_examples import git, make_repository, set_up_revision, write_lab
 
-from lossratio.builds.bisection import revisions_between
+from lossratio.builds import revisions_between
 from lossratio.errors import BuildError
 from lossratio.history import History
 
