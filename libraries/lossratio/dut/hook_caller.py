@@ -1,0 +1,342 @@
+"""Calls the hooks of a device: commands, HTTP requests, SNMP gets, and functions such as keywords."""
+
+import asyncio
+import json
+import os
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from lossratio.callouts import (
+    AnswerError,
+    CallError,
+    http_request,
+    run_program,
+    said_by,
+    shown,
+    with_variables,
+    without_secrets,
+)
+from lossratio.errors import DutError, NodeError
+from lossratio.nodes import CommandRunner
+from lossratio.plugins import how_to_install
+from lossratio.shipped import names_near
+from lossratio.topology import CountersHook, DescribeHook, Hook, Hooks, SnmpAgent
+
+MOST_OUTPUT = 1_000_000
+"""The maximum number of bytes of an answer; a longer answer is an error."""
+_MOST_DIGITS = 20
+_COUNTERS = ("received", "transmitted", "dropped", "details")
+Counts = dict[str, dict[str, int]]
+
+
+class HookCaller:
+    """Calls the hooks of a device. Every failure is an error that names the device and the hook."""
+
+    def __init__(self, name: str, hooks: Hooks, session: CommandRunner) -> None:
+        self.name = name
+        self._hooks = hooks
+        self._session = session
+        self._functions: dict[str, Callable[..., Any]] = {}
+
+    def use(self, hook: str, function: Callable[..., Any]) -> None:
+        """Uses a function as a hook from now on; a function for ``reconfigure`` gets the number of entries.
+
+        Args:
+            hook: Name of the hook, as in the topology file.
+            function: The function that is called from now on, instead of the file's hook.
+
+        Raises:
+            DutError: If there is no such hook.
+        """
+        if hook not in Hooks.model_fields:
+            raise DutError(
+                f"There is no hook {hook!r}. The hooks are {names_near(hook, Hooks.model_fields)}"
+            )
+        self._functions[hook] = function
+
+    def has(self, hook: str) -> bool:
+        """Whether the device has a hook."""
+        return hook in self._functions or getattr(self._hooks, hook) is not None
+
+    def is_function(self, hook: str) -> bool:
+        """Whether a function was given for a hook."""
+        return hook in self._functions
+
+    def check(self) -> None:
+        """Checks, before anything is touched, that the environment variables that hooks need are set.
+
+        Raises:
+            DutError: If such a variable is not set, or the Python package for SNMP is missing.
+        """
+        for name in Hooks.model_fields:
+            hook = getattr(self._hooks, name)
+            if hook is None:
+                missing = []
+            else:
+                missing = [secret for secret in hook.secrets() if secret not in os.environ]
+
+            if missing:
+                raise self._error(
+                    name,
+                    f"the environment variable {missing[0]} is not set. Export it before the run",
+                )
+            if hook is not None and getattr(hook, "snmp", None) is not None:
+                _load_snmp(self.name)
+
+    def describe(self) -> Any:
+        """The device's description: values by name, the JSON that it gave, or text."""
+        answer = self.call("describe")
+        hook = None if self.is_function("describe") else self._hooks.describe
+        if hook is None or isinstance(answer, dict):
+            return answer
+        if not hook.values:
+            return _json_in(answer) or answer.strip()
+        return {name: self._value("describe", answer, place) for name, place in hook.values.items()}
+
+    def counters(self) -> Counts:
+        """The device's counters by field (``received``, ``transmitted``, ``dropped``, ``details``) and name.
+
+        Raises:
+            DutError: If the hook fails, or its answer is anything but numbers of frames by side.
+        """
+        answer = self.call("counters")
+        hook = None if self.is_function("counters") else self._hooks.counters
+        places = {} if hook is None else hook.places
+        if isinstance(answer, str) and any(places.values()):
+            answer = {
+                field: {name: self._value("counters", answer, place) for name, place in own.items()}
+                for field, own in places.items()
+            }
+        elif isinstance(answer, str):
+            answer = _json_in(answer)
+
+        if not isinstance(answer, Mapping) or not set(answer) <= set(_COUNTERS) or not answer:
+            fields = ", ".join(_COUNTERS)
+            raise self._error(
+                "counters", f"the answer is not a mapping with some of {fields}: {shown(answer)!r}"
+            )
+
+        counts: Counts = {field: {} for field in _COUNTERS}
+        for field, values in answer.items():
+            if not isinstance(values, Mapping):
+                raise self._error("counters", f"{field!r} is not a mapping: {shown(values)!r}")
+            for name, value in values.items():
+                count = _count(value)
+                if count is None:
+                    raise self._error(
+                        "counters", f"{field} {name} is not a number of frames: {shown(value)!r}"
+                    )
+                if field in ("received", "transmitted") and name not in ("west", "east"):
+                    raise self._error(
+                        "counters",
+                        f"{field} needs a value for each side, west and east, and has one for {name!r}",
+                    )
+                counts[field][str(name)] = count
+
+        return counts
+
+    def call(self, name: str, entries: int | None = None) -> Any:
+        """Calls a hook, and returns the text that it gave, the SNMP values by OID, or the value of a function.
+
+        The hook ``reconfigure`` needs the number of entries; no other hook takes one.
+
+        Raises:
+            DutError: If the device has no such hook, or its command, request or query failed.
+        """
+        function = self._functions.get(name)
+        if function is not None:
+            if entries is None:
+                return function()
+            return function(entries)
+
+        hook: Hook | None = getattr(self._hooks, name)
+        if hook is None:
+            raise self._error(
+                name,
+                f"there is none; add 'hooks: {{{name}: {{command: ...}}}}' to the node in the topology file",
+            )
+        if hook.command is not None:
+            words: Sequence[str] = hook.command
+            if isinstance(hook.command, str):
+                words = shlex.split(hook.command)
+
+            return self._of_command(name, hook, tuple(_filled(word, entries) for word in words))
+        if hook.url is not None:
+            return self._of_request(name, hook, entries)
+        if isinstance(hook, CountersHook | DescribeHook) and hook.snmp is not None:
+            return self._of_snmp(name, hook, hook.snmp)
+        raise self._error(name, "there is no connection to the device")
+
+    def _of_command(self, name: str, hook: Hook, command: tuple[str, ...]) -> str:
+        if hook.runs_on == "controller":
+            try:
+                here = run_program(command, stdin=b"", timeout=hook.timeout, most=MOST_OUTPUT)
+            except CallError as error:
+                raise self._error(name, f"{shlex.join(command)} {error}") from error
+            status = here.returncode
+            stdout, stderr = (
+                output.decode(errors="replace") for output in (here.stdout, here.stderr)
+            )
+        else:
+            try:
+                # If there is input, the command is sent as it is: an appliance may not know an addition such as
+                # '</dev/null'.
+                done = self._session.run(
+                    *command, timeout=hook.timeout, check=False, stdin="\n", most=MOST_OUTPUT
+                )
+            except NodeError as error:
+                raise NodeError(f"{self.name}: the hook {name!r} failed: {error}") from error
+            status = done.exit_status
+            stdout = done.stdout
+            stderr = done.stderr
+
+        if status != 0:
+            said = repr(shown(said_by(stdout, stderr)))
+            raise self._error(
+                name, f"{shlex.join(command)} ended with exit status {status}: {said}"
+            )
+        return stdout
+
+    def _of_request(self, name: str, hook: Hook, entries: int | None) -> str:
+        url = _filled(str(hook.url), entries)
+        shown = f"{hook.method} {without_secrets(url)}"
+        if hook.body is None:
+            body = None
+        else:
+            body = with_variables(_filled(hook.body, entries)).encode()
+
+        headers = {key: with_variables(value) for key, value in hook.headers.items()}
+
+        try:
+            data = http_request(
+                url,
+                method=hook.method,
+                body=body,
+                headers=headers,
+                timeout=hook.timeout,
+                most=MOST_OUTPUT,
+            )
+        except AnswerError as error:
+            raise self._error(name, f"{shown} was answered with {error}") from error
+        except CallError as error:
+            raise NodeError(f"{self.name}: the hook {name!r} failed: {shown}: {error}.") from error
+
+        if len(data) > MOST_OUTPUT:
+            raise self._error(name, f"the answer to {shown} has more than {MOST_OUTPUT:,} bytes")
+        return data.decode(errors="replace")
+
+    def _of_snmp(
+        self, name: str, hook: CountersHook | DescribeHook, agent: SnmpAgent
+    ) -> dict[str, Any]:
+        oids = [oid.lstrip(".") for own in hook.places.values() for oid in own.values()]
+        where = f"{self.name}: the hook {name!r} failed: SNMP at {agent.host}, port {agent.port}"
+        values = _snmp_get(_load_snmp(self.name), where, agent, oids, hook.timeout)
+        read = {
+            field: {key: values[oid.lstrip(".")] for key, oid in own.items()}
+            for field, own in hook.places.items()
+        }
+        if isinstance(hook, DescribeHook):
+            return read["values"]
+        return read
+
+    def _value(self, name: str, answer: str, place: str) -> Any:
+        if place.startswith("/"):
+            value: Any = _json_in(answer)
+            if value is None:
+                raise self._error(name, f"the answer is not JSON: {shown(answer)!r}")
+
+            for step in place[1:].split("/"):
+                key = step.replace("~1", "/").replace("~0", "~")
+                try:
+                    value = value[int(key)] if isinstance(value, list) else value[key]
+                except (KeyError, IndexError, ValueError, TypeError):
+                    raise self._error(
+                        name, f"there is no {place} in the answer: {shown(answer)!r}"
+                    ) from None
+
+            return value
+
+        match = re.search(place, answer, flags=re.MULTILINE)
+        if match is None:
+            raise self._error(name, f"nothing matches {place!r} in the answer: {shown(answer)!r}")
+        return match.group(1)
+
+    def _error(self, name: str, text: str) -> DutError:
+        return DutError(f"{self.name}: the hook {name!r} failed: {text}.")
+
+
+def _snmp_get(
+    snmp: Any, where: str, agent: SnmpAgent, oids: list[str], timeout: float
+) -> dict[str, Any]:
+    async def get() -> dict[str, Any]:
+        engine = snmp.SnmpEngine()
+        try:
+            target = await snmp.UdpTransportTarget.create(
+                (agent.host, agent.port), timeout=timeout / 2, retries=1
+            )
+            objects = [snmp.ObjectType(snmp.ObjectIdentity(oid)) for oid in oids]
+            community = snmp.CommunityData(with_variables(agent.community), mpModel=1)
+            failure, status, _, values = await snmp.get_cmd(
+                engine, community, target, snmp.ContextData(), *objects, lookupMib=False
+            )
+        except snmp.error.PySnmpError as error:
+            raise NodeError(f"{where}: {str(error).rstrip('.')}.") from error
+        finally:
+            engine.close_dispatcher()
+
+        if failure or status:
+            raise NodeError(f"{where}: {str(failure or status.prettyPrint()).rstrip('.')}.")
+
+        answers = {}
+        for oid, (_, value) in zip(oids, values, strict=True):
+            if type(value).__name__.startswith(("NoSuch", "EndOfMib")):
+                raise NodeError(f"{where}: it has no value {oid}.")
+            text = value.prettyPrint()
+            answers[oid] = text if (count := _count(text)) is None else count
+
+        return answers
+
+    # In a separate thread, because the caller may already be in an event loop, as notebooks are.
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(lambda: asyncio.run(get())).result()
+
+
+def _load_snmp(name: str) -> Any:
+    try:
+        from pysnmp.hlapi.v3arch import asyncio as snmp
+    except ImportError as error:
+        raise DutError(
+            f"{name}: a hook uses SNMP, but pysnmp is not installed. Install it with {how_to_install('snmp')}."
+        ) from error
+    return snmp
+
+
+def _filled(text: str, entries: int | None) -> str:
+    if entries is None:
+        return text
+    return text.replace("{entries}", str(entries))
+
+
+def _json_in(text: str) -> Any:
+    try:
+        value = json.loads(text)
+        # The kept answer must be JSON that every reader accepts: no infinity, no half of a surrogate pair.
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return None
+    return value
+
+
+def _count(value: Any) -> int | None:
+    """A number of frames of at most 64 bits; None: the value is not such a number."""
+    if isinstance(value, bool):
+        return None
+    if not isinstance(value, int):
+        text = str(value).strip()
+        if len(text) > _MOST_DIGITS or not (text.isascii() and text.isdecimal()):
+            return None
+        value = int(text)
+    return value if 0 <= value < 1 << 64 else None
