@@ -10,7 +10,8 @@ import pytest
 
 from lossratio.bpf import why_impossible
 from lossratio.dut.daemon import READY_TIMEOUT
-from lossratio.dut.ovs import OvsConnections, OvsControl, parse_coverage, parse_meters, parse_ports, parse_socket_drops
+from lossratio.dut.ovs import OvsConnections
+from lossratio.dut.ovs_programs import OvsControl, parse_coverage, parse_meters, parse_ports, parse_socket_drops
 from lossratio.errors import DutError
 from lossratio.nodes import COMMAND_SECONDS, DutNode
 

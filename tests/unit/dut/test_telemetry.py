@@ -11,7 +11,7 @@ import pytest
 from waiting import wait_until
 
 from lossratio.dut.linux.reports import linux_telemetry, read_cpu_times, read_softnet
-from lossratio.dut.ovs import parse_pmd_statistics, parse_pmd_workers
+from lossratio.dut.ovs_programs import parse_pmd_statistics, parse_pmd_workers
 from lossratio.dut.vpp.reports import parse_bundles, parse_perfmon, parse_runtime, parse_workers
 from lossratio.measurements.telemetry import (
     CpuLoad,
