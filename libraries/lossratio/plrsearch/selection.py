@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lossratio.plrsearch.estimate import LEAST_TRIALS
+from lossratio.plrsearch.estimate import LEAST_TRIALS, LossBounds
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, LikelihoodName, count
 from lossratio.plrsearch.overload import Overload
 from lossratio.plrsearch.variation import LONG, Description, LocalFit, Scatter
@@ -22,9 +22,9 @@ _IF_CONSTANT = 0.1
 """The same while trials at equal loads show that the capacity is constant."""
 _IF_VARYING = 0.7
 """The same while they show that the capacity varies."""
-_LEAST_OVERLOAD, _FOR_OVERLOAD = 2, 30.0
-"""Number of trials in overload before a load is verified, because a shorter one that follows them shows a bucket; and
-how many trials must be left for this."""
+_LEAST_OVERLOAD, _MANY = 2, 30
+"""Number of trials in overload before a load is verified, because a shorter one that follows them shows a bucket. This
+applies if more than the second number of trials verify a load, and if as many trials are left."""
 _SHORTER = 0.5
 """Duration of the trial in overload that follows two others, as a share of the usual duration. It is shorter to show a
 bucket."""
@@ -180,8 +180,8 @@ class PosteriorSelection:
         scatter = known.replicates.scatter
         is_unclear = self._overload.more > 0
         verified = None if is_unclear else self._verifying.wanted(known, left)
-        if verified is not None and self._varies and left > _FOR_OVERLOAD:
-            is_unclear = self._overload.trials < _LEAST_OVERLOAD
+        if verified is not None and left > _MANY and self._takes_many(verified * duration):
+            is_unclear = self._varies and self._overload.trials < _LEAST_OVERLOAD
         if verified is not None and not is_unclear:
             return Choice(verified, f"guard of {verified:,.0f} frames/s")
 
@@ -199,6 +199,11 @@ class PosteriorSelection:
             return Choice(load, f"guard of {load:,.0f} frames/s")
         load = _in_whole_frames(informative, duration, question)
         return Choice(load, f"most informative about {known.reported[0].mean:,.0f} frames/s")
+
+    def _takes_many(self, frames: float) -> bool:
+        """Whether it takes many trials of so many frames to verify a load, even if they lose nothing."""
+        bounds = LossBounds.of(np.full(_MANY, frames), np.zeros(_MANY))
+        return bounds.most > self._question.target_loss_ratio
 
     def _is_too_wide(self, local: LocalFit, left: float) -> bool:
         """Whether loads with and without loss are so far apart that the next trial is halfway."""
