@@ -82,7 +82,10 @@ def test_a_damaged_journal_of_a_result_is_named_and_the_result_is_reported(run):
     cut_off(run, throughput(), 3)
     journal = run.journal_path("Suite.killed").rename(run.journal_path(mrr().test.full_name))
     assert not read_run(run.path).lacks
-    journal.write_bytes(journal.read_bytes().replace(b"150", b"151", 1))
+    begin, first, *others = journal.read_bytes().splitlines(keepends=True)
+    changed = first.replace(b"150", b"151", 1)
+    assert changed != first
+    journal.write_bytes(b"".join([begin, changed, *others]))
     read_again = read_run(run.path)
     (problem,) = read_again.lacks
     assert f"{journal}, line 2" in problem
