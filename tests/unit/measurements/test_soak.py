@@ -14,6 +14,7 @@ from lossratio.measurements.throughput.measure import find_conditional_throughpu
 from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.plrsearch import IntervalPoint, LikelihoodName
 from lossratio.results.conditions import LoadOrigin
+from lossratio.results.contradictions import contradictions_of
 from lossratio.results.findings import caveats_of, findings_of, message
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
@@ -220,6 +221,14 @@ def test_a_policers_rate_in_the_long_run_is_in_the_interval_or_the_model_does_no
     inside = critical_load.least_95.per_interface_fps <= 50e3 <= critical_load.most_95.per_interface_fps
     assert inside or critical_load.misfit
     assert critical_load.mean.per_interface_fps == pytest.approx(51e3, rel=0.03)
+
+
+def test_a_result_whose_estimate_is_limited_by_a_bucket_can_be_read(tmp_path):
+    request = SoakRequest(profile=ONE_WAY, timeout=60.0, trial_duration=1.0)
+    result = find_critical_load(policed(police="50 kfps", burst="1000"), request, place(tmp_path))
+    critical_load = result.critical_load
+    assert critical_load.median.per_interface_fps < 50.1e3 < critical_load.mean.per_interface_fps
+    assert not list(contradictions_of(result))
 
 
 def test_a_warm_start_begins_at_the_bounds_of_the_search_before(tmp_path):

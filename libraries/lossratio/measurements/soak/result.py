@@ -107,10 +107,10 @@ class CriticalLoad(Record):
     """The critical load: the load at which the long-term loss ratio is the target loss ratio."""
 
     mean: Rate
-    """Its mean."""
+    """Its mean in the model: that of the functions together, even if less passes in the long run."""
     median: Rate | None = None
-    """Its median, which is stated because the mean may be between two clusters. Null: in results of earlier versions,
-    which stated the mean."""
+    """Its median, which is stated because the mean may be between two clusters; or less, if less passes in the long
+    run. Null: in results of earlier versions, which stated the mean."""
     stdev: Rate
     """Its standard deviation."""
     least_95: Rate

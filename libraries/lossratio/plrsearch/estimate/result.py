@@ -334,8 +334,8 @@ class CriticalLoadEstimate:
 
     @property
     def mean(self) -> float:
-        """Mean critical load in the model, or less if less passes in the long run."""
-        return min(self.combined.mean, self.description.in_long_run)
+        """Mean critical load in the model, which only knows what passes in trials of usual length."""
+        return self.combined.mean
 
     @property
     def stdev(self) -> float:
