@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from lossratio.plrsearch.model import CriticalLoadQuestion
 from lossratio.plrsearch.variation import Description
-from lossratio.plrsearch.verifying import clamped
+from lossratio.plrsearch.verifying import clamped, grid_step
 
 _BEYOND = 5.0
 """Overload begins this far above the mrr, in widths of the knee and standard deviations of the capacity."""
@@ -100,8 +102,9 @@ class Overload:
             mrr = float(mode.mrr)
             width = _BEYOND * float(np.hypot(2.0 * mode.spread, mode.deviation))
             load = max(mrr + self._reach * width, (1.0 + 0.5 * _ABOVE * self._reach) * mrr)
-        step = 2.0 ** np.floor(np.log2(_STEP * load))
-        self._load = clamped(float(step * np.ceil(load / step)), self._question)
+        load = clamped(load, self._question)
+        step = grid_step(_STEP * load)
+        self._load = clamped(step * math.ceil(load / step), self._question)
         return self._load
 
     def _leave(self) -> None:

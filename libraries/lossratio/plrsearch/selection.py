@@ -11,7 +11,7 @@ from lossratio.plrsearch.estimate import LEAST_TRIALS, LossBounds
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, LikelihoodName, count
 from lossratio.plrsearch.overload import Overload
 from lossratio.plrsearch.variation import LONG, Description, LocalFit, Scatter
-from lossratio.plrsearch.verifying import Verifying, clamped
+from lossratio.plrsearch.verifying import Verifying, clamped, grid_step
 from lossratio.trials import TrialResult
 
 _LOSSY = 1e-3
@@ -259,7 +259,7 @@ class PosteriorSelection:
         mode = known.best.mode
         mean = min(known.best.mean, float(mode.mrr))
         high = max(float(mode.mrr + 2.0 * mode.spread), mean)
-        step = 2.0 ** np.floor(np.log2(max((high - mean) / _CANDIDATES, 1e-9 * high)))
+        step = grid_step(max((high - mean) / _CANDIDATES, 1e-9 * high))
         loads = step * np.arange(np.ceil(mean / step), np.floor(high / step) + 1.0)
         loads = loads if len(loads) else np.array([mean])
         loads = np.unique(np.clip(loads, self._question.min_load, self._question.max_load))
@@ -282,7 +282,7 @@ class PosteriorSelection:
             return self._between(local.quiet, local.lossy or self._question.max_load)
 
         ends = [local.load_of(targets) for targets in (_NEAR_TARGET[0], _NEAR_TARGET[-1])]
-        step = 2.0 ** np.floor(np.log2(max((ends[1] - ends[0]) / _CANDIDATES, 1e-9 * ends[1])))
+        step = grid_step(max((ends[1] - ends[0]) / _CANDIDATES, 1e-9 * ends[1]))
         load = local.load_of(_NEAR_TARGET[self._trials % len(_NEAR_TARGET)])
         return float(step * np.round(load / step))
 

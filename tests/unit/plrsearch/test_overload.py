@@ -27,6 +27,10 @@ def test_the_load_stays_the_same_while_it_loses_frames_whatever_the_forwarding_r
     assert (overload.trials, overload.more) == (3, 0)
 
 
+def test_without_a_forwarding_rate_the_load_is_the_minimum_load(known):
+    assert Overload(QUESTION).load(known, 0.0) == pytest.approx(QUESTION.min_load, rel=0.01)
+
+
 def test_a_load_that_never_lost_frames_is_left_at_once_and_the_next_one_is_twice_as_far(known):
     overload = Overload(QUESTION)
     overload.load(known, RATE)
