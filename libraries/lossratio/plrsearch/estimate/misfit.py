@@ -115,8 +115,10 @@ def loss_process(description: Description) -> Iterator[str]:
     if description.change is not None:
         yield str(description.change)
     if replicates.has_multiples:
+        size = replicates.multiple
         yield (
-            f"Frames are lost in batches of {replicates.multiple}: nearly all counts of lost frames are multiples of it"
+            f"Frames are lost in batches of {size} or of a multiple of it, because nearly all counts of lost frames "
+            f"are multiples of {size}"
         )
 
     if replicates.scatter is Scatter.EVENTS and description.rare is not None:
