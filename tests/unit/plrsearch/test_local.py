@@ -105,6 +105,18 @@ def test_a_floor_of_lost_frames_is_no_knee():
     assert abs(0.5 * (low + high) - truth) < 0.003 * truth
 
 
+def test_two_lost_frames_far_below_the_forwarding_rate_do_not_show_where_losses_begin():
+    rows = [(9e6, 2.0, 0.0), (10e6, 2.0, 3.0), (13e6, 2.0, 3.0), (17e6, 2.0, 80.0), (18.1e6, 2.0, 200_000.0)]
+    found = LocalFit.of(counts_of(rows), QUESTION)
+    assert (found.quiet, found.lossy) == (9e6, 17e6)
+
+
+def test_two_lost_frames_at_the_forwarding_rate_show_where_losses_begin():
+    rows = [(17.9e6, 2.0, 0.0), (18e6, 2.0, 5.0), (28.8e6, 2.0, 21_600_000.0)]
+    found = LocalFit.of(counts_of(rows), QUESTION)
+    assert (found.quiet, found.lossy) == (17.9e6, 18e6)
+
+
 def test_a_lossless_load_far_above_a_lossy_one_does_not_raise_the_estimate():
     results = [trial(10e6, 3000, duration=2.0), trial(9e6, 0, duration=2.0), trial(11e6, 0, duration=2.0)]
     found = estimated(results, likelihood="varying", max_load=30e6)

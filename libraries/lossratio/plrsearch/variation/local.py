@@ -33,6 +33,9 @@ _NO_LINE = 3.0
 _ROUGH = 0.02
 """If the standard deviation of the critical load's logarithm is above this, a line shows less than the loads with and
 without loss."""
+_OVERLOAD, _CLOSE = 1e-3, 0.97
+"""Minimum loss ratio of trials that show the forwarding rate, and the share of this rate below which a few lost frames
+do not show where losses begin, because they need not come from the load."""
 _ROUNDS = 40
 _STEP = 1.0
 """Maximum number of nats by which a round changes a loss ratio."""
@@ -93,7 +96,7 @@ class LocalFit(Distribution):
         if not len(sums):
             least = question.min_load
             return cls.between(least, least, question.max_load, question)
-        low, lossy, high, sure, least = _bracket(sums.load, sums.lost, target * sent, question)
+        low, lossy, high, sure, least = _bracket(sums.load, sums.lost, sums.exposure, question)
         quiet = sums.load[(sums.lost <= target * sent) & (sums.load > high)]
         above = float(quiet.max(initial=0.0))
         far = sums.load[sums.lost > np.maximum(_FAR * target * sent, 1.0)]
@@ -168,7 +171,7 @@ class LocalFit(Distribution):
 
 
 def _bracket(
-    load: Array, lost: Array, allowed: Array, question: CriticalLoadQuestion
+    load: Array, lost: Array, exposure: Array, question: CriticalLoadQuestion
 ) -> tuple[float, float, float, float, float]:
     """The highest load that loses at most the target, the lowest higher load that loses more, and both for certain.
 
@@ -176,6 +179,7 @@ def _bracket(
     lose more. From the fifth load up to the first load, the trials together certainly lose less, or this load is lower
     by a share. Lower loads that lose more count more than higher loads that do not, because some losses are rare.
     """
+    allowed = question.target_loss_ratio * load * exposure
     error = _BEYOND * np.sqrt(allowed)
     high = float(load[lost > allowed + error + _BEYOND].min(initial=np.inf))
     least = question.min_load
@@ -195,7 +199,10 @@ def _bracket(
     least = max(surely_less, (1.0 - _BELOW) * low, question.min_load)
 
     above = load > low
-    lossy = float(load[above & (lost > allowed)].min(initial=question.max_load))
+    forwarded = (load - lost / exposure)[lost > _OVERLOAD * load * exposure]
+    is_far = load < _CLOSE * float(forwarded.min(initial=np.inf))
+    is_lossy = lost > allowed + np.where(is_far, _BEYOND, 0.0)
+    lossy = float(load[above & is_lossy].min(initial=question.max_load))
     lost_together = np.cumsum(lost[above])
     together = np.cumsum(allowed[above])
     surely = lost_together > together + _BEYOND * np.sqrt(together) + _BEYOND
