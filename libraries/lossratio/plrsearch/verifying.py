@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -184,19 +185,22 @@ class Verifying:
             return
         self._lowest_failed = min(self._lowest_failed, self.load)
         lower = _STEP * self.load
-        if self._verified is not None and self._verified < self.load:
-            lower = max(lower, self._verified)
-
         if known.pauses is not None:
             allowed = known.pauses_allow
             hinted = _OF_PAUSES * (allowed.likeliest if allowed.is_known else allowed.most)
             lower = min(lower, max(hinted, _FARTHEST * self.load))
+
+        verified = self._verified
+        if verified is not None and verified < self.load and verified <= known.most:
+            lower = max(lower, verified)
         self.load = max(_on_grid(lower, self._question), self._question.min_load)
 
     def _raise_to(self, place: float, left: float) -> None:
         """Moves up to the estimate's load, if the estimate has become higher and this load is not known to fail."""
         if self.load is None or left <= 1.5 * LEAST_TRIALS:
             return
+        halfway = 0.5 * (self.load + self._lowest_failed)
+        place = min(place, _on_grid(halfway, self._question))
         is_late = len(self._rows) > left
         is_higher = place > (1.0 + _HIGHER) * self.load
         may_hold = place < (1.0 - _HIGHER) * self._lowest_failed
@@ -235,9 +239,15 @@ class Verifying:
 
 
 def _on_grid(load: float, question: CriticalLoadQuestion) -> float:
-    """The load, or one slightly below."""
-    step = 2.0 ** np.floor(np.log2(_GRID * load))
-    return clamped(float(step * np.floor(load / step)), question)
+    """The load within the limits, or one slightly below."""
+    load = clamped(load, question)
+    step = grid_step(_GRID * load)
+    return clamped(step * math.floor(load / step), question)
+
+
+def grid_step(width: float) -> float:
+    """The largest power of two that is at most `width`. The multiples of such steps are often equal loads."""
+    return 2.0 ** math.floor(math.log2(width))
 
 
 def clamped(load: float, question: CriticalLoadQuestion) -> float:

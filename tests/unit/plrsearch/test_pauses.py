@@ -1,5 +1,7 @@
 """Pauses that overflow a ring: their length, the ring and how often they come, from losses at several loads."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from soak_trials import counts_of, estimated, trial
@@ -127,6 +129,20 @@ def test_a_load_that_losses_do_not_show_is_not_known():
     few = Pauses.of(lost_by(0.5, exponential(100e-6), 2048.0, loads=[12e6, 14e6, 15e6, 16e6, 17e6], trials=1))
     assert not few.allowed(question).is_known
     assert few.allowed(question).most > 1.5 * few.allowed(question).likeliest
+
+
+@pytest.mark.parametrize(("quiet_trials", "speak_against_them"), [(15, False), (150, True)])
+def test_trials_that_would_have_shown_the_pauses_speak_against_them(quiet_trials, speak_against_them):
+    pauses = Pauses(0.1, 20e-6, 1.0, 512.0, 0.0, np.zeros((3, 3)))
+    allowed = 512.0 / 20e-6 / np.log(20e-6 / 0.1 / 1e-7)
+    # At this load, one out of eleven trials would lose frames to a pause.
+    load = 1.4 * allowed
+    rows = [trial(load, 0, duration=2.0)] * quiet_trials
+    rows += [trial(20e6, 8_000_000 + more, duration=2.0) for more in (0, 1500)]
+    known = estimated(rows, likelihood="varying", max_load=28e6).description
+    vars(known)["pauses"] = replace(pauses, plausible=(pauses,))
+    assert known.pauses_allow.most == pytest.approx(allowed)
+    assert known.most == pytest.approx(load if speak_against_them else allowed)
 
 
 def test_where_trials_verify_no_load_the_one_that_pauses_allow_is_stated():

@@ -1,6 +1,7 @@
 """The load that is stated first: verified without a model, lower where losses are rare, and in long trials, too."""
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from soak_trials import counts_of, estimated, trial, trials_of
 from lossratio.plrsearch import LocalFit, PLRsearch, Verdict
 from lossratio.plrsearch.model import CriticalLoadQuestion, LikelihoodName
 from lossratio.plrsearch.variation import described
+from lossratio.plrsearch.variation.pauses import Allowed
 from lossratio.plrsearch.verifying import Verifying
 from lossratio.simulation import SimulatedMeasurer, SmoothKnee
 from lossratio.trials import run_search
@@ -361,6 +363,27 @@ def test_where_the_capacity_varies_the_load_to_verify_is_eight_deviations_lower(
     deviation = known.best.mode.deviation / known.best.mode.mrr
     assert deviation == pytest.approx(0.003, rel=0.3)
     assert verifying.wanted(known, 60.0) <= (1.0 - 8.0 * deviation) * low
+
+
+def test_after_a_load_that_fails_the_search_returns_to_the_verified_one_whatever_pauses_would_allow():
+    """The frames show this load; the pauses are a model."""
+    question = CriticalLoadQuestion(1e-7, 1e4, 1e8)
+    verifying = Verifying(question)
+    lossy = 9.95e6
+    wanted = []
+    for quiet in (9.9e6,) * 30 + (1e7,) * 30:
+        local = LocalFit.between(quiet, quiet, 1.01e7, question)
+        known = SimpleNamespace(
+            change=None, local=local, reported=(local,), batch=1.0, in_long_run=question.max_load, most=lossy
+        )
+        known.pauses, known.pauses_allow = "some", Allowed(7e6, 6e6, lossy)
+        load = verifying.wanted(known, 40.0)
+        if load is None:
+            load = quiet
+        wanted.append(load)
+        verifying.record(load, 2.0 * load, 900.0 if load > lossy else 0.0, is_long=False)
+    assert max(wanted) > lossy
+    assert min(wanted) > 0.999 * 9.9e6
 
 
 @pytest.mark.long

@@ -32,6 +32,10 @@ from lossratio.plrsearch.variation.replicates import Replicates, Scatter
 LONG = 4.0
 """A trial is long if it takes more than this many times as long as usual. Long trials show whether time matters."""
 
+_SHOWN = 3.0
+"""If so many losses are expected, at least one of them is seen with a probability of 95 %."""
+_FAR_BELOW, _FEW_FRAMES, _LOSSES = 0.9, 5.0, 3
+"""At least so many trials that lose more than a few frames below this share of the forwarding rate may have pauses."""
 _OF_DEVIATION, _MOST_BELOW = 8.0, 0.05
 """If the capacity varies, low capacities may be more frequent than in a normal distribution. So the critical load may
 be lower by this many standard deviations of the capacity, but at most by this share of the load."""
@@ -72,9 +76,19 @@ class Description:
     def pauses(self) -> Pauses | None:
         """The pauses that lose frames besides overload; None: no pauses are seen. This takes a tenth of a second."""
         has_events = self.rare is not None or self.replicates.scatter is Scatter.EVENTS
-        if self.pausing is None or not has_events:
+        if self.pausing is None or not (has_events or self._loses_far_below_overload):
             return None
         return Pauses.of(self.pausing, has_batches=self.replicates.scatter is Scatter.BATCHES)
+
+    @property
+    def _loses_far_below_overload(self) -> bool:
+        """Whether several trials lose frames far below the forwarding rate, and no line describes these losses."""
+        if self.local is None or self.local.is_line:
+            return False
+        rate = SeenCapacity.of(self.counts).mean
+        is_far = self.counts.load < _FAR_BELOW * rate
+        has_lost = self.counts.lost > _FEW_FRAMES
+        return bool(np.isfinite(rate)) and int(np.count_nonzero(is_far & has_lost)) >= _LOSSES
 
     @property
     def allows_verified(self) -> bool:
@@ -84,7 +98,19 @@ class Description:
     @property
     def most(self) -> float:
         """The highest load in frames per second that pauses and buckets may allow, which usual trials do not show."""
-        return min(self.pauses_allow.most, self.in_long_run)
+        allowed = self.pauses_allow.most
+        if self.pauses is not None:
+            allowed = max(allowed, self._highest_without_pauses(self.pauses))
+        return min(allowed, self.in_long_run)
+
+    def _highest_without_pauses(self, pauses: Pauses) -> float:
+        """The highest load at which trials would have shown the pauses, but lost no more than the target; 0: none."""
+        above = self.counts.at(self.counts.load > self.pauses_allow.most)
+        ordered = above.at(np.argsort(above.load, kind="stable"))
+        expected = np.cumsum(pauses.least_losses(ordered.load) * ordered.duration)
+        allowed = self.question.target_loss_ratio * np.cumsum(ordered.load * ordered.exposure)
+        is_refuted = (expected > _SHOWN) & (np.cumsum(ordered.lost) <= allowed)
+        return float(ordered.load[is_refuted].max(initial=0.0))
 
     @cached_property
     def pauses_allow(self) -> Allowed:
@@ -95,7 +121,10 @@ class Description:
 
     @property
     def in_long_run(self) -> float:
-        """The highest load in frames per second that a bucket, and long trials in overload, certainly allow."""
+        """The highest load in frames per second that a bucket, and long trials in overload, certainly allow.
+
+        It is not below the minimum load.
+        """
         allowed = self.question.max_load if self.bucket is None else self.bucket.rate
         seconds, forwarded = self._forwarded_in_long
         usual = SeenCapacity.of(self.counts).mean
@@ -104,7 +133,7 @@ class Description:
             before = float(np.median(self.counts.duration))
             rate = (forwarded * seconds - usual * before) / (seconds - before)
             forwarded = np.minimum(forwarded, rate)
-        return float(forwarded.min(initial=allowed))
+        return max(float(forwarded.min(initial=allowed)), self.question.min_load)
 
     @property
     def most_in_long_run(self) -> float:

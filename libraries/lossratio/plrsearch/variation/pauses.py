@@ -150,6 +150,11 @@ class Pauses:
         return float(stdevs[1]), float(stdevs[2])
 
     @property
+    def _parameters(self) -> Array:
+        """Logarithms of the pauses per second, the length, and the ring; see `_moments`."""
+        return np.log([1.0 / self.every_s, self.length_s, self.ring_frames])
+
+    @property
     def is_sure(self) -> bool:
         """Whether losses show the length well enough for it to be stated."""
         lengths = [fit.length_s for fit in self.plausible]
@@ -164,8 +169,12 @@ class Pauses:
 
     def loss_ratio(self, load: float) -> float:
         """Share of the frames that are lost to pauses at a load in frames per second."""
-        parameters = np.log([1.0 / self.every_s, self.length_s, self.ring_frames])
-        return float(_moments(np.array([load]), parameters, self.shape)[3][0])
+        return float(_moments(np.array([load]), self._parameters, self.shape)[3][0])
+
+    def least_losses(self, loads: Array) -> Array:
+        """Pauses per second that lose frames at loads in frames per second, by the plausible pauses that lose least."""
+        often = [_moments(loads, fit._parameters, fit.shape)[0] for fit in self.plausible]
+        return np.asarray(np.min(often, axis=0))
 
     def critical_load(self, question: CriticalLoadQuestion) -> float:
         """The load in frames per second at which the target ratio is lost to pauses, within the limits."""
