@@ -451,6 +451,15 @@ def test_csit_gets_the_mean_less_and_plus_a_standard_deviation():
         csit_export(named(soak(target=1e-6), identity("soak")))
 
 
+def test_csit_gets_no_more_than_what_passes_in_the_long_run():
+    """The mean is that of trials of usual length."""
+    rate, result = conditions().rate, soak()
+    ends = {"least_95": rate(MEAN - 5 * STDEV), "most_95": rate(MEAN - 3 * STDEV)}
+    limited = result.model_copy(update={"critical_load": result.critical_load.model_copy(update=ends)})
+    data = csit_export(named(limited, identity("soak"))).case["result"]["critical_rate"]
+    assert data["lower"]["rate"]["value"] == data["upper"]["rate"]["value"] == pytest.approx(2 * (MEAN - 3 * STDEV))
+
+
 def test_csit_gets_the_loss_of_a_reconfiguration():
     data = json.loads(json.dumps(csit_export(named(reconfiguration(), identity("reconf"))).case))["result"]
     assert data["aggregate_rate"]["rate"]["value"] == 200_000.0
