@@ -21,7 +21,7 @@ from lossratio.testbed.queues import QueueReader
 from lossratio.testbed.repair import RepairingMeasurer, Watch, WatchedSource
 from lossratio.testbed.set_up import LiveSetUp, last_wills
 from lossratio.testbed.starvation import RingReader
-from lossratio.testbed.testbed import Ready, Testbed, TestbedRequest, TrialSettings
+from lossratio.testbed.testbed import Ready, Testbed, TestbedRequest
 from lossratio.testbed.undo import ignored_interruption
 from lossratio.traffic import (
     AgentClient,
@@ -72,7 +72,16 @@ class LiveTestbed(Testbed):
         atexit.register(self._leave)
 
     @contextmanager
-    def _made_ready(self, profile: TrafficProfile, settings: TrialSettings) -> Iterator[Ready]:
+    def ready_for(
+        self,
+        profile: TrafficProfile,
+        *,
+        ramp: float = 0.0,
+        rest: float = 0.0,
+        integrity: Integrity = Integrity.DOUBT,
+        connects: bool = False,
+        watches: bool = False,
+    ) -> Iterator[Ready]:
         """Configures the generator and checks the path, after restoring lost connections.
 
         At the end of the block, it checks again that the testbed is ours, and that the DUTs are as they were set up.
@@ -93,7 +102,7 @@ class LiveTestbed(Testbed):
         self._verify_duts()
         try:
             self._is_in_use = True
-            yield self._prepared(profile, settings)
+            yield self._prepared(profile, ramp, rest, integrity, connects, watches)
             # The trials give no result if the testbed was no longer ours, or a DUT was not as it was set up.
             with self._watch.allowing_absence():
                 self._prove()
@@ -128,7 +137,15 @@ class LiveTestbed(Testbed):
         self._restore()
         self._watch.verify()
 
-    def _prepared(self, profile: TrafficProfile, settings: TrialSettings) -> Ready:
+    def _prepared(
+        self,
+        profile: TrafficProfile,
+        ramp: float,
+        rest: float,
+        integrity: Integrity,
+        connects: bool,
+        watches: bool,
+    ) -> Ready:
         """The measurer, and the conditions of its trials; the generator is configured, and frames pass the path."""
         set_up = self._set_up
         next_hops = find_next_hops(self.request.topology, set_up, profile, self._running_agent)
@@ -138,12 +155,12 @@ class LiveTestbed(Testbed):
         made = traffic.make_configuration(
             profile, pairs, settle_time=set_up.settle_time, sides=sides, growth=growth
         )
-        examines = settings.integrity is not Integrity.OFF and not set_up.translates
+        examines = integrity is not Integrity.OFF and not set_up.translates
         configuration = replace(
             made,
             examines=examines,
-            connects=settings.connects,
-            watches=settings.watches,
+            connects=connects,
+            watches=watches,
             loads_default_route=set_up.loads_default_route(self.request.topology),
         )
         set_up.generator.check_growth(growth)
@@ -168,7 +185,7 @@ class LiveTestbed(Testbed):
         if connections is not None:
             facts = {**facts, "connections": connections.facts}
         conditions = set_up.conditions(self.request, profile, {**asdict(agent.facts), **facts})
-        idle_time = max(set_up.idle_time, settings.rest)
+        idle_time = max(set_up.idle_time, rest)
 
         late_frames = LateFrames()
 
@@ -188,7 +205,7 @@ class LiveTestbed(Testbed):
                 agent,
                 idle_time=idle_time,
                 quiet_since=self._quiet_since,
-                ramp=settings.ramp,
+                ramp=ramp,
                 reset=begin_attempt,
                 forget=forget,
                 late_frames=late_frames,
@@ -210,7 +227,7 @@ class LiveTestbed(Testbed):
         repairing = self._repairing(measurer, configuration, measurer_with)
         if connections is not None:
             repairing = EstablishingMeasurer(repairing, connections)
-        stated = conditions.with_ramp(settings.ramp).with_rest(settings.rest)
+        stated = conditions.with_ramp(ramp).with_rest(rest)
         return Ready(
             repairing,
             source,

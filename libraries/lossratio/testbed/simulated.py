@@ -24,7 +24,7 @@ from lossratio.simulation import (
     simulated_latency,
     sut_from,
 )
-from lossratio.testbed.testbed import Ready, Testbed, TestbedRequest, TrialSettings
+from lossratio.testbed.testbed import Ready, Testbed, TestbedRequest
 from lossratio.topology import SimulatedGenerator
 from lossratio.traffic import StoppedTraffic, TrafficProfile, check_sends_streams
 from lossratio.trials import START_TOLERANCE, Integrity, LatencyOutput, Step, TrialInput
@@ -164,7 +164,16 @@ class SimulatedTestbed(Testbed):
             self._recovery_time = request.dut.options.recovery_time
 
     @contextmanager
-    def _made_ready(self, profile: TrafficProfile, settings: TrialSettings) -> Iterator[Ready]:
+    def ready_for(
+        self,
+        profile: TrafficProfile,
+        *,
+        ramp: float = 0.0,
+        rest: float = 0.0,
+        integrity: Integrity = Integrity.DOUBT,
+        connects: bool = False,
+        watches: bool = False,
+    ) -> Iterator[Ready]:
         """Yields a measurer on a virtual clock, which always starts from the same state.
 
         Raises:
@@ -181,13 +190,13 @@ class SimulatedTestbed(Testbed):
             )
 
         directions = profile.transmitting_directions
-        overhead = (self.generator.overhead or 0.0) + settings.ramp
-        faults = None if settings.integrity is Integrity.OFF else self._faults
+        overhead = (self.generator.overhead or 0.0) + ramp
+        faults = None if integrity is Integrity.OFF else self._faults
         measurer = SimulatedMeasurer(
             [self._sut] * directions if self._has_known_truth else self._sut,
             seed=self.generator.seed,
             overhead=overhead,
-            settle=max(self._recovery_time, settings.rest),
+            settle=max(self._recovery_time, rest),
             max_rate=self.generator.max_rate,
             directions=directions,
             faults=faults,
@@ -195,8 +204,7 @@ class SimulatedTestbed(Testbed):
         source = SimulatedSource(
             measurer, self._capacity, shared=not self._has_known_truth, seed=self.generator.seed
         )
-        conditions = self._conditions(profile).with_ramp(settings.ramp).with_rest(settings.rest)
-        yield Ready(measurer, source, conditions)
+        yield Ready(measurer, source, self._conditions(profile).with_ramp(ramp).with_rest(rest))
 
     def close(self) -> None:
         """Ends its use. Like a real testbed, it measures nothing after that."""

@@ -1,7 +1,7 @@
 """The interface that all testbeds have, and the request that opens one."""
 
 import math
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -223,17 +223,6 @@ class Ready:
         return with_late_frames(output, sum(late))
 
 
-@dataclass(frozen=True)
-class TrialSettings:
-    """How a testbed's trials are performed: the arguments of `Testbed.ready_for`, which explains them."""
-
-    ramp: float
-    rest: float
-    integrity: Integrity
-    connects: bool
-    watches: bool
-
-
 class Testbed(ABC):
     """A testbed with its DUTs set up. Used as a context manager, it is closed at the end of the block."""
 
@@ -245,6 +234,7 @@ class Testbed(ABC):
     """The settings of the generator."""
     _see: Callable[[int, int], None] | None = None
 
+    @abstractmethod
     def ready_for(
         self,
         profile: TrafficProfile,
@@ -268,13 +258,6 @@ class Testbed(ABC):
         Raises:
             LossRatioError: If the traffic cannot be generated, or does not get through; or if the testbed is in use.
         """
-        return self._made_ready(profile, TrialSettings(ramp, rest, integrity, connects, watches))
-
-    def _made_ready(
-        self, profile: TrafficProfile, settings: TrialSettings
-    ) -> AbstractContextManager[Ready]:
-        """Makes the testbed ready; each kind of testbed has a method of its own."""
-        raise NotImplementedError
 
     def rested_for(self) -> float:
         """Minimum number of seconds since the DUTs had the traffic of a trial; checks of the path do not count."""
