@@ -45,7 +45,9 @@ def between(
     server: str = argument("SERVER"),
     *,
     frame_size: tuple[str, ...] = option(
-        "A frame size in bytes, with FCS; you can give this option several times.", default=("128",)
+        "A frame size in bytes, with FCS; you can give this option several times.",
+        default=("128",),
+        metavar="SIZE",
     ),
     goals: str | None = option(
         "The goals: quick (the default) takes seconds per size, csit uses the goals of FD.io CSIT.",
@@ -74,7 +76,9 @@ def between(
     known_hosts: Path | None = option(
         "The known_hosts file with the keys of hosts.", metavar="FILE"
     ),
-    python: str = option("The Python on hosts: 3.8 or later, with numpy.", default="python3"),
+    python: str = option(
+        "The Python on hosts: 3.8 or later, with numpy.", default="python3", metavar="PROGRAM"
+    ),
     save: Path | None = option("Write the topology file here without measuring.", metavar="FILE"),
     output: Path | None = option(NEW_IN_RESULTS, metavar="DIR"),
     resume: Path | None = option(

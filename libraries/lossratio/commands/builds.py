@@ -51,7 +51,7 @@ class _Measured:
     topology: Path = option(TESTBED, metavar="FILE|NAME")
     tests: tuple[str, ...] = option(ONLY_NAME, "--test", metavar="NAME")
     include: tuple[str, ...] = option(ONLY_TAG, metavar="TAG")
-    quantity: str | None = option(ONLY_QUANTITY)
+    quantity: str | None = option(ONLY_QUANTITY, metavar="NAME")
     least_change: float = option(
         "Ignore changes smaller than this, in per cent.",
         type=PerCent(min=0.0, max=100.0, min_open=True, max_open=True),
@@ -71,7 +71,9 @@ class _Measured:
         "Instead of TEST: keep the testbed open, and measure with ten trials of frames of this size.",
         metavar="SIZE",
     )
-    profile: str = option("The traffic profile for --in-place.", default="ethip4-udp")
+    profile: str = option(
+        "The traffic profile for --in-place.", default="ethip4-udp", metavar="NAME|FILE"
+    )
     dut: str | None = option(
         "The kind of the DUTs for --in-place. They are restarted for each build.", metavar="KIND"
     )
@@ -242,6 +244,7 @@ def bisect(
         "Only an alarm of matching devices, with their options, e.g. 'linux_router, police=*'.",
         default="*",
         show_default=False,
+        metavar="PATTERN",
     ),
     repository: Path = option(
         "The git repository. Default: this one.", metavar="DIR", show_default=False, default=Path()

@@ -109,7 +109,10 @@ def csit_coverage_command(
     suites: tuple[Path, ...] = argument("[SUITE...]", type=SUITE),
     *,
     jobs: str = option(
-        "Only jobs with this name; * stands for any characters.", "--job", default="*"
+        "Only jobs with this name; * stands for any characters.",
+        "--job",
+        default="*",
+        metavar="PATTERN",
     ),
     ids: bool = option(
         "Print the id of each of CSIT's tests, with = where ours is the same, ~ where it differs, ? where only the name"
@@ -157,7 +160,7 @@ def fetch(
     directory: Path = argument("DIR"),
     *,
     url: str = ARCHIVE,
-    testbed: str = option("The testbed whose runs are fetched."),
+    testbed: str = option("The testbed whose runs are fetched.", metavar="NAME"),
     newest: int = option("How many runs at most.", type=WholeNumber(min=1), default=1),
     may_be_new: bool = option(
         "Also exit with status 0 if there is no archive yet, as before the first night."

@@ -26,7 +26,7 @@ def otg_serve(
         type=OneOf(["auto", "afpacket", "xdp"]),
         default="auto",
     ),
-    address: str = option("The address to listen on.", default="127.0.0.1"),
+    address: str = option("The address to listen on.", default="127.0.0.1", metavar="ADDRESS"),
     tcp_port: int | None = option(
         "The TCP port to listen on. Default: 8080, or 8443 with TLS.", type=WholeNumber(0, 65_535)
     ),

@@ -61,6 +61,9 @@ class WholeNumber(click.IntRange):
 
     name = "whole number"
 
+    def _describe_range(self) -> str:
+        return _bounds_in_words(self)
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Reads a whole number.
 
@@ -86,6 +89,9 @@ class PerCent(click.FloatRange):
     """A share in per cent, with or without its sign: ``3``, ``3%`` or ``3 %``."""
 
     name = "per cent"
+
+    def _describe_range(self) -> str:
+        return _bounds_in_words(self)
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -335,6 +341,8 @@ def _parameter(name: str, hint: Any, declared: _Declared) -> click.Parameter:
         settings |= {"nargs": -1} if others == [...] else {}
         return _Argument((name,), **(settings | declared.settings))
 
+    if kind is Path:
+        settings["metavar"] = "FILE"
     settings |= {"is_flag": True} if kind is bool else {"multiple": others == [...]}
     settings["show_default"] = bool(declared.settings.get("default"))
     settings |= declared.settings

@@ -159,7 +159,8 @@ def csit(
     folder: Path = argument("FOLDER"),
     *,
     job: str | None = option(
-        "Name of the job for all results. Default: each type of test has its own job."
+        "Name of the job for all results. Default: each type of test has its own job.",
+        metavar="NAME",
     ),
     build: int | None = option(
         "Number of the run, unique within its job. Default: the Unix time of the run's start.",

@@ -437,9 +437,12 @@ def self_test(
     topology: Path = argument(),
     *,
     sizes: tuple[str, ...] = option(
-        "Frame size; you can give this option several times.", "--frame-size", default=("64",)
+        "Frame size; you can give this option several times.",
+        "--frame-size",
+        default=("64",),
+        metavar="SIZE",
     ),
-    profile: str = option("The traffic profile.", default="ethip4-udp"),
+    profile: str = option("The traffic profile.", default="ethip4-udp", metavar="NAME|FILE"),
     one_way: bool = option("Transmit from the first port only."),
     max_load: float | None = option(
         "The largest load to try, e.g. '1 Mfps'.", metavar="RATE", type=FRAME_RATE
@@ -447,7 +450,9 @@ def self_test(
     record: Path | None = option(
         "Write the limits to this file. A topology file can name it as its generator's 'self_test'."
     ),
-    output: Path = option("Directory for the results.", default=Path("results/self-test")),
+    output: Path = option(
+        "Directory for the results.", default=Path("results/self-test"), metavar="DIR"
+    ),
 ) -> None:
     """Find the largest load that the tester itself can send and receive.
 

@@ -61,6 +61,7 @@ def check(
     profile: str = option(
         "Check whether the generator can send this traffic profile. With --probe, send frames of this profile.",
         default="ethip4-udp",
+        metavar="NAME|FILE",
     ),
     frame_size: tuple[str, ...] = option(
         "The sizes of these frames. Default: 64B (IPv6: 78B) and 1518B.", metavar="SIZE"

@@ -80,15 +80,19 @@ def trend(
     history: str = argument(),
     *,
     runs: tuple[Path, ...] = option("Add a run first.", "--add", metavar="DIR"),
-    testbed: str | None = option("Only this testbed."),
+    testbed: str | None = option("Only this testbed.", metavar="NAME"),
     test: str = option(
-        "Only tests with matching full names, e.g. '*64B*'.", default="*", show_default=False
+        "Only tests with matching full names, e.g. '*64B*'.",
+        default="*",
+        show_default=False,
+        metavar="PATTERN",
     ),
-    quantity: str = option(ONLY_QUANTITY, default="*", show_default=False),
+    quantity: str = option(ONLY_QUANTITY, default="*", show_default=False, metavar="PATTERN"),
     device: str = option(
         "Only matching devices, with their options, e.g. 'linux_router, police=*'.",
         default="*",
         show_default=False,
+        metavar="PATTERN",
     ),
     readings: bool = option(
         "Also follow the latency at each load and telemetry such as clocks per packet. These raise no alarms."
@@ -151,19 +155,24 @@ def ack(
     keep_open: bool = option(
         "Only add WHY as a note, e.g. who investigates it. The alarms stay open."
     ),
-    testbed: str | None = option("Only alarms of this testbed."),
+    testbed: str | None = option("Only alarms of this testbed.", metavar="NAME"),
     test: str = option(
         "Only alarms of tests with matching full names, e.g. '*64B*'.",
         default="*",
         show_default=False,
+        metavar="PATTERN",
     ),
     quantity: str = option(
-        "Only alarms of this quantity, e.g. NDR or MRR.", default="*", show_default=False
+        "Only alarms of this quantity, e.g. NDR or MRR.",
+        default="*",
+        show_default=False,
+        metavar="PATTERN",
     ),
     device: str = option(
         "Only alarms of matching devices, with their options, e.g. 'linux_router, police=*'.",
         default="*",
         show_default=False,
+        metavar="PATTERN",
     ),
     rules: TrendRules,
     alert: Path | None = option(
@@ -206,7 +215,7 @@ def site(
     history: str = argument(),
     *,
     output: Path | None = option(
-        "Folder of the site.", type=LocalPath(path_type=Path, file_okay=False)
+        "Folder of the site.", metavar="DIR", type=LocalPath(path_type=Path, file_okay=False)
     ),
     runs: tuple[Path, ...] = option("Add a run first.", "--add", metavar="DIR"),
     title: str | None = option("Title of the site. Default: the name of HISTORY."),
