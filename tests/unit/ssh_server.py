@@ -62,9 +62,11 @@ class Server:
         (directory / "authorized_keys").write_text(authorized + "\n")
         make_key(directory / "other_key")
         (directory / "config").write_text(
-            f"ListenAddress 127.0.0.1:{self.port}\nHostKey {directory}/host_key\nHostKey {directory}/rsa_host_key\n"
-            f"AuthorizedKeysFile {directory}/authorized_keys\nStrictModes no\nUsePAM no\nPidFile none\n"
-            f"PasswordAuthentication no\nSetEnv PATH={sudo}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/bin\n"
+            f"ListenAddress 127.0.0.1:{self.port}\n"
+            f'HostKey "{directory}/host_key"\nHostKey "{directory}/rsa_host_key"\n'
+            f'AuthorizedKeysFile "{directory}/authorized_keys"\nStrictModes no\nUsePAM no\nPidFile none\n'
+            "PasswordAuthentication no\n"
+            f'SetEnv "PATH={sudo}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/bin"\n'
         )
         self.directory = directory
         with (directory / "log").open("wb") as log:

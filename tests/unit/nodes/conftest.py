@@ -4,7 +4,7 @@ import os
 import subprocess
 
 import pytest
-from ssh_server import Server
+from ssh_server import Server, needs_sshd
 from waiting import wait_until
 
 from lossratio.nodes import NodeSession
@@ -43,7 +43,7 @@ def ssh_session(server):
         yield session
 
 
-@pytest.fixture(params=["ssh", "namespace"])
+@pytest.fixture(params=[pytest.param("ssh", marks=needs_sshd), "namespace"])
 def session(request, monkeypatch):
     """A session over SSH, and one in a namespace of this machine: both behave in the same way."""
     if request.param == "ssh":
