@@ -154,7 +154,7 @@ class Verifying:
             self._lower(known)
         elif bounds.trials >= LEAST_TRIALS and bounds.most <= target:
             self._verified = self.load
-            self._raise_to(place, left)
+            self._raise_to(place, known, left)
         elif bounds.trials < LEAST_TRIALS < left and not np.isfinite(self._lowest_failed):
             # Trials that were not described yet when the load was chosen are described now.
             is_higher = place > (1.0 + _HIGHER) * self.load and bounds.trials <= _BEGUN
@@ -195,16 +195,18 @@ class Verifying:
             lower = max(lower, verified)
         self.load = max(_on_grid(lower, self._question), self._question.min_load)
 
-    def _raise_to(self, place: float, left: float) -> None:
-        """Moves up to the estimate's load, if the estimate has become higher and this load is not known to fail."""
-        if self.load is None or left <= 1.5 * LEAST_TRIALS:
+    def _raise_to(self, place: float, known: Description, left: float) -> None:
+        """Moves up if there is time for a higher load: the estimate's, but at most halfway to a load that fails.
+
+        If the load that fails is far away, the higher load is halfway in any case.
+        """
+        if self.load is None or left <= 1.5 * LEAST_TRIALS or len(self._rows) <= left:
             return
         halfway = 0.5 * (self.load + self._lowest_failed)
-        place = min(place, _on_grid(halfway, self._question))
-        is_late = len(self._rows) > left
-        is_higher = place > (1.0 + _HIGHER) * self.load
-        may_hold = place < (1.0 - _HIGHER) * self._lowest_failed
-        if is_late and is_higher and may_hold:
+        if self.load < _STEP * self._lowest_failed < np.inf:
+            place = min(halfway, known.most)
+        place = _on_grid(min(place, halfway), self._question)
+        if place > (1.0 + _HIGHER) * self.load:
             self.load = place
 
     def _below(self, rate: float, batch: float) -> float:

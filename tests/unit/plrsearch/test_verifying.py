@@ -365,25 +365,39 @@ def test_where_the_capacity_varies_the_load_to_verify_is_eight_deviations_lower(
     assert verifying.wanted(known, 60.0) <= (1.0 - 8.0 * deviation) * low
 
 
-def test_after_a_load_that_fails_the_search_returns_to_the_verified_one_whatever_pauses_would_allow():
-    """The frames show this load; the pauses are a model."""
+def loads_to_verify(estimates, lossy):
+    """The load of each trial at a SUT that loses frames above a load, if pauses seem to allow far less.
+
+    If no load is to be verified, the trial is at the highest load without loss by the estimate at that time.
+    """
     question = CriticalLoadQuestion(1e-7, 1e4, 1e8)
     verifying = Verifying(question)
-    lossy = 9.95e6
-    wanted = []
-    for quiet in (9.9e6,) * 30 + (1e7,) * 30:
+    loads = []
+    for quiet in estimates:
         local = LocalFit.between(quiet, quiet, 1.01e7, question)
         known = SimpleNamespace(
             change=None, local=local, reported=(local,), batch=1.0, in_long_run=question.max_load, most=lossy
         )
         known.pauses, known.pauses_allow = "some", Allowed(7e6, 6e6, lossy)
-        load = verifying.wanted(known, 40.0)
-        if load is None:
-            load = quiet
-        wanted.append(load)
+        load = verifying.wanted(known, 40.0) or quiet
+        loads.append(load)
         verifying.record(load, 2.0 * load, 900.0 if load > lossy else 0.0, is_long=False)
-    assert max(wanted) > lossy
-    assert min(wanted) > 0.999 * 9.9e6
+    return loads
+
+
+def test_after_a_load_that_fails_the_search_returns_to_the_verified_one_whatever_pauses_would_allow():
+    """The frames show this load; the pauses are a model."""
+    loads = loads_to_verify([9.9e6] * 30 + [1e7] * 30, lossy=9.95e6)
+    assert max(loads) > 9.95e6
+    assert min(loads) > 0.999 * 9.9e6
+
+
+def test_while_there_is_time_the_search_goes_halfway_up_to_a_load_that_failed():
+    loads = loads_to_verify([1e7] * 40 + [7.5e6] * 100, lossy=9.2e6)
+    # First, 7.5 Mfps is verified. Pauses allow 9.2 Mfps at most.
+    higher = [load for load in loads[40:] if load > 7.6e6]
+    assert sorted(set(higher)) == pytest.approx([8.75e6, 9.2e6], rel=1e-4)
+    assert higher == sorted(higher)
 
 
 @pytest.mark.long
