@@ -177,7 +177,8 @@ def _bracket(
 
     At the fourth load, less is certainly lost. Up to the third load, the trials above the first load together certainly
     lose more. From the fifth load up to the first load, the trials together certainly lose less, or this load is lower
-    by a share. Lower loads that lose more count more than higher loads that do not, because some losses are rare.
+    by a share. Lower loads that lose more count more than higher loads that do not, because some losses are rare. For
+    the second load, a few lost frames far below the forwarding rate do not count.
     """
     allowed = question.target_loss_ratio * load * exposure
     error = _BEYOND * np.sqrt(allowed)
