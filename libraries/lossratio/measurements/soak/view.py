@@ -246,10 +246,12 @@ def _about_mean(found: CriticalLoad) -> tuple[float, float]:
     CSIT, the numbers are CSIT's.
     """
     if found.csit is not None:
-        mean, stdev = found.csit.mean_per_interface_fps, found.csit.stdev_per_interface_fps
+        mean = found.csit.mean_per_interface_fps
+        stdev = found.csit.stdev_per_interface_fps
         return mean - stdev, mean + stdev
 
-    mean, stdev = found.mean.per_interface_fps, found.stdev.per_interface_fps
+    mean = found.mean.per_interface_fps
+    stdev = found.stdev.per_interface_fps
     upper = min(mean + stdev, found.most_95.per_interface_fps)
     lower = max(mean - stdev, found.least_95.per_interface_fps)
     return min(lower, upper), upper

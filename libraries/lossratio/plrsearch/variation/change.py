@@ -101,7 +101,8 @@ def _first(counts: TrialCounts, after: int) -> Change | None:
         return None
     loses_more = more < fewer
     before = np.flatnonzero(compared.contradicted(best)[loses_more][:best])
-    earliest, latest = counts.time[before[-1]], counts.time[best]
+    earliest = counts.time[before[-1]]
+    latest = counts.time[best]
     return Change(best, float(earliest), float(latest), loses_more)
 
 

@@ -108,7 +108,8 @@ class SeenCapacity:
             group = np.zeros_like(group)
         middle = float(np.median(passed))
         usual = np.argsort(_squared(passed, group))[: len(passed) - len(passed) // _UNUSUAL]
-        passed, group = passed[usual], group[usual]
+        passed = passed[usual]
+        group = group[usual]
         freedom = len(passed) - len(np.unique(group))
         if not freedom:
             return cls(middle, np.inf, _BEYOND)

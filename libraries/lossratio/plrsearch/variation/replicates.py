@@ -251,11 +251,14 @@ class Differences:
         _, group = np.unique(counts.load, return_inverse=True)
         order = np.argsort(group, kind="stable")
         pairs = np.flatnonzero(np.diff(group[order]) == 0)
-        one, other = counts.at(order[pairs]), counts.at(order[pairs + 1])
+        one = counts.at(order[pairs])
+        other = counts.at(order[pairs + 1])
         is_lossy = one.lost + other.lost > 0.0
-        one, other = one.at(is_lossy), other.at(is_lossy)
+        one = one.at(is_lossy)
+        other = other.at(is_lossy)
 
-        sent, others = one.load * one.exposure, other.load * other.exposure
+        sent = one.load * one.exposure
+        others = other.load * other.exposure
         ratio = (one.lost + other.lost) / (sent + others)
         variance = ratio * (1.0 / sent + 1.0 / others)
         squared = (one.lost / sent - other.lost / others) ** 2 / variance
