@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import re
+import shlex
 import stat
 from os import PathLike
 from pathlib import Path
@@ -178,6 +179,11 @@ def _no_number(text: str) -> NoReturn:
 def _opened_at_once(path: str, flags: int) -> int:
     # Otherwise, opening a pipe without a writer would wait forever.
     return os.open(path, flags | os.O_NONBLOCK)
+
+
+def shell_word(path: object) -> str:
+    """A path in a command that the user is to copy: with quotes, if the shell needs them."""
+    return shlex.quote(str(path))
 
 
 def shown_name(path: object) -> str:

@@ -1,7 +1,6 @@
 """The command ``lossratio between``: what two hosts can send to each other, from nothing but their names."""
 
 import os
-import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from lossratio.commands.parameters import (
     option,
 )
 from lossratio.exit_status import ExitStatus
+from lossratio.input_file import shell_word
 
 if TYPE_CHECKING:
     from lossratio.measurements.open_testbed import OpenTestbed
@@ -185,9 +185,7 @@ def _said_how_to_continue(directory: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        click.echo(
-            f"To continue: the same command with --resume {shlex.quote(str(directory))}", err=True
-        )
+        click.echo(f"To continue: the same command with --resume {shell_word(directory)}", err=True)
         raise
 
 
@@ -234,7 +232,7 @@ def _save(file: Path, text: str) -> None:
     if file.exists():
         raise click.UsageError(f"{file} already exists. Name another file, or remove it.")
     file.write_text(text, encoding="utf-8")
-    click.echo(f"Written: {file}. Next: lossratio check {file}")
+    click.echo(f"Written: {file}. Next: lossratio check {shell_word(file)}")
 
 
 def _begun(output: Path | None, name: str, topology: str) -> Path:
@@ -252,7 +250,7 @@ def _begun(output: Path | None, name: str, topology: str) -> Path:
     if any(path != file for path in directory.iterdir()):
         raise click.UsageError(
             f"{directory} has the results of another run. Name another directory, or continue that run: --resume "
-            f"{directory}."
+            f"{shell_word(directory)}"
         )
     file.write_text(topology, encoding="utf-8")
     return directory

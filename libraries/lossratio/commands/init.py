@@ -17,6 +17,7 @@ from lossratio.commands.parameters import FRAME_RATE, LocalPath, OneOf, argument
 from lossratio.commands.run import measured_or_simulated
 from lossratio.dut import BLACK_BOX, CABLE, dut_kinds
 from lossratio.errors import TopologyError
+from lossratio.input_file import shell_word
 from lossratio.records import ForeignPart
 from lossratio.topology import is_interface_name, load_topology
 from lossratio.yaml_file import load_yaml_file
@@ -140,13 +141,13 @@ def init(
     directory.mkdir(parents=True, exist_ok=True)
     for file, text in zip(files_of_lab, (described, tests, demanded), strict=True):
         file.write_text(text, encoding="utf-8")
-    lab_file, suite, _ = files_of_lab
+    lab_file, suite, job = files_of_lab
     load_topology(lab_file)
     for remark in lab.remarks:
         click.echo(remark)
     click.echo(f"Written: {', '.join(map(str, files_of_lab))}. Next:")
-    click.echo(f"  lossratio check {directory / name}.yaml{'' if is_local else ' --connect'}")
-    click.echo(f"  lossratio run --job {directory / name}-job.yaml")
+    click.echo(f"  lossratio check {shell_word(lab_file)}{'' if is_local else ' --connect'}")
+    click.echo(f"  lossratio run --job {shell_word(job)}")
     is_measured = False
     # If the input ends before the question, there is no answer.
     with suppress(click.Abort):

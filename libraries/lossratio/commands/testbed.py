@@ -12,6 +12,7 @@ from lossratio import testbed as testbeds, topology as topologies
 from lossratio.commands.parameters import DURATION, OneOf, WholeNumber, argument, command, option
 from lossratio.dut.vpp import vpp_problem
 from lossratio.errors import LinkError, NodeError, ProfileError, TopologyError
+from lossratio.input_file import shell_word
 from lossratio.nodes import NodeSession, is_public_key
 from lossratio.testbed.local import LocalTestbed, describe, join, part, status as running_testbeds
 from lossratio.testbed.reservation import TOKEN_VARIABLE, Claim, Lease, clear, holder_of
@@ -307,7 +308,7 @@ def import_command(
         return
     _write_new(output, text)
     load_topology(output)
-    click.echo(f"Written: {output}. Next: lossratio check {output} --connect")
+    click.echo(f"Written: {output}. Next: lossratio check {shell_word(output)} --connect")
 
 
 def _import_profile(tool: str, file: Path, name: str | None, output: Path | None) -> None:
@@ -408,11 +409,11 @@ def _opened(
     )
     if wanted.claim is None:
         why = "its file has 'reservation: null'"
+        way_out = ""
         if topology.testbed == "simulated":
             why = "it is simulated, and nothing of it is shared"
         elif topology.reservation is not None:
-            why = (
-                f"it is not up, and each run builds its own. To keep it up: lossratio lab up {file}"
-            )
-        raise TopologyError(f"{file}: this testbed has no reservation: {why}.")
+            why = "it is not up, and each run builds its own"
+            way_out = f" To keep it up: lossratio lab up {shell_word(file)}"
+        raise TopologyError(f"{file}: this testbed has no reservation: {why}.{way_out}")
     return undo.enter_context(testbeds.log_in(wanted)), wanted.claim

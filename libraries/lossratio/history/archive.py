@@ -26,6 +26,7 @@ from lossratio.history.annotations import ANNOTATIONS_NAME
 from lossratio.history.entries import entries_of
 from lossratio.history.store import History
 from lossratio.history.unmeasured import left_out_of, nothing_measured
+from lossratio.input_file import shell_word
 from lossratio.plugins import how_to_install
 from lossratio.report import Run, read_run
 from lossratio.results import write_whole
@@ -79,7 +80,7 @@ class ObjectStore:
         if not self.is_archive():
             raise ReportError(
                 f"There is no archive at {self} yet: it has neither {RUNS}/ nor {HISTORY}/. Correct the address, or "
-                f"create an archive there with a first run: lossratio archive send DIR --results {self}"
+                f"create an archive there with a first run: lossratio archive send DIR --results {shell_word(self)}"
             )
 
     def put(self, file: Path, name: str) -> None:
@@ -262,7 +263,10 @@ class Outbox:
             StorageError: If the outbox cannot be written, e.g. because the disk is full.
         """
         run = read_run(directory)
-        way_out = f"Free some space, and send the run with: lossratio archive send {directory} --results {self.store}"
+        way_out = (
+            f"Free some space, and send the run with: lossratio archive send {shell_word(directory)} "
+            f"--results {shell_word(self.store)}"
+        )
         with storing(f"write the outbox {self.path}", way_out):
             History(self.path / HISTORY).add(entries_of(run))
             self._add_directory(run)

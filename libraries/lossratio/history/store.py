@@ -23,6 +23,7 @@ from lossratio.history.devices import with_lines
 from lossratio.history.entries import Entry
 from lossratio.history.names import Names, with_names_now
 from lossratio.history.unmeasured import NothingMeasured
+from lossratio.input_file import shell_word
 from lossratio.plugins import how_to_install
 from lossratio.report import NOTHING_MEASURED
 from lossratio.results import write_whole
@@ -83,7 +84,7 @@ class History:
             raise ReportError(
                 f"{self.path} is not a history: it has no files like testbed=lab/date=2026-08-01/….parquet, and "
                 "there is no archive there yet. Correct the path, or create a history with a first run: lossratio "
-                f"trend {self.path} --add DIR"
+                f"trend {shell_word(self.path)} --add DIR"
             )
 
         whole, problems = _with_schema(paths)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from lossratio import trials
 from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError, StarvedGeneratorError, StorageError, storing
+from lossratio.input_file import shell_word
 from lossratio.measurements.request import Request
 from lossratio.records import Record
 from lossratio.results import (
@@ -390,7 +391,8 @@ def _journal(
             if changes:
                 raise SearchError(
                     f"The run in {run} cannot be continued: {changes}. Its results belong to the earlier state. "
-                    f"Restore that, begin a new run, or continue anyway: lossratio run --resume {run} --force."
+                    "Restore that, begin a new run, or continue anyway: lossratio run --resume "
+                    f"{shell_word(run)} --force"
                 )
 
     path = place.directory.journal_path(place.test.full_name)

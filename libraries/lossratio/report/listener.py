@@ -14,7 +14,7 @@ from typing import Any
 from lossratio.checked_arguments import as_path, shown_value
 from lossratio.errors import ReportError, StorageError, storing
 from lossratio.exit_status import FAILURES
-from lossratio.input_file import kind_of_contents
+from lossratio.input_file import kind_of_contents, shell_word
 from lossratio.report.failures import Misfits, note_failure, note_skip
 from lossratio.report.formats import PAGE, render, report_format
 from lossratio.report.run import is_run, read_run
@@ -75,7 +75,9 @@ def write_reports(directory: str | Path, formats: Iterable[str]) -> tuple[Path, 
     run = read_run(directory)
     reports = {directory / report_format(name).file_name: name for name in formats}
     for path, name in reports.items():
-        write_report(path, render(name, [run]), f"write it with: lossratio report {directory}")
+        write_report(
+            path, render(name, [run]), f"write it with: lossratio report {shell_word(directory)}"
+        )
     return tuple(reports)
 
 

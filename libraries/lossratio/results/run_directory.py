@@ -18,7 +18,13 @@ from pydantic import ValidationError
 
 from lossratio.checked_arguments import as_path
 from lossratio.errors import ReportError, SearchError, StorageError, storing
-from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file, shown_name
+from lossratio.input_file import (
+    MOST_RECORDED_BYTES,
+    parse_json,
+    read_input_file,
+    shell_word,
+    shown_name,
+)
 from lossratio.results.contradictions import contradictions_of
 from lossratio.results.identity import identity_of, with_any_values
 from lossratio.results.kinds import kind_in
@@ -376,7 +382,7 @@ def _check_format(path: Path, text: bytes) -> None:
     ):
         way_out = "Use the version that wrote it, or a newer one."
         if int(file_format.removeprefix(family)) < int(FORMAT.removeprefix(family)):
-            way_out = f"Convert it: 'tools/convert-results {path}' in the sources of lossratio."
+            way_out = f"To convert it, in the sources of lossratio: tools/convert-results {shell_word(path)}"
         raise ReportError(
             f"{path} has the format {file_format!r}, but this version of lossratio reads {FORMAT!r}. {way_out}"
         )
@@ -388,5 +394,5 @@ def _check_format(path: Path, text: bytes) -> None:
 
 def _damaged(path: Path, problem: str) -> DamagedResultError:
     return DamagedResultError(
-        f"{path} is damaged: {problem}. 'lossratio archive repair {path}' saves what is valid."
+        f"{path} is damaged: {problem}. To save what is valid: lossratio archive repair {shell_word(path)}"
     )

@@ -12,6 +12,7 @@ from robot.result import Result, TestSuite
 
 from lossratio.errors import storing
 from lossratio.exit_status import FailureKind
+from lossratio.input_file import shell_word
 from lossratio.results import (
     identity_of,
     result_stems,
@@ -91,7 +92,7 @@ def write_result(result: Result, directory: Path, options: Mapping[str, Any]) ->
     whole = directory / "merged.xml"
     files = {"log": "log.html", "report": "report.html", "xunit": "NONE"}
     chosen = {name: options.get(name, default) for name, default in files.items()}
-    way_out = f"Free some space, and continue with: lossratio run --resume {directory}"
+    way_out = f"Free some space, and continue with: lossratio run --resume {shell_word(directory)}"
     try:
         with storing(f"write output.xml, log.html and report.html in {directory}", way_out):
             result.save(whole)

@@ -24,6 +24,7 @@ from robot.utils import secs_to_timestr, timestr_to_secs
 from robot.variables import VariableScopes
 
 from lossratio.errors import LossRatioError, ReportError, StorageError
+from lossratio.input_file import shell_word
 from lossratio.keywords import LossRatio, check_planned_streams, named_profiles
 from lossratio.report import PAGE, PAGE_VARIABLE, write_reports
 from lossratio.runs.verdicts import FailureRecord, TestVerdict, VerdictListener
@@ -297,7 +298,7 @@ def run_robot(
     if robot.failure is not None:
         raise StorageError(
             f"Robot Framework cannot write {directory / files.unwritten}: {robot.failure.strerror}. All trials are "
-            f"kept. Free some space, and continue with: lossratio run --resume {directory}"
+            f"kept. Free some space, and continue with: lossratio run --resume {shell_word(directory)}"
         ) from robot.failure
 
     page = _write_page(directory, is_shown=options.get("console") != "none")
@@ -317,7 +318,8 @@ def _write_page(directory: Path, *, is_shown: bool) -> Iterator[str]:
         print(f"The run has no report. {error}", file=sys.stderr)
     except KeyboardInterrupt:
         print(
-            f"The run was stopped before its report was written. To write it: lossratio report {directory}",
+            "The run was stopped before its report was written. To write it: lossratio report "
+            f"{shell_word(directory)}",
             file=sys.stderr,
         )
 

@@ -16,6 +16,7 @@ from robot.api import SuiteVisitor
 
 from lossratio.errors import LossRatioError, NodeError
 from lossratio.exit_status import ExitStatus, FailureKind, status_of_kinds
+from lossratio.input_file import shell_word
 from lossratio.results import damages_in
 from lossratio.runs.assignments import Assignment, assignments_of
 from lossratio.runs.attempts import (
@@ -195,7 +196,10 @@ def resume(
         limits: The time that its parts may take.
     """
     record = read_record(directory)
-    repair = f"Save the valid part, and then resume the run: lossratio archive repair {directory}"
+    repair = (
+        "Save the valid part, and then resume the run: lossratio archive repair "
+        f"{shell_word(directory)}"
+    )
     _refuse(directory, "files of it are damaged", damages_in(directory), repair)
 
     original = record.request()

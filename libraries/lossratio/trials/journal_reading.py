@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from lossratio.errors import SearchError
-from lossratio.input_file import MOST_RECORDED_BYTES, kind_of_contents, read_input_file, shown_name
+from lossratio.input_file import (
+    MOST_RECORDED_BYTES,
+    kind_of_contents,
+    read_input_file,
+    shell_word,
+    shown_name,
+)
 from lossratio.trials import journal_lines
 from lossratio.trials.journal_lines import Addition, JournalEntry, Line, Withdrawal, WithdrawnTrial
 from lossratio.trials.late import Late, late_frames_of_earlier_version, with_late_frames
@@ -210,12 +216,13 @@ def has_header(path: Path) -> bool:
 
 def _damage(path: Path, number: int, problem: ValueError) -> SearchError:
     if number > 1:
-        saved = "saves the trials before that line"
+        purpose = "save the trials before that line"
     else:
-        saved = "sets it aside, and its test begins again"
+        purpose = "set it aside, and begin its test again"
 
     return SearchError(
-        f"{path}, line {number}: {problem}. The journal is damaged there; 'lossratio archive repair {path}' {saved}."
+        f"{path}, line {number}: {problem}. The journal is damaged there. "
+        f"To {purpose}: lossratio archive repair {shell_word(path)}"
     )
 
 

@@ -79,7 +79,7 @@ def test_the_trials_before_a_damaged_line_are_kept_and_the_search_goes_on_from_t
     lines = journal.read_bytes().splitlines(keepends=True)
     damaged = b"".join([*lines[:5], lines[5].replace(b'"load":4', b'"load":5'), *lines[6:]])
     journal.write_bytes(damaged)
-    message = rf"line 6: .*'lossratio archive repair {journal}' saves the trials before that line"
+    message = rf"line 6: .*To save the trials before that line: lossratio archive repair {journal}"
     with pytest.raises(SearchError, match=message):
         read_journal(journal)
     answer = invoke(journal)

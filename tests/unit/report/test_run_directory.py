@@ -114,7 +114,7 @@ def test_a_directory_without_results_is_not_that_of_a_run(tmp_path):
             lambda data: {**data, "format": "lossratio-result/3"},
             "has the format 'lossratio-result/3', but this version",
         ),
-        (lambda data: {**data, "format": "lossratio-result/1"}, "Convert it: 'tools/convert-results"),
+        (lambda data: {**data, "format": "lossratio-result/1"}, "in the sources of lossratio: tools/convert-results"),
         (lambda data: {**data, "kind": "telemetry"}, "'telemetry'"),
         (lambda data: {**data, "remark": "fine"}, "throughput.remark: unknown field"),
         (lambda data: {**data, "goals": 5}, "throughput.goals"),

@@ -15,6 +15,7 @@ from typing import Any
 
 from lossratio.errors import NodeError, TopologyError
 from lossratio.holder import ADDRESS, LinkEnd, Plan
+from lossratio.input_file import shell_word
 from lossratio.testbed.local import state
 from lossratio.testbed.local.requirements import (
     TestbedUnavailableError,
@@ -364,7 +365,8 @@ def describe(testbed: LocalTestbed) -> str:
 
     lines = [f"Testbed {testbed.name} is up and {stays}; its holder is process {testbed.pid}."]
     lines += [
-        f"  {name}: ssh -F {testbed.directory}/ssh_config {name}" for name in testbed.topology.nodes
+        f"  {name}: ssh -F {shell_word(testbed.directory / 'ssh_config')} {shell_word(name)}"
+        for name in testbed.topology.nodes
     ]
     return "\n".join(lines)
 
