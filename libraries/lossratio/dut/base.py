@@ -42,9 +42,9 @@ class DutOptions(FileModel):
     """Whether the device runs on the CPUs on which frames arrive, as the kernel does, and not on CPUs of its own."""
     reset: bool = False
     """Whether state that trials leave behind, such as a policer's empty bucket, is reset before each trial. This costs
-    a command on each DUT. Otherwise, lossratio waits until the DUT has recovered by itself. This time depends on the
-    kind of DUT (a policer: burst / rate), on the option ``rest`` of a ``black_box``, or on the argument ``rest`` of a
-    measurement."""
+    a command on each DUT. Otherwise, lossratio waits until the DUT has recovered by itself. How long it waits follows
+    from the kind of DUT (for a policer: burst / rate), from the option ``rest`` of a ``black_box``, or from the
+    argument ``rest`` of a measurement."""
 
     filter_option: ClassVar[str] = ""
     """The option with the number of rules that each frame passes; empty: there are none."""

@@ -48,7 +48,7 @@ class FrrOptions(LinuxOptions):
 
     is_router = True
     routes: int | None = Field(default=None, ge=2, le=2 * MOST_HOSTS, multiple_of=2)
-    """Number of routes to single hosts that the peers announce, half of them to the first hosts of each side's network.
+    """Number of routes to single hosts that the peers announce: half on each side, to the first hosts of its network.
     There are no other routes. Default: they announce one route to each side's network."""
     peers: int = Field(default=1, ge=1, le=2)
     """BGP peers, 1 (the default) or 2, that announce all routes. The second one announces them with other next hops,

@@ -46,7 +46,7 @@ class GroutOptions(ProgramOptions):
     ip_version: IpVersion = 4
     """4 (the default) or 6."""
     routes: int | None = Field(default=None, ge=2, le=2 * MOST_HOSTS, multiple_of=2)
-    """Number of routes to single hosts, half of them on each side. There are no other routes."""
+    """Number of routes to single hosts: half on each side, to the first hosts of its network. There are no others."""
     poll: bool = True
     """Whether the threads poll without any sleep (the default). Otherwise they sleep for microseconds while no frames
     come."""

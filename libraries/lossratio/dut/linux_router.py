@@ -83,8 +83,8 @@ class RouterOptions(LinuxOptions, ConntrackOptions):
     ip_version: IpVersion = 4
     """4 (the default) or 6."""
     routes: int | None = Field(default=None, ge=2, le=130_000, multiple_of=2)
-    """Number of routes to single hosts, e.g. 10000: half of them to the first hosts of each side's network. There are
-    no other routes, so test traffic must not go to more hosts. Profiles such as ``ethip4-ip4scale20k`` send to that
+    """Number of routes to single hosts, e.g. 10000: half on each side, to the first hosts of its network. There are no
+    other routes, so test traffic must not go to more hosts. Profiles such as ``ethip4-ip4scale20k`` send to the same
     number of hosts. Default: one route to each side's network."""
     rules: int = Field(default=0, ge=0, le=10_000)
     """Number of nftables rules that every frame passes in a second stage. Each direction has its own kernel thread for

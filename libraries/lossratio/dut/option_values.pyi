@@ -7,9 +7,9 @@ class OptionValues(TypedDict, total=False):
     """Options by name. A kind takes its own only; an error names them. docs/reference/duts.md explains each."""
     reset: bool | str
     """All kinds: Whether state that trials leave behind, such as a policer's empty bucket, is reset before each trial.
-    This costs a command on each DUT. Otherwise, lossratio waits until the DUT has recovered by itself. This time
-    depends on the kind of DUT (a policer: burst / rate), on the option `rest` of a `black_box`, or on the argument
-    `rest` of a measurement."""
+    This costs a command on each DUT. Otherwise, lossratio waits until the DUT has recovered by itself. How long it
+    waits follows from the kind of DUT (for a policer: burst / rate), from the option `rest` of a `black_box`, or from
+    the argument `rest` of a measurement."""
     acl: int | str
     """vpp: Number of rules, up to 100, of an access control list that every frame passes once: on the first DUT of the
     path. These rules match other flows. Two further rules permit all frames of test traffic by their source."""
@@ -185,13 +185,14 @@ class OptionValues(TypedDict, total=False):
     """black_box: Time without traffic after which a trial has no effect on the next one, e.g. until a policer's bucket
     is full. lossratio waits for this time between trials. Default: 0."""
     routes: int | str
-    """frr: Number of routes to single hosts that the peers announce, half of them to the first hosts of each side's
+    """frr: Number of routes to single hosts that the peers announce: half on each side, to the first hosts of its
     network. There are no other routes. Default: they announce one route to each side's network.
-    grout: Number of routes to single hosts, half of them on each side. There are no other routes.
-    linux_router: Number of routes to single hosts, e.g. 10000: half of them to the first hosts of each side's
-    network. There are no other routes, so test traffic must not go to more hosts. Profiles such as
-    `ethip4-ip4scale20k` send to that number of hosts. Default: one route to each side's network.
-    vpp: Number of routes to single hosts, half of them to the first hosts of each side's network. There are no other
+    grout: Number of routes to single hosts: half on each side, to the first hosts of its network. There are no
+    others.
+    linux_router: Number of routes to single hosts, e.g. 10000: half on each side, to the first hosts of its network.
+    There are no other routes, so test traffic must not go to more hosts. Profiles such as `ethip4-ip4scale20k` send
+    to the same number of hosts. Default: one route to each side's network.
+    vpp: Number of routes to single hosts: half on each side, to the first hosts of its network. There are no other
     routes. With `ip4` or `ip6`. If there are more than 130,000 IPv4 routes, they lead to hosts of 240.0.0.0/6 and
     244.0.0.0/6."""
     rps_cpus: str

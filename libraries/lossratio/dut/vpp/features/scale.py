@@ -22,7 +22,7 @@ class Routes(Feature):
     """Routes to single hosts."""
 
     routes: int | None = Field(default=None, ge=2, le=2_000_000, multiple_of=2)
-    """Number of routes to single hosts, half of them to the first hosts of each side's network. There are no other
+    """Number of routes to single hosts: half on each side, to the first hosts of its network. There are no other
     routes. With ``ip4`` or ``ip6``. If there are more than 130,000 IPv4 routes, they lead to hosts of 240.0.0.0/6 and
     244.0.0.0/6."""
 
