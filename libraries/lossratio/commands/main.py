@@ -312,7 +312,11 @@ def _tell_new_name(old: str, new: str) -> None:
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="lossratio")
 def commands() -> None:
-    """Benchmark the data plane throughput of software networking."""
+    """Benchmark the data plane throughput of software networking.
+
+    Begin with `lossratio demo`, which needs no lab. `lossratio init` writes the files for your own lab, and `lossratio
+    COMMAND --help` explains a command.
+    """
     try:
         os.getcwd()
     except FileNotFoundError as error:

@@ -290,10 +290,9 @@ def demo(
 ) -> None:
     """Measure the Linux bridge of this machine with real frames. A policer limits it to a known rate.
 
-    The testbed is made of network namespaces, and is removed at the end. If this machine is too busy to send that many
-    frames in time, the demo measures again, with a lower limit for the bridge. If the machine cannot build the testbed,
-    or still cannot measure the bridge, the bridge is simulated, and you see the reason. The last lines show which
-    generator sent the frames.
+    The testbed is made of network namespaces, and is removed at the end. If this machine is too busy to send all
+    frames in time, the demo measures again with a lower limit for the bridge. If the machine cannot build the testbed,
+    or still cannot measure the bridge, the demo simulates the bridge, and shows the reason.
 
     Exit status: that of `lossratio run`.
     """

@@ -68,7 +68,10 @@ def check(
         "The sizes of these frames. Default: 64B (IPv6: 78B) and 1518B.", metavar="SIZE"
     ),
 ) -> None:
-    """Check a topology FILE, and draw what it describes."""
+    """Check a topology FILE, and draw what it describes.
+
+    Without --connect, no node is touched.
+    """
     if probe and not connect:
         raise click.UsageError("--probe sends frames: also give --connect.")
     for size in frame_size:

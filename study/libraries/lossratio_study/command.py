@@ -66,8 +66,8 @@ class _OnTestbed:
     )
     dut: str | None = option("Kind of the testbed's DUTs. Without this option, they stay as they are.", metavar="KIND")
     options: tuple[str, ...] = option("An option of that kind.", "--option", metavar="NAME=VALUE")
-    profile: str = option("The traffic profile on the testbed.", default="ethip4-udp")
-    frame_size: str = option("Size of its frames, or the name of a mix.", default="64B")
+    profile: str = option("The traffic profile on the testbed.", default="ethip4-udp", metavar="NAME|FILE")
+    frame_size: str = option("Size of its frames, or the name of a mix.", default="64B", metavar="SIZE|MIX")
     min_load: float | None = option("Smallest load, e.g. '10 kpps'.", metavar="RATE", type=FRAME_RATE)
     max_load: float | None = option("Largest load, e.g. '1 Mpps'.", metavar="RATE", type=FRAME_RATE)
 
@@ -94,11 +94,13 @@ def study(
     replay: Path | None = option(
         "Search on recorded SUTs instead of families: journals of earlier searches, or other records of trials "
         f"(*.jsonl), in this directory and below. The page {REPLAY_PAGE} shows which goals repeat on them.",
-        metavar="DIRECTORY",
+        metavar="DIR",
         type=LocalPath(path_type=Path, exists=True, file_okay=False),
     ),
     on_testbed: _OnTestbed,
-    families: tuple[str, ...] = option("Only this family; you can give this option several times.", "--family"),
+    families: tuple[str, ...] = option(
+        "Only this family; you can give this option several times.", "--family", metavar="NAME"
+    ),
     seeds: range | None = option(
         "SUTs of each family.  [default: 0..1; with --full 0..19]", metavar="N..M", type=str, callback=_seed_range
     ),
@@ -130,7 +132,8 @@ def study(
         type=WholeNumber(min=1),
     ),
     results: Path = option(
-        "Directory of results. Finished cells in it are not run again.",
+        "Directory for the results. Finished cells in it are not run again.",
+        metavar="DIR",
         type=LocalPath(path_type=Path, file_okay=False),
         default=Path("results/study"),
     ),
@@ -139,8 +142,8 @@ def study(
 ) -> None:
     """Compare search algorithms side by side on simulated SUTs.
 
-    All algorithms search on the same SUTs, whose true values are known. Without --full, this takes about a minute on
-    one core. --replay searches on recorded trials, --testbed on a testbed.
+    All algorithms search on the same SUTs, whose true values are known. Without --full, this takes a minute or two on
+    one core. --replay searches on recorded trials, and --testbed on a testbed.
     """
     if jobs == 0:
         raise click.UsageError("--jobs: 0 processes search for nothing. Give their number, or -1 for one on each core.")
