@@ -318,7 +318,7 @@ class LiveTestbed(Testbed):
         return checked, facts
 
     def _running_agent(self) -> AgentClient:
-        if self._agent is not None and self._agent.has_ended:
+        if self._agent is not None and not self._agent.is_alive():
             # It was killed, or its connection was lost, since the last measurement.
             self._end_agent()
         if self._agent is None:

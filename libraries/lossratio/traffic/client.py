@@ -148,10 +148,13 @@ class AgentClient(AbstractContextManager["AgentClient"]):
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether the agent was closed or has ended, or its connection was lost, as far as is known here."""
-        return not self._is_open or self._process.exit_status is not None
+    def is_alive(self) -> bool:
+        """Whether the agent still answers. It is asked, because news of its end may be on the way."""
+        try:
+            self._ask("clock")
+        except TrafficError:
+            return False
+        return True
 
     def configure(
         self,
