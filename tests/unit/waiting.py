@@ -6,8 +6,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+PATIENCE = 900.0
+"""Seconds after which something does not happen any more, however busy the machine is."""
 
-def wait_until(condition: Callable[[], object], seconds: float = 240.0) -> None:
+
+def wait_until(condition: Callable[[], object], seconds: float = PATIENCE) -> None:
     """Waits until a condition holds; it is an error if it does not within so many seconds."""
     deadline = time.monotonic() + seconds
     while not condition():

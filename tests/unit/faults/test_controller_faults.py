@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from local_testbeds import local_topology, needs_testbed, own_state
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 
 from lossratio.bpf import why_impossible
 from lossratio.nodes import NodeSession
@@ -25,7 +25,6 @@ from lossratio.trials.journal_reading import read_journal
 
 ROOT = Path(__file__).parents[3]
 pytestmark = [pytest.mark.netns, needs_testbed]
-DEADLINE = 240.0
 SUITE = """
 *** Settings ***
 Library           controller_stops.py
@@ -117,7 +116,7 @@ def test_after_each_killed_controller_the_next_run_finds_a_clean_testbed_and_fai
         process.wait()
     # Long enough for a trial on a busy machine, and too short for all of them.
     process = controller(timeout="6 s")
-    assert process.wait(DEADLINE) == 1, process.stderr.read()
+    assert process.wait(PATIENCE) == 1, process.stderr.read()
     results = {result.test.name: result for result in RunDirectory(tmp_path / "out").results()}
     assert {name: result.outcome for name, result in results.items()} == {
         "First": Outcome.MEASURED,
@@ -154,7 +153,7 @@ def test_programs_of_the_generator_go_with_a_killed_controller_and_those_of_the_
             wait_until(lambda: not {"tg0", "tg1"}.intersection(attached()))
             # The next controller puts back everything that the killed controller changed.
             process = controller(topology=file, timeout="3 s", out="next")
-            assert process.wait(DEADLINE) == 1, process.stderr.read()
+            assert process.wait(PATIENCE) == 1, process.stderr.read()
             assert RunDirectory(tmp_path / "next").results()
             assert attached() == []
         finally:
@@ -170,7 +169,7 @@ def test_ctrl_c_stops_in_order_once_and_at_once_when_it_is_pressed_twice(testbed
     for pause in pauses:
         time.sleep(pause)
         os.killpg(process.pid, signal.SIGINT)
-    status = process.wait(DEADLINE)
+    status = process.wait(PATIENCE)
     # A controller that was ended by the second one may have left its lease, with which the agent ends.
     wait_until(lambda: left(testbed) == [])
     journal = read_journal(directory.journal_path("Suite.Second"))
@@ -200,7 +199,7 @@ def test_a_full_disk_of_the_controller_is_one_clear_error_and_keeps_the_trials(t
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
     process = controller(preexec_fn=little_room)
-    status = process.wait(DEADLINE)
+    status = process.wait(PATIENCE)
     assert status in (69, 70), process.stderr.read()
     journal = read_journal(RunDirectory(tmp_path / "out").journal_path("Suite.First"))
     # There may be no room for the proof that follows the trials.

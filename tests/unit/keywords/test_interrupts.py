@@ -10,7 +10,7 @@ import sys
 import pytest
 from local_testbeds import LOCAL, needs_testbed
 from robot_runs import ROOT, write_suite
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 
 from lossratio.results.model import TERMINATED, Outcome
 from lossratio.results.run_directory import RunDirectory, read_result
@@ -18,7 +18,6 @@ from lossratio.testbed import local
 from lossratio.trials.journal_reading import read_journal
 
 pytestmark = [pytest.mark.netns, needs_testbed]
-DEADLINE = 240.0
 
 
 def processes_of(group):
@@ -39,19 +38,27 @@ def test_an_interrupted_suite_leaves_nothing_but_its_trials(tmp_path, monkeypatc
     path = ("--pythonpath", str(ROOT / "libraries"))
     options = (*path, "--outputdir", str(directory.path), "--variable", f"TOPOLOGY:{topology}")
     command = [sys.executable, "-m", "robot", *options, str(file)]
-    # A session of its own, as a terminal's foreground job has a process group of its own.
-    robot = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    console = tmp_path / "console"
+    with console.open("wb") as output:
+        # A session of its own, as a terminal's foreground job has a process group of its own.
+        robot = subprocess.Popen(command, start_new_session=True, stdout=output, stderr=output)
+
+    def has_measured():
+        assert robot.poll() is None, console.read_text()
+        return journal.exists() and journal.read_bytes().count(b"\n") >= 4
+
     try:
-        wait_until(lambda: journal.exists() and journal.read_bytes().count(b"\n") >= 4)
+        wait_until(has_measured)
         assert len(local.status()) == 1
         send = os.killpg if to_all else os.kill
         send(robot.pid, signal.SIGINT)
-        assert robot.wait(DEADLINE) != 0
+        assert robot.wait(PATIENCE) != 0
     finally:
         robot.kill()
         robot.wait()
     assert local.status() == []
-    assert processes_of(robot.pid) == []
+    # What it has killed may take a moment to end.
+    wait_until(lambda: not processes_of(robot.pid))
     entries = read_journal(journal).entries
     result = read_result(directory.result_path("Suite.Stopped"))
     assert result.outcome is Outcome.FAILED
