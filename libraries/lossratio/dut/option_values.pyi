@@ -23,8 +23,8 @@ class OptionValues(TypedDict, total=False):
     dropped where they enter the path. With `ip4` or `ip6`."""
     attach: Literal['auto', 'native', 'generic'] | str
     """xdp: Where programs are attached: `native` (in the driver), `generic` (behind it: slower, with any driver) or
-    `auto`. This means native if the drivers of both interfaces can currently send frames for programs and accept your
-    program, otherwise generic. The description names the choice (`attached`), and why a driver refused it
+    `auto` (native if the drivers of both interfaces can currently send frames for programs and accept your program,
+    otherwise generic). The description names the choice (`attached`), and why a driver refused it
     (`not_native_because`)."""
     bond: bool | str
     """vpp: Whether the link between the two VPPs of the path is a bond by LACP. With `l2xc` or `l2bd`."""
@@ -50,8 +50,8 @@ class OptionValues(TypedDict, total=False):
     det44_addresses: int | str
     """vpp: Number of addresses of this NAT, a power of two: the last addresses of the network in the east."""
     det44_hosts: int | str
-    """vpp: Number of hosts in the west, from the network's first address on, that have ports of a deterministic NAT; a
-    power of two, with `ip4`."""
+    """vpp: Number of hosts in the west that have ports of a deterministic NAT: a power of two, counted from the
+    network's first address. With `ip4`."""
     east_mac: str
     """black_box: Destination MAC address of frames from the east, with the corresponding default."""
     every: int | str
@@ -226,7 +226,7 @@ class OptionValues(TypedDict, total=False):
     """vpp: Whether the second segment removes the outer header. Otherwise, the segment is beyond the path, and the TG
     gets packets with their outer header."""
     srv6_proxy: Literal['dynamic', 'masquerading', 'static'] | str
-    """vpp: How packets in segment routing go through a process beside each of two VPPs (testpmd by memif, or a
+    """vpp: How packets of segment routing pass through a process beside each of the two VPPs (testpmd by memif, or a
     `container`): `dynamic` (End.AD), `masquerading` (End.AM) or `static` (End.AS). With `ip6`. The TG gets them with
     their outer header."""
     translates: bool | str

@@ -72,8 +72,8 @@ class XdpOptions(DutOptions):
     frames are also reordered."""
     attach: Literal["auto", "native", "generic"] = "auto"
     """Where programs are attached: ``native`` (in the driver), ``generic`` (behind it: slower, with any driver) or
-    ``auto``. This means native if the drivers of both interfaces can currently send frames for programs and accept your
-    program, otherwise generic. The description names the choice (``attached``), and why a driver refused it
+    ``auto`` (native if the drivers of both interfaces can currently send frames for programs and accept your program,
+    otherwise generic). The description names the choice (``attached``), and why a driver refused it
     (``not_native_because``)."""
     object: Annotated[Path | None, Role.TESTED] = None
     """Your BPF object file, on the machine that runs the suite. ``ip`` on the node loads it separately for each

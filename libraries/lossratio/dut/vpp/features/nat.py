@@ -104,8 +104,8 @@ class Det44(_Stateful):
     """Deterministic network address translation: an inside host's ports outside follow from its address."""
 
     det44_hosts: int | None = Field(default=None, ge=1, le=65_536)
-    """Number of hosts in the west, from the network's first address on, that have ports of a deterministic NAT; a power
-    of two, with ``ip4``."""
+    """Number of hosts in the west that have ports of a deterministic NAT: a power of two, counted from the network's
+    first address. With ``ip4``."""
     det44_addresses: int = Field(default=1, ge=1, le=1024)
     """Number of addresses of this NAT, a power of two: the last addresses of the network in the east."""
 

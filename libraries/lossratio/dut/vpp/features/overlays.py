@@ -244,9 +244,9 @@ class Srv6Proxy(_Segments):
     """A service that knows nothing about segment routing, behind a proxy on each of the two VPPs of a path."""
 
     srv6_proxy: Literal["dynamic", "masquerading", "static"] | None = None
-    """How packets in segment routing go through a process beside each of two VPPs (testpmd by memif, or a `container`):
-    ``dynamic`` (End.AD), ``masquerading`` (End.AM) or ``static`` (End.AS). With ``ip6``. The TG gets them with their
-    outer header."""
+    """How packets of segment routing pass through a process beside each of the two VPPs (testpmd by memif, or a
+    ``container``): ``dynamic`` (End.AD), ``masquerading`` (End.AM) or ``static`` (End.AS). With ``ip6``. The TG gets
+    them with their outer header."""
 
     needs = replace(
         _Segments.needs,
