@@ -342,6 +342,15 @@ def _has_arguments(one: click.Command) -> bool:
     return any(isinstance(parameter, click.Argument) for parameter in one.params)
 
 
+def _missing(error: click.MissingParameter) -> str:
+    """Names what a command line lacks."""
+    what = error.param
+    if isinstance(what, click.Argument) and isinstance(what.type, click.Choice):
+        *others, last = map(str, what.type.choices)
+        return f"A word is missing: {', '.join(others)} or {last}."
+    return error.format_message()
+
+
 def _in_plain_words(error: click.ClickException) -> click.ClickException:
     """The same error, in the words of an engineer.
 
@@ -356,9 +365,7 @@ def _in_plain_words(error: click.ClickException) -> click.ClickException:
         return click.UsageError(f"There are too many words: {words}. {way_out}", context)
 
     if isinstance(error, click.MissingParameter):
-        # Click puts each of the choices on a line of its own.
-        words = " ".join(error.format_message().split()).replace("Choose from: ", "Choose from ")
-        return click.UsageError(words, error.ctx)
+        return click.UsageError(_missing(error), error.ctx)
 
     if not isinstance(error, click.NoSuchOption):
         return error

@@ -216,10 +216,7 @@ IN_COMMANDS = {
         ("run", "--topology", "simulated", str(TOPOLOGIES / "local.yaml")),
         "local.yaml is no suite: it is of the format lossratio-topology/1. Name a file such as my.robot.",
     ),
-    "nothing to list": (
-        ("list",),
-        "'SUITES|TOPOLOGIES|PROFILES|DEVICES'. Choose from suites, topologies, profiles, dev",
-    ),
+    "nothing to list": (("list",), "A word is missing: suites, topologies, profiles or devices."),
     "suite that is a device": (("run", "--topology", "simulated", "/dev/null"), "/dev/null is no suite: it is a pipe"),
     "topology that is a text": (("check", str(TOPOLOGIES.parent / "LICENSE")), "LICENSE:1: not YAML: it is text with"),
     "profile that is none": (
