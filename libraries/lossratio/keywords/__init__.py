@@ -16,13 +16,13 @@ if TYPE_CHECKING:
         SuiteExpander as SuiteExpander,
         twin_tags as twin_tags,
     )
+    from lossratio.keywords.course import measured as measured
     from lossratio.keywords.library import LossRatio as LossRatio
     from lossratio.keywords.measurements import measurement_keyword as measurement_keyword
     from lossratio.keywords.planned_traffic import (
         check_planned_streams as check_planned_streams,
         named_profiles as named_profiles,
     )
-    from lossratio.keywords.session import measured as measured
     from lossratio.keywords.variables import problem_with_variable as problem_with_variable
 
 _MODULE_OF = MappingProxyType(
@@ -34,7 +34,7 @@ _MODULE_OF = MappingProxyType(
         "measurement_keyword": "measurements",
         "check_planned_streams": "planned_traffic",
         "named_profiles": "planned_traffic",
-        "measured": "session",
+        "measured": "course",
         "problem_with_variable": "variables",
     }
 )

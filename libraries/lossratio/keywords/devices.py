@@ -11,15 +11,10 @@ from lossratio.checked_arguments import shown_value
 from lossratio.dut import BlackBox
 from lossratio.errors import DutError, SearchError
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameSize, typed_keyword
+from lossratio.keywords.course import announce, describe_profile, measured
+from lossratio.keywords.groups import Keywords
 from lossratio.keywords.measurements import asks, request_of
-from lossratio.keywords.session import (
-    Doubts,
-    Keywords,
-    Session,
-    announce,
-    describe_profile,
-    measured,
-)
+from lossratio.keywords.session import Doubts, Session
 from lossratio.measurements import reconfiguration
 from lossratio.measurements.telemetry import (
     TELEMETRY_DURATION,

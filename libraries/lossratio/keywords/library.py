@@ -12,12 +12,13 @@ from robot.running.context import EXECUTION_CONTEXTS
 from lossratio.errors import LossRatioError, ReportError
 from lossratio.keywords.arguments import FormatName, with_strict_types
 from lossratio.keywords.devices import DeviceKeywords
+from lossratio.keywords.groups import with_tags_of_groups
 from lossratio.keywords.live_view import say
 from lossratio.keywords.long_values import with_short_values
 from lossratio.keywords.measurements import with_keywords_of_kinds
 from lossratio.keywords.planned_traffic import check_planned_streams, named_profiles
 from lossratio.keywords.rfc2544 import Rfc2544Keywords
-from lossratio.keywords.session import NOTHING_MEASURED, Session, with_tags_of_groups
+from lossratio.keywords.session import NOTHING_MEASURED, Session
 from lossratio.keywords.testbed import TestbedKeywords
 from lossratio.keywords.tester import TesterKeywords
 from lossratio.keywords.throughput import ThroughputKeywords

@@ -19,8 +19,10 @@ from robot.libraries.BuiltIn import BuiltIn
 from lossratio.checked_arguments import shown_value
 from lossratio.errors import ReportError, SearchError
 from lossratio.keywords.arguments import FrameRate, FrameSize, Share, seconds
+from lossratio.keywords.course import describe_profile, measured
+from lossratio.keywords.groups import Keywords
 from lossratio.keywords.live_view import Show
-from lossratio.keywords.session import Doubts, Keywords, Session, describe_profile, measured
+from lossratio.keywords.session import Doubts, Session
 from lossratio.measurements import (
     AfterThroughput,
     Audience,

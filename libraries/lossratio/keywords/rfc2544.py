@@ -13,9 +13,11 @@ from lossratio.keywords.arguments import (
     FrameSizes,
     typed_keyword,
 )
+from lossratio.keywords.course import announce
+from lossratio.keywords.groups import Keywords
 from lossratio.keywords.live_view import live_view, say
 from lossratio.keywords.measurements import run_keyword
-from lossratio.keywords.session import Doubts, Keywords, announce
+from lossratio.keywords.session import Doubts
 from lossratio.measurements import rfc2544, seconds_in_words
 from lossratio.measurements.reset import reset_of
 from lossratio.mlrsearch import Forecast

@@ -1,4 +1,4 @@
-"""The state that the keywords of one suite share, and the course of a measurement from its announcement to the log."""
+"""The state that the keywords of one suite share."""
 
 import re
 from collections import Counter
@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, cast
-from urllib.parse import quote
+from typing import Any
 
 from robot.api import logger
-from robot.api.deco import library
 from robot.libraries.BuiltIn import BuiltIn
 from robot.running import TestCase
 
@@ -20,7 +18,7 @@ from lossratio import results
 from lossratio.checked_arguments import shown_value
 from lossratio.errors import DoubtError, LossRatioError, SearchError
 from lossratio.input_file import shown_name
-from lossratio.keywords.live_view import Show, live_view, say, wants_provenance
+from lossratio.keywords.claims import Claims
 from lossratio.measurements import Span, TestPlace
 from lossratio.measurements.throughput import (
     GoalSet,
@@ -30,14 +28,9 @@ from lossratio.measurements.throughput import (
 )
 from lossratio.report import RunReport
 from lossratio.shipped import names_near
-from lossratio.testbed import MAX_LOAD_REMARK, RunningTraffic, Testbed
+from lossratio.testbed import RunningTraffic, Testbed
 from lossratio.traffic import TrafficProfile
 
-ResultT = TypeVar("ResultT", bound=results.TestResult)
-LibraryT = TypeVar("LibraryT", bound=type)
-
-_MEASURING = ("find_", "measure_", "confirm_", "run_")
-"""How the names of measuring keywords begin."""
 NOTHING_MEASURED = (
     "Nothing has been measured in this suite yet. First call a keyword such as 'Find NDR And PDR'."
 )
@@ -334,171 +327,9 @@ def _require_one_of_a_name(source: str, suite: str, test: str) -> None:
             )
 
 
-@library(scope="GLOBAL", auto_keywords=False)
-class Claims:
-    """The tests that this run measures: no other suite or process writes their files until the run ends."""
-
-    ROBOT_LISTENER_API_VERSION = 3
-
-    def __init__(self) -> None:
-        # Robot Framework closes the listener of a global library at the end of the outermost suite.
-        self.ROBOT_LIBRARY_LISTENER = self
-        self._sessions: dict[str, Session] = {}
-        self._claims: list[results.Claim] = []
-
-    @classmethod
-    def of_this_run(cls) -> "Claims":
-        """The claims of Robot Framework's current run."""
-        robot = BuiltIn()
-        name = f"{cls.__module__}.{cls.__qualname__}"
-        robot.import_library(name)
-        return cast("Claims", robot.get_library_instance(name))
-
-    def add(self, identity: str, session: Session, directory: results.RunDirectory) -> None:
-        """Claims a test for the suite of a session.
-
-        Raises:
-            SearchError: If another suite of the run has a test with this identity, or another process measures it into
-                the same directory, where it would overwrite the results.
-            StorageError: If the claim cannot be written.
-        """
-        if identity not in self._sessions:
-            self._claims.append(directory.claim(identity))
-            self._sessions[identity] = session
-        if self._sessions[identity] is not session:
-            raise SearchError(
-                f"This run already measured the test {identity} in another suite: both would write the same files. "
-                "Run the suite once, or give one of the suites its own name: [Metadata]    Id    NAME."
-            )
-
-    def close(self) -> None:
-        """Releases all tests. Robot Framework calls this method."""
-        for claim in self._claims:
-            claim.release()
-        self._claims.clear()
-        self._sessions.clear()
-
-
 def _tag_of(kind: results.DoubtKind) -> str:
     """The tag of tests that have a kind of doubt, e.g. ``doubt-late-frames``."""
     return f"doubt-{kind.value.replace(' ', '-')}"
 
 
 _TAGS = frozenset(map(_tag_of, results.DoubtKind))
-
-
-class Keywords:
-    """The base of every group of keywords, with the suite's session."""
-
-    group: ClassVar[str] = "Testbed"
-    """The tag of the group's keywords in the documentation, unless they measure or check."""
-
-    unusable: ClassVar[tuple[str, ...]] = ()
-    """The reasons why kinds of measurement in other packages have no keyword."""
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-
-
-def with_tags_of_groups(library: LibraryT) -> LibraryT:
-    """Tags each untagged keyword with its group, because editors and the page of keywords list keywords by tag."""
-    for name in dir(library):
-        method = getattr(library, name)
-        if not hasattr(method, "robot_name") or method.robot_tags:
-            continue
-        owner = next(base for base in library.__mro__ if name in vars(base))
-        if "_should_" in name:
-            group = "Check"
-        elif name.startswith(_MEASURING):
-            group = "Measurement"
-        else:
-            group = str(vars(owner).get("group", Keywords.group))
-        method.robot_tags = (group,)
-    return library
-
-
-def announce(text: str) -> None:
-    """Shows on the console, on a separate line, what begins now."""
-    say(f"\n{text}")
-
-
-def describe_profile(profile: TrafficProfile) -> str:
-    """The traffic in a few words."""
-    if isinstance(profile.frame_size, str):
-        size = profile.frame_size
-    else:
-        size = f"{profile.frame_size}B"
-
-    ways = "both ways" if profile.bidirectional else "one way"
-    return f"{profile.name}, {size}, {ways}"
-
-
-def show_result(
-    session: Session, result: results.TestResult, directory: results.RunDirectory
-) -> None:
-    """Puts a result into the log and the test's message, and warns of doubts about it."""
-    view = results.view_of(result)
-    provenance = results.in_columns(view.provenance(result))
-    name = result.test.full_name
-
-    for entry in view.log(result):
-        if isinstance(entry, str):
-            logger.info(entry)
-        else:
-            logger.info(entry.svg, html=True)
-
-    for warning in view.warnings(result):
-        logger.warn(f"{name}: {warning}")
-    for remark in result.remarks:
-        if remark.startswith(MAX_LOAD_REMARK):
-            logger.warn(f"{name}: {remark}")
-
-    doubts = session.show_doubts(result)
-    text = results.in_columns(results.message(result, doubts))
-    if provenance and wants_provenance():
-        text = f"{text}\n{provenance}"
-    elif provenance:
-        logger.info(f"How it was measured:\n{provenance}")
-
-    files = {
-        "result": directory.result_path(name),
-        "journal of trials": directory.journal_path(name),
-    }
-    # Relative to the run's directory, where the log is.
-    links = {
-        what: quote(file.relative_to(directory.path).as_posix()) for what, file in files.items()
-    }
-    logger.info(
-        "Files: " + ", ".join(f'<a href="{link}">{what}</a>' for what, link in links.items()),
-        html=True,
-    )
-
-    if BuiltIn().get_variable_value("${TEST NAME}") is None:
-        logger.info(text)
-    else:
-        # This also puts the message into the log.
-        BuiltIn().set_test_message(session.message_with(result, text))
-
-
-def measured(
-    session: Session,
-    what: str,
-    measure: Callable[[Testbed, TestPlace, Show], ResultT],
-    doubts: Doubts | None,
-    resume: Path | None = None,
-) -> ResultT:
-    """Measures something, keeps the result as the suite's last one, and shows it.
-
-    Raises:
-        LossRatioError: If no testbed is set up, or the measurement fails.
-        DoubtError: If there are doubts about the result, and the policy is to fail such tests.
-    """
-    place = session.place(resume)
-    announce(what)
-    testbed = session.ready_testbed()
-    with live_view(testbed) as show:
-        result = measure(testbed, place, show)
-    session.last_result = result
-    show_result(session, result, place.directory)
-    session.judge([result], doubts)
-    return result

@@ -9,9 +9,9 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.errors import LossRatioError
 from lossratio.keywords.arguments import credentials, seconds, typed_keyword, with_option_values
+from lossratio.keywords.groups import Keywords
 from lossratio.keywords.live_view import say
 from lossratio.keywords.planned_traffic import check_planned_streams, named_profiles
-from lossratio.keywords.session import Keywords
 from lossratio.measurements import MEMORY_REST, MEMORY_SECONDS
 from lossratio.report import RunReport
 from lossratio.testbed import candidate, open_testbed, reserved, threads_and_cores

@@ -8,9 +8,10 @@ from robot.api import logger
 
 from lossratio.errors import TrafficError
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, typed_keyword
+from lossratio.keywords.course import announce, describe_profile
+from lossratio.keywords.groups import Keywords
 from lossratio.keywords.live_view import live_view
 from lossratio.keywords.measurements import asks, request_of
-from lossratio.keywords.session import Keywords, announce, describe_profile
 from lossratio.measurements.self_test import SelfTest, SelfTestRequest, find_tester_limit
 from lossratio.results import format_frames_per_second, view_of
 from lossratio.testbed import DEFAULT_LATE_WAIT, describe_stopped, start_traffic

@@ -26,18 +26,12 @@ from lossratio.keywords.arguments import (
     Shares,
     typed_keyword,
 )
+from lossratio.keywords.course import announce, describe_profile, measured, show_result
 from lossratio.keywords.devices import telemetry_after_search
+from lossratio.keywords.groups import Keywords
 from lossratio.keywords.live_view import live_view, say
 from lossratio.keywords.measurements import asks, request_of
-from lossratio.keywords.session import (
-    Doubts,
-    Keywords,
-    Session,
-    announce,
-    describe_profile,
-    measured,
-    show_result,
-)
+from lossratio.keywords.session import Doubts, Session
 from lossratio.measurements import TestPlace, latency as latencies, throughput
 from lossratio.measurements.mrr_requirement import MRR_KINDS, require_mrr
 from lossratio.measurements.telemetry import TELEMETRY_DURATION
