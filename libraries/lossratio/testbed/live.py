@@ -18,11 +18,12 @@ from lossratio.testbed.inspection import check_mtus
 from lossratio.testbed.next_hops import find_next_hops
 from lossratio.testbed.path_check import CheckedTraffic, check_hops, look_at_fields
 from lossratio.testbed.queues import QueueReader
-from lossratio.testbed.repair import RepairingMeasurer, Watch, WatchedSource
+from lossratio.testbed.repair import RepairingMeasurer
 from lossratio.testbed.set_up import LiveSetUp, last_wills
 from lossratio.testbed.starvation import RingReader
 from lossratio.testbed.testbed import Ready, Testbed, TestbedRequest
 from lossratio.testbed.undo import ignored_interruption
+from lossratio.testbed.watch import Watch, WatchedSource
 from lossratio.traffic import (
     AgentClient,
     Configuration,

@@ -8,8 +8,8 @@ from lossratio.dut import Dut, DutCounters, DutOptions
 from lossratio.errors import DutError, LinkError, TrafficError
 from lossratio.testbed.changes import NOBODY_KNOWN
 from lossratio.testbed.fingerprint import NodePrint
-from lossratio.testbed.repair import Watch
 from lossratio.testbed.set_up import LiveLink
+from lossratio.testbed.watch import Watch
 from lossratio.topology import Hop, TrafficPath
 from lossratio.traffic import (
     AgentClient,

@@ -10,9 +10,10 @@ from fingerprint_examples import GOOD, NOW, WAY, later, waiting, with_node, with
 
 from lossratio.errors import DutError
 from lossratio.testbed.changes import STARVED
-from lossratio.testbed.repair import RepairingMeasurer, Watch
+from lossratio.testbed.repair import RepairingMeasurer
 from lossratio.testbed.starvation import RingReader, Unfetched, starved_in
 from lossratio.testbed.testbed import Recovery
+from lossratio.testbed.watch import Watch
 from lossratio.trials.trial_input import TrialInput
 from lossratio.trials.trial_output import DirectionCounters, Incident, TrialOutput
 

@@ -11,8 +11,9 @@ from fingerprint_examples import GOOD, SEEN, WAY, later, with_node, with_port, w
 from lossratio.errors import DutError, LinkError, NodeError, TesterError, TrafficError
 from lossratio.testbed.changes import End, Way, error_of
 from lossratio.testbed.fingerprint import FingerprintReader
-from lossratio.testbed.repair import VERIFY_OFTEN_SECONDS, VERIFY_SECONDS, RepairingMeasurer, Watch, WatchedSource
+from lossratio.testbed.repair import RepairingMeasurer
 from lossratio.testbed.testbed import Recovery
+from lossratio.testbed.watch import VERIFY_OFTEN_SECONDS, VERIFY_SECONDS, Watch, WatchedSource
 from lossratio.traffic import REPEATS, StoppedTraffic
 from lossratio.trials.counters import LatencyOutput
 from lossratio.trials.trial_input import TrialInput
