@@ -12,13 +12,8 @@ from queue import SimpleQueue
 from lossratio.errors import LossRatioError, NodeError
 from lossratio.nodes import NO_CREDENTIALS, Credentials, NodeSession
 from lossratio.testbed.local import find
-from lossratio.testbed.reservation.lease import (
-    TOKEN_VARIABLE,
-    Claim,
-    Lease,
-    TestbedReservedError,
-    make_claim,
-)
+from lossratio.testbed.reservation.claim import TOKEN_VARIABLE, Claim, make_claim
+from lossratio.testbed.reservation.lease import Lease, TestbedReservedError
 from lossratio.topology import Topology
 
 _LOG = logging.getLogger(__name__)

@@ -1,259 +1,23 @@
-"""The claim to a testbed, and its lease: taken, kept by a heartbeat over a connection, given back, or ended by force.
+"""The lease of a testbed: taken, kept by a heartbeat over a connection, given back, or ended by force."""
 
-The keeper is the program on the TG node that waits for the lease, keeps it, and reports its holder.
-"""
-
-import getpass
-import json
 import logging
 import math
-import os
-import re
-import secrets
-import socket
 import threading
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, closing, suppress
-from dataclasses import dataclass, replace
-from datetime import datetime, timezone
-from functools import partial
-from queue import Empty, SimpleQueue
+from dataclasses import replace
 from typing import Any
 
 from lossratio.errors import NodeError, ReservationError
-from lossratio.nodes import (
-    NodeProcess,
-    NodeProgram,
-    NodeSession,
-    Pulse,
-    namespace_key,
-    pack_program,
-)
-from lossratio.topology import Reservation, Topology
+from lossratio.nodes import NodeSession, Pulse
+from lossratio.testbed.reservation.claim import Claim
+from lossratio.testbed.reservation.conversation import ANSWER_SECONDS, Conversation, Holder
 from lossratio.units import format_duration
-
-TOKEN_VARIABLE = "LOSSRATIO_RESERVATION"  # noqa: S105 (a name)
-"""Environment variable with the token of an existing reservation, which is used instead of a new one."""
-OWNER_VARIABLE = "LOSSRATIO_OWNER"
-"""Environment variable with the owner's name; useful where user and host say little, as in a pipeline."""
-_LAB_DIRECTORY = "/var/tmp/lossratio"  # noqa: S108 (shared by all users on purpose; the keeper follows no links there)
-_LOCAL_DIRECTORY = "/run/lossratio"
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A wish to reserve a testbed. Make it with `make_claim`."""
-
-    name: str
-    """Name of the reservation."""
-    directory: str
-    """The directory of the reservation's file on the TG node."""
-    python: str
-    """The Python on the TG node."""
-    seconds: float
-    """Seconds that the lease lasts unless it is renewed."""
-    owner: str
-    """The owner of the lease."""
-    purpose: str = ""
-    """Its purpose, in the owner's words."""
-    token: str | None = None
-    """Token of a lease that the owner has already. If the lease is still valid, the claim continues it."""
-    succeeds: str | None = None
-    """Token of a lease whose process has ended. If the lease is still valid, the claim ends it and takes over."""
-
-    def take(self, wait: float) -> dict[str, Any]:
-        """The request for the lease."""
-        lease = {
-            "token": secrets.token_hex(16),
-            "owner": self.owner,
-            "process": os.getpid(),
-            "purpose": self.purpose,
-            "started": datetime.now(timezone.utc)
-            .isoformat(timespec="seconds")
-            .replace("+00:00", "Z"),
-        }
-        tokens = {"token": self.token, "succeeds": self.succeeds}
-        return {
-            **self.request("take"),
-            **tokens,
-            "seconds": self.seconds,
-            "wait": wait,
-            "lease": lease,
-        }
-
-    def request(self, operation: str, **fields: Any) -> dict[str, Any]:
-        """The request for an operation of the keeper."""
-        return {"op": operation, "directory": self.directory, "name": self.name, **fields}
-
-
-def make_claim(
-    topology: Topology,
-    *,
-    purpose: str = "",
-    seconds: float | None = None,
-    node_name: str | None = None,
-) -> Claim | None:
-    """The claim to a testbed, with the token from the environment; None: the topology has no reservation.
-
-    The lease lasts this many seconds unless it is renewed; None: as the topology says. It is kept on the given node;
-    None: on the TG, or the first of two.
-    """
-    reservation: Reservation | None = topology.reservation
-    if reservation is None or topology.testbed == "simulated":
-        return None
-
-    default = _LOCAL_DIRECTORY if topology.testbed == "local" else _LAB_DIRECTORY
-    tg = topology.nodes[node_name or topology.tg_name]
-    # All namespaces of a machine share its directory of reservations.
-    place = tg.container if tg.netns is None else namespace_key(tg.netns)
-    name = reservation.name
-    if place is not None:
-        name = re.sub(r"[^A-Za-z0-9_-]", "-", f"{reservation.name}-{place}")[:100]
-
-    owner = os.environ.get(OWNER_VARIABLE) or f"{getpass.getuser()}@{socket.gethostname()}"
-    return Claim(
-        name=name,
-        directory=reservation.directory or default,
-        python=getattr(topology.generator, "python", "python3"),
-        seconds=seconds or reservation.lease,
-        owner=owner,
-        purpose=purpose,
-        token=os.environ.get(TOKEN_VARIABLE) or None,
-    )
-
 
 BEATS = 4
 """Number of renewals within the length of a lease."""
-_ANSWER_SECONDS = 30.0
-"""Seconds that an answer may take."""
-_NOT_STARTED = (126, 127)
-"""Exit statuses of a shell for a program that it cannot start or find."""
-_PROGRAM = "lossratio-keeper"
 _LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Holder:
-    """The holder of a lease."""
-
-    owner: str
-    """The owner, e.g. ``alice@ci3``."""
-    process: int
-    """Process id of the controller on the owner's machine."""
-    purpose: str
-    """Purpose of the lease."""
-    started: str
-    """Start of the lease by the clock of the owner's machine, RFC 3339."""
-    held: float | None
-    """Seconds since its start by the TG's clock; None: the TG has been rebooted since."""
-    left: float
-    """Seconds until the lease expires unless it is renewed; 0: it has expired."""
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any] | None) -> "Holder | None":
-        """Reads the keeper's report."""
-        if data is None:
-            return None
-        return cls(**data)
-
-    def __str__(self) -> str:
-        purpose = f" for {self.purpose}" if self.purpose else ""
-        if self.held is None:
-            held = ", before the TG was booted"
-        else:
-            held = f", for {format_duration(self.held)}"
-
-        return f"{self.owner} (process {self.process}){purpose}, since {self.started}{held}"
-
-
-def pack_keeper() -> NodeProgram:
-    """Packs the keeper of leases."""
-    return pack_program("testbed/reservation/keeper", _PROGRAM, "main")
-
-
-class Conversation:
-    """A keeper on the TG node, and one request to it."""
-
-    def __init__(self, session: NodeSession, python: str, request: Mapping[str, Any]) -> None:
-        self._node_name = session.name
-        self._python = python
-        self.ended: Mapping[str, Any] | None = None
-        """The event in which the keeper reported that the lease is lost, with the reason; None: no such event."""
-        self._answers: SimpleQueue[Mapping[str, Any] | NodeError] = SimpleQueue()
-        program = pack_keeper()
-        self._process: NodeProcess = program.start(
-            partial(session.start, plain=True), python, "-I", "-S"
-        )
-        threading.Thread(target=self._listen, daemon=True).start()
-        try:
-            self.send(request)
-        except NodeError as error:
-            raise self._explained(error) from error
-
-    def send(self, message: Mapping[str, Any]) -> None:
-        """Sends a line."""
-        self._process.write_line(json.dumps(message))
-
-    def answer(self, seconds: float = _ANSWER_SECONDS) -> Mapping[str, Any]:
-        """Waits this many seconds for an answer. The keeper's reports that it still waits for its turn do not count.
-
-        Raises:
-            ReservationError: If the keeper refuses.
-            NodeError: If there is no answer in time.
-        """
-        while (event := self._next(seconds))["event"] == "waiting":
-            pass
-        if event["event"] == "error":
-            raise ReservationError(f"Node {self._node_name}: no reservation: {event['message']}.")
-        return event
-
-    def close(self) -> None:
-        """Ends the keeper; the lease stays until it expires or is released."""
-        self._process.close()
-
-    def _next(self, seconds: float) -> Mapping[str, Any]:
-        try:
-            answer = self._answers.get(timeout=seconds)
-        except Empty:
-            answer = NodeError(f"There was no answer within {seconds:g} s.")
-        if isinstance(answer, NodeError):
-            raise self._explained(answer) from answer
-        return answer
-
-    def _explained(self, error: NodeError) -> NodeError:
-        """The explanation for the keeper's end or silence: often there is no such Python."""
-        words = self._process.stderr_tail().strip().splitlines()
-        if self._process.exit_status in _NOT_STARTED or (
-            words and words[-1].endswith("command not found")
-        ):
-            said = f" ({words[-1]})" if words else ""
-            return NodeError(
-                f"Node {self._node_name}: there is no Python {self._python!r} to keep the reservation{said}. Set the "
-                "generator's 'python' in the topology file to the path of a Python of that node."
-            )
-        return NodeError(f"Node {self._node_name}: its reservation does not answer. {error}")
-
-    def _listen(self) -> None:
-        try:
-            while True:
-                event = self._read()
-                if event["event"] == "ended":
-                    self.ended = event
-                else:
-                    self._answers.put(event)
-        except NodeError as error:
-            self._answers.put(error)
-
-    def _read(self) -> Mapping[str, Any]:
-        line = self._process.read_line(None)
-        try:
-            event = json.loads(line)
-        except ValueError:
-            event = None
-        if not isinstance(event, dict):
-            raise NodeError(f"It wrote {line[:200]!r}. Does a log-in script write this?")
-        return event
 
 
 class TestbedReservedError(ReservationError):
@@ -464,7 +228,7 @@ class Lease(AbstractContextManager["Lease"]):
 def _ask(session: NodeSession, claim: Claim, wait: float) -> tuple[Conversation, Mapping[str, Any]]:
     keeper = Conversation(session, claim.python, claim.take(wait))
     with Pulse(claim.seconds / BEATS, lambda: keeper.send({"op": "wait"})):
-        return keeper, keeper.answer(_ANSWER_SECONDS + claim.seconds)
+        return keeper, keeper.answer(ANSWER_SECONDS + claim.seconds)
 
 
 def holder_of(session: NodeSession, claim: Claim) -> Holder | None:
