@@ -97,6 +97,14 @@ from lossratio.results.model import (
     TestRun as TestRun,
 )
 from lossratio.results.pictures import Charts as Charts, Picture as Picture
+from lossratio.results.quantity import (
+    Estimate as Estimate,
+    Finding as Finding,
+    QuestionBefore as QuestionBefore,
+    Shown as Shown,
+    aggregate_of as aggregate_of,
+    number_of as number_of,
+)
 from lossratio.results.queue_drops import (
     LEAST_FRAMES_EACH as LEAST_FRAMES_EACH,
     UNEVEN_TIMES as UNEVEN_TIMES,
@@ -133,16 +141,10 @@ from lossratio.results.trials import (
 from lossratio.results.twins import common_name as common_name, has_no_device as has_no_device
 from lossratio.results.view import (
     CsitExportError as CsitExportError,
-    Estimate as Estimate,
-    Finding as Finding,
     LatencyPoint as LatencyPoint,
-    QuestionBefore as QuestionBefore,
     Rfc2544Row as Rfc2544Row,
-    Shown as Shown,
     View as View,
-    aggregate_of as aggregate_of,
     csit_rate as csit_rate,
-    number_of as number_of,
     quick_goals_in as quick_goals_in,
     view_of as view_of,
 )

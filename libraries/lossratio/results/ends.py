@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from lossratio.results.doubts import LEAST_UNSENT, Offered, offered_in, sums_by_load
-from lossratio.results.view import Finding, number_of, view_of
+from lossratio.results.quantity import Finding, number_of
+from lossratio.results.view import view_of
 from lossratio.trials import MissingFrames, TrialResult, missing_frames
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_ratio
 

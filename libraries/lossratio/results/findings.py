@@ -12,8 +12,9 @@ from lossratio.results.identity import what_differs
 from lossratio.results.loss_counts import counted_places
 from lossratio.results.losses import LossPlaces
 from lossratio.results.model import Outcome, TestResult
+from lossratio.results.quantity import Finding
 from lossratio.results.trials import Trial
-from lossratio.results.view import Finding, view_of
+from lossratio.results.view import view_of
 from lossratio.units import FRAMES_PER_SECOND
 
 FORCED = "resumed by force, although "

@@ -4,11 +4,9 @@ A view is imported only when results are shown, and does not depend on testbeds.
 """
 
 import html
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any, ClassVar, Generic, TypeVar, cast, get_args
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from pydantic import JsonValue
 
@@ -17,180 +15,17 @@ from lossratio.records import Rate, Record
 from lossratio.results.closing_lines import closing_lines, provenance_lines
 from lossratio.results.common_doubts import common_doubts
 from lossratio.results.doubts import Doubt, Offered, generator_stalls, offered_in
-from lossratio.results.model import Outcome, TestResult
+from lossratio.results.model import TestResult
 from lossratio.results.pictures import Charts, Picture
+from lossratio.results.quantity import Finding, shown_in
 from lossratio.results.trials import Trial
 from lossratio.results.wording import format_interval, value_line
-from lossratio.units import FRAMES_PER_SECOND, Unit, format_frame_rate, trials_counted
+from lossratio.units import FRAMES_PER_SECOND, Unit, trials_counted
 
 ResultT = TypeVar("ResultT", bound=TestResult)
 
-
 _QUICK = "QUICK_"
 """How the names of the quick presets of search goals begin."""
-
-
-@dataclass(frozen=True)
-class QuestionBefore:
-    """The question before a search whether the SUT is as before, for one quantity."""
-
-    reason: str | None
-    """Why the question was not asked; None: it was asked."""
-    values: tuple[float, ...] = ()
-    """What the earlier searches found, in frames per second per interface."""
-    replays: tuple[tuple[float, int, int], ...] = ()
-    """Replays of these searches: the change as a share of the throughput (0: none), the number of questions, and how
-    many were answered *as before*."""
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What a model says about a quantity, with the uncertainty that matters between nights."""
-
-    value: Rate | float
-    """The median, a rate or a plain number."""
-    chance_ratio: float
-    """Standard deviation by chance, as a share of the value: nights differ by this."""
-    shared_ratio: float
-    """Standard deviation of what all nights have in common, such as the model's error."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One quantity of one test: one row of tables, comparisons, trends and exports."""
-
-    result: TestResult
-    """The result with the quantity."""
-    quantity: str
-    """Name of the goal, or another name that the kind of measurement chooses, e.g. ``MRR``."""
-    outcome: Outcome
-    """Whether the quantity was measured, is irregular, or failed."""
-    reason: str | None
-    """Why the quantity is irregular or failed; None if it was measured."""
-    value: Rate | float | None = None
-    """Conditional throughput, mean maximum receive rate, or mean critical load; a plain number if the unit is not
-    frames per second; None: no value."""
-    lower_bound: Rate | float | None = None
-    """Relevant lower bound, likewise a rate or a plain number; None: no bound."""
-    upper_bound: Rate | float | None = None
-    """Relevant upper bound, likewise a rate or a plain number; None: no bound."""
-    deviation: Rate | float | None = None
-    """Standard deviation of the value's parts, likewise a rate or a plain number; None: not known."""
-    has_value: bool = True
-    """Whether results of this kind have a single value, so that they can be compared."""
-    stream: str | None = None
-    """The stream of the traffic profile whose loss alone counts; None: the loss of all frames counts."""
-    number: int = 1
-    """Position of the result among the results, from 1; `View.quantities` fills it in."""
-    unit: Unit = FRAMES_PER_SECOND
-    """The unit of the value, the bounds and the deviation; `View.quantities` fills in the unit that the view
-    names."""
-    is_at_limit: bool = False
-    """Whether the maximum load limited the value: the SUT may forward more."""
-    is_too_slow: bool = False
-    """Whether not even the minimum load meets the goal."""
-    is_bound_of_others: bool = False
-    """Whether most trials at the upper bound failed only because of frames that the SUT did not lose: unsent, late, or
-    dropped by the generator."""
-    resolution: float | None = None
-    """The width of the search's goal, relative to the upper bound: the results of two searches may differ by this
-    although the SUT stayed the same; None: no search, or a search without a goal."""
-    is_as_before: bool = False
-    """Whether there was no search because the SUT is as before; such a finding neither has nor needs a value."""
-    question: QuestionBefore | None = None
-    """The question before the search; None: the test does not ask it."""
-    estimate: Estimate | None = None
-    """The model's estimate, if the value itself is the model-free answer; None: there is no estimate."""
-
-    @property
-    def in_short(self) -> str:
-        """The value per interface in a few words, or the outcome if there is no value."""
-        if isinstance(self.value, Rate):
-            value = format_frame_rate(self.value.per_interface_fps)
-        elif self.value is not None:
-            value = self.unit.format(self.value)
-        elif self.is_as_before:
-            return "as before"
-        else:
-            return self.outcome.value
-        if self.outcome is Outcome.MEASURED:
-            return value
-        return f"{value} ({self.outcome.value})"
-
-    @property
-    def outcome_in_words(self) -> str:
-        """The outcome with its reason, if any: ``irregular: the time ran out``. If nothing was searched, the reason."""
-        if self.reason is None:
-            return self.outcome.value
-        if self.is_as_before:
-            return self.reason
-        return f"{self.outcome.value}: {self.reason}"
-
-    @property
-    def theoretical_share(self) -> float | None:
-        """The value as a share of the link limit (what the links can carry); None: not known, or no rate."""
-        maximum = self.result.max_load.theoretical_maximum
-        if maximum is None or not isinstance(self.value, Rate):
-            return None
-        return self.value.aggregate_fps / maximum.aggregate_fps
-
-    def in_unit(self, unit: Unit) -> "Finding":
-        """The finding with its unit.
-
-        Raises:
-            ReportError: If a value does not fit the unit.
-        """
-        for value in (self.value, self.lower_bound, self.upper_bound, self.deviation):
-            if value is not None and not _fits(value, unit):
-                is_rate = unit == FRAMES_PER_SECOND
-                wanted = "a lossratio.records.Rate" if is_rate else "a finite number from 0"
-                raise ReportError(
-                    f"The kind of measurement {self.result.kind!r} is broken: {self.quantity!r} is in {unit.name}, "
-                    f"which needs {wanted} as a value, not {value!r}. Its view (`unit`) or the field (`Shown`) "
-                    "names the unit."
-                )
-        return replace(self, unit=unit)
-
-
-def _fits(value: Rate | float, unit: Unit) -> bool:
-    """Whether a value fits a unit: in frames per second, it is a rate; otherwise, a finite number from 0."""
-    if unit == FRAMES_PER_SECOND:
-        return isinstance(value, Rate)
-    return isinstance(value, int | float) and math.isfinite(value) and value >= 0.0
-
-
-@dataclass(frozen=True)
-class Shown:
-    """Makes a field of a result, or of a record in it, a quantity: ``Annotated[Rate | None, Shown("worst trial")]``.
-
-    A quantity has a line on the console, and a row in tables, comparisons, exports and trends.
-    """
-
-    quantity: str
-    """The name of the quantity."""
-    unit: Unit = FRAMES_PER_SECOND
-    """The unit; a value in frames per second is a `lossratio.records.Rate`, any other value a number."""
-
-
-def shown_in(result: TestResult) -> Iterator[tuple[Shown, Rate | float | None]]:
-    """The quantities that the class of a result declares, with their values; None: the result has none."""
-    for path, shown in _declared(type(result)):
-        value: Any = result
-        for name in path:
-            value = getattr(value, name, None)
-        yield shown, value
-
-
-@cache
-def _declared(kind: type[Record]) -> tuple[tuple[tuple[str, ...], Shown], ...]:
-    found: list[tuple[tuple[str, ...], Shown]] = []
-    for name, field in kind.model_fields.items():
-        found += [((name,), item) for item in field.metadata if isinstance(item, Shown)]
-        for part in (field.annotation, *get_args(field.annotation)):
-            # Python 3.10 takes `tuple[int]` for a type.
-            if isinstance(part, type) and not get_args(part) and issubclass(part, Record):
-                found += [((name, *path), item) for path, item in _declared(part)]
-    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -235,28 +70,6 @@ def csit_rate(rate: Rate) -> dict[str, Any]:
         "rate": {"value": rate.aggregate_fps, "unit": "pps"},
         "bandwidth": {"value": rate.aggregate_l1_bps, "unit": "bps"},
     }
-
-
-def number_of(value: Rate | float | None) -> float | None:
-    """The number that people read, compare and follow: for a rate, the rate per interface, in frames per second.
-
-    Args:
-        value: A rate, or a number in its own unit; None: no value.
-    """
-    if isinstance(value, Rate):
-        return value.per_interface_fps
-    return value
-
-
-def aggregate_of(value: Rate | float | None) -> float | None:
-    """The number in files for programs: for a rate, the aggregate, in frames per second.
-
-    Args:
-        value: A rate, or a number in its own unit; None: no value.
-    """
-    if isinstance(value, Rate):
-        return value.aggregate_fps
-    return value
 
 
 class View(Generic[ResultT]):
