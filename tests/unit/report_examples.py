@@ -14,18 +14,16 @@ from lossratio.measurements.throughput.evidence import search_fields
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, MLRsearch, goal_result
 from lossratio.results.conditions import (
     Conditions,
-    ControllerFacts,
     FrameSizeShare,
     LoadOrigin,
-    NodeFacts,
-    ToolVersions,
     Traffic,
     describe_testbed,
     load_semantics,
-    trial_timing,
 )
 from lossratio.results.kinds import built_in_results
+from lossratio.results.machines import ControllerFacts, NodeFacts, ToolVersions
 from lossratio.results.model import TestIdentity, TestRun
+from lossratio.results.trial_timing import trial_timing
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.simulation.measurer import SimulatedMeasurer
 from lossratio.topology import load_topology

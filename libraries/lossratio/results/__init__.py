@@ -6,15 +6,9 @@ from lossratio.results.conditions import (
     LoadOrigin as LoadOrigin,
     LoadSemantics as LoadSemantics,
     MaxLoad as MaxLoad,
-    NodeFacts as NodeFacts,
-    ToolVersions as ToolVersions,
     Traffic as Traffic,
-    TrialTiming as TrialTiming,
-    controller_facts as controller_facts,
     describe_testbed as describe_testbed,
     load_semantics as load_semantics,
-    trial_timing as trial_timing,
-    with_early_verdicts as with_early_verdicts,
 )
 from lossratio.results.contradictions import (
     ROUNDING as ROUNDING,
@@ -87,6 +81,11 @@ from lossratio.results.kinds import (
     kind_of_journal as kind_of_journal,
 )
 from lossratio.results.losses import LossPattern as LossPattern, LossPlaces as LossPlaces
+from lossratio.results.machines import (
+    NodeFacts as NodeFacts,
+    ToolVersions as ToolVersions,
+    controller_facts as controller_facts,
+)
 from lossratio.results.model import (
     INTERRUPTED as INTERRUPTED,
     MEMORY_REMARK as MEMORY_REMARK,
@@ -128,6 +127,7 @@ from lossratio.results.run_directory import (
     search_name as search_name,
     write_whole as write_whole,
 )
+from lossratio.results.trial_timing import TrialTiming as TrialTiming, trial_timing as trial_timing
 from lossratio.results.trials import (
     Trial as Trial,
     are_lost_in_words as are_lost_in_words,

@@ -1,193 +1,20 @@
 """The conditions of a measurement: everything that RFC 9971 requires in a test report besides the measured numbers.
 
-They include the facts of the machines, and the timing of trials with its deviations from RFC 2544. A fact that a node
-does not report (because a tool is missing, or a file is unreadable) is None, never an error.
+They include the facts of the machines, and the timing of trials with its deviations from RFC 2544.
 """
 
 import math
-import platform
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from importlib.metadata import version
 from typing import Any, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
-from lossratio.records import Rate, Ratio, Record, Seconds, left_out_if_empty, make_rate
+from lossratio.records import Rate, Ratio, Record, left_out_if_empty, make_rate
 from lossratio.results.identity import Device, in_words
+from lossratio.results.machines import ControllerFacts, NodeFacts
+from lossratio.results.trial_timing import TrialTiming
 from lossratio.topology import Topology, TrafficPath
-from lossratio.version import __version__
-
-_RFC2544_WAIT_BEFORE = 2.0
-_RFC2544_WAIT_AFTER = 2.0
-_RFC2544_RECOVERY = 5.0
-_RECOVERY = "wait for the DUT to restabilise"
-
-EXPECTED_FRAMES = (
-    "per direction max(sent, ceil((duration - tolerance) x load)); frames that the generator could not send are in "
-    "the loss ratio, and are told apart from lost ones by the counters"
-)
-"""The frames that lossratio's own measurers expect: the formula of `lossratio.trials.counters`."""
-
-
-class ToolVersions(Record):
-    """Versions of the programs that configure and measure a node, as the programs report them; None: missing."""
-
-    ip: str | None = None
-    """Version of iproute2."""
-    nft: str | None = None
-    """Version of nftables."""
-    ethtool: str | None = None
-    """Version of ethtool."""
-    python: str | None = None
-    """Version of Python."""
-
-
-class NodeFacts(Record):
-    """Facts of a node of the testbed, from `lossratio.nodes.gather_facts`; None: the node does not report the fact."""
-
-    os: str | None = None
-    """Operating system, e.g. ``Debian GNU/Linux 12 (bookworm)``."""
-    kernel: str | None = None
-    """Kernel release."""
-    boot_parameters: tuple[str, ...] | None = None
-    """Parameters on the kernel's command line that change its performance, e.g. ``isolcpus=2-3``."""
-    architecture: str | None = None
-    """Machine architecture, e.g. ``x86_64``."""
-    cpu_model: str | None = None
-    """CPU model."""
-    cpus: int | None = None
-    """Number of logical CPUs that are online."""
-    threads_per_core: int | None = None
-    """Logical CPUs per core; 2 if SMT is on."""
-    hypervisor: str | None = None
-    """Vendor of the hypervisor under the node."""
-    numa_nodes: dict[str, str] | None = None
-    """Logical CPUs of each NUMA node, as a list of ranges."""
-    governors: tuple[str, ...] | None = None
-    """The CPU frequency governors in use."""
-    memory_bytes: int | None = None
-    """Size of the main memory."""
-    tools: ToolVersions = Field(default_factory=ToolVersions)
-    """Versions of the node's tools."""
-
-
-class ControllerFacts(Record):
-    """The machine that runs the search and holds the sessions with the nodes."""
-
-    lossratio_version: str
-    """Version of lossratio."""
-    python_version: str
-    """Version of Python."""
-    robot_version: str
-    """Version of Robot Framework."""
-    os: str
-    """Operating system."""
-    kernel: str
-    """Kernel release."""
-
-
-def controller_facts() -> ControllerFacts:
-    """Gathers the facts of this machine and this Python."""
-    try:
-        system = platform.freedesktop_os_release()["PRETTY_NAME"]
-    except (OSError, KeyError):
-        system = platform.platform(terse=True)
-    return ControllerFacts(
-        lossratio_version=__version__,
-        python_version=platform.python_version(),
-        robot_version=version("robotframework"),
-        os=system,
-        kernel=platform.release(),
-    )
-
-
-class Deviation(Record):
-    """One deviation from the trial of RFC 2544, section 23."""
-
-    step: str
-    """The step of RFC 2544."""
-    rfc2544: str
-    """The requirement of RFC 2544."""
-    instead: str
-    """What lossratio does instead."""
-
-
-class TrialTiming(Record):
-    """The steps of a trial around its traffic, and the rules for its counters. Use `trial_timing` to make one."""
-
-    learning: Literal["before every trial", "before the search", "never"]
-    """When learning frames or routing updates are sent."""
-    learning_s: Seconds = 0.0
-    """Seconds for which learning frames (frames of the test traffic) are sent in each direction."""
-    learning_fps: float = Field(default=0.0, ge=0.0)
-    """Load of learning frames per interface, in frames per second."""
-    neighbours: str = ""
-    """How DUTs know the MAC addresses of their neighbours; empty: the DUTs have no neighbours."""
-    wait_before_s: Seconds
-    """Wait after learning frames and routing updates, before the traffic starts."""
-    wait_after_s: Seconds
-    """Wait after the traffic for frames in flight, which count as received; later frames count as lost."""
-    ramp_s: Seconds = 0.0
-    """Time before the counted traffic in which the load grows from zero; frames in this time are not counted."""
-    recovery_s: Seconds
-    """Idle time after the wait, in which the SUT becomes stable for the next trial."""
-    effective_duration: str
-    """How the effective duration is computed."""
-    expected_frames: str
-    """The definition of expected frames, which are the denominator of the loss ratio."""
-    tolerance_s: Seconds
-    """Seconds of traffic that may be missing without a frame counting as unsent."""
-    negative_loss: str
-    """How a trial is treated if a direction received more frames than it sent."""
-    unsent: str
-    """How a trial is treated if the generator could not send all frames."""
-    deviations: tuple[Deviation, ...]
-    """Every deviation from RFC 2544, section 23."""
-
-    @property
-    def has_early_verdicts(self) -> bool:
-        """Whether trials ended as soon as their verdict was certain."""
-        return any(deviation.step == _END_OF_TRAFFIC for deviation in self.deviations)
-
-
-def trial_timing(**fields: Any) -> TrialTiming:
-    """Makes the trial timing from the fields of `TrialTiming`, with its deviations from RFC 2544, section 23."""
-    usual = {"effective_duration": "the intended trial duration", "unsent": "they count as loss"}
-    timing = TrialTiming(
-        **{**usual, "expected_frames": EXPECTED_FRAMES, "deviations": (), **fields}
-    )
-    deviations = []
-    if timing.learning != "before every trial" or timing.wait_before_s < _RFC2544_WAIT_BEFORE:
-        sent = (
-            f", for {timing.learning_s:g} s at {timing.learning_fps:g} fps"
-            if timing.learning_s
-            else ""
-        )
-        waited = (
-            ""
-            if timing.learning == "never"
-            else f"{sent}, {timing.wait_before_s:g} s before the traffic"
-        )
-        step = "learning frames and routing update"
-        rule = "before every trial, 2 s before the traffic"
-        deviations.append(Deviation(step=step, rfc2544=rule, instead=f"{timing.learning}{waited}"))
-
-    if timing.wait_after_s < _RFC2544_WAIT_AFTER:
-        instead = f"{timing.wait_after_s:g} s"
-        deviations.append(
-            Deviation(step="wait for residual frames", rfc2544="2 s", instead=instead)
-        )
-
-    return timing.model_copy(
-        update={"deviations": (*deviations, *_short_recovery(timing.recovery_s))}
-    )
-
-
-def _short_recovery(recovery: float) -> list[Deviation]:
-    if recovery >= _RFC2544_RECOVERY:
-        return []
-    return [Deviation(step=_RECOVERY, rfc2544="at least 5 s", instead=f"{recovery:g} s")]
 
 
 class Testbed(Record):
@@ -468,13 +295,7 @@ class Conditions(Record):
         Args:
             ramp: Seconds; 0: the conditions do not change.
         """
-        if not ramp:
-            return self
-        instead = f"a ramp of {ramp:g} s before it, in which the load grows from nothing and no frame is counted"
-        deviation = Deviation(
-            step="start of the traffic", rfc2544="the trial begins with its load", instead=instead
-        )
-        return _with_timing(self, (*self.timing.deviations, deviation), ramp_s=ramp)
+        return self._with_timing(self.timing.with_ramp(ramp))
 
     def with_rest(self, rest: float) -> "Conditions":
         """Adds a rest before every trial; a longer recovery time of the DUT is kept.
@@ -482,30 +303,11 @@ class Conditions(Record):
         Args:
             rest: Seconds.
         """
-        if rest <= self.timing.recovery_s:
-            return self
-        others = tuple(
-            deviation for deviation in self.timing.deviations if deviation.step != _RECOVERY
-        )
-        return _with_timing(self, (*others, *_short_recovery(rest)), recovery_s=rest)
+        return self._with_timing(self.timing.with_rest(rest))
 
+    def with_early_verdicts(self) -> "Conditions":
+        """Adds the fact that trials end as soon as their verdict is certain, unless the conditions already have it."""
+        return self._with_timing(self.timing.with_early_verdicts())
 
-_END_OF_TRAFFIC = "end of the traffic"
-
-
-def with_early_verdicts(conditions: Conditions) -> Conditions:
-    """Adds the fact that trials end as soon as their verdict is certain, unless the conditions already have it."""
-    if conditions.timing.has_early_verdicts:
-        return conditions
-    instead = "with early verdicts: a trial ends as soon as it is certain to lose more than every goal allows"
-    deviation = Deviation(
-        step=_END_OF_TRAFFIC, rfc2544="each trial takes its whole duration", instead=instead
-    )
-    return _with_timing(conditions, (*conditions.timing.deviations, deviation))
-
-
-def _with_timing(
-    conditions: Conditions, deviations: tuple[Deviation, ...], **changed: float
-) -> Conditions:
-    timing = conditions.timing.model_copy(update={"deviations": deviations, **changed})
-    return conditions.model_copy(update={"timing": timing})
+    def _with_timing(self, timing: TrialTiming) -> "Conditions":
+        return self.model_copy(update={"timing": timing})

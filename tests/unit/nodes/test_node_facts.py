@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 import lossratio
 from lossratio.dut.linux.reports import describe_node
 from lossratio.nodes import COMMAND_SECONDS, DutNode, gather_facts
-from lossratio.results.conditions import NodeFacts, controller_facts
+from lossratio.results.machines import NodeFacts, controller_facts
 
 
 @dataclass(frozen=True)

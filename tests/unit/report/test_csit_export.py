@@ -17,7 +17,8 @@ from lossratio.errors import ReportError
 from lossratio.measurements.telemetry import DutTelemetry, TelemetryTrial
 from lossratio.mlrsearch import RFC2544
 from lossratio.report.csit import csit_export, csit_job, csit_names, write_csit
-from lossratio.results.conditions import LoadOrigin, NodeFacts
+from lossratio.results.conditions import LoadOrigin
+from lossratio.results.machines import NodeFacts
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation.constant_capacity import SharpKnee

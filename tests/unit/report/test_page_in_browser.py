@@ -12,7 +12,7 @@ from waiting import wait_until
 
 from lossratio.report import page as page_module, render
 from lossratio.report.run import read_run
-from lossratio.results.conditions import NodeFacts
+from lossratio.results.machines import NodeFacts
 from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation.constant_capacity import SharpKnee
 

@@ -17,7 +17,7 @@ from lossratio.report import page as page_module
 from lossratio.report.overview import COLUMNS, NOTHING, bounds_in_words, describe_frame_size, rows_of
 from lossratio.report.page import report_page
 from lossratio.report.run import Run
-from lossratio.results.conditions import FrameSizeShare, with_early_verdicts
+from lossratio.results.conditions import FrameSizeShare
 from lossratio.results.findings import findings_of
 from lossratio.results.model import Outcome
 from lossratio.results.wording import format_frames_per_second
@@ -224,7 +224,7 @@ def test_a_number_is_shown_with_what_the_tester_alone_can_do():
 
 def test_a_number_is_shown_with_what_its_reader_needs():
     early = throughput(name="early")
-    early = early.model_copy(update={"conditions": with_early_verdicts(early.conditions)})
+    early = early.model_copy(update={"conditions": early.conditions.with_early_verdicts()})
     whole = mrr(SharpKnee(capacity=1e7))
     rows = shown_rows(Run(Path("run"), (early, whole)))
     assert all("with early verdicts: not comparable with full-length trials" in row["result"] for row in rows[:2])

@@ -24,8 +24,9 @@ from report_examples import (
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.measurements.throughput.evidence import search_fields
 from lossratio.mlrsearch import NDR, PDR
-from lossratio.results.conditions import LoadOrigin, LoadSemantics, load_semantics, trial_timing
+from lossratio.results.conditions import LoadOrigin, LoadSemantics, load_semantics
 from lossratio.results.model import Outcome
+from lossratio.results.trial_timing import trial_timing
 from lossratio.simulation.constant_capacity import SharpKnee
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "schema" / "result.schema.json").read_text())

@@ -69,7 +69,7 @@ def search_fields(
     warm_ups = warm_ups_in(settings)
     evidence = [entry.result for entry in entries[warm_ups:]]
     if settings.get(EARLY_VERDICT):
-        run = replace(run, conditions=results.with_early_verdicts(run.conditions))
+        run = replace(run, conditions=run.conditions.with_early_verdicts())
     if run.error is None and MEMORY_REST in settings:
         bounds = [
             (result.relevant_upper_bound, result.goal.loss_ratio) for result in found.values()
