@@ -11,7 +11,9 @@ from hypothesis import given, strategies as st
 from lossratio.errors import TrafficError
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration, profile_names
 from lossratio.traffic.agent.afpacket.frames import build_frames
-from lossratio.traffic.otg.packets import HEADERS, MOST_LISTED, FieldError, checked, read_packet, write_packet
+from lossratio.traffic.otg.headers import HEADERS
+from lossratio.traffic.otg.models import checked
+from lossratio.traffic.otg.packets import MOST_LISTED, FieldError, read_packet, write_packet
 
 PAIR = PortPair(TrafficPort("port0", "tg0"), TrafficPort("port1", "tg1"))
 WEST, EAST = "02:00:00:00:00:01", "02:00:00:00:00:02"

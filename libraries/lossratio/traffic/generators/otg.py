@@ -14,7 +14,8 @@ from lossratio.topology import Duration, Interface, Port, RealGenerator
 from lossratio.traffic.agent.core.configuration import Configuration
 from lossratio.traffic.client import AgentClient
 from lossratio.traffic.generators.base import Generator
-from lossratio.traffic.otg.packets import checked, load_snappi, write_packet
+from lossratio.traffic.otg.models import checked, load_snappi
+from lossratio.traffic.otg.packets import write_packet
 from lossratio.yaml_file import Problem
 
 _MOST_PATTERNS = 4

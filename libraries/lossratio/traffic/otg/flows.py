@@ -13,15 +13,8 @@ from lossratio.traffic.agent.core.configuration import Configuration, Direction
 from lossratio.traffic.agent.core.frames_spec import TAG_BYTES
 from lossratio.traffic.agent.core.wire import FCS_BYTES
 from lossratio.traffic.headers import SMALLEST_FRAME
-from lossratio.traffic.otg.packets import (
-    HEADERS,
-    MAC,
-    MOST_LISTED,
-    FieldError,
-    HeaderField,
-    Packet,
-    read_packet,
-)
+from lossratio.traffic.otg.headers import HEADERS, MAC, HeaderField
+from lossratio.traffic.otg.packets import MOST_LISTED, FieldError, Packet, read_packet
 from lossratio.units import L1_OVERHEAD
 
 MOST_FLOWS = 16

@@ -11,7 +11,8 @@ from lossratio.errors import LossRatioError
 from lossratio.http_server import TOO_SLOW, LocalHandler, LocalServer
 from lossratio.input_file import parse_json
 from lossratio.traffic.otg.flows import check_counts
-from lossratio.traffic.otg.packets import FieldError, ModelError, checked, load_snappi
+from lossratio.traffic.otg.models import ModelError, checked, load_snappi
+from lossratio.traffic.otg.packets import FieldError
 from lossratio.traffic.otg.tester import BusyError, Tester
 from lossratio.version import __version__
 
