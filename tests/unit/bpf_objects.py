@@ -8,6 +8,7 @@ import struct
 from enum import Enum
 
 from lossratio.bpf import kernel
+from lossratio.bpf.system_call import call_bpf
 
 _DEVICES = 14
 
@@ -33,7 +34,7 @@ def run_once(program: kernel.Program, frame: bytes, *, interface: int = 0, queue
         *(ctypes.addressof(data), ctypes.addressof(out), 1, 0),
         *(len(context) if interface else 0, 0, ctypes.addressof(context) if interface else 0, 0),
     )
-    _, answer = kernel._bpf(kernel._TEST_RUN, attribute, f"a run of the program {program.name}")
+    _, answer = call_bpf(kernel._TEST_RUN, attribute, f"a run of the program {program.name}")
     _, verdict, _, length = struct.unpack_from("=4I", answer)
     return verdict, out.raw[:length]
 

@@ -28,6 +28,7 @@ from lossratio.bpf import (
     attached_program,
     kernel,
     program_info,
+    system_call,
     why_impossible,
 )
 from lossratio.traffic.agent.xdp import connection_programs, receive_program, send_program
@@ -272,7 +273,7 @@ class InterruptedKernel:
 
     def __init__(self, signals):
         self.signals = signals
-        self._library = kernel._libc
+        self._library = system_call.libc
 
     def syscall(self, number, command, *arguments):
         if command != LOAD_PROGRAM or not self.signals:
@@ -284,14 +285,14 @@ class InterruptedKernel:
 
 @needs_bpf
 def test_a_program_is_loaded_although_signals_come_meanwhile(monkeypatch):
-    monkeypatch.setattr(kernel, "_libc", InterruptedKernel(signals=4))
+    monkeypatch.setattr(system_call, "libc", InterruptedKernel(signals=4))
     with closing(Program(mov(0, 2) + EXIT, "whole")) as program:
         assert run_once(program, FRAME) == (2, FRAME)
 
 
 @needs_bpf
 def test_signals_without_end_are_an_error(monkeypatch):
-    monkeypatch.setattr(kernel, "_libc", InterruptedKernel(signals=1000))
+    monkeypatch.setattr(system_call, "libc", InterruptedKernel(signals=1000))
     with pytest.raises(BpfError, match=os.strerror(errno.EAGAIN)) as error:
         Program(mov(0, 2) + EXIT, "never")
     assert error.value.error_number == errno.EAGAIN
@@ -314,9 +315,9 @@ def test_a_refusal_names_its_cause_and_the_way_out(
     status, lock = tmp_path / "status", tmp_path / "lockdown"
     status.write_text(f"Name:\tpython3\nCapEff:\t{capabilities:016x}\n")
     lock.write_text(f"none [{lockdown}] confidentiality\n" if lockdown != "none" else "[none] integrity\n")
-    monkeypatch.setattr(kernel, "_libc", RefusingKernel(error_number))
-    monkeypatch.setattr(kernel, "_STATUS", str(status))
-    monkeypatch.setattr(kernel, "_LOCKDOWN", str(lock))
+    monkeypatch.setattr(system_call, "libc", RefusingKernel(error_number))
+    monkeypatch.setattr(system_call, "_STATUS", str(status))
+    monkeypatch.setattr(system_call, "_LOCKDOWN", str(lock))
     with pytest.raises(BpfError, match=way_out):
         Array(16, "sums")
 

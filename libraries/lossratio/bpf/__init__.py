@@ -17,7 +17,6 @@ from lossratio.bpf.kernel import (
     LEAST_KERNEL,
     Array,
     Attachment,
-    BpfError,
     Program,
     Table,
     TableType,
@@ -29,3 +28,4 @@ from lossratio.bpf.kernel import (
 )
 from lossratio.bpf.object import ObjectFile, read_object
 from lossratio.bpf.routes import Network, default_networks
+from lossratio.bpf.system_call import BpfError

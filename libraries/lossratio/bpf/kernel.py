@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
-_SYSCALL_NUMBERS = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "loongarch64": 280, "ppc64le": 361}
+from lossratio.bpf.system_call import SYSCALL_NUMBERS, BpfError, call_bpf, libc, refusal_of
+
 _MAP_CREATE = 0
 _MAP_LOOKUP = 1
 _MAP_UPDATE = 2
@@ -41,7 +42,6 @@ _READABLE = (1, 2, 9, 11, 14, 25, *_PER_CPU)
 """Types of maps whose entries have a key and a plain value: hashes, arrays, devices."""
 _READ_ONLY_FOR_PROGRAMS, _MMAPABLE = 1 << 7, 1 << 10
 _LIVE_FRAMES, _BOUND_TO_DEVICE = 1 << 1, 1 << 6
-_ATTRIBUTE_BYTES = 152
 _LOG_BYTES = 1 << 20
 _LOG_LINES = 12
 _LOAD_ATTEMPTS = 5
@@ -49,11 +49,6 @@ _NAME_BYTES = 15
 _CLONE_NEWNET, _LOOPBACK = 0x40000000, 1
 _LICENCE = b"Apache-2.0"
 _LICENCE_OF_CALLERS = b"GPL"
-_CAP_NET_ADMIN = 12
-_CAP_SYS_ADMIN = 21
-_CAP_BPF = 39
-_STATUS = "/proc/self/status"
-_LOCKDOWN = "/sys/kernel/security/lockdown"
 _INFO_BYTES = 256
 _MOST_MAPS = 64
 
@@ -73,21 +68,6 @@ XdpMode = Literal["native", "generic"]
 _MODES: dict[XdpMode | None, int] = {"native": 1 << 2, "generic": 1 << 1, None: 0}
 
 
-class BpfError(Exception):
-    """The kernel refused a BPF request; the message says what, why, and what to do.
-
-    `error_number` is the system's number of the error, such as ``errno.EPERM``.
-    """
-
-    def __init__(self, message: str, error_number: int) -> None:
-        super().__init__(message, error_number)
-        self.message = message
-        self.error_number = error_number
-
-    def __str__(self) -> str:
-        return self.message
-
-
 class _Descriptor:
     """A kernel object that lives as long as its file descriptor is open."""
 
@@ -105,7 +85,7 @@ class _Descriptor:
         """Makes the kernel do something with a map's entry."""
         place = None if key is None else ctypes.create_string_buffer(key, len(key))
         where = 0 if place is None else ctypes.addressof(place)
-        _bpf(command, struct.pack("=I4xQQQ", self.descriptor, where, ctypes.addressof(value), 0), what)
+        call_bpf(command, struct.pack("=I4xQQQ", self.descriptor, where, ctypes.addressof(value), 0), what)
 
 
 class Array(_Descriptor):
@@ -132,7 +112,7 @@ class FrozenArray(_Descriptor):
         data = ctypes.create_string_buffer(value, len(value))
         super().__init__(_new_map(_MAP_TYPE_ARRAY, 4, len(value), 1, name, what, _READ_ONLY_FOR_PROGRAMS))
         self._entry(_MAP_UPDATE, bytes(4), data, what)
-        _bpf(_MAP_FREEZE, struct.pack("=I", self.descriptor), what)
+        call_bpf(_MAP_FREEZE, struct.pack("=I", self.descriptor), what)
 
 
 TableType = Literal["hash", "lru_hash", "devices"]
@@ -174,7 +154,7 @@ class Table(_Descriptor):
         Raises:
             BpfError: If there is no map with this number, or this process may not have it.
         """
-        return cls(_bpf(_MAP_GET_FD_BY_ID, struct.pack("=III", number, 0, 0), f"a look at map {number}")[0])
+        return cls(call_bpf(_MAP_GET_FD_BY_ID, struct.pack("=III", number, 0, 0), f"a look at map {number}")[0])
 
     def update(self, key: bytes, value: bytes) -> None:
         """Adds an entry, or changes its value.
@@ -239,7 +219,7 @@ class Table(_Descriptor):
         result = 0
         while result == 0:
             attribute = struct.pack("=4QII", first, *places, _BATCH, self.descriptor)
-            result, answer = _bpf(command, attribute, f"{what} {self.name}", last=errno.ENOENT)
+            result, answer = call_bpf(command, attribute, f"{what} {self.name}", last=errno.ENOENT)
             total += int(struct.unpack_from("=I", answer, 32)[0])
             first = places[0]
         return total
@@ -299,7 +279,7 @@ class Program(_Descriptor):
             "=4IQQ4IQQ3I", *(self.descriptor, 0, len(frame), 0), *places, *(0, 0, 0, 0), *(_LIVE_FRAMES, 0, batch)
         )
         try:
-            _bpf(_TEST_RUN, attribute, f"live frames by the program {self.name}")
+            call_bpf(_TEST_RUN, attribute, f"live frames by the program {self.name}")
         except BpfError as error:
             if error.error_number == errno.EINTR:
                 return False
@@ -319,7 +299,7 @@ class Attachment(_Descriptor):
         _, place, _ = program.kind.value
         attribute = struct.pack("=4I", program.descriptor, interface, place, _MODES[mode])
         what = f"the program {program.name} on interface {interface}"
-        super().__init__(_bpf(_LINK_CREATE, attribute, what)[0])
+        super().__init__(call_bpf(_LINK_CREATE, attribute, what)[0])
         self._network = _Descriptor(-1)
 
     @classmethod
@@ -335,9 +315,9 @@ class Attachment(_Descriptor):
 
     @classmethod
     def _in_a_namespace(cls, program: Program) -> Attachment:
-        if _libc.unshare(_CLONE_NEWNET):
+        if libc.unshare(_CLONE_NEWNET):
             error_number = ctypes.get_errno()
-            raise BpfError(_in_words(error_number, "a network namespace"), error_number)
+            raise BpfError(refusal_of(error_number, "a network namespace"), error_number)
         link = cls(program, _LOOPBACK, "generic")
         link._network = _Descriptor(os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC))
         return link
@@ -349,7 +329,7 @@ class Attachment(_Descriptor):
             BpfError: If the kernel refuses it.
         """
         attribute = struct.pack("=4I", self.descriptor, program.descriptor, 0, 0)
-        _bpf(_LINK_UPDATE, attribute, f"the program {program.name} in place of another one")
+        call_bpf(_LINK_UPDATE, attribute, f"the program {program.name} in place of another one")
 
     def close(self) -> None:
         """See `_Descriptor.close`."""
@@ -385,7 +365,7 @@ def program_info(number: int) -> ProgramInfo:
     maps = (ctypes.c_uint32 * _MOST_MAPS)()
     asked = bytearray(_INFO_BYTES)
     struct.pack_into("=IQ", asked, 52, _MOST_MAPS, ctypes.addressof(maps))
-    with closing(_Descriptor(_bpf(_PROG_GET_FD_BY_ID, struct.pack("=III", number, 0, 0), what)[0])) as program:
+    with closing(_Descriptor(call_bpf(_PROG_GET_FD_BY_ID, struct.pack("=III", number, 0, 0), what)[0])) as program:
         info = _object_info(program.descriptor, bytes(asked), what)
     count = struct.unpack_from("=I", info, 52)[0]
     times = struct.unpack_from("=QQ", info, 192)
@@ -397,8 +377,8 @@ def why_impossible() -> str | None:
     version = tuple(int(part) for part in platform.release().split("-")[0].split(".")[:2] if part.isdigit())
     if version < LEAST_KERNEL:
         return f"Linux {platform.release()} is too old: live frames of XDP programs need Linux 5.18 or later"
-    if platform.machine() not in _SYSCALL_NUMBERS:
-        return f"the BPF programs were compiled for {', '.join(_SYSCALL_NUMBERS)}, not for {platform.machine()}"
+    if platform.machine() not in SYSCALL_NUMBERS:
+        return f"the BPF programs were compiled for {', '.join(SYSCALL_NUMBERS)}, not for {platform.machine()}"
     try:
         os.close(_new_map(_MAP_TYPE_ARRAY, 4, 8, 1, "", "a map"))
     except BpfError as error:
@@ -408,12 +388,12 @@ def why_impossible() -> str | None:
 
 def _new_map(kind: int, key_bytes: int, value_bytes: int, entries: int, name: str, what: str, flags: int = 0) -> int:
     attribute = struct.pack("=5I8x16s", kind, key_bytes, value_bytes, entries, flags, name.encode()[:_NAME_BYTES])
-    return _bpf(_MAP_CREATE, attribute, what)[0]
+    return call_bpf(_MAP_CREATE, attribute, what)[0]
 
 
 def _object_info(descriptor: int, asked: bytes, what: str) -> bytes:
     info = ctypes.create_string_buffer(asked, len(asked))
-    _bpf(_OBJ_GET_INFO, struct.pack("=IIQ", descriptor, len(info), ctypes.addressof(info)), what)
+    call_bpf(_OBJ_GET_INFO, struct.pack("=IIQ", descriptor, len(info), ctypes.addressof(info)), what)
     return info.raw
 
 
@@ -432,7 +412,7 @@ def map_names() -> dict[int, str]:
     names: dict[int, str] = {}
     number, what = 0, "a list of all maps"
     while True:
-        result, answer = _bpf(_MAP_GET_NEXT_ID, struct.pack("=III", number, 0, 0), what, last=errno.ENOENT)
+        result, answer = call_bpf(_MAP_GET_NEXT_ID, struct.pack("=III", number, 0, 0), what, last=errno.ENOENT)
         if result:
             return names
         number = struct.unpack_from("=I", answer, 4)[0]
@@ -450,62 +430,7 @@ def possible_cpus() -> int:
 def _load(attribute: bytes, what: str) -> int:
     """The descriptor of a new program. The verifier gives up when the process gets a signal, so it is asked again."""
     for _ in range(_LOAD_ATTEMPTS - 1):
-        descriptor, _ = _bpf(_PROG_LOAD, attribute, what, last=errno.EAGAIN)
+        descriptor, _ = call_bpf(_PROG_LOAD, attribute, what, last=errno.EAGAIN)
         if descriptor >= 0:
             return descriptor
-    return _bpf(_PROG_LOAD, attribute, what)[0]
-
-
-def _bpf(command: int, attribute: bytes, what: str, *, last: int | None = None) -> tuple[int, bytes]:
-    number = _SYSCALL_NUMBERS.get(platform.machine())
-    if number is None:
-        raise BpfError(f"The number of the system call bpf is not known on {platform.machine()}.", errno.ENOSYS)
-    buffer = ctypes.create_string_buffer(attribute, max(_ATTRIBUTE_BYTES, len(attribute)))
-    result = _libc.syscall(number, command, ctypes.byref(buffer), len(buffer))
-    if result < 0:
-        error_number = ctypes.get_errno()
-        if error_number == last:
-            return result, buffer.raw
-        raise BpfError(_in_words(error_number, what), error_number)
-    return result, buffer.raw
-
-
-def _in_words(error_number: int, what: str) -> str:
-    refusal = f"The kernel refuses {what}: {os.strerror(error_number)}."
-    if error_number == errno.ENOSYS:
-        return f"{refusal} It was built without BPF, or a filter of system calls (seccomp) forbids bpf()."
-    if error_number != errno.EPERM:
-        return refusal
-
-    missing = _missing_capabilities()
-    if missing:
-        return f"{refusal} This process lacks {missing}: log in as root, outside of user namespaces."
-
-    lockdown = _lockdown()
-    if lockdown is not None:
-        return f"{refusal} The kernel is locked down ({lockdown}, see {_LOCKDOWN})."
-    return (
-        f"{refusal} This process has the capabilities, so a filter of system calls (seccomp, as containers have it) or "
-        "a user namespace is in the way: run it outside."
-    )
-
-
-def _missing_capabilities() -> str:
-    with open(_STATUS, encoding="ascii") as file:
-        effective = next(int(line.split()[1], 16) for line in file if line.startswith("CapEff:"))
-    if effective >> _CAP_SYS_ADMIN & 1:
-        return ""
-    wanted = {"CAP_BPF": _CAP_BPF, "CAP_NET_ADMIN": _CAP_NET_ADMIN}
-    return " and ".join(name for name, bit in wanted.items() if not effective >> bit & 1)
-
-
-def _lockdown() -> str | None:
-    with suppress(OSError), open(_LOCKDOWN, encoding="ascii") as file:
-        chosen = file.read().partition("[")[2].partition("]")[0]
-        if chosen not in ("", "none"):
-            return chosen
-        return None
-    return None
-
-
-_libc = ctypes.CDLL(None, use_errno=True)
+    return call_bpf(_PROG_LOAD, attribute, what)[0]

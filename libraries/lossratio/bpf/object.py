@@ -13,7 +13,8 @@ from contextlib import ExitStack, closing
 from functools import lru_cache
 from typing import Any, Mapping
 
-from lossratio.bpf.kernel import Array, BpfError, FrozenArray, Program, ProgramType, Table
+from lossratio.bpf.kernel import Array, FrozenArray, Program, ProgramType, Table
+from lossratio.bpf.system_call import BpfError
 
 _HEADER, _SECTION, _SYMBOL = struct.Struct("<16sHHIQQQIHHHHHH"), struct.Struct("<IIQQQQIIQQ"), struct.Struct("<IBBHQQ")
 _RELOCATION, _WIDE = struct.Struct("<QII"), struct.Struct("<BBhiBBhi")

@@ -22,7 +22,8 @@ from local_testbeds import local_topology, needs_testbed
 from waiting import wait_until
 from whole_trials import whole
 
-from lossratio.bpf import Table, kernel, program_info, why_impossible
+from lossratio.bpf import Table, program_info, why_impossible
+from lossratio.bpf.system_call import call_bpf
 from lossratio.dut.base import SIDES
 from lossratio.dut.xdp import XdpOptions
 from lossratio.dut.xdp.device.device import FILTERED_FROM, Forwarder, Way, filtered_addresses, table_of_connections
@@ -209,7 +210,7 @@ def test_an_object_that_cannot_be_loaded_is_one_error_and_nothing_is_changed(dut
 PIN = """
 import ctypes, struct, sys
 from lossratio.bpf import *
-from lossratio.bpf import kernel
+from lossratio.bpf.system_call import call_bpf
 table = Table.create("devices", 4, 4, 64, "tx_port")
 descriptor = table.descriptor
 number_of_arriving = (0x61, 0x12, 12, 0)
@@ -217,7 +218,7 @@ leave_by = (0x18, 0x11, 0, descriptor), (0, 0, 0, 0), (0xB7, 3, 0, 0), (0x85, 0,
 code = b"".join(struct.pack("<BBhi", *one) for one in (number_of_arriving, *leave_by))
 program = Program(code, "by_map")
 path = ctypes.create_string_buffer(sys.argv[1].encode())
-kernel._bpf(6, struct.pack("=QI", ctypes.addressof(path), program.descriptor), "a pin")
+call_bpf(6, struct.pack("=QI", ctypes.addressof(path), program.descriptor), "a pin")
 """
 
 
@@ -278,7 +279,7 @@ def test_telemetry_has_run_counts_where_the_kernel_counts_and_what_the_maps_hold
     assert west["counts"] == {"seen": 20, "filtered": 0, "dropped": 2, "duplicated": 0, "delayed": 0}
     assert set(west["maps"]) == {"lossratio_count", "lossratio_drop"}
     enable_stats = 32
-    stats, _ = kernel._bpf(enable_stats, struct.pack("=I", 0), "counting")
+    stats, _ = call_bpf(enable_stats, struct.pack("=I", 0), "counting")
     with device.telemetry() as report:
         dut_lab.flood("west", macs.from_west, frames=20)
     os.close(stats)
