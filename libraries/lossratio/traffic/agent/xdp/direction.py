@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Iterator, Mapping, Sequence
 
 from ..core.configuration import Direction
 from ..core.early_verdict import ReceivedSoFar, SentSoFar
-from ..core.generator import counted_course, unknown_latency
+from ..core.generator import counted_course
 from ..core.links import Link
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Message, read_record, unsupported
 from ..core.returns import Returns
-from . import histogram
+from . import latency_answers
 from .cards import CardClock, handed_over, refused_frames, transmitted
 from .frames import FramePlan, Share
 from .plan import Plan, schedule_course
-from .receive_program import MOST_TRAFFIC, Latencies, ReceivedFrames, ReceiveWay, Reception, StreamCounter
+from .receive_program import MOST_TRAFFIC, ReceivedFrames, ReceiveWay, Reception, StreamCounter
 from .send_program import Segment, SentSegment
 from .sender import Sender, Senders
 
@@ -264,48 +264,35 @@ class ActiveDirection:
     def latency(self, counters: Message) -> Message:
         """The latency of the frames of these counters, as `Generator.latency` returns it."""
         received = self._received
-        sent = counters["sent_frames"]
-        answer: Message = {
-            **unknown_latency(self.name, 1 / _MICROSECOND),
-            "sent_frames": sent,
+        frames = {
+            "sent_frames": counters["sent_frames"],
             "received_frames": received.intact,
             "out_of_order_frames": received.reordered,
             "duplicate_frames": received.duplicated,
-            "interval_ratio": 1 / (1 << histogram.SUB_BITS),
         }
         if not self.sends_here:
-            return {**answer, "error": _NO_TIMES}
+            return latency_answers.unknown(self.name, frames, _NO_TIMES)
         if not self._direction.frames.is_numbered:
-            return {**answer, "error": "The frames have no room for sequence numbers."}
-        if not received.intact or received.latencies.least is None:
-            return {**answer, "error": f"None of {sent} frames came back intact."}
-
-        # Record: the latency as the library reads it.
-        return {
-            **answer,
-            **_summary(received.latencies),
-            "jitter_us": received.jitter_sum / max(1, received.jitter_count) / _MICROSECOND,
-            "by_stream": list(self._latency_by_stream(counters)),
-        }
+            return latency_answers.unknown(self.name, frames, "The frames have no room for sequence numbers.")
+        answer = latency_answers.known(self.name, frames, received.latencies)
+        if answer["error"] is not None:
+            return answer
+        by_stream = list(self._latency_by_stream(counters))
+        return {**answer, "jitter_us": latency_answers.jitter_us(received), "by_stream": by_stream}
 
     def _latency_by_stream(self, counters: Message) -> Iterator[Message]:
         """The latency of each of the profile's streams. It is not known which streams refused frames belong to."""
         if counters["refused_frames"]:
             return
         for stream, latencies in zip(counters["by_stream"], self._received.by_stream):
-            answer: Message = {
-                **unknown_latency(self.name, 1 / _MICROSECOND),
+            frames = {
                 "stream": stream["name"],
                 "sent_frames": stream["sent_frames"],
                 "received_frames": sum(latencies.histogram),
                 "out_of_order_frames": latencies.reordered,
                 "duplicate_frames": latencies.duplicated,
-                "interval_ratio": 1 / (1 << histogram.SUB_BITS),
             }
-            if latencies.least is None:
-                yield {**answer, "error": f"None of {stream['sent_frames']} frames came back intact."}
-            else:
-                yield {**answer, **_summary(latencies)}
+            yield latency_answers.known(self.name, frames, latencies)
 
     def course(self, start: int, counters: Message) -> Message:
         """Where losses are in time, after a start in nanoseconds; see `TimedGenerator.schedule`."""
@@ -480,17 +467,8 @@ class ActiveDirection:
             "extent_frames": received.extent,
             "late_offset_us": received.late_offset / _MICROSECOND,
             "flows_with_loss": self._flows_with_loss(sent),
+            **latency_answers.in_short(received),
         }
-        latencies = received.latencies
-        if received.intact and latencies.least is not None:
-            values = list(histogram.filled(latencies.histogram, latencies.least, latencies.most))
-            found.update(
-                latency_median_us=histogram.percentile(values, 50) / _MICROSECOND,
-                latency_99_us=histogram.percentile(values, 99) / _MICROSECOND,
-                latency_most_us=latencies.most / _MICROSECOND,
-                jitter_us=received.jitter_sum / max(1, received.jitter_count) / _MICROSECOND,
-            )
-
         if self.clock is None:
             return found
 
@@ -502,14 +480,3 @@ class ActiveDirection:
                 "frames, so latencies are not known. Leave out 'card_stamps'.",
             )
         return {**found, "clock_error_us": self.clock.error_us}
-
-
-def _summary(latencies: Latencies) -> Message:
-    """Latencies of at least one frame, in microseconds."""
-    filled = list(histogram.filled(latencies.histogram, latencies.least or 0, latencies.most))
-    return {
-        "least_us": (latencies.least or 0) / _MICROSECOND,
-        "mean_us": latencies.sum / sum(latencies.histogram) / _MICROSECOND,
-        "most_us": latencies.most / _MICROSECOND,
-        "histogram": [[value / _MICROSECOND, count] for value, count in filled],
-    }
