@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import hypothesis
@@ -78,6 +79,13 @@ def lossratio(
         return Finished(status, *capfd.readouterr())
 
     return run
+
+
+@pytest.fixture
+def plain_path() -> Iterator[Path]:
+    """An own directory whose path has no blank, wherever temporary files are: for stand-ins of /sys and /run."""
+    with TemporaryDirectory(prefix="lossratio-", dir="/tmp") as directory:
+        yield Path(directory)
 
 
 @pytest.fixture

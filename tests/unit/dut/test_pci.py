@@ -94,8 +94,8 @@ class SysfsNode:
 
 
 @pytest.fixture
-def node(tmp_path):
-    return DutNode(SysfsNode(tmp_path))
+def node(plain_path):
+    return DutNode(SysfsNode(plain_path))
 
 
 def test_a_card_goes_to_another_driver_and_back(node):
@@ -108,8 +108,8 @@ def test_a_card_goes_to_another_driver_and_back(node):
 
 @pytest.mark.parametrize(("flags", "state"), [("0x1003", "up"), ("0x1002", "down")])
 @pytest.mark.parametrize("is_renamed", [False, True])
-def test_an_interface_gets_its_name_mtu_and_state_back(node, tmp_path, flags, state, is_renamed):
-    known = tmp_path / "class" / "net" / "eth0"
+def test_an_interface_gets_its_name_mtu_and_state_back(node, plain_path, flags, state, is_renamed):
+    known = plain_path / "class" / "net" / "eth0"
     known.mkdir(parents=True)
     (known / "flags").write_text(f"{flags}\n")
     (known / "mtu").write_text("9000\n")
@@ -118,9 +118,9 @@ def test_an_interface_gets_its_name_mtu_and_state_back(node, tmp_path, flags, st
     if is_renamed:
         # The driver has named it, and nobody renames it on this machine.
         known.rename(known.with_name("eth7"))
-        (tmp_path / "bus/pci/devices" / WEST / "net/eth0").rename(tmp_path / "bus/pci/devices" / WEST / "net/eth7")
+        (plain_path / "bus/pci/devices" / WEST / "net/eth0").rename(plain_path / "bus/pci/devices" / WEST / "net/eth7")
     changes.roll_back()
-    said = (tmp_path / "ip").read_text().splitlines()
+    said = (plain_path / "ip").read_text().splitlines()
     renamed = ["link set dev eth7 name eth0"] * is_renamed
     assert said == [*renamed, *STARTED_AND_STOPPED, f"link set dev eth0 mtu 9000 {state}"]
 
@@ -140,18 +140,18 @@ RX Buf Len:\t\tn/a
 
 
 @pytest.mark.parametrize(("after", "said"), [((256, 512), ["-G eth0 rx 1024 tx 2048"]), ((1024, 2048), [])])
-def test_an_interface_gets_the_sizes_of_its_rings_back(node, tmp_path, after, said):
-    known = tmp_path / "class" / "net" / "eth0"
+def test_an_interface_gets_the_sizes_of_its_rings_back(node, plain_path, after, said):
+    known = plain_path / "class" / "net" / "eth0"
     known.mkdir(parents=True)
     (known / "flags").write_text("0x1003\n")
     (known / "mtu").write_text("1500\n")
-    (tmp_path / "rings").write_text(RINGS.format(1024, 2048))
+    (plain_path / "rings").write_text(RINGS.format(1024, 2048))
     changes = Changes(node)
     bind(changes, node, WEST, "vfio-pci")
-    (tmp_path / "rings").write_text(RINGS.format(*after))
+    (plain_path / "rings").write_text(RINGS.format(*after))
     changes.roll_back()
     commands = [*said, *STARTED_AND_STOPPED, "link set dev eth0 mtu 1500 up"]
-    assert (tmp_path / "ip").read_text().splitlines() == commands
+    assert (plain_path / "ip").read_text().splitlines() == commands
 
 
 def of_interrupt(root, number, cpus):
@@ -160,18 +160,18 @@ def of_interrupt(root, number, cpus):
 
 
 @pytest.mark.parametrize("is_virtio", [False, True])
-def test_the_facts_of_an_interface_have_its_rings_and_the_cpus_of_its_interrupts(node, tmp_path, is_virtio):
-    card = tmp_path / "bus/pci/devices" / WEST
+def test_the_facts_of_an_interface_have_its_rings_and_the_cpus_of_its_interrupts(node, plain_path, is_virtio):
+    card = plain_path / "bus/pci/devices" / WEST
     (card / "msi_irqs").mkdir()
     for number, cpus in (("30", "0-3"), ("31", "2")):
         (card / "msi_irqs" / number).touch()
-        of_interrupt(tmp_path, number, cpus)
+        of_interrupt(plain_path, number, cpus)
     if is_virtio:
-        as_virtio(tmp_path, WEST)
+        as_virtio(plain_path, WEST)
     else:
-        (tmp_path / "class/net/eth0").mkdir(parents=True)
-        (tmp_path / "class/net/eth0/device").symlink_to(card)
-    (tmp_path / "rings").write_text(RINGS.format(1024, 2048))
+        (plain_path / "class/net/eth0").mkdir(parents=True)
+        (plain_path / "class/net/eth0/device").symlink_to(card)
+    (plain_path / "rings").write_text(RINGS.format(1024, 2048))
 
     link = {"ifname": "eth0", "address": "02:00:00:00:00:01", "mtu": 1500, "operstate": "UP", "flags": []}
     (facts,) = interface_facts(node, [link]).values()
@@ -180,15 +180,15 @@ def test_the_facts_of_an_interface_have_its_rings_and_the_cpus_of_its_interrupts
     assert facts["interrupt_cpus"] == ["0-3", "2"]
 
 
-def test_an_interface_that_does_not_come_back_is_named(node, tmp_path):
-    known = tmp_path / "class" / "net" / "eth0"
+def test_an_interface_that_does_not_come_back_is_named(node, plain_path):
+    known = plain_path / "class" / "net" / "eth0"
     known.mkdir(parents=True)
     (known / "flags").write_text("0x1003\n")
     (known / "mtu").write_text("1500\n")
     changes = Changes(node)
     bind(changes, node, WEST, "vfio-pci")
-    known.rename(tmp_path / "gone")
-    (tmp_path / "bus/pci/devices" / WEST / "net/eth0").rmdir()
+    known.rename(plain_path / "gone")
+    (plain_path / "bus/pci/devices" / WEST / "net/eth0").rmdir()
     with pytest.raises(DutError, match=r"PCI device 0000:18:00\.0 has no interface eth0 any more"):
         changes.roll_back()
 
@@ -207,12 +207,12 @@ def test_a_card_of_a_driver_that_programs_share_with_the_kernel_stays_there(node
     assert (bound_driver(node, WEST), changes.commands) == ("ice", [])
 
 
-def test_a_card_that_does_not_go_to_the_driver_is_given_back(tmp_path):
-    node = DutNode(SysfsNode(tmp_path, probes=False))
+def test_a_card_that_does_not_go_to_the_driver_is_given_back(plain_path):
+    node = DutNode(SysfsNode(plain_path, probes=False))
     changes = Changes(node)
     with pytest.raises(DutError, match=r"DUT1: PCI device 0000:18:00\.0 did not go to the driver 'vfio-pci'.*IOMMU"):
         bind(changes, node, WEST, "vfio-pci")
-    (tmp_path / "bus/pci/devices" / WEST / "driver").symlink_to(tmp_path / "bus/pci/drivers/vfio-pci")
+    (plain_path / "bus/pci/devices" / WEST / "driver").symlink_to(plain_path / "bus/pci/drivers/vfio-pci")
     changes.roll_back()
     assert bound_driver(node, WEST) == "ice"
 
@@ -241,17 +241,17 @@ def as_virtio(root, address):
     (root / "class" / "net" / interface.name).symlink_to(interface)
 
 
-def test_the_interface_of_a_virtio_card_is_found(tmp_path):
-    node = DutNode(SysfsNode(tmp_path))
-    as_virtio(tmp_path, EAST)
+def test_the_interface_of_a_virtio_card_is_found(plain_path):
+    node = DutNode(SysfsNode(plain_path))
+    as_virtio(plain_path, EAST)
     assert [pci_interfaces(node, address) for address in (WEST, EAST)] == [["eth0"], ["eth1"]]
 
 
-def test_a_virtio_cards_numa_node_is_that_of_its_pci_device(tmp_path, monkeypatch):
+def test_a_virtio_cards_numa_node_is_that_of_its_pci_device(plain_path, monkeypatch):
     of_a_server(monkeypatch)
-    node = SysfsNode(tmp_path)
+    node = SysfsNode(plain_path)
     for address in (WEST, EAST):
-        as_virtio(tmp_path, address)
+        as_virtio(plain_path, address)
     dut = create_dut("testpmd", node, hop({"name": "eth0"}, {"name": "eth1"}), {})
     assert ProgramDut.facts(dut)["cores"]["numa_node"] == 1
 
@@ -289,12 +289,12 @@ def test_the_interfaces_of_a_switch_on_cards_have_names_that_the_kernel_takes(no
     assert create_dut("ovs", node, cards, {}).stem == "lr-00-18-00.0"
 
 
-def test_a_switch_without_dpdk_says_which_one_to_choose_for_cards(tmp_path, monkeypatch):
-    program = tmp_path / "ovs-vswitchd"
+def test_a_switch_without_dpdk_says_which_one_to_choose_for_cards(plain_path, monkeypatch):
+    program = plain_path / "ovs-vswitchd"
     program.write_text("#!/bin/sh\necho 'ovs-vswitchd (Open vSwitch) 3.1.0'\n")
     program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    switch = create_dut("ovs", SysfsNode(tmp_path), hop({"pci_address": WEST}, {"pci_address": EAST}), {})
+    monkeypatch.setenv("PATH", str(plain_path), prepend=":")
+    switch = create_dut("ovs", SysfsNode(plain_path), hop({"pci_address": WEST}, {"pci_address": EAST}), {})
     with pytest.raises(DutError, match="update-alternatives --set ovs-vswitchd /usr/lib/openvswitch-switch-dpdk/"):
         switch.check_dpdk()
 
@@ -343,55 +343,55 @@ def of_a_server(monkeypatch):
         ("avf", r"avf is for virtual functions, but PCI device 0000:18:00\.0 is not one\. Make one there \(echo 1 > "),
     ],
 )
-def test_cards_that_do_not_go_with_vpps_driver_are_refused_with_the_way_out(tmp_path, monkeypatch, driver, message):
+def test_cards_that_do_not_go_with_vpps_driver_are_refused_with_the_way_out(plain_path, monkeypatch, driver, message):
     of_a_server(monkeypatch)
     ports = ({"pci_address": WEST, "driver": "vfio-pci"}, {"pci_address": EAST, "driver": "vfio-pci"})
     path = replace(hop(*ports), vpp=VppStart(driver=driver))
-    dut = create_dut("vpp", SysfsNode(tmp_path), path, {})
+    dut = create_dut("vpp", SysfsNode(plain_path), path, {})
     with pytest.raises(DutError, match=message):
         dut.check_ports()
 
 
 @pytest.mark.parametrize(("driver", "bound"), [("rdma", "mlx5_core"), ("avf", "vfio-pci")])
-def test_a_driver_for_cards_is_never_left_out_for_packet_sockets(tmp_path, driver, bound):
+def test_a_driver_for_cards_is_never_left_out_for_packet_sockets(plain_path, driver, bound):
     path = replace(hop({"name": "eth0"}, {"name": "eth1", "pci_address": EAST}), vpp=VppStart(driver=driver))
-    dut = create_dut("vpp", SysfsNode(tmp_path), path, {})
+    dut = create_dut("vpp", SysfsNode(plain_path), path, {})
     message = rf"VPP's driver {driver} is for cards, and DUT1\.port0 and DUT1\.port1 would stay .*'driver: {bound}'"
     with pytest.raises(DutError, match=message):
         dut.check_ports()
 
 
-def test_a_virtual_function_goes_with_vpps_driver_for_them(tmp_path, monkeypatch):
+def test_a_virtual_function_goes_with_vpps_driver_for_them(plain_path, monkeypatch):
     of_a_server(monkeypatch)
-    node = SysfsNode(tmp_path)
+    node = SysfsNode(plain_path)
     for address in (WEST, EAST):
-        (tmp_path / "bus" / "pci" / "devices" / address / "physfn").symlink_to(tmp_path)
+        (plain_path / "bus" / "pci" / "devices" / address / "physfn").symlink_to(plain_path)
     ports = ({"pci_address": WEST, "driver": "vfio-pci"}, {"pci_address": EAST, "driver": "vfio-pci"})
     create_dut("vpp", node, replace(hop(*ports), vpp=VppStart(driver="avf")), {}).check_ports()
 
 
-def test_a_card_on_another_numa_node_than_the_workers_is_named(tmp_path, monkeypatch):
+def test_a_card_on_another_numa_node_than_the_workers_is_named(plain_path, monkeypatch):
     of_a_server(monkeypatch)
     ports = ({"pci_address": WEST, "driver": "vfio-pci"}, {"pci_address": EAST, "driver": "vfio-pci"})
-    dut = create_dut("testpmd", SysfsNode(tmp_path), hop(*ports), {})
+    dut = create_dut("testpmd", SysfsNode(plain_path), hop(*ports), {})
     facts = ProgramDut.facts(dut)
     cores = facts["cores"]
     assert facts["cards"][WEST]["numa_node"] == "1"
     assert (cores["numa_node"], cores["workers"], cores["far"]) == (1, [5], [])
-    (tmp_path / "bus" / "pci" / "devices" / WEST / "numa_node").write_text("0\n")
+    (plain_path / "bus" / "pci" / "devices" / WEST / "numa_node").write_text("0\n")
     assert ProgramDut.facts(dut)["cores"]["far"] == [EAST]
 
 
-def on_two_numa_nodes(tmp_path, kind, **options):
+def on_two_numa_nodes(plain_path, kind, **options):
     ports = ({"pci_address": WEST, "driver": "vfio-pci"}, {"pci_address": EAST, "driver": "vfio-pci"})
-    dut = create_dut(kind, SysfsNode(tmp_path), hop(*ports), options)
-    (tmp_path / "bus" / "pci" / "devices" / EAST / "numa_node").write_text("0\n")
+    dut = create_dut(kind, SysfsNode(plain_path), hop(*ports), options)
+    (plain_path / "bus" / "pci" / "devices" / EAST / "numa_node").write_text("0\n")
     return dut
 
 
-def test_vpp_has_the_queues_of_each_card_on_workers_of_its_numa_node(tmp_path, monkeypatch):
+def test_vpp_has_the_queues_of_each_card_on_workers_of_its_numa_node(plain_path, monkeypatch):
     of_a_server(monkeypatch)
-    dut = on_two_numa_nodes(tmp_path, "vpp", cores=4)
+    dut = on_two_numa_nodes(plain_path, "vpp", cores=4)
     cores = dut._choose_cores()
     assert cores.by_side == ((5, 6), (1, 2))
     west, east = dut._vpp_cards(cores)
@@ -404,14 +404,14 @@ def test_vpp_has_the_queues_of_each_card_on_workers_of_its_numa_node(tmp_path, m
         "set interface rx-placement east queue 1 worker 1",
     ]
     assert "corelist-workers 5,6,1,2" in startup_configuration("/run/one", cores, (west, east))
-    more = on_two_numa_nodes(tmp_path / "more", "vpp", cores=2, queues=3)
+    more = on_two_numa_nodes(plain_path / "more", "vpp", cores=2, queues=3)
     assert [card.queues for card in more._vpp_cards(more._choose_cores())] == [3, 3]
 
 
-def test_vpp_spreads_queues_itself_where_both_cards_are_on_one_numa_node(tmp_path, monkeypatch):
+def test_vpp_spreads_queues_itself_where_both_cards_are_on_one_numa_node(plain_path, monkeypatch):
     of_a_server(monkeypatch)
     ports = ({"pci_address": WEST, "driver": "vfio-pci"}, {"pci_address": EAST, "driver": "vfio-pci"})
-    dut = create_dut("vpp", SysfsNode(tmp_path), hop(*ports), {"cores": 2})
+    dut = create_dut("vpp", SysfsNode(plain_path), hop(*ports), {"cores": 2})
     cards = dut._vpp_cards(dut._choose_cores())
     assert [(card.queues, card.workers) for card in cards] == [(2, ()), (2, ())]
     assert list(placement_commands(cards)) == []
@@ -430,9 +430,9 @@ WIDE, NARROW = "8d2078c106f0466", "d2008c22260286"
         ([NARROW], {"dpdk": "iova-mode pa"}, ()),
     ],
 )
-def test_dpdks_memory_in_vpp_is_where_a_narrow_iommu_reaches_it(node, tmp_path, registers, startup, lines):
+def test_dpdks_memory_in_vpp_is_where_a_narrow_iommu_reaches_it(node, plain_path, registers, startup, lines):
     for number, register in enumerate(registers):
-        directory = tmp_path / f"class/iommu/dmar{number}/intel-iommu"
+        directory = plain_path / f"class/iommu/dmar{number}/intel-iommu"
         directory.mkdir(parents=True)
         (directory / "cap").write_text(f"{register}\n")
     card = Card(WEST, "west", 1, 1024)
@@ -440,23 +440,23 @@ def test_dpdks_memory_in_vpp_is_where_a_narrow_iommu_reaches_it(node, tmp_path, 
     assert lines_for_iommu(node, VppStart(startup=startup), []) == ()
 
 
-def test_testpmds_threads_take_turns_between_the_cards(tmp_path, monkeypatch):
+def test_testpmds_threads_take_turns_between_the_cards(plain_path, monkeypatch):
     of_a_server(monkeypatch)
-    dut = on_two_numa_nodes(tmp_path, "testpmd", cores=4)
+    dut = on_two_numa_nodes(plain_path, "testpmd", cores=4)
     started = []
     monkeypatch.setattr(dut, "run_program", lambda changes, program, directory, name: started.extend(program))
     dut.launch(Changes(dut.node), "/run/one", dut._choose_cores(), "02::", "03::")
     # Testpmd gives its threads west queue 0, east queue 0, west queue 1, east queue 1.
     assert "0@4,1@5,2@1,3@6,4@2" in started
     assert {"--nb-cores=4", "--rxq=2", "--txq=2"} <= set(started)
-    other = on_two_numa_nodes(tmp_path / "other", "testpmd", cores=4, queues=4)
+    other = on_two_numa_nodes(plain_path / "other", "testpmd", cores=4, queues=4)
     with pytest.raises(DutError, match=r"a queue of each card for each of the 2 threads .* Leave out queues"):
         other.check_kind()
 
 
-def test_what_programs_would_get_is_said_before_a_measurement(tmp_path, monkeypatch):
+def test_what_programs_would_get_is_said_before_a_measurement(plain_path, monkeypatch):
     of_a_server(monkeypatch)
-    dut = on_two_numa_nodes(tmp_path, "vpp")
+    dut = on_two_numa_nodes(plain_path, "vpp")
     assert list(core_choices(dut.node, dut.hop)) == [
         f"cores=1: main thread 4, workers 5 on NUMA node 1; {EAST} is on another node, and its frames cross",
         "cores=2: main thread 4, workers 5 for the west card on NUMA node 1 and 1 for the east card on the other node",

@@ -111,21 +111,21 @@ def test_files_that_need_not_be_there_may_be_missing(tmp_path):
     assert written(tmp_path, if_any=["/nowhere/*.so"]).returncode == 0
 
 
-def test_the_modules_are_those_of_the_kernel_in_their_order(tmp_path, monkeypatch):
-    programs = tmp_path / "bin"
+def test_the_modules_are_those_of_the_kernel_in_their_order(plain_path, monkeypatch):
+    programs = plain_path / "bin"
     programs.mkdir()
-    modules = [tmp_path / f"{name}.ko" for name in ("uio", "uio_pci_generic")]
+    modules = [plain_path / f"{name}.ko" for name in ("uio", "uio_pci_generic")]
     for module in modules:
         module.write_text(module.name)
     said = "".join(f"insmod {module} \\n" for module in modules)
-    (programs / "modprobe").write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\nprintf "{said}builtin virtio\\n"\n')
+    (programs / "modprobe").write_text(f'#!/bin/sh\necho "$@" > {plain_path}/asked\nprintf "{said}builtin virtio\\n"\n')
     (programs / "modprobe").chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
 
-    assert written(tmp_path, modules=["uio_pci_generic"]).returncode == 0
-    asked = (tmp_path / "asked").read_text().split()
-    assert asked == ["--dirname", str(tmp_path), "--set-version", "7.1", "--show-depends", "uio_pci_generic"]
-    contents = {name: content for name, _, content in entries((tmp_path / "archive").read_bytes())}
+    assert written(plain_path, modules=["uio_pci_generic"]).returncode == 0
+    asked = (plain_path / "asked").read_text().split()
+    assert asked == ["--dirname", str(plain_path), "--set-version", "7.1", "--show-depends", "uio_pci_generic"]
+    contents = {name: content for name, _, content in entries((plain_path / "archive").read_bytes())}
     loaded = [contents[name].decode() for name in sorted(contents) if name.startswith("modules/")]
     assert loaded == ["uio.ko", "uio_pci_generic.ko"]
 
@@ -277,22 +277,22 @@ class ShellWithPrograms(NamespaceShell):
 
 
 @pytest.mark.netns
-def test_it_is_started_behind_vpp_and_ends_with_it(dut_lab, tmp_path):
-    for name, text in (("qemu-system-x86_64", QEMU.format(place=tmp_path)), ("modprobe", MODPROBE)):
-        (tmp_path / name).write_text(text)
-        (tmp_path / name).chmod(0o755)
-    (tmp_path / "vmlinuz-7.1").touch()
+def test_it_is_started_behind_vpp_and_ends_with_it(dut_lab, plain_path):
+    for name, text in (("qemu-system-x86_64", QEMU.format(place=plain_path)), ("modprobe", MODPROBE)):
+        (plain_path / name).write_text(text)
+        (plain_path / name).chmod(0o755)
+    (plain_path / "vmlinuz-7.1").touch()
     shell = ShellWithPrograms(dut_lab.lab, "dut")
-    shell.programs = tmp_path
+    shell.programs = plain_path
 
-    start = VppStart(vm_kernel=str(tmp_path / "vmlinuz-7.1"), vm_emulated=True)
+    start = VppStart(vm_kernel=str(plain_path / "vmlinuz-7.1"), vm_emulated=True)
     options = {"home": str(STAND_IN), "process": "vhost", "vm": "testpmd"}
     dut = create_dut("vpp", shell, replace(hop(), vpp=start), options)
     dut.set_up(*dut_lab.macs)
     try:
         vpp, qemu = dut.daemons
-        assert (tmp_path / "asked").read_text() == " ".join(qemu.command[1:]) + "\n"
-        assert f"path={vpp.directory}/vhost1.sock" in (tmp_path / "asked").read_text()
+        assert (plain_path / "asked").read_text() == " ".join(qemu.command[1:]) + "\n"
+        assert f"path={vpp.directory}/vhost1.sock" in (plain_path / "asked").read_text()
         assert Path(vpp.directory, "initial-files").stat().st_size > 1_000_000
         pid = int(Path(qemu.program.pid).read_text().split()[0])
     finally:

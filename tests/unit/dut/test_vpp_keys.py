@@ -44,15 +44,15 @@ class Recorder(Shell):
 
 
 @pytest.fixture
-def home(tmp_path):
+def home(plain_path):
     """The home of a VPP whose command line notes what it is given."""
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "answer").touch()
-    vppctl = tmp_path / "bin" / "vppctl"
+    (plain_path / "bin").mkdir()
+    (plain_path / "bin" / "answer").touch()
+    vppctl = plain_path / "bin" / "vppctl"
     vppctl.write_text(VPPCTL)
     vppctl.chmod(0o755)
     before = os.umask(0o022)
-    yield tmp_path
+    yield plain_path
     os.umask(before)
 
 

@@ -128,8 +128,8 @@ def problems(machine, node):
     return list(card_problems(node, PORTS, read_hardware(machine, [WEST, EAST])))
 
 
-def test_hardware_is_read_from_sysfs(tmp_path):
-    hardware = read_hardware(Machine(tmp_path), [WEST, "0000:99:00.0"])
+def test_hardware_is_read_from_sysfs(plain_path):
+    hardware = read_hardware(Machine(plain_path), [WEST, "0000:99:00.0"])
     card = hardware.cards[WEST]
     assert (card.driver, card.numa_node, card.iommu_group, card.device) == ("ice", 1, "31", "0x8086:0x1592")
     assert (card.speed, card.firmware) == (None, None)
@@ -138,8 +138,8 @@ def test_hardware_is_read_from_sysfs(tmp_path):
     assert [core.cpus for core in hardware.cores] == [(0, 4), (1, 5), (2, 6), (3, 7)]
 
 
-def test_cards_and_hugepages_are_taken_and_given_back(tmp_path):
-    machine = Machine(tmp_path)
+def test_cards_and_hugepages_are_taken_and_given_back(plain_path):
+    machine = Machine(plain_path)
     with taken_cards(machine, trex_node(hugepages=2048), PORTS):
         assert (machine.driver(WEST), machine.driver(EAST)) == ("vfio-pci", "vfio-pci")
         assert machine.pages.read_text() == "1024\n"
@@ -147,8 +147,8 @@ def test_cards_and_hugepages_are_taken_and_given_back(tmp_path):
     assert machine.pages.read_text() == "512\n"
 
 
-def test_each_change_is_recorded_on_the_node_before_it_is_made(tmp_path):
-    machine = Machine(tmp_path)
+def test_each_change_is_recorded_on_the_node_before_it_is_made(plain_path):
+    machine = Machine(plain_path)
     made = []
     write = machine.write
 
@@ -183,14 +183,14 @@ def undone(machine, root):
     return dead
 
 
-def test_after_sigkill_at_any_moment_the_will_gives_everything_back(tmp_path):
-    machine = Machine(tmp_path / "sys")
+def test_after_sigkill_at_any_moment_the_will_gives_everything_back(plain_path):
+    machine = Machine(plain_path / "sys")
     write, moments = machine.write, []
 
     def watched(path, text):
-        moments.append(undone(machine, tmp_path / f"before {len(moments)}"))
+        moments.append(undone(machine, plain_path / f"before {len(moments)}"))
         write(path, text)
-        moments.append(undone(machine, tmp_path / f"after {len(moments)}"))
+        moments.append(undone(machine, plain_path / f"after {len(moments)}"))
 
     machine.write = watched
     with taken_cards(machine, trex_node(hugepages=2048), PORTS):
@@ -203,8 +203,8 @@ def test_after_sigkill_at_any_moment_the_will_gives_everything_back(tmp_path):
             assert (dead.root / "bus/pci/devices" / address / "driver_override").read_text().strip() in ("", "(null)")
 
 
-def test_a_failure_gives_back_what_was_taken(tmp_path):
-    machine = Machine(tmp_path, most_pages=600)
+def test_a_failure_gives_back_what_was_taken(plain_path):
+    machine = Machine(plain_path, most_pages=600)
     error = pytest.raises(TesterError, match=r"TG: 2048 MB .* NUMA node 1, .* room for 88 of 512 more pages")
     with error, taken_cards(machine, trex_node(hugepages=2048), PORTS):
         pytest.fail("it has no room")
@@ -212,8 +212,8 @@ def test_a_failure_gives_back_what_was_taken(tmp_path):
     assert machine.driver(WEST) == "ice"
 
 
-def test_an_igb_uio_card_needs_no_iommu(tmp_path):
-    machine = Machine(tmp_path, iommu=False)
+def test_an_igb_uio_card_needs_no_iommu(plain_path):
+    machine = Machine(plain_path, iommu=False)
     assert "needs an IOMMU" in problems(machine, trex_node())[0]
     with pytest.raises(TesterError, match=r"needs an IOMMU.*igb_uio"), taken_cards(machine, trex_node(), PORTS):
         pytest.fail("there is no IOMMU")
@@ -222,9 +222,9 @@ def test_an_igb_uio_card_needs_no_iommu(tmp_path):
 
 
 @pytest.mark.parametrize(("mode", "count"), [("Y", 0), ("N", 2)])
-def test_vfio_needs_no_iommu_in_its_mode_without(tmp_path, mode, count):
-    machine = Machine(tmp_path, iommu=False)
-    parameter = tmp_path / "module/vfio/parameters/enable_unsafe_noiommu_mode"
+def test_vfio_needs_no_iommu_in_its_mode_without(plain_path, mode, count):
+    machine = Machine(plain_path, iommu=False)
+    parameter = plain_path / "module/vfio/parameters/enable_unsafe_noiommu_mode"
     parameter.parent.mkdir(parents=True)
     parameter.write_text(f"{mode}\n")
     found = problems(machine, trex_node())
@@ -232,19 +232,19 @@ def test_vfio_needs_no_iommu_in_its_mode_without(tmp_path, mode, count):
     assert all("modprobe vfio enable_unsafe_noiommu_mode=1" in problem for problem in found)
 
 
-def test_cards_that_share_with_the_kernel_stay_there(tmp_path):
-    machine = Machine(tmp_path, driver="mlx5_core")
+def test_cards_that_share_with_the_kernel_stay_there(plain_path):
+    machine = Machine(plain_path, driver="mlx5_core")
     with taken_cards(machine, trex_node(), PORTS):
         assert machine.driver(WEST) == "mlx5_core"
 
 
-def test_without_uio_driver_nothing_is_bound_and_a_card_of_the_kernel_is_a_problem(tmp_path):
-    machine = Machine(tmp_path)
+def test_without_uio_driver_nothing_is_bound_and_a_card_of_the_kernel_is_a_problem(plain_path):
+    machine = Machine(plain_path)
     assert "has the driver ice" in problems(machine, trex_node(None))[0]
     error = pytest.raises(TesterError, match="Set 'uio_driver: vfio-pci'")
     with error, taken_cards(machine, trex_node(None), PORTS):
         pytest.fail("the kernel has the cards")
-    bound = Machine(tmp_path / "bound", driver="vfio-pci")
+    bound = Machine(plain_path / "bound", driver="vfio-pci")
     with taken_cards(bound, trex_node(None), PORTS):
         assert bound.driver(WEST) == "vfio-pci"
     assert bound.driver(WEST) == "vfio-pci"
@@ -265,8 +265,8 @@ def test_a_gateway_cannot_be_asked_through_a_card_of_a_generator_without_single_
     check_can_ask(trex_node(uio_driver=None, software=True), [(named, question)])
 
 
-def test_a_card_that_is_not_there_is_named(tmp_path):
-    machine = Machine(tmp_path)
+def test_a_card_that_is_not_there_is_named(plain_path):
+    machine = Machine(plain_path)
     other = [PORTS[0], Port("TG", "east", Interface(link="b", pci_address="0000:99:00.0"))]
     found = list(card_problems(trex_node(), other, read_hardware(machine, [WEST, "0000:99:00.0"])))
     assert found == ["port east: there is no PCI device 0000:99:00.0; correct it in the topology file (lspci -D)"]
