@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from ports import free_port
+from waiting import PATIENCE
 
 from lossratio.nodes import NodeSession
 from lossratio.topology import Interface, Node
@@ -99,7 +100,7 @@ def parent_of(pid):
 
 def sshd_of(session):
     with session.start("sh", "-c", "echo $$; cat", plain=True) as process:
-        pid = int(process.read_line(5.0))
+        pid = int(process.read_line(PATIENCE))
         while not Path(f"/proc/{pid}/comm").read_text().startswith("sshd"):
             pid = parent_of(pid)
     return pid

@@ -13,6 +13,7 @@ import pytest
 from local_testbeds import LOCAL, local_topology
 from pydantic import ValidationError
 from testbed_probes import LIBRARIES, OrdinaryUser, make_topology
+from waiting import PATIENCE
 
 from lossratio.bpf import why_impossible
 from lossratio.errors import NodeError, TopologyError
@@ -86,11 +87,11 @@ def test_frames_pass_over_a_link_and_nothing_else_does(ring, length):
     with (
         NodeSession.connect("TG", nodes["TG"]) as tg,
         NodeSession.connect("DUT1", nodes["DUT1"]) as dut,
-        dut.start(sys.executable, "-c", RECEIVE, "dut1w", "20") as receiver,
+        dut.start(sys.executable, "-c", RECEIVE, "dut1w", str(PATIENCE)) as receiver,
     ):
-        assert receiver.read_line(20) == "ready"
+        assert receiver.read_line(PATIENCE) == "ready"
         tg.run(sys.executable, "-c", SEND, "tge", str(length))
-        received = [receiver.read_line(20) for _ in range(10)]
+        received = [receiver.read_line(PATIENCE) for _ in range(10)]
     assert received == [f"{length} 88b5 {n}" for n in range(10)]
 
 
@@ -106,18 +107,18 @@ def pair():
 def test_a_link_is_silent_by_itself_from_the_beginning(pair):
     tg, dut = pair
     with dut.start(sys.executable, "-c", RECEIVE, "dut1w", "1.5") as receiver:
-        assert receiver.read_line(20) == "ready"
+        assert receiver.read_line(PATIENCE) == "ready"
         tg.run("ip", "link", "set", "tge", "down")
         tg.run("ip", "link", "set", "tge", "up")
-        assert receiver.read_line(20) == "silence"
+        assert receiver.read_line(PATIENCE) == "silence"
 
 
 def test_a_dut_can_turn_ipv6_on_and_still_does_not_advertise_itself(pair):
     tg, dut = pair
     with tg.start(sys.executable, "-c", RECEIVE, "tge", "1.5") as receiver:
-        assert receiver.read_line(20) == "ready"
+        assert receiver.read_line(PATIENCE) == "ready"
         dut.run("sh", "-c", "echo 0 > /proc/sys/net/ipv6/conf/dut1w/disable_ipv6")
-        assert receiver.read_line(20) == "silence"
+        assert receiver.read_line(PATIENCE) == "silence"
     dut.run("ip", "address", "add", "2001:2::1/64", "dev", "dut1w", "nodad")
     assert "2001:2::1" in dut.run("ip", "-6", "address", "show", "dev", "dut1w").stdout
 

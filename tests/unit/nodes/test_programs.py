@@ -9,6 +9,7 @@ from pathlib import Path
 from types import CodeType
 
 import pytest
+from waiting import PATIENCE
 
 import lossratio
 from lossratio.errors import NodeError
@@ -35,14 +36,14 @@ PROGRAM = NodeProgram(
 def test_a_program_runs_from_memory_and_reads_its_own_input_only(session):
     process = PROGRAM.start(session.start, sys.executable)
     process.write_line("world")
-    assert process.read_line(20) == "hello world test_program 0"
+    assert process.read_line(PATIENCE) == "hello world test_program 0"
     assert process.close() == 0
 
 
 def test_a_program_that_ends_at_once_says_why_when_it_is_asked(session):
     process = NodeProgram("lossratio-test", "test_program.main", {}).start(session.start, "/no/such/python")
     with pytest.raises(NodeError, match="/no/such/python"):
-        process.read_line(20)
+        process.read_line(PATIENCE)
 
 
 def test_an_old_python_is_refused_with_the_name_of_the_program():
@@ -71,7 +72,7 @@ def test_an_error_names_the_program_and_the_line_in_it(session):
     process = NodeProgram("lossratio-test", "test_program.main", sources).start(session.start, sys.executable)
     where = r"-c .# lossratio-test\.\.\.. lossratio-test .* \"test_program.main.py\", line 2, .*no luck"
     with pytest.raises(NodeError, match=where):
-        process.read_line(20)
+        process.read_line(PATIENCE)
 
 
 SAYS_WHAT_RUNS = "def main():\n    print({!r}, main.__code__.co_filename)\n"
@@ -84,7 +85,7 @@ def test_a_node_with_the_same_python_runs_the_code_and_any_other_the_source(sess
     sources = {"test_program": "", "test_program.main": SAYS_WHAT_RUNS.format("source")}
     code = compile(SAYS_WHAT_RUNS.format("code"), "test_program.main.py", "exec")
     program = NodeProgram("lossratio-test", "test_program.main", sources, {"test_program.main": code})
-    assert program.start(session.start, sys.executable).read_line(20) == f"{runs} test_program.main.py"
+    assert program.start(session.start, sys.executable).read_line(PATIENCE) == f"{runs} test_program.main.py"
 
 
 def file_names(code):
@@ -116,7 +117,7 @@ def test_a_room_that_goes_with_a_program_has_its_own_name_there(session):
     program = NodeProgram(
         "lossratio-test", "test_program.main", {**rooms, "test_program": "", "test_program.main": main}
     )
-    assert program.start(session.start, sys.executable).read_line(20) == "lossratio.bpf.object None"
+    assert program.start(session.start, sys.executable).read_line(PATIENCE) == "lossratio.bpf.object None"
 
 
 @pytest.mark.parametrize("folder", ["traffic/agent", "testbed/reservation/keeper"])

@@ -5,6 +5,7 @@ import paramiko
 import pytest
 from ports import refusing_port
 from ssh_server import needs_sshd, sshd_of
+from waiting import PATIENCE
 
 from lossratio.errors import NodeError
 
@@ -24,7 +25,7 @@ class TestLostConnections:
         process = ssh_session.start("cat")
         os.kill(server_pid, signal.SIGKILL)
         with pytest.raises(NodeError, match="DUT1: the connection was lost while `cat` ran"):
-            process.read_line(5.0)
+            process.read_line(PATIENCE)
         assert process.close() == -1
 
     @pytest.mark.parametrize("error", [EOFError(), paramiko.SSHException("no keys in time")])
@@ -39,7 +40,7 @@ class TestLostConnections:
         with pytest.raises(NodeError, match="`cat`"):
             writing.write_line("a line")
         with pytest.raises(NodeError, match="`seq 1000000`"):
-            list(iter(lambda: reading.read_line(5.0), None))
+            list(iter(lambda: reading.read_line(PATIENCE), None))
         writing.close(0.1)
         reading.close(0.1)
 

@@ -5,6 +5,7 @@ import threading
 import paramiko
 import pytest
 from ssh_server import needs_sshd
+from waiting import PATIENCE
 
 from lossratio.errors import NodeError
 from lossratio.nodes import NodeSession
@@ -54,7 +55,7 @@ class TestCommands:
         # OpenSSH drops the connection then. With other threads at work it was 21 of 1,855 commands.
         ends = []
         monkeypatch.setattr(paramiko.Channel, "shutdown_write", ends.append)
-        assert session.run("cat", timeout=5.0).stdout == ""
+        assert session.run("cat", timeout=PATIENCE).stdout == ""
         assert ends == []
 
     def test_input_that_nobody_reads_is_no_error(self, session):
@@ -112,54 +113,54 @@ class TestProcesses:
         with session.start("cat") as process:
             for line in ("one", "", "größe", "x" * 200_000):
                 process.write_line(line)
-                assert process.read_line(5.0) == line
+                assert process.read_line(PATIENCE) == line
             assert process.exit_status is None
 
     def test_lines_that_come_together_are_read_one_by_one(self, session):
         with session.start("printf", r"a\nb\nc") as process:
-            assert [process.read_line(5.0), process.read_line(5.0)] == ["a", "b"]
+            assert [process.read_line(PATIENCE), process.read_line(PATIENCE)] == ["a", "b"]
             with pytest.raises(NodeError, match="exit status 0"):
-                process.read_line(5.0)
+                process.read_line(PATIENCE)
 
     def test_the_end_of_a_process_gives_its_status_and_last_words(self, session):
         with session.start("sh", "-c", "echo no numpy here >&2; exit 4") as process:
             with pytest.raises(NodeError, match=r"DUT1: .*exit status 4: no numpy here"):
-                process.read_line(5.0)
+                process.read_line(PATIENCE)
             assert process.exit_status == 4
             with pytest.raises(NodeError, match="exit status 4"):
                 process.write_line("hello?")
 
     def test_silence_is_an_error_and_a_late_answer_can_still_be_read(self, session):
         with session.start("sh", "-c", "echo slow >&2; echo ready; read line; echo $line") as process:
-            assert process.read_line(30.0) == "ready"
+            assert process.read_line(PATIENCE) == "ready"
             with pytest.raises(NodeError, match=r"no answer within 0\.2 s: slow"):
                 process.read_line(0.2)
             process.write_line("late")
-            assert process.read_line(5.0) == "late"
+            assert process.read_line(PATIENCE) == "late"
 
     def test_only_the_tail_of_standard_error_is_kept_and_never_blocks(self, session):
         with session.start("sh", "-c", "head -c 5000000 /dev/zero >&2; echo last >&2; echo done; cat") as process:
-            assert process.read_line(10.0) == "done"
-            assert process.close() == 0
+            assert process.read_line(PATIENCE) == "done"
+            assert process.close(PATIENCE) == 0
             assert process.stderr_tail().endswith("last\n")
             assert len(process.stderr_tail()) <= 8192
 
     def test_closing_ends_the_input_and_waits_for_the_end(self, session, tmp_path):
-        process = session.start("sh", "-c", f"cat > /dev/null; echo bye; touch {tmp_path}/ended; exit 6")
-        assert process.close() == 6
+        process = session.start("sh", "-c", 'cat > /dev/null; echo bye; touch "$0"; exit 6', str(tmp_path / "ended"))
+        assert process.close(PATIENCE) == 6
         assert (tmp_path / "ended").exists()
-        assert process.close() == 6
+        assert process.close(PATIENCE) == 6
 
     def test_a_process_that_does_not_end_is_let_go(self, session):
         process = session.start("sh", "-c", "echo $$; exec sleep 60")
-        pid = int(process.read_line(5.0))
+        pid = int(process.read_line(PATIENCE))
         assert process.close(timeout=0.2) is None
         os.kill(pid, signal.SIGKILL)
 
     def test_endless_output_without_a_line_is_refused(self, session):
         with session.start("sh", "-c", "head -c 20000000 /dev/zero; sleep 60") as process:
             with pytest.raises(NodeError, match="without a line break"):
-                process.read_line(30.0)
+                process.read_line(PATIENCE)
             process.close(timeout=0.1)
 
     def test_a_line_with_a_line_feed_is_refused(self, session):

@@ -189,7 +189,7 @@ def test_a_holder_goes_on_after_a_reboot_if_nobody_was_faster(lab):
 
 def test_a_python_that_is_not_there_is_one_error_with_node_and_path(lab, tmp_path):
     lab.python = str(tmp_path / "python3.12")
-    with pytest.raises(NodeError, match=r"^Node \w+: there is no Python '/\S+/python3\.12' to keep the reservation "):
+    with pytest.raises(NodeError, match=r"^Node \w+: there is no Python '/.+/python3\.12' to keep the reservation "):
         lab.take()
     (tmp_path / "python3.12").write_text("#!/nowhere/python3.12\n")
     with pytest.raises(

@@ -12,6 +12,7 @@ from typing import get_type_hints
 
 import pytest
 from local_session import PYTHON
+from waiting import PATIENCE
 
 from lossratio.errors import NodeError, TrafficError
 from lossratio.topology import AfPacketGenerator
@@ -359,7 +360,7 @@ def test_the_agent_refuses_another_version_of_the_protocol(agent):
 def test_the_agent_answers_garbage_with_an_error(agent):
     for line in ("garbage", "[]", '{"id": 5}'):
         agent._process.write_line(line)
-        answer = json.loads(agent._process.read_line(10.0))
+        answer = json.loads(agent._process.read_line(PATIENCE))
         assert answer["error"]["kind"] == "bad_request"
 
 
