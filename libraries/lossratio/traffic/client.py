@@ -149,9 +149,9 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         self.close()
 
     def is_alive(self) -> bool:
-        """Whether the agent still answers. It is asked, because news of its end may be on the way."""
+        """Whether the agent, at both ends if there are two, still answers: news of its end may be on the way."""
         try:
-            self._ask("clock")
+            self._ask("hello", protocol=PROTOCOL)
         except TrafficError:
             return False
         return True

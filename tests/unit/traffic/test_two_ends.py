@@ -302,6 +302,14 @@ def test_an_agent_that_is_killed_in_a_trial_is_named_and_the_other_one_ends(
 
 @pytest.mark.netns
 @pytest.mark.parametrize("victim", [0, 1])
+def test_an_agent_is_alive_only_if_both_ends_are(ends, agent, victim):
+    assert agent.is_alive()
+    ends[victim].processes[-1].process.kill()
+    assert not agent.is_alive()
+
+
+@pytest.mark.netns
+@pytest.mark.parametrize("victim", [0, 1])
 def test_an_agent_that_is_frozen_in_a_trial_is_named_and_the_other_one_ends(lab, ends, victim):
     with AgentClient.start(*ends, python=PYTHON, patience=20.0) as agent:
         ready_to_send(agent)
