@@ -22,7 +22,7 @@ def install(tmp_path):
         programs = {
             "id": ORDINARY_USER,
             "sudo": SUDO,
-            "apt-get": f'#!/bin/sh\necho "$@" >>{tmp_path}/asked\necho "E: why"\nexit {apt_get_status}\n',
+            "apt-get": f'#!/bin/sh\necho "$@" >>"{tmp_path}/asked"\necho "E: why"\nexit {apt_get_status}\n',
         }
         for name, text in programs.items():
             (tmp_path / name).write_text(text)

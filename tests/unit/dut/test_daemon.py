@@ -121,7 +121,7 @@ DEEPER = "".join(f"#{number}  0x00007f3464b76908 caller + 0x{number}\n     from 
 def test_a_crash_is_shown_by_its_reason_and_by_the_functions_that_led_to_it(changes, daemon, tmp_path, deeper, last):
     # As VPP 26.10 wrote them when its statistics had no memory left.
     (tmp_path / "log").write_text(ABORT + deeper)
-    program = daemon(f"cat {tmp_path}/log; exit 3")
+    program = daemon(f"cat '{tmp_path}/log'; exit 3")
     shown = (
         "Out-of-memory, calling os_panic(). | os_panic() called, aborting. | received signal SIGABRT, PC "
         "0x7f3464808eec | #0 pthread_key_delete + 0x14c | #1 abort + 0xd3 | #2 os_panic + 0x2d | #3 "

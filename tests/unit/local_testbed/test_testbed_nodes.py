@@ -202,11 +202,21 @@ def test_a_person_can_log_in_with_ssh_as_described(ring, tmp_path):
     assert "/dev/pts/" in terminal.stdout
 
 
+def test_ssh_logs_in_also_where_the_state_directory_has_a_blank(tmp_path, monkeypatch):
+    if shutil.which("ssh") is None:
+        pytest.skip("no ssh client")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "my state, 100 %h"))
+    with LocalTestbed.up(make_topology()) as testbed:
+        command = ["ssh", "-F", str(testbed.directory / "ssh_config"), "DUT1", "echo", "hello"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "hello\n", "")
+
+
 def test_files_can_be_copied_with_sftp(ring, tmp_path):
     if shutil.which("sftp") is None:
         pytest.skip("no sftp client")
     (tmp_path / "here").write_text("text")
-    batch = f"put {tmp_path}/here {tmp_path}/there\nls /sys/class/net\n"
+    batch = f'put "{tmp_path}/here" "{tmp_path}/there"\nls /sys/class/net\n'
     command = ["sftp", "-F", str(ring.directory / "ssh_config"), "-b", "-", "DUT1"]
     done = subprocess.run(command, input=batch, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -215,7 +215,7 @@ def test_a_directory_that_cannot_be_written_is_one_clear_error(lab, tmp_path):
 def test_a_disk_that_takes_no_record_is_named_with_the_ways_out(tmp_path, options, why):
     request = {"op": "take", "directory": str(tmp_path), "name": "testbed", "seconds": 5.0, "wait": 0.0}
     keeper = "from lossratio.testbed.reservation.keeper.main import main; main()"
-    script = f"mount -t tmpfs -o {options} none {tmp_path} && exec {sys.executable} -c '{keeper}'"
+    script = f"mount -t tmpfs -o {options} none '{tmp_path}' && exec {sys.executable} -c '{keeper}'"
     asked = subprocess.run(
         ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script],
         input=json.dumps(request) + "\n",

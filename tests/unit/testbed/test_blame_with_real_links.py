@@ -21,7 +21,7 @@ from lossratio.nodes import NodeSession
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
 from lossratio.runs.verdicts import failure_kind
-from lossratio.testbed import repair
+from lossratio.testbed import watch
 from lossratio.testbed.changes import Way, changes_between
 from lossratio.testbed.fingerprint import FingerprintReader
 from lossratio.testbed.local import LocalTestbed
@@ -195,7 +195,7 @@ def test_a_fingerprint_is_what_the_kernels_of_the_nodes_say(lab):
 def test_the_time_for_which_a_program_has_no_cpu_is_that_of_its_threads(lab, tmp_path):
     _, sessions = lab
     file = tmp_path / "pid"
-    spin = f"echo $$ 4711 >> {file}; while [ -e {file} ]; do :; done"
+    spin = f"echo $$ 4711 >> '{file}'; while [ -e '{file}' ]; do :; done"
     command = ("taskset", "-c", str(min(os.sched_getaffinity(0))), "sh", "-c", spin)
     with ExitStack() as ends:
         for _ in range(6):
@@ -241,7 +241,7 @@ def changes_of(before, after):
 def test_a_fault_of_the_dut_is_its_result(
     testbed, lab, tmp_path, monkeypatch, broken, mended, message, verified_every, known_good
 ):
-    monkeypatch.setattr(repair, "VERIFY_SECONDS", verified_every)
+    monkeypatch.setattr(watch, "VERIFY_SECONDS", verified_every)
     try:
         error, kept, kind = failure_of(testbed, tmp_path, setting(lab, "DUT1", "dut1", broken))
     finally:

@@ -51,8 +51,8 @@ def is_gone(will):
 def test_it_undoes_the_newest_first_and_with_its_input(server, tmp_path):
     session, other = server.connect(), server.connect()
     will = LastWill(session)
-    will.add(("sh", "-c", f"cat {tmp_path}/newer >> {tmp_path}/both; echo older >> {tmp_path}/both"), None)
-    will.add(("sh", "-c", f"cat > {tmp_path}/script\nexit 3", "a name"), "given")
+    will.add(("sh", "-c", f"cd '{tmp_path}'; cat newer >> both; echo older >> both"), None)
+    will.add(("sh", "-c", f"cat > '{tmp_path}/script'\nexit 3", "a name"), "given")
     will.add(("tee", str(tmp_path / "newer")), "it's\ntwo lines\n")
     die(session)
     assert list(tmp_path.iterdir()) == []
@@ -70,7 +70,7 @@ def test_it_undoes_the_newest_first_and_with_its_input(server, tmp_path):
 def test_nobody_sets_up_beside_an_undo_that_still_runs(server, tmp_path, monkeypatch):
     session, other = server.connect(), server.connect()
     will = LastWill(session)
-    will.add(("sh", "-c", f"until [ -e {tmp_path}/go ]; do sleep 0.05; done; touch {tmp_path}/undone"), None)
+    will.add(("sh", "-c", f"cd '{tmp_path}'; until [ -e go ]; do sleep 0.05; done; touch undone"), None)
     die(session)
     monkeypatch.setattr(undo, "_UNDO_SECONDS", 1)
     for _ in range(2):
@@ -101,7 +101,7 @@ def test_a_controller_that_was_about_to_put_the_dut_back_leaves_nothing_behind(s
     for number, will in enumerate(wills):
         will.add(("touch", str(tmp_path / f"{number}")), None)
         will.execute_at_end()
-    wills[1].add(("sh", "-c", f"sleep 0.2; touch {tmp_path}/last"), None)
+    wills[1].add(("sh", "-c", f"sleep 0.2; touch '{tmp_path}/last'"), None)
     assert list(tmp_path.iterdir()) == []
     die(session)
     wait_until(lambda: {path.name for path in tmp_path.iterdir()} == {"0", "1", "last"})
@@ -138,7 +138,7 @@ def test_processes_of_the_same_controller_that_are_ending_keep_no_will_from_bein
 def test_the_next_controller_waits_for_a_will_that_is_being_executed(server, tmp_path):
     session = server.connect()
     will = LastWill(session)
-    will.add(("sh", "-c", f"touch {tmp_path}/begun; sleep 2; echo once >> {tmp_path}/undone"), None)
+    will.add(("sh", "-c", f"cd '{tmp_path}'; touch begun; sleep 2; echo once >> undone"), None)
     will.execute_at_end()
     os.kill(sshd_of(session), signal.SIGKILL)
     wait_until((tmp_path / "begun").exists)

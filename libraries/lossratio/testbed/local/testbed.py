@@ -449,11 +449,17 @@ def _write_ssh_config(testbed: LocalTestbed) -> None:
         "".join(f"[{node.host}]:{node.port} {node.host_key}\n" for node in nodes.values())
     )
     blocks = [
-        f"Host {name}\n HostName {node.host}\n Port {node.port}\n User {node.username}\n IdentityFile {node.key_file}\n"
-        f" IdentitiesOnly yes\n UserKnownHostsFile {known_hosts}\n"
+        f"Host {name}\n HostName {node.host}\n Port {node.port}\n User {node.username}\n"
+        f" IdentityFile {_in_ssh_config(node.key_file)}\n IdentitiesOnly yes\n"
+        f" UserKnownHostsFile {_in_ssh_config(known_hosts)}\n"
         for name, node in nodes.items()
     ]
     (testbed.directory / "ssh_config").write_text("".join(blocks))
+
+
+def _in_ssh_config(path: Path | None) -> str:
+    """A path as ssh reads it from its configuration, where blanks separate paths, and ``%`` begins a variable."""
+    return '"' + str(path).replace("%", "%%") + '"'
 
 
 def reachable(topology: Topology, undo: ExitStack) -> Topology:
