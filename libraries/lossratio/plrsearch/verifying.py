@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -60,8 +61,8 @@ class Verifying:
         self._rows: list[tuple[float, float, float]] = []
         self._long: list[tuple[float, float, float]] = []
         self._begin = 0
-        self._verified: float | None = None
         self._lowest_failed = np.inf
+        self._before_change: float | None = None
         self._is_passed_tried = False
         self.load: float | None = None
 
@@ -106,7 +107,8 @@ class Verifying:
         there = LossBounds.of(*self._at(self.load, self._long), batch=known.batch)
         if is_refuted(there, self._question.target_loss_ratio, known.batch):
             passed = min((1.0 - there.lost / there.frames) * self.load, known.in_long_run)
-            self._lower(known)
+            # Shorter trials just below such a load show as little as those at this load.
+            self._lower(known, verified=self._highest_verified(known, below=_STEP * self.load))
             if not self._is_passed_tried:
                 # A bucket or a buffer passes its rate in the long run.
                 self._is_passed_tried = True
@@ -116,12 +118,16 @@ class Verifying:
         return self.load
 
     def _forget(self, known: Description) -> None:
-        """Begins again if the SUT has changed."""
+        """Begins again if the SUT has changed, and goes back if later trials show that it has not."""
         is_new = known.change is not None and known.change.is_later(self._begin)
+        is_disproved = known.change is None and self._begin > 0
         self._begin = 0 if known.change is None else known.change.trials
         if is_new:
-            self._verified = self.load = None
+            self._before_change = self.load
+            self.load = None
             self._lowest_failed = np.inf
+        elif is_disproved:
+            self.load = self._before_change
 
     def _is_ready(self, known: Description, left: float) -> bool:
         if self.load is not None:
@@ -151,9 +157,8 @@ class Verifying:
         least = float((lost / np.maximum(frames, 1.0)).min(initial=1.0))
         all_lose = bounds.trials > 1 and least > _MUCH * target
         if self._is_hopeless(bounds, left, all_lose=all_lose, few=_CHANCE * batch):
-            self._lower(known)
+            self._lower(known, verified=self._highest_verified(known, below=self.load))
         elif bounds.trials >= LEAST_TRIALS and bounds.most <= target:
-            self._verified = self.load
             self._raise_to(place, known, left)
         elif bounds.trials < LEAST_TRIALS < left and not np.isfinite(self._lowest_failed):
             # Trials that were not described yet when the load was chosen are described now.
@@ -179,7 +184,7 @@ class Verifying:
         certain = bounds.trials >= _FEW and bounds.least > target
         return certain or all_lose or bounds.lost > few + allowed
 
-    def _lower(self, known: Description) -> None:
+    def _lower(self, known: Description, *, verified: float) -> None:
         """Moves to the next load below, back to a verified load, or towards the load where pauses lose the target."""
         if self.load is None:
             return
@@ -190,10 +195,19 @@ class Verifying:
             hinted = _OF_PAUSES * (allowed.likeliest if allowed.is_known else allowed.most)
             lower = min(lower, max(hinted, _FARTHEST * self.load))
 
-        verified = self._verified
-        if verified is not None and verified < self.load and verified <= known.most:
-            lower = max(lower, verified)
-        self.load = max(_on_grid(lower, self._question), self._question.min_load)
+        self.load = max(_on_grid(max(lower, verified), self._question), self._question.min_load)
+
+    def _highest_verified(self, known: Description, *, below: float) -> float:
+        """The highest verified load below a load that pauses and buckets may allow, in frames per second; 0: none."""
+        rows = self._rows[self._begin :]
+        trials = Counter(row[0] for row in rows if 0.0 < row[0] < below and row[0] <= known.most)
+        for load in sorted(trials, reverse=True):
+            if trials[load] < LEAST_TRIALS:
+                continue
+            bounds = LossBounds.of(*self._at(load, rows), batch=known.batch)
+            if bounds.most <= self._question.target_loss_ratio:
+                return load
+        return 0.0
 
     def _raise_to(self, place: float, known: Description, left: float) -> None:
         """Moves up if there is time for a higher load: the estimate's, but at most halfway to a load that fails.
@@ -205,6 +219,7 @@ class Verifying:
         halfway = 0.5 * (self.load + self._lowest_failed)
         if self.load < _STEP * self._lowest_failed < np.inf:
             place = min(halfway, known.most)
+        place = max(place, self._highest_verified(known, below=halfway))
         place = _on_grid(min(place, halfway), self._question)
         if place > (1.0 + _HIGHER) * self.load:
             self.load = place

@@ -42,6 +42,35 @@ def test_a_step_is_found_where_it_is(at, change):
     assert all(one.loses_more == (change < 0.0) for one in near)
 
 
+def in_overload(capacities, rng):
+    """Trials in overload, between trials far below it, where nothing is lost."""
+    rows = []
+    for capacity in capacities:
+        rows.append((28e6, 2.0, float(rng.poisson(2.0 * (28e6 - capacity)))))
+        rows.append((12e6, 2.0, 0.0))
+    return counts_of(rows)
+
+
+@pytest.mark.parametrize("change", [-0.25, -0.03, 0.03])
+def test_a_sut_that_slowly_becomes_faster_or_slower_has_changed_until_it_stays_about_the_same(change):
+    at = np.arange(50)
+    capacities = 18e6 * (1.0 + change * np.exp(-at / 8.0))
+    found = Change.of(in_overload(capacities, np.random.default_rng(1)))
+    assert found.loses_more == (change > 0.0)
+    assert capacities[found.trials // 2] == pytest.approx(18e6, rel=0.005)
+    assert found.trials <= 80
+
+
+@pytest.mark.parametrize("deviation", [0.0, 0.002, 0.05])
+def test_overload_that_differs_from_trial_to_trial_is_no_trend(deviation, how_many):
+    seen, number = 0, how_many(60, 600)
+    for seed in range(number):
+        rng = np.random.default_rng(seed)
+        capacities = 18e6 * (1.0 + deviation * rng.standard_normal(50))
+        seen += Change.of(in_overload(capacities, rng)) is not None
+    assert seen <= 0.02 * number
+
+
 def test_what_was_before_a_change_is_forgotten_and_the_change_is_said():
     loads = [17.7e6, 17.8e6, 17.9e6, 18.1e6] * 10
     before = [trial(load, round(loss(load, 17.5e6)), duration=2.0) for load in loads]

@@ -365,21 +365,28 @@ def test_where_the_capacity_varies_the_load_to_verify_is_eight_deviations_lower(
     assert verifying.wanted(known, 60.0) <= (1.0 - 8.0 * deviation) * low
 
 
-def loads_to_verify(estimates, lossy):
-    """The load of each trial at a SUT that loses frames above a load, if pauses seem to allow far less.
+QUESTION = CriticalLoadQuestion(1e-7, 1e4, 1e8)
+
+
+def known_with(quiet, *, most, change=None):
+    """What is known: no frames are lost up to a load, and pauses seem to allow far less, but at most another load."""
+    local = LocalFit.between(quiet, quiet, 1.01e7, QUESTION)
+    known = SimpleNamespace(
+        change=change, local=local, reported=(local,), batch=1.0, in_long_run=QUESTION.max_load, most=most
+    )
+    known.pauses, known.pauses_allow = "some", Allowed(7e6, 6e6, most)
+    return known
+
+
+def loads_to_verify(estimates, lossy, verifying=None):
+    """The load of each trial at a SUT that loses frames above a load.
 
     If no load is to be verified, the trial is at the highest load without loss by the estimate at that time.
     """
-    question = CriticalLoadQuestion(1e-7, 1e4, 1e8)
-    verifying = Verifying(question)
+    verifying = verifying or Verifying(QUESTION)
     loads = []
     for quiet in estimates:
-        local = LocalFit.between(quiet, quiet, 1.01e7, question)
-        known = SimpleNamespace(
-            change=None, local=local, reported=(local,), batch=1.0, in_long_run=question.max_load, most=lossy
-        )
-        known.pauses, known.pauses_allow = "some", Allowed(7e6, 6e6, lossy)
-        load = verifying.wanted(known, 40.0) or quiet
+        load = verifying.wanted(known_with(quiet, most=lossy), 40.0) or quiet
         loads.append(load)
         verifying.record(load, 2.0 * load, 900.0 if load > lossy else 0.0, is_long=False)
     return loads
@@ -390,6 +397,39 @@ def test_after_a_load_that_fails_the_search_returns_to_the_verified_one_whatever
     loads = loads_to_verify([9.9e6] * 30 + [1e7] * 30, lossy=9.95e6)
     assert max(loads) > 9.95e6
     assert min(loads) > 0.999 * 9.9e6
+
+
+def test_after_a_verified_load_that_loses_frames_later_the_search_returns_to_a_lower_verified_one():
+    verifying = Verifying(QUESTION)
+    loads_to_verify([9.9e6] * 45 + [1e7] * 30, lossy=1.1e7, verifying=verifying)
+    verified = verifying.load
+    assert verified > 9.95e6
+    for _ in range(8):
+        verifying.record(verified, 2.0 * verified, 900.0, is_long=False)
+    assert verifying.wanted(known_with(1e7, most=1.1e7), 40.0) == pytest.approx(9.9e6, rel=1e-3)
+
+
+def test_after_a_long_trial_with_losses_loads_just_below_are_not_enough():
+    verifying = Verifying(QUESTION)
+    loads_to_verify([9.9e6] * 45 + [1e7] * 30, lossy=1.1e7, verifying=verifying)
+    known = known_with(1e7, most=1.1e7)
+    load = verifying.load
+    # The second of these long trials is at the load that passed in the first one.
+    for _ in range(2):
+        verifying.record(load, 20.0 * load, 9000.0, is_long=True)
+        load = verifying.sustained(known, 40.0)
+    assert load < 0.96 * 1e7
+
+
+def test_a_change_that_later_trials_disprove_does_not_cost_the_load_that_was_verified():
+    verifying = Verifying(QUESTION)
+    loads_to_verify([9.9e6] * 45, lossy=1.1e7, verifying=verifying)
+    verified = verifying.load
+    changed = SimpleNamespace(trials=40, is_later=lambda trials: trials < 40)
+    verifying.wanted(known_with(8e6, most=1.1e7, change=changed), 40.0)
+    assert verifying.load is None
+    verifying.wanted(known_with(8e6, most=1.1e7), 40.0)
+    assert verifying.load == verified
 
 
 def test_while_there_is_time_the_search_goes_halfway_up_to_a_load_that_failed():

@@ -31,6 +31,10 @@ _ALIKE = 1.0
 """Places are equally probable if the logarithms of their probabilities differ by at most this."""
 _SURE = 4.0
 """Standard deviations beyond chance of a trial, and of the trials that contradict it."""
+_DRIFTS, _STAYS = 4.0, 1.6
+"""Standard deviations beyond chance of a trend, and of trials without one."""
+_FAR, _NEAR = 0.01, 0.0025
+"""The same as shares of the frames that are lost."""
 _TOGETHER = 2
 """Minimum number of trials at a load that show that more is lost there."""
 _MUCH = 1e-4
@@ -57,7 +61,8 @@ class Change:
         for _ in range(_MOST):
             begin = 0 if found is None else found.trials
             after = max(_LEAST, int(_LEAST_SHARE * len(counts)))
-            later = _first(counts.at(np.arange(begin, len(counts))), after)
+            rest = counts.at(np.arange(begin, len(counts)))
+            later = _first(rest, after) or _settled(rest, after)
             if later is None:
                 break
             found = replace(later, trials=begin + later.trials)
@@ -104,6 +109,51 @@ def _first(counts: TrialCounts, after: int) -> Change | None:
     earliest = counts.time[before[-1]]
     latest = counts.time[best]
     return Change(best, float(earliest), float(latest), loses_more)
+
+
+def _settled(counts: TrialCounts, after: int) -> Change | None:
+    """Where a SUT that slowly becomes faster or slower stays about the same; None if it does not drift.
+
+    Trials at equal loads in overload show it.
+    """
+    in_overload = np.flatnonzero(counts.lost > _MUCH * counts.load * counts.exposure)
+    places = in_overload[(in_overload >= _LEAST) & (in_overload <= len(counts) - after)]
+    if not len(places):
+        return None
+    trend, change = _trend(counts.at(in_overload))
+    if abs(trend) < _DRIFTS or change < _FAR:
+        return None
+    for place in places.tolist():
+        trend_after, change = _trend(counts.at(in_overload[in_overload >= place]))
+        if abs(trend_after) < _STAYS or change < _NEAR:
+            break
+    before = in_overload[in_overload < place]
+    return Change(
+        place, float(counts.time[before[-1]]), float(counts.time[place]), loses_more=trend > 0.0
+    )
+
+
+def _trend(counts: TrialCounts) -> tuple[float, float]:
+    """How many standard deviations the loss rises beyond chance, and the largest change, as a share of the load.
+
+    The trials are in the order of measurement, and those of equal loads and durations are compared. Formula: the trend
+    test of Mann (1945) and Kendall.
+    """
+    rises = variance = change = 0.0
+    pairs = np.stack([counts.load, counts.duration], axis=1)
+    _, group = np.unique(pairs, axis=0, return_inverse=True)
+    for one in range(int(group.max()) + 1):
+        ratio = (counts.lost / (counts.load * counts.exposure))[group == one]
+        signs = np.sign(ratio[np.newaxis, :] - ratio[:, np.newaxis])
+        rises += float(np.triu(signs, 1).sum())
+        _, ties = np.unique(ratio, return_counts=True)
+        numbers = np.concatenate([[len(ratio)], ties])
+        several = numbers * (numbers - 1.0) * (2.0 * numbers + 5.0) / 18.0
+        variance += float(several[0] - several[1:].sum())
+        change = max(change, float(np.ptp(ratio)))
+    if not variance:
+        return 0.0, change
+    return float(np.sign(rises) * max(abs(rises) - 1.0, 0.0) / math.sqrt(variance)), change
 
 
 def _latest(chances: Mapping[int, tuple[float, float]]) -> int:
