@@ -40,6 +40,7 @@ from lossratio.plrsearch.estimate import (
     target_in_words as target_in_words,
 )
 from lossratio.plrsearch.model import (
+    OVERLOAD as OVERLOAD,
     LikelihoodName as LikelihoodName,
     SelectionName as SelectionName,
     StopReason as StopReason,
@@ -50,7 +51,6 @@ from lossratio.plrsearch.model import (
 from lossratio.plrsearch.quadrature import Posterior as Posterior
 from lossratio.plrsearch.variation import (
     LONG as LONG,
-    OVERLOAD as OVERLOAD,
     Change as Change,
     Description as Description,
     LocalFit as LocalFit,

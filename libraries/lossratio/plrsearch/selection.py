@@ -8,14 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from lossratio.plrsearch.estimate import LEAST_TRIALS, LossBounds
-from lossratio.plrsearch.model import Array, CriticalLoadQuestion, LikelihoodName, count
+from lossratio.plrsearch.model import OVERLOAD, Array, CriticalLoadQuestion, LikelihoodName, count
 from lossratio.plrsearch.overload import Overload
 from lossratio.plrsearch.variation import LONG, Description, LocalFit, Scatter
 from lossratio.plrsearch.verifying import Verifying, clamped, grid_step
 from lossratio.trials import TrialResult
 
-_LOSSY = 1e-3
-"""Minimum loss ratio of trials that show the forwarding rate."""
 _IN_OVERLOAD = 0.15
 """Share of trials in overload. Without such trials, nothing shows whether capacities vary normally."""
 _IF_CONSTANT = 0.1
@@ -130,7 +128,7 @@ class PosteriorSelection:
             ]
         elif self._is_overloading and not lost:
             self._wider = []
-        if (result.loss_ratio > _LOSSY and not is_short) or self._trials == 1:
+        if (result.loss_ratio > OVERLOAD and not is_short) or self._trials == 1:
             self._forwarding_rate = result.forwarding_rate
         if self._is_overloading:
             self._overload.record(lost)

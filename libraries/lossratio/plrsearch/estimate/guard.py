@@ -442,7 +442,7 @@ def supported(
         if quiet and max(above.trials, below.trials) >= _FEW_TRIALS:
             return float(load)
 
-    much = counts.lost > target * counts.load * counts.exposure + _CHANCE * batch
+    much = counts.lost > target * counts.sent + _CHANCE * batch
     lossy = float(counts.load[much].min(initial=lowest))
     return max(min(lowest, (1.0 - NEAR) * lossy if lossy < lowest else lowest), question.min_load)
 
@@ -495,5 +495,5 @@ def _between(
 ) -> LossBounds:
     """The bounds of all trials between two loads; see `LossBounds.of`."""
     chosen = (counts.load >= least) & (counts.load <= most * (1.0 + _ROUNDING))
-    frames = (counts.load * counts.exposure)[chosen]
+    frames = counts.sent[chosen]
     return LossBounds.of(frames, counts.lost[chosen], looks, batch)

@@ -215,7 +215,7 @@ class CriticalLoadEstimate:
         long = self.description.long
         if long is None:
             return False
-        is_quiet = long.lost <= self.question.target_loss_ratio * long.load * long.exposure
+        is_quiet = long.lost <= self.question.target_loss_ratio * long.sent
         return bool(np.count_nonzero(is_quiet & (long.load >= load)) >= LONG_TRIALS)
 
     @cached_property
@@ -240,7 +240,7 @@ class CriticalLoadEstimate:
 
     def _watched(self, counts: TrialCounts) -> tuple[float, int]:
         """Seconds of the trials in which a rare loss would be seen, and the number of trials in which it was seen."""
-        sent = counts.load * counts.exposure
+        sent = counts.sent
         scatter = self.description.replicates.scatter
         most = _CLEAN if scatter in (Scatter.UNKNOWN, Scatter.EVENTS) else _QUIET
         is_quiet = counts.lost <= most * self.question.target_loss_ratio * sent + _CLEAN

@@ -27,6 +27,9 @@ USUAL_BURST = 1
 """Frames: no trial is set aside for a stall in which no more frames than this are due, because it makes no burst. A
 policer may lose any burst."""
 
+OVERLOAD = 1e-3
+"""Minimum loss ratio of trials in overload. In such trials, the SUT forwards what it can."""
+
 Row: TypeAlias = tuple[float, float, float, float, float]
 """A trial's entries of `TrialCounts`, in the order of its fields."""
 
@@ -61,6 +64,26 @@ class TrialCounts(Columns):
 
     def __len__(self) -> int:
         return len(self.load)
+
+    @property
+    def sent(self) -> Array:
+        """Sent frames."""
+        return self.load * self.exposure
+
+    @property
+    def loss_rate(self) -> Array:
+        """Lost frames per second, on one interface."""
+        return self.lost / self.exposure
+
+    @property
+    def forwarding_rate(self) -> Array:
+        """Forwarded frames per second, on one interface."""
+        return self.load - self.loss_rate
+
+    @property
+    def is_overload(self) -> NDArray[np.bool_]:
+        """Which trials are in overload."""
+        return self.lost > OVERLOAD * self.sent
 
     def with_more(self, others: TrialCounts) -> TrialCounts:
         """These trials, and then others."""

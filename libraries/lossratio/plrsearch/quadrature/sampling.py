@@ -78,7 +78,7 @@ EXACT, ROUGH = 600, 250
 def deviation_bounds(counts: TrialCounts) -> tuple[float, float]:
     """The prior's bounds in log s: 1e-6 and 0.1 of the median forwarding rate of trials that lost frames."""
     lossy = counts.lost > 0
-    forwarded = counts.load[lossy] - counts.lost[lossy] / counts.exposure[lossy]
+    forwarded = counts.forwarding_rate[lossy]
     forwarded = forwarded[forwarded > 0]
     scale = float(np.median(forwarded)) if len(forwarded) else float(counts.load.max(initial=1e6))
     return float(np.log(1e-6 * scale)), float(np.log(0.1 * scale))

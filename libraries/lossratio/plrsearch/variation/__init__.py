@@ -9,7 +9,7 @@
 - `inference`: the description that follows from the replicates.
 """
 
-from lossratio.plrsearch.variation.bucket import OVERLOAD, Bucket
+from lossratio.plrsearch.variation.bucket import Bucket
 from lossratio.plrsearch.variation.change import Change
 from lossratio.plrsearch.variation.inference import LONG, Description, described
 from lossratio.plrsearch.variation.local import LocalFit

@@ -15,8 +15,6 @@ from lossratio.units import format_about, format_frame_rate
 
 _SHORT = 0.75
 """A trial is short if it takes less than this share of the usual time."""
-OVERLOAD = 1e-3
-"""Minimum loss ratio of trials in overload."""
 _NEAR = 0.01
 """Loads that differ by a smaller share show the variation of the capacity equally well."""
 _SURE = 10.0
@@ -44,9 +42,8 @@ class Bucket:
     @classmethod
     def of(cls, counts: TrialCounts) -> Bucket | None:
         """What short and usual trials at one load in overload show; None: no difference beyond chance."""
-        rate = counts.lost / np.maximum(counts.exposure, 1e-300)
         is_short = cls.is_short(counts)
-        overloaded = counts.load[~is_short & (rate > OVERLOAD * counts.load)]
+        overloaded = counts.load[~is_short & counts.is_overload]
         # A single usual trial may have a rare loss.
         often, trials = np.unique(counts.load[~is_short], return_counts=True)
         is_shown = np.isin(counts.load, overloaded) & np.isin(counts.load, often[trials > 1])
@@ -59,7 +56,7 @@ class Bucket:
     @classmethod
     def _at(cls, load: float, counts: TrialCounts) -> Bucket | None:
         """What short and usual trials at one load show; None: no difference beyond chance."""
-        rate = counts.lost / np.maximum(counts.exposure, 1e-300)
+        rate = counts.loss_rate
         is_there = counts.load == load
         is_short = cls.is_short(counts)
         short = is_there & is_short
@@ -68,8 +65,8 @@ class Bucket:
         # The rates of loss. The rate of short trials is smaller.
         passed_once = float(rate[usual].mean() - rate[short].mean())
         by_chance = float(np.sqrt(counts.lost[usual].mean()) / counts.exposure[usual].mean())
-        near = ~is_short & (np.abs(counts.load / load - 1.0) < _NEAR) & (rate > OVERLOAD * load)
-        parts = rate[usual], (counts.load - rate)[near]
+        near = ~is_short & (np.abs(counts.load / load - 1.0) < _NEAR) & counts.is_overload
+        parts = rate[usual], counts.forwarding_rate[near]
         varies = max(float(part.std(ddof=1)) for part in parts if len(part) > 1)
         stdev = max(by_chance, varies)
         if passed_once < _SURE * stdev:

@@ -116,7 +116,7 @@ def _settled(counts: TrialCounts, after: int) -> Change | None:
 
     Trials at equal loads in overload show it.
     """
-    in_overload = np.flatnonzero(counts.lost > _MUCH * counts.load * counts.exposure)
+    in_overload = np.flatnonzero(counts.is_overload)
     places = in_overload[(in_overload >= _LEAST) & (in_overload <= len(counts) - after)]
     if not len(places):
         return None
@@ -143,7 +143,7 @@ def _trend(counts: TrialCounts) -> tuple[float, float]:
     pairs = np.stack([counts.load, counts.duration], axis=1)
     _, group = np.unique(pairs, axis=0, return_inverse=True)
     for one in range(int(group.max()) + 1):
-        ratio = (counts.lost / (counts.load * counts.exposure))[group == one]
+        ratio = (counts.lost / counts.sent)[group == one]
         signs = np.sign(ratio[np.newaxis, :] - ratio[:, np.newaxis])
         rises += float(np.triu(signs, 1).sum())
         _, ties = np.unique(ratio, return_counts=True)
@@ -179,7 +179,7 @@ class _Compared:
     def of(cls, counts: TrialCounts) -> _Compared:
         """The trials in the order of measurement."""
         _, group = np.unique(counts.load, return_inverse=True)
-        sent = counts.load * counts.exposure
+        sent = counts.sent
         return cls(group, sent, counts.lost, _dispersions(counts))
 
     def log_chances(self, at: int) -> tuple[float, float]:
@@ -259,4 +259,4 @@ def _dispersions(counts: TrialCounts) -> Array:
     is_much = differences.ratio > _MUCH
     much = differences.dispersion(is_much, np.inf)
     little = differences.dispersion(~is_much, much)
-    return np.where(counts.lost > _MUCH * counts.load * counts.exposure, much, little)
+    return np.where(counts.lost > _MUCH * counts.sent, much, little)

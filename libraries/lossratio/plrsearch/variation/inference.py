@@ -22,7 +22,7 @@ from lossratio.plrsearch.model import (
     Weighting,
 )
 from lossratio.plrsearch.quadrature import Distribution, Posterior, posteriors
-from lossratio.plrsearch.variation.bucket import OVERLOAD, Bucket
+from lossratio.plrsearch.variation.bucket import Bucket
 from lossratio.plrsearch.variation.change import Change
 from lossratio.plrsearch.variation.local import LocalFit
 from lossratio.plrsearch.variation.pauses import Allowed, Pauses
@@ -108,7 +108,7 @@ class Description:
         above = self.counts.at(self.counts.load > self.pauses_allow.most)
         ordered = above.at(np.argsort(above.load, kind="stable"))
         expected = np.cumsum(pauses.least_losses(ordered.load) * ordered.duration)
-        allowed = self.question.target_loss_ratio * np.cumsum(ordered.load * ordered.exposure)
+        allowed = self.question.target_loss_ratio * np.cumsum(ordered.sent)
         is_refuted = (expected > _SHOWN) & (np.cumsum(ordered.lost) <= allowed)
         return float(ordered.load[is_refuted].max(initial=0.0))
 
@@ -149,9 +149,8 @@ class Description:
         """Seconds and forwarding rates of long trials in overload."""
         if self.long is None:
             return np.zeros(0), np.zeros(0)
-        lost = self.long.lost / self.long.exposure
-        is_overload = lost > OVERLOAD * self.long.load
-        return self.long.duration[is_overload], (self.long.load - lost)[is_overload]
+        overloaded = self.long.at(self.long.is_overload)
+        return overloaded.duration, overloaded.forwarding_rate
 
     @property
     def heavier_tails(self) -> float:
@@ -258,7 +257,7 @@ def described(
         replicates = replace(replicates, growth=0.0, much=0.0)
         found = replace(found, replicates=replicates)
     # A shorter trial at such a load does not lose more.
-    is_quiet = long.lost <= question.target_loss_ratio * long.load * long.exposure
+    is_quiet = long.lost <= question.target_loss_ratio * long.sent
     shown = usual.with_more(long.at(is_quiet))
     local = LocalFit.of(
         shown.in_batches(replicates.batch),

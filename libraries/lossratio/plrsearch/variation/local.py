@@ -33,9 +33,9 @@ _NO_LINE = 3.0
 _ROUGH = 0.02
 """If the standard deviation of the critical load's logarithm is above this, a line shows less than the loads with and
 without loss."""
-_OVERLOAD, _CLOSE = 1e-3, 0.97
-"""Minimum loss ratio of trials that show the forwarding rate, and the share of this rate below which a few lost frames
-do not show where losses begin, because they need not come from the load."""
+_CLOSE = 0.97
+"""The share of the forwarding rate below which a few lost frames do not show where losses begin, because they need not
+come from the load."""
 _ROUNDS = 40
 _STEP = 1.0
 """Maximum number of nats by which a round changes a loss ratio."""
@@ -91,12 +91,12 @@ class LocalFit(Distribution):
             is_final: Whether no more trials follow.
         """
         sums, _ = merged(counts)
-        sent = sums.load * sums.exposure
+        sent = sums.sent
         target = question.target_loss_ratio
         if not len(sums):
             least = question.min_load
             return cls.between(least, least, question.max_load, question)
-        low, lossy, high, sure, least = _bracket(sums.load, sums.lost, sums.exposure, question)
+        low, lossy, high, sure, least = _bracket(sums, question)
         quiet = sums.load[(sums.lost <= target * sent) & (sums.load > high)]
         above = float(quiet.max(initial=0.0))
         far = sums.load[sums.lost > np.maximum(_FAR * target * sent, 1.0)]
@@ -171,7 +171,7 @@ class LocalFit(Distribution):
 
 
 def _bracket(
-    load: Array, lost: Array, exposure: Array, question: CriticalLoadQuestion
+    counts: TrialCounts, question: CriticalLoadQuestion
 ) -> tuple[float, float, float, float, float]:
     """The highest load that loses at most the target, the lowest higher load that loses more, and both for certain.
 
@@ -180,7 +180,9 @@ def _bracket(
     by a share. Lower loads that lose more count more than higher loads that do not, because some losses are rare. For
     the second load, a few lost frames far below the forwarding rate do not count.
     """
-    allowed = question.target_loss_ratio * load * exposure
+    load = counts.load
+    lost = counts.lost
+    allowed = question.target_loss_ratio * counts.sent
     error = _BEYOND * np.sqrt(allowed)
     high = float(load[lost > allowed + error + _BEYOND].min(initial=np.inf))
     least = question.min_load
@@ -200,7 +202,7 @@ def _bracket(
     least = max(surely_less, (1.0 - _BELOW) * low, question.min_load)
 
     above = load > low
-    forwarded = (load - lost / exposure)[lost > _OVERLOAD * load * exposure]
+    forwarded = counts.forwarding_rate[counts.is_overload]
     is_far = load < _CLOSE * float(forwarded.min(initial=np.inf))
     is_lossy = lost > allowed + np.where(is_far, _BEYOND, 0.0)
     lossy = float(load[above & is_lossy].min(initial=question.max_load))

@@ -28,8 +28,6 @@ _QUIET = 5.0
 """Maximum number of lost frames of a trial that shows no pause."""
 _LEAST = 3
 """Minimum number of trials with losses by pauses."""
-_OVERLOAD = 1e-3
-"""Loss ratio of trials in overload."""
 _BELOW = 0.998
 """Loads above this share of the forwarding rate are close to overload."""
 _NOT_ABOUT, _FAR_BELOW = 0.97, 0.9
@@ -250,15 +248,14 @@ class _Losses:
 
         The highest of their loads is limited to a share of the forwarding rate.
         """
-        lost = counts.lost * counts.duration / np.maximum(counts.exposure, 1e-300)
+        lost = counts.loss_rate * counts.duration
         is_quiet = lost <= _QUIET
-        overloaded = counts.lost > _OVERLOAD * counts.load * counts.exposure
+        overloaded = counts.is_overload
         # Many pauses lose as much as overload. Only the load is the same in trials with many pauses and with few.
         overloaded &= counts.load > counts.load[~overloaded].max(initial=0.0)
-        passed = counts.load - counts.lost / np.maximum(counts.exposure, 1e-300)
         most = float(counts.load[is_quiet].max(initial=0.0))
         if overloaded.any():
-            rate = float(np.median(passed[overloaded]))
+            rate = float(np.median(counts.forwarding_rate[overloaded]))
             # The load where every trial loses frames is the knee, unless it is far below overload.
             most = min(max(most, _NOT_ABOUT * rate), highest * rate)
         below = (counts.load <= most) & ~overloaded

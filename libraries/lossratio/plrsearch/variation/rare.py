@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from lossratio.plrsearch.model import Array, TrialCounts
 from lossratio.units import format_frame_rate
 
-_OVERLOAD = 1e-3
-"""Minimum loss ratio of trials in overload."""
 _BEYOND = 10.0
 """Chance and a varying capacity do not explain a loss this many times as large as that of a trial with more load, nor a
 loss of this many batches and standard deviations."""
@@ -58,7 +56,7 @@ class RareLoss:
     def _below(cls, lowest: float, counts: TrialCounts, batch: float) -> RareLoss | None:
         """The loss that trials of similar length show below the lowest capacity."""
         ordered = counts.at(np.argsort(counts.load, kind="stable"))
-        rate = ordered.lost / np.maximum(ordered.exposure, 1e-300)
+        rate = ordered.loss_rate
         # The smallest rate of loss at the same load or above.
         least = np.minimum.accumulate(rate[::-1])[::-1]
         least = least[np.searchsorted(ordered.load, ordered.load)]
@@ -95,13 +93,12 @@ class SeenCapacity:
     @classmethod
     def of(cls, counts: TrialCounts) -> SeenCapacity:
         """What these trials show. The most unusual tenth of trials does not count, because pauses may be in them."""
-        passed = counts.load - counts.lost / np.maximum(counts.exposure, 1e-300)
-        is_overload = counts.lost > _OVERLOAD * counts.load * counts.exposure
-        if not is_overload.any():
+        overloaded = counts.at(counts.is_overload)
+        if not len(overloaded):
             return cls(np.inf, 0.0, _BEYOND)
 
-        passed = passed[is_overload]
-        _, group = np.unique(counts.load[is_overload], return_inverse=True)
+        passed = overloaded.forwarding_rate
+        _, group = np.unique(overloaded.load, return_inverse=True)
         has_equal = len(passed) > group.max() + 1
         if not has_equal:
             # Different loads also change the rate that passes, so this does not underestimate the variation.

@@ -127,13 +127,13 @@ class Replicates:
         freedom = (trials - 1)[used][order]
 
         multiple = _multiple(counts)
-        sent = np.bincount(group, counts.load * counts.exposure)
+        sent = np.bincount(group, counts.sent)
         ratio = np.asarray((lost / sent)[used][order], dtype=float)
         is_few = _lose_little(freedom, ratio)
         growth, much = _growth(scatter, freedom, is_few)
 
         least = np.full(len(trials), np.inf)
-        np.minimum.at(least, group, counts.lost / np.maximum(counts.load * counts.exposure, 1e-300))
+        np.minimum.at(least, group, counts.lost / counts.sent)
         is_overload = least[used][order] > _OVERLOAD
         overload = float(scatter[is_overload].sum() / max(freedom[is_overload].sum(), 1))
 
@@ -257,8 +257,8 @@ class Differences:
         one = one.at(is_lossy)
         other = other.at(is_lossy)
 
-        sent = one.load * one.exposure
-        others = other.load * other.exposure
+        sent = one.sent
+        others = other.sent
         ratio = (one.lost + other.lost) / (sent + others)
         variance = ratio * (1.0 / sent + 1.0 / others)
         squared = (one.lost / sent - other.lost / others) ** 2 / variance
@@ -281,7 +281,7 @@ def _multiple(counts: TrialCounts) -> int:
     """
     is_lossy = counts.lost > 0.0
     lost = np.round(counts.lost[is_lossy]).astype(np.int64)
-    sent = np.round((counts.load * counts.exposure)[is_lossy]).astype(np.int64)
+    sent = np.round(counts.sent[is_lossy]).astype(np.int64)
     # A constant device loses the same number again and again, so equal trials count only once.
     (sent, lost), first = np.unique(np.stack([sent, lost]), axis=1, return_index=True)
     load = counts.load[is_lossy][first]
