@@ -3,6 +3,9 @@
 The mean loss ratio does not fall with the load. So a trial is contradicted if later trials at the same load or more
 lost less, or if later trials at the same load or less lost more. After a change, nearly all trials before it are
 contradicted, and nearly none after it. If a rare loss or a capacity that varies contradicts trials, these are anywhere.
+
+A SUT that slowly warms up contradicts few trials, because each trial differs little from the next. The trend of what it
+loses in overload shows such a change.
 """
 
 from __future__ import annotations
