@@ -339,6 +339,8 @@ _MORE_SOFTWARE: dict[str, tuple[Device, str]] = {
     "bucket of 10 ms, batches of 32": (Device(knee(2e4), batch=32.0, bucket=0.01), "long batches"),
     "bucket of 1 ms": (Device(sharp, bucket=0.001, exact=True), "long"),
     "cold start of 20 s": (replace(_BASE, scale=warming_up(0.03, 8.0)), "changes"),
+    "warm-up of a minute": (replace(_BASE, scale=warming_up(0.25, 25.0)), "changes"),
+    "slow-down in a minute": (replace(_BASE, scale=warming(-0.05, 25.0)), "changes"),
     "step down and up": (replace(_BASE, scale=after_all(step(80.0, -0.02), step(180.0, 0.015))), "changes"),
     "drift of +.5 %": (replace(_BASE, scale=warming(0.005, 120.0)), "changes"),
     "batches of 32, step of -1 %": (Device(knee(5e4), batch=32.0, scale=step(100.0, -0.01)), "batches changes"),

@@ -1,4 +1,4 @@
-"""Soak tests judged: 64 families of devices, searches of 60, 300 and 1,800 s, and what their results say.
+"""Soak tests judged: searches of many families of devices, of 60, 300 and 1,800 s, and what their results say.
 
     python benchmarks/soak_judge.py --seconds 60 300 --seeds 3 --store judged.jsonl
     python benchmarks/soak_judge.py --seconds 300 --families "batches of 32" --verbose

@@ -205,7 +205,7 @@ class PosteriorSelection:
 
     def _is_too_wide(self, local: LocalFit, left: float) -> bool:
         """Whether loads with and without loss are so far apart that the next trial is halfway."""
-        if self._trials >= _FOR_WIDE:
+        if self._trials - self._begin >= _FOR_WIDE:
             return False
         if local.is_wide(_VERY_WIDE):
             return left > _LATE

@@ -219,7 +219,6 @@ class Verifying:
         halfway = 0.5 * (self.load + self._lowest_failed)
         if self.load < _STEP * self._lowest_failed < np.inf:
             place = min(halfway, known.most)
-        place = max(place, self._highest_verified(known, below=halfway))
         place = _on_grid(min(place, halfway), self._question)
         if place > (1.0 + _HIGHER) * self.load:
             self.load = place
