@@ -185,7 +185,7 @@ class Verifying:
         return certain or all_lose or bounds.lost > few + allowed
 
     def _lower(self, known: Description, *, verified: float) -> None:
-        """Moves to the next load below, back to a verified load, or towards the load where pauses lose the target."""
+        """Moves to the next load below, or to the one that pauses allow, but not below a verified load."""
         if self.load is None:
             return
         self._lowest_failed = min(self._lowest_failed, self.load)

@@ -61,6 +61,12 @@ def test_a_sut_that_slowly_becomes_faster_or_slower_has_changed_until_it_stays_a
     assert found.trials <= 80
 
 
+def test_a_drift_that_few_trials_show_at_the_end_is_no_change():
+    quiet = [(12e6, 2.0, 0.0)] * 5
+    overload = [(28e6, 2.0, 20e6 - 2e5 * number) for number in range(12)]
+    assert Change.of(counts_of([*quiet, overload[0], *quiet * 40, *overload[1:]])) is None
+
+
 @pytest.mark.parametrize("deviation", [0.0, 0.002, 0.05])
 def test_overload_that_differs_from_trial_to_trial_is_no_trend(deviation, how_many):
     seen, number = 0, how_many(60, 600)

@@ -35,9 +35,9 @@ _ALIKE = 1.0
 _SURE = 4.0
 """Standard deviations beyond chance of a trial, and of the trials that contradict it."""
 _DRIFTS, _STAYS = 4.0, 1.6
-"""Standard deviations beyond chance of a trend, and of trials without one."""
+"""Minimum number of standard deviations of a trend, and the number below which there is none."""
 _FAR, _NEAR = 0.01, 0.0025
-"""The same as shares of the frames that are lost."""
+"""Minimum change of the loss ratio by such a trend, and the change below which a trend does not matter."""
 _TOGETHER = 2
 """Minimum number of trials at a load that show that more is lost there."""
 _MUCH = 1e-4
@@ -120,43 +120,68 @@ def _settled(counts: TrialCounts, after: int) -> Change | None:
     Trials at equal loads in overload show it.
     """
     in_overload = np.flatnonzero(counts.is_overload)
-    places = in_overload[(in_overload >= _LEAST) & (in_overload <= len(counts) - after)]
+    places = in_overload[1:]
+    places = places[(places >= _LEAST) & (places <= len(counts) - after)]
     if not len(places):
         return None
-    trend, change = _trend(counts.at(in_overload))
-    if abs(trend) < _DRIFTS or change < _FAR:
+    drift = _Drift.of(counts.at(in_overload))
+    if abs(drift.trend) < _DRIFTS or drift.change < _FAR:
         return None
-    for place in places.tolist():
-        trend_after, change = _trend(counts.at(in_overload[in_overload >= place]))
-        if abs(trend_after) < _STAYS or change < _NEAR:
+
+    place = places[-1]
+    for earlier in places:
+        rest = _Drift.of(counts.at(in_overload[in_overload >= earlier]))
+        if abs(rest.trend) < _STAYS or rest.change < _NEAR:
+            place = earlier
             break
     before = in_overload[in_overload < place]
-    return Change(
-        place, float(counts.time[before[-1]]), float(counts.time[place]), loses_more=trend > 0.0
-    )
+    earliest = float(counts.time[before[-1]])
+    latest = float(counts.time[place])
+    return Change(int(place), earliest, latest, loses_more=drift.trend > 0.0)
 
 
-def _trend(counts: TrialCounts) -> tuple[float, float]:
-    """How many standard deviations the loss rises beyond chance, and the largest change, as a share of the load.
+@dataclass(frozen=True)
+class _Drift:
+    """How the loss at equal loads rises or falls in the order of measurement."""
 
-    The trials are in the order of measurement, and those of equal loads and durations are compared. Formula: the trend
-    test of Mann (1945) and Kendall.
-    """
-    rises = variance = change = 0.0
-    pairs = np.stack([counts.load, counts.duration], axis=1)
-    _, group = np.unique(pairs, axis=0, return_inverse=True)
-    for one in range(int(group.max()) + 1):
-        ratio = (counts.lost / counts.sent)[group == one]
-        signs = np.sign(ratio[np.newaxis, :] - ratio[:, np.newaxis])
-        rises += float(np.triu(signs, 1).sum())
-        _, ties = np.unique(ratio, return_counts=True)
-        numbers = np.concatenate([[len(ratio)], ties])
-        several = numbers * (numbers - 1.0) * (2.0 * numbers + 5.0) / 18.0
-        variance += float(several[0] - several[1:].sum())
-        change = max(change, float(np.ptp(ratio)))
-    if not variance:
-        return 0.0, change
-    return float(np.sign(rises) * max(abs(rises) - 1.0, 0.0) / math.sqrt(variance)), change
+    trend: float
+    """How far it rises beyond chance, in standard deviations; negative if it falls."""
+    change: float
+    """The largest difference between two loss ratios at a load."""
+
+    @classmethod
+    def of(cls, counts: TrialCounts) -> _Drift:
+        """The drift of these trials, of which those of equal loads and durations are compared.
+
+        Formula: the trend test of Mann (1945) and Kendall, whose statistics are added up.
+        """
+        pairs = np.stack([counts.load, counts.duration], axis=1)
+        _, group = np.unique(pairs, axis=0, return_inverse=True)
+        ratios = counts.lost / counts.sent
+        rises = variance = change = 0.0
+        for number in range(int(group.max()) + 1):
+            ratio = ratios[group == number]
+            rises += _rises(ratio)
+            variance += _variance_of_rises(ratio)
+            change = max(change, float(np.ptp(ratio)))
+        if not variance:
+            return cls(0.0, change)
+        beyond = max(abs(rises) - 1.0, 0.0) / math.sqrt(variance)
+        return cls(math.copysign(beyond, rises), change)
+
+
+def _rises(values: Array) -> float:
+    """The number of pairs of values of which the later one is larger, minus that of the other pairs."""
+    signs = np.sign(values[np.newaxis, :] - values[:, np.newaxis])
+    return float(np.triu(signs, 1).sum())
+
+
+def _variance_of_rises(values: Array) -> float:
+    """The variance of that number if all orders of the values are equally probable. Some values may be equal."""
+    _, equal = np.unique(values, return_counts=True)
+    numbers = np.array([len(values), *equal], dtype=float)
+    parts = numbers * (numbers - 1.0) * (2.0 * numbers + 5.0) / 18.0
+    return float(parts[0] - parts[1:].sum())
 
 
 def _latest(chances: Mapping[int, tuple[float, float]]) -> int:
