@@ -133,6 +133,7 @@ from lossratio.results.trials import (
     are_lost_in_words as are_lost_in_words,
     describe_trials as describe_trials,
     format_loss as format_loss,
+    in_trials_without_loss as in_trials_without_loss,
     missing_in as missing_in,
     share_missing_in_words as share_missing_in_words,
     trials_in_words as trials_in_words,

@@ -156,22 +156,32 @@ def share_missing_in_words(share: float, trials: Iterable[Trial], load: float) -
     """The share of missing frames at a load, e.g. ``0.46 % lost``.
 
     Frames that the generator could not send, or dropped, were not lost by the SUT: the words then say how much the SUT
-    lost.
+    lost. If none are missing in a typical trial, the words say in how many trials the SUT lost none.
 
     Args:
         share: The share.
         trials: All trials.
         load: The load, in frames per second per interface.
     """
+    here = [trial for trial in trials if trial.load_per_interface_fps == load]
     if share <= 0.0:
-        return "none lost"
-    missing = missing_in(trial for trial in trials if trial.load_per_interface_fps == load)
+        return f"none lost{in_trials_without_loss(here)}"
+    missing = missing_in(here)
     if not missing.by_tester:
         return f"{100.0 * share:.2g} % lost"
     if not missing.without_tester:
         return f"{100.0 * share:.2g} % missing, all because of the generator"
     by_sut = f"{100.0 * missing.without_tester / missing.total:.2g} %"
     return f"{100.0 * share:.2g} % missing, of which the SUT lost {by_sut}"
+
+
+def in_trials_without_loss(trials: Iterable[Trial]) -> str:
+    """The words after "no loss" if some trials at a load had loss, e.g. `` in 6 of 8 trials``; empty: none had."""
+    counting = [trial for trial in trials if trial.is_evidence]
+    good = sum(trial.missing.lost_by_sut == 0 for trial in counting)
+    if good == len(counting):
+        return ""
+    return f" in {good} of {len(counting)} trials"
 
 
 def are_lost_in_words(trials: Iterable[Trial]) -> str:

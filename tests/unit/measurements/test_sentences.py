@@ -53,6 +53,13 @@ def test_a_load_at_which_some_trials_lost_frames_is_not_without_loss():
     assert f"without loss in {len(here) - lossy} of {len(here)} trials" in ndr
 
 
+def test_a_goal_that_allows_loss_says_in_how_many_trials_nothing_was_lost():
+    at_bound = [*[counted_trial(100_000.0)] * 20, counted_trial(100_000.0, lost=100)]
+    result = throughput_of([*at_bound, *[counted_trial(100_400.0, lost=4_000)] * 21], goals=(PDR,))
+    (sentence,) = sentences(result)
+    assert "when offered 100,000 (none lost in 20 of 21 trials)" in sentence
+
+
 def test_frames_that_were_not_sent_are_no_loss_of_the_device():
     result = throughput(SharpKnee(capacity=200_000.0))
     lower = result.goals[0].bounds[0].per_interface_fps

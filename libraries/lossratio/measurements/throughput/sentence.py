@@ -12,7 +12,7 @@ from lossratio.measurements.throughput.result import (
 )
 from lossratio.mlrsearch import Bound, evidence_of, of_sut
 from lossratio.records import Rate
-from lossratio.results import Trial, frames_in_words, share_missing_in_words
+from lossratio.results import Trial, frames_in_words, in_trials_without_loss, share_missing_in_words
 from lossratio.units import format_ratio
 
 
@@ -124,12 +124,5 @@ def _found(
 
 def _without_loss(load: Rate, trials: Sequence[Trial]) -> str:
     """The words "without loss", or how many trials at a load had no loss, because a goal may allow lossy trials."""
-    here = [
-        trial
-        for trial in trials
-        if trial.is_evidence and trial.load_per_interface_fps == load.per_interface_fps
-    ]
-    good = sum(trial.missing.lost_by_sut == 0 for trial in here)
-    if good == len(here):
-        return "without loss"
-    return f"without loss in {good} of {len(here)} trials"
+    here = (trial for trial in trials if trial.load_per_interface_fps == load.per_interface_fps)
+    return f"without loss{in_trials_without_loss(here)}"
