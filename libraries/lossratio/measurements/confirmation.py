@@ -96,7 +96,7 @@ class ConfirmationRequest(Request):
         batch = lost_at_a_time(self.batch)
         return (
             f"To confirm a loss ratio of {format_target(self.loss_ratio)} at {format_frame_rate(self.load)}, {batch}, "
-            f"takes {seconds * self.load:.3g} frames of each interface: {trials} trials, {seconds:,.4g} s"
+            f"takes {seconds * self.load:,.0f} frames of each interface: {trials} trials, {seconds:,.4g} s"
         )
 
 
