@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from click.testing import CliRunner
 
 from lossratio import open_testbed
 from lossratio.commands.main import commands
-from lossratio.errors import LossRatioError
+from lossratio.errors import LossRatioError, SearchError
+from lossratio.keywords.measurements import request_of
+from lossratio.keywords.session import Session
+from lossratio.measurements.soak import SoakRequest
 from lossratio.topology import load_topology
 
 TOPOLOGY = """\
@@ -61,6 +66,14 @@ def test_a_misspelt_field_of_a_file_wherever_it_is(tmp_path):
 def test_a_misspelt_name_in_python(ask, meant):
     with pytest.raises(LossRatioError, match=rf"Did you mean '{meant}'\?$"):
         ask()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"), [("loss_ratio=1e-3", "target_loss_ratio, timeout"), ("timout=30 s", "Did you mean 'timeout'?")]
+)
+def test_an_argument_that_a_keyword_does_not_have(given, said):
+    with pytest.raises(SearchError, match=re.escape(said)):
+        request_of(Session(None, None), SoakRequest, "64B", given, {})
 
 
 def test_a_printed_result_is_what_the_console_shows():

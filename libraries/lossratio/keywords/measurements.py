@@ -34,7 +34,7 @@ from lossratio.measurements import (
 from lossratio.quantities import DURATION, FRAME_RATE, RATIO, Quantity, quantity_of
 from lossratio.records import docstrings_of_fields
 from lossratio.results import TestResult, installed_kinds
-from lossratio.shipped import did_you_mean
+from lossratio.shipped import names_near
 from lossratio.testbed import Testbed
 from lossratio.traffic import load_profile
 
@@ -144,14 +144,16 @@ def request_of(
     if is_named and name.isidentifier():
         # If a keyword does not have a named argument, Robot Framework passes it as a positional argument.
         known = [
-            *inspect.signature(request).parameters,
+            *request.model_fields,
             *_WARM_UP,
             "bidirectional",
             "frame_size",
             "doubts",
             "resume",
         ]
-        raise SearchError(f"There is no argument {shown_value(name)}.{did_you_mean(name, known)}")
+        raise SearchError(
+            f"There is no argument {shown_value(name)}. There are {names_near(name, known)}"
+        )
 
     traffic = load_profile(
         profile, frame_size=frame_size, bidirectional=fields.pop("bidirectional", None)
