@@ -43,7 +43,7 @@ class Claims:
         if self._owners[identity] is not owner:
             raise SearchError(
                 f"This run already measured the test {identity} in another suite: both would write the same files. "
-                "Run the suite once, or give one of the suites its own name: [Metadata]    Id    NAME."
+                "Run the suite once, or give one of the suites its own name: Metadata    Id    NAME."
             )
 
     def close(self) -> None:

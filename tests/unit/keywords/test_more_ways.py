@@ -107,6 +107,7 @@ def test_files_of_one_name_are_refused_before_the_first_trial_with_a_way_out(tmp
         assert run.status == 2
         message = run.tests["64B mrr"].message
         assert "They would share a series" in message
+        assert message.endswith("give one its own name: Metadata    Id    NAME.")
         assert all(str(each) in message for each in files)
         assert not RunDirectory(run.directory).has_files
     files[1].write_text(files[1].read_text().replace("*** Settings ***", "*** Settings ***\nMetadata    Id    Other"))
