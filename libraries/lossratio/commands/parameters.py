@@ -154,6 +154,14 @@ def _problem_of_suite(file: Path) -> str:
     return ""
 
 
+def _option_for(problem: str) -> str:
+    """The option that takes a file that is no suite, in a sentence; empty: none takes it."""
+    for kind, option in (("topology", "--topology"), ("job", "--job")):
+        if problem.startswith(f"it is of the format lossratio-{kind}/"):
+            return f" A {kind} goes with {option}."
+    return ""
+
+
 class _Suite(click.Path):
     """A suite: a file, a directory, or the name of a suite that comes with lossratio."""
 
@@ -172,7 +180,7 @@ class _Suite(click.Path):
         problem = "" if found.is_dir() else _problem_of_suite(found)
         if problem:
             self.fail(
-                f"{shown_name(value)} is no suite: {problem}. Name a file such as my.robot.",
+                f"{shown_name(value)} is no suite: {problem}. Name a file such as my.robot.{_option_for(problem)}",
                 param,
                 ctx,
             )

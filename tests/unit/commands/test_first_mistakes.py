@@ -214,7 +214,8 @@ IN_COMMANDS = {
     ),
     "suite that is a topology": (
         ("run", "--topology", "simulated", str(TOPOLOGIES / "local.yaml")),
-        "local.yaml is no suite: it is of the format lossratio-topology/1. Name a file such as my.robot.",
+        "local.yaml is no suite: it is of the format lossratio-topology/1. Name a file such as my.robot. A topology "
+        "goes with --topology.",
     ),
     "nothing to list": (("list",), "A word is missing: suites, topologies, profiles or devices."),
     "suite that is a device": (("run", "--topology", "simulated", "/dev/null"), "/dev/null is no suite: it is a pipe"),
