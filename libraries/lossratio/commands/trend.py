@@ -110,7 +110,7 @@ def trend(
 ) -> None:
     """Report what changed recently in the results of HISTORY.
 
-    HISTORY is a folder of results, an archive in a folder, or an archive's URL (e.g. s3://bucket/path).
+    HISTORY is a folder that --add fills, an archive in a folder, or an archive's URL (e.g. s3://bucket/path).
 
     Exit status: 0 if no alarm is open, 3 if a test got worse or no longer has a value, 1 if undecided: too few results,
     or the tester changed.
@@ -233,7 +233,7 @@ def site(
 ) -> None:
     """Write a site that needs no server, with the trends, coverage and comparisons of HISTORY.
 
-    HISTORY is a folder of results, an archive in a folder, or an archive's URL (e.g. s3://bucket/path).
+    HISTORY is a folder that --add fills, an archive in a folder, or an archive's URL (e.g. s3://bucket/path).
 
     Exit status: 0 if the site is written. Files of the history that cannot be read are named, and left out.
     """
