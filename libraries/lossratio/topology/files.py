@@ -7,6 +7,7 @@ Secrets are left out.
 import logging
 import os
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -227,7 +228,17 @@ _CSIT_DRIVER = "vfio-pci"
 
 
 def _from_csit(data: dict[str, Any], path: Path) -> dict[str, Any]:
-    """A CSIT testbed as data in our own format. Malformed parts are left for the checks to report."""
+    """A CSIT testbed as data in our own format. Malformed parts are left for the checks to report.
+
+    Raises:
+        TopologyError: If the file is a lab of containerlab, which is imported.
+    """
+    lab = data.get("topology")
+    if "format" not in data and isinstance(lab, dict) and "nodes" in lab:
+        raise TopologyError(
+            f"{path}: this is a lab of containerlab. Turn it into a topology file: lossratio lab import containerlab "
+            f"{shlex.quote(str(path))} --output FILE"
+        )
     if "format" in data or "metadata" not in data or "nodes" not in data:
         return data
 

@@ -38,6 +38,12 @@ def write(tmp_path: Path, text: str) -> Path:
     return path
 
 
+def test_a_lab_of_containerlab_is_sent_to_the_import(tmp_path):
+    path = write(tmp_path, "name: clos\ntopology:\n  nodes:\n    leaf: {kind: linux}\n")
+    with pytest.raises(TopologyError, match=r"lossratio lab import containerlab \S+/lab\.yaml --output FILE$"):
+        load_topology(path)
+
+
 def test_a_lab_topology_is_read_with_its_units(tmp_path):
     topology = load_topology(write(tmp_path, LAB))
     assert topology.testbed == "lab"
