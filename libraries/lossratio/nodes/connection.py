@@ -192,6 +192,11 @@ def _explain(cause: Exception, node: Node, expired: bool) -> str:
         return f"log-in refused ({tried}). Is the user right, and the key in its authorized_keys?"
     if "no acceptable host key" in str(cause):
         return "it has no host key of the type that is known for it. Replace the known key with one that it has."
+    if "protocol banner" in str(cause) or "Indecipherable protocol version" in str(cause):
+        return (
+            "the connection was accepted, but nothing answered as an SSH server does. Is "
+            f"{node.port} the port of its sshd, and may this machine log in there?"
+        )
     if "No authentication methods" in str(cause):
         return "nothing to log in with: no key_file, no agent, no key in ~/.ssh, no LOSSRATIO_PASSWORD."
 

@@ -117,8 +117,9 @@ class TestBadNodes:
 
             thread = threading.Thread(target=answer)
             thread.start()
-            with pytest.raises(NodeError, match="no SSH connection"):
-                NodeSession.connect("DUT1", make_node(other.getsockname()[1]))
+            port = other.getsockname()[1]
+            with pytest.raises(NodeError, match=rf"as an SSH server does\. Is {port} the port of its sshd, and"):
+                NodeSession.connect("DUT1", make_node(port))
             thread.join()
         assert capfd.readouterr().err == ""
 
