@@ -263,7 +263,7 @@ def test_the_how_to_s_comparison_finds_the_program_that_loses_frames(tmp_path, l
     for name, loses_half in (("main", False), ("patch", True)):
         code = bpf_objects.redirect_by_map(loses_half=loses_half)
         (tmp_path / f"{name}.o").write_bytes(bpf_objects.elf(code, map_name="way_out"))
-    name, *arguments = shlex.split(command.replace("lab.yaml", str(local_topology(tmp_path, "xdp"))))
+    name, *arguments = shlex.split(command.replace("lab.yaml", shlex.quote(str(local_topology(tmp_path, "xdp")))))
     assert name == "lossratio"
     finished = lossratio(*arguments, "--max-load", "2 kpps", "--trial-duration", "0.1 s")
     assert finished.status == 3, finished.err
