@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shlex
 import signal
 
 import pytest
@@ -104,7 +105,7 @@ def test_a_run_that_is_stopped_while_its_page_is_written_says_how_to_write_it(lo
     monkeypatch.setattr("lossratio.runs.robot_run.write_reports", lambda *given: signal.raise_signal(signal.SIGINT))
     out = tmp_path / "out"
     done = lossratio("run", "--topology", SIMULATED, write_suite(tmp_path, PASSES), "--", "--outputdir", out)
-    assert f"To write it: lossratio report {out}\n" in done.err
+    assert f"To write it: lossratio report {shlex.quote(str(out))}\n" in done.err
 
 
 def test_options_behind_the_dashes_are_robots(lossratio, tmp_path):
@@ -247,7 +248,8 @@ def test_ctrl_c_while_robot_writes_a_message_is_an_interrupt_and_no_bad_input(lo
     monkeypatch.setattr(XmlWriter, "content", interrupted)
     file, out = write_suite(tmp_path, "Writes\n    Log    half\n" + PASSES), tmp_path / "out"
     done = lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", out)
-    assert (done.status, f"lossratio run --resume {out}" in done.err) == (130, True), done.err
+    way_on = f"lossratio run --resume {shlex.quote(str(out))}"
+    assert (done.status, way_on in done.err) == (130, True), done.err
     monkeypatch.undo()
     resumed = lossratio("run", "--resume", out)
     assert (resumed.status, "2 of 2 tests passed" in resumed.err) == (0, True), resumed.err
