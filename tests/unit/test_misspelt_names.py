@@ -12,6 +12,7 @@ from lossratio.commands.main import commands
 from lossratio.errors import LossRatioError, SearchError
 from lossratio.keywords.measurements import request_of
 from lossratio.keywords.session import Session
+from lossratio.measurements.confirmation import ConfirmationRequest
 from lossratio.measurements.soak import SoakRequest
 from lossratio.topology import load_topology
 
@@ -74,6 +75,12 @@ def test_a_misspelt_name_in_python(ask, meant):
 def test_an_argument_that_a_keyword_does_not_have(given, said):
     with pytest.raises(SearchError, match=re.escape(said)):
         request_of(Session(None, None), SoakRequest, "64B", given, {})
+
+
+def test_an_argument_that_a_keyword_refuses_is_not_listed():
+    with pytest.raises(SearchError, match="There is no argument 'min_load'") as refused:
+        request_of(Session(None, None), ConfirmationRequest, "64B", "min_load=1 kfps", {})
+    assert str(refused.value).count("min_load") == 1
 
 
 def test_a_printed_result_is_what_the_console_shows():

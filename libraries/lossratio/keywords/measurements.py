@@ -57,11 +57,9 @@ def asks(request: type[Request], without: str = "") -> Callable[[FunctionT], Fun
     The keyword's documentation is the method's, or else the request's. A table of the fields that no other request has
     comes before the examples.
     """
-    left_out = {"profile", "warm_up", *request.unused, *without.split()}
+    left_out = {"profile", "warm_up", *without.split()}
     fields = {
-        name: field
-        for name, field in request.model_fields.items()
-        if name not in left_out and Audience.SCRIPTS not in field.metadata
+        name: field for name, field in _fields_for_suites(request).items() if name not in left_out
     }
     types = {name: _type_of(field) for name, field in fields.items()}
     types |= {"bidirectional": bool, **({} if "warm_up" in request.unused else _WARM_UP)}
@@ -105,6 +103,15 @@ def asks(request: type[Request], without: str = "") -> Callable[[FunctionT], Fun
     return mark
 
 
+def _fields_for_suites(request: type[Request]) -> dict[str, FieldInfo]:
+    """The fields of a request that its keyword may take as arguments."""
+    return {
+        name: field
+        for name, field in request.model_fields.items()
+        if name not in request.unused and Audience.SCRIPTS not in field.metadata
+    }
+
+
 def _with_default(text: str) -> str:
     """The description of an argument in one line; the meaning of None becomes its default."""
     return re.sub(r"[;.] None: ", ". Default: ", " ".join(text.split()))
@@ -144,15 +151,16 @@ def request_of(
     if is_named and name.isidentifier():
         # If a keyword does not have a named argument, Robot Framework passes it as a positional argument.
         known = [
-            *request.model_fields,
+            *_fields_for_suites(request),
             *_WARM_UP,
             "bidirectional",
             "frame_size",
             "doubts",
             "resume",
         ]
+        # Some keywords have further arguments, which are in no request.
         raise SearchError(
-            f"There is no argument {shown_value(name)}. There are {names_near(name, known)}"
+            f"There is no argument {shown_value(name)}. The arguments include {names_near(name, known)}"
         )
 
     traffic = load_profile(
