@@ -310,7 +310,9 @@ def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> 
         # A step between nights has its own proof, however small it is.
         least_change = 0.0
     rules = replace(rules, least_change=least_change)
-    new_kinds = tuple(sorted(series.kinds[-1].difference(*series.kinds[-1 - rules.fresh : -1])))
+    earlier = series.kinds[-1 - rules.fresh : -1]
+    # The first result of a series has changed from nothing.
+    new_kinds = tuple(sorted(series.kinds[-1].difference(*earlier))) if earlier else ()
     # A series without values is judged by its failures.
     failed = FAILED in series.kinds[-1] and any(FAILED not in kinds for kinds in series.kinds)
 

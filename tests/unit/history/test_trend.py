@@ -154,6 +154,12 @@ def test_a_new_doubt_is_a_change_of_kind_and_not_of_mean():
     assert trend(STEADY, kinds=[frozenset({"two bands"})] * 8).new_kinds == ()
 
 
+def test_the_first_result_of_a_series_is_no_change_of_kind():
+    first = trend([100e3], kinds=[frozenset({"two bands"})])
+    assert (first.verdict, first.new_kinds) == (TrendVerdict.TOO_FEW, ())
+    assert trend([100e3] * 2, kinds=[frozenset(), frozenset({"two bands"})]).new_kinds == ("two bands",)
+
+
 def test_a_picture_has_every_result_and_the_known_changes_of_its_series():
     known = [
         KnownChange(date=START.date() + timedelta(days=8), note="new kernel"),
