@@ -24,16 +24,21 @@ def matrix(places: Iterable[Path], kinds: Iterable[str] = ()) -> dict[str, Any]:
     places = tuple(places)
     wanted = frozenset(kinds)
     include = [job for place in places for job in _jobs(place, wanted)]
-    names = [job["testbed"] for job in include]
     if not include:
         shown = ", ".join(map(shown_name, places))
         raise JobError(
             f"No testbed in {shown}. Name topology files, job files, or folders with such files."
         )
-    if len(set(names)) < len(names):
-        raise JobError(
-            f"Two testbeds have the same name, which must distinguish their results: {', '.join(names)}."
-        )
+    files: dict[str, str] = {}
+    for job in include:
+        name = job["testbed"]
+        file = job.get("job", job["topology"])
+        if name in files:
+            raise JobError(
+                f"Two testbeds have the same name, which must distinguish their results: {name} of {files[name]} and "
+                f"of {file}. Rename one of them, or leave out one of the files."
+            )
+        files[name] = file
     return {"include": include}
 
 
@@ -41,7 +46,12 @@ def _jobs(place: Path, kinds: frozenset[str]) -> list[dict[str, str]]:
     """The jobs of a file or a folder on testbeds of some kinds; no kinds mean all."""
     # Unlike Path, os.path has an answer for a name that is too long for a file.
     if os.path.isdir(place):
-        return [job for file in sorted(place.glob("*.yaml")) for job in _jobs(file, kinds)]
+        jobs = [job for file in sorted(place.glob("*.yaml")) for job in _jobs(file, kinds)]
+        # The topology of a job is no job of its own.
+        named = {os.path.realpath(job["topology"]) for job in jobs if "job" in job}
+        return [
+            job for job in jobs if "job" in job or os.path.realpath(job["topology"]) not in named
+        ]
     if _is_job(place):
         job = load_job(place)
         return [

@@ -157,4 +157,10 @@ def test_the_matrix_of_a_directory_can_be_of_one_kind():
 def test_testbeds_of_the_same_name_are_an_error(tmp_path):
     job = write_job(tmp_path, ALL)
     result = CliRunner().invoke(matrix, [str(job), str(tmp_path / "one.yaml")])
-    assert "same name" in str(result.exception)
+    assert f"one of {job} and of {tmp_path / 'one.yaml'}. Rename" in str(result.exception)
+
+
+def test_the_topology_of_a_job_in_a_directory_is_no_job_of_its_own(tmp_path):
+    job = write_job(tmp_path, ALL, names=("one", "two"))
+    answer = json.loads(CliRunner().invoke(matrix, [str(tmp_path)], catch_exceptions=False).output)
+    assert {(row["testbed"], row["job"]) for row in answer["include"]} == {("one", str(job)), ("two", str(job))}
