@@ -469,7 +469,11 @@ def unsent_share(offered: Iterable[Offered]) -> float:
     return _worst(offered)[0]
 
 
-def unsent_frames(offered: Iterable[Offered], what: str = "the trials") -> Doubt | None:
+def unsent_frames(
+    offered: Iterable[Offered],
+    what: str = "the trials",
+    consequence: str = "and the SUT may forward more",
+) -> Doubt | None:
     """Reports a load that the generator did not offer in the trials on which values are based."""
     share, load = _worst(offered)
     if not share:
@@ -477,9 +481,8 @@ def unsent_frames(offered: Iterable[Offered], what: str = "the trials") -> Doubt
     return Doubt(
         DoubtKind.UNSENT,
         f"the generator left {format_ratio(share)} of the frames unsent in {what} at "
-        f"{format_frame_rate(load)} per interface. This load was not offered, and the SUT may "
-        "forward more. Stop other work on the generator's machine, or measure at a load that it "
-        "can send",
+        f"{format_frame_rate(load)} per interface. This load was not offered, {consequence}. Stop "
+        "other work on the generator's machine, or measure at a load that it can send",
     )
 
 
