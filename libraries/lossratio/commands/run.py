@@ -9,6 +9,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -87,9 +88,12 @@ def _any_of_expanded(args: Sequence[str]) -> list[str]:
     """Puts the option before each of several files after ``--any-of``."""
     expanded: list[str] = []
     is_listing = False
-    for word in args:
+    words = iter(args)
+    for word in words:
         if word == "--any-of":
             is_listing = True
+            # The first testbed may have any name. If there is none, the parser says so.
+            expanded += [word, *islice(words, 1)]
             continue
         is_listing = is_listing and word.endswith((".yaml", ".yml"))
         expanded += ["--any-of", word] if is_listing else [word]

@@ -68,6 +68,8 @@ def test_a_set_up_that_fails_counts_as_what_it_failed_of(lossratio, tmp_path):
         (["suite.robot"], "Name the testbed, for example --topology local"),
         (["--topology", SIMULATED, "--wait", "soon", "suite.robot"], "soon"),
         (["--any-of", SIMULATED, "missing.yaml", "suite.robot"], "Cannot read missing.yaml"),
+        (["--any-of", "missing", "suite.robot"], "There is no file missing. These come with lossratio: local"),
+        (["suite.robot", "--any-of"], "Option '--any-of' requires an argument."),
         (["--topology", SIMULATED, "--include", "absent", "suite.robot"], "tag 'absent'. Their tags are: a."),
         (["--topology", SIMULATED, "suite.robot", "--", "--test", "absent"], "no tests matching name 'absent'"),
         (
