@@ -133,7 +133,9 @@ def init(
         options = "".join(f"    {option}={mac}" for option, mac in known if mac is not None)
     tag = re.sub(r"[^a-z0-9]+", "", name.lower()) or "lab"
     template = files("lossratio.commands").joinpath("new_lab.robot").read_text(encoding="utf-8")
-    words = {"NAME": name, "KIND": kind, "OPTIONS": options, "TAG": tag}
+    # In a sentence, a comma separates what four blanks separate in a suite.
+    device = f"{kind}{options}".replace("    ", ", ")
+    words = {"NAME": name, "DEVICE": device, "KIND": kind, "OPTIONS": options, "TAG": tag}
     remarks = "".join(f"# {remark}\n" for remark in lab.remarks)
     tests = re.sub("|".join(words), lambda found: words[found[0]], template)
     demanded = yaml.safe_dump(_job(name) | demand, sort_keys=False, width=120)

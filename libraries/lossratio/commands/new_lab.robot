@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] NAME: KINDOPTIONS.
+Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] NAME: DEVICE.
 ...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load. [Ref] RFC 2544.
 Metadata          Frame Sizes    64B 1518B IMIX
 

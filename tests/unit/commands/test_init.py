@@ -62,7 +62,9 @@ def test_enter_alone_makes_a_lab_that_is_measured_at_once(ask, tmp_path, monkeyp
     # The policer gives the search its upper bound, and the self-test proves that the tester sends more than that.
     assert load_job("labs/lab1-job.yaml").file.self_test.load == "11 kfps"
     assert load_job("labs/lab1-job.yaml").file.variables == {"GOALS": "csit"}
-    assert "dut=linux_bridge    police=10 kfps\n" in (tmp_path / "labs" / "lab1.robot").read_text()
+    suite = (tmp_path / "labs" / "lab1.robot").read_text()
+    assert "dut=linux_bridge    police=10 kfps\n" in suite
+    assert "[Cfg] lab1: linux_bridge, police=10 kfps.\n" in suite
     with own_state():
         status = robot.run(
             "labs/lab1.robot",
