@@ -27,6 +27,8 @@ Rate = Callable[[float], float]
 """Mean lost frames per second by load in frames per second, at the scale 1."""
 Scale = Callable[[int, float], float]
 """Capacity as a share of the usual one, by number of the trial from 0 on, and seconds from the beginning."""
+Once = Callable[[Traffic, np.random.Generator], float]
+"""Frames that a trial loses once."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,8 @@ class Device:
     """How it changes."""
     exact: bool = False
     """Whether the knee loses its mean in each trial, except for rounding."""
+    once: Once = field(default=lambda traffic, rng: 0.0)
+    """What a trial loses once, no matter how long it takes, in frames."""
 
     def start(self, rng: np.random.Generator) -> RunningSut:
         """A device that was idle."""
@@ -149,6 +153,7 @@ class Device:
             lost = self._counted(mean, rng)
             lost += sum(pause.lost(traffic, rng) for pause in self.pauses)
             lost += float(rng.poisson(self.errors * traffic.frames))
+            lost += self.once(traffic, rng)
             return int(min(random_rounding(lost, rng), traffic.frames))
 
         return lost_frames
@@ -270,6 +275,16 @@ def _modes(share: np.ndarray) -> np.ndarray:
     return np.where(share < 0.3, low, high)
 
 
+def waiting(batch: int) -> Once:
+    """The last frames of a trial wait for others, until a batch is full."""
+    return lambda traffic, rng: float(rng.integers(0, batch))
+
+
+def learning(seconds: float, queue: float) -> Once:
+    """The first frames of a trial wait until the device has learned its flows. The queue holds so many of them."""
+    return lambda traffic, rng: max(0.0, traffic.load * seconds * rng.uniform(0.8, 1.2) - queue)
+
+
 def after(trials: int, before: float) -> Scale:
     """Another scale in so many trials at the beginning."""
     return lambda number, seconds: before if number < trials else 1.0
@@ -339,6 +354,8 @@ _MORE_SOFTWARE: dict[str, tuple[Device, str]] = {
     "bucket of 10 ms, batches of 32": (Device(knee(2e4), batch=32.0, bucket=0.01), "long batches"),
     "bucket of 1 ms": (Device(sharp, bucket=0.001, exact=True), "long"),
     "cold start of 20 s": (replace(_BASE, scale=warming_up(0.03, 8.0)), "changes"),
+    "last batch waits": (replace(_BASE, once=waiting(32)), "once"),
+    "flows are learned": (replace(_BASE, once=learning(1e-4, 600.0)), "once"),
     "warm-up of a minute": (replace(_BASE, scale=warming_up(0.25, 25.0)), "changes"),
     "slow-down in a minute": (replace(_BASE, scale=warming(-0.05, 25.0)), "changes"),
     "step down and up": (replace(_BASE, scale=after_all(step(80.0, -0.02), step(180.0, 0.015))), "changes"),

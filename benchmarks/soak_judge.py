@@ -138,6 +138,8 @@ def is_false(words: str, family: Family, found: CriticalLoadEstimate, scale: flo
     """Whether a sentence is not true of the device."""
     traits = family.traits
     truth = family.critical_load(scale)
+    if "each trial loses" in words and "once" not in traits:
+        return True
     if words.startswith("verified"):
         return found.guard.load_per_interface_fps > truth * (1.0 + CLOCK) and not _unseen(family, found, scale)
     told = {

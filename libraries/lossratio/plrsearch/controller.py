@@ -25,7 +25,7 @@ from lossratio.plrsearch.model import (
     why_set_aside,
 )
 from lossratio.plrsearch.selection import Choice, PosteriorSelection
-from lossratio.plrsearch.variation import Description, described
+from lossratio.plrsearch.variation import Asked, Description, described
 from lossratio.plrsearch.verifying import clamped
 from lossratio.trials import TrialInput, TrialResult
 
@@ -234,9 +234,14 @@ class PLRsearch:
         else:
             known = self._description()
             trials_left = left * max(own_trials, 1) / max(self.elapsed, wanted)
+            asked = self._asked(known, left)
             long = self._long(known, left, trials_left) if self._is_ending else None
             is_long = long is not None
-            if long is not None:
+            if asked is not None:
+                is_long = asked.is_long
+                choice = Choice(asked.load, "whether longer trials lose more frames")
+                wanted = self._long_duration if is_long else wanted
+            elif long is not None:
                 choice = long
                 wanted = self._long_duration
             else:
@@ -249,11 +254,21 @@ class PLRsearch:
             self._next = TrialInput(min(wanted, left), choice.load, keeps_unsent=is_long), choice
 
     @property
+    def _has_long(self) -> bool:
+        """Whether there is time for trials that are much longer than the others."""
+        return self._long_duration >= _TIMES_LONGER * self._duration and not self._is_csits
+
+    @property
     def _is_ending(self) -> bool:
-        """Whether it is time for trials that are much longer than the others."""
+        """Whether it is time for these trials."""
         left = self._timeout - self.elapsed
-        can = self._long_duration >= _TIMES_LONGER * self._duration and not self._is_csits
-        return can and left <= (_FOR_LONG + 1.0) * self._long_duration
+        return self._has_long and left <= (_FOR_LONG + 1.0) * self._long_duration
+
+    def _asked(self, known: Description | None, left: float) -> Asked | None:
+        """A trial that shows whether losses come once in each trial; None if no such trial is needed."""
+        if known is None or not self._has_long or left < self._long_duration:
+            return None
+        return known.asked
 
     @property
     def _long_duration(self) -> float:

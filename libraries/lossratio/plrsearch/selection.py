@@ -103,6 +103,7 @@ class PosteriorSelection:
         self._is_compared = False
         self._wider: list[tuple[float, float]] = []
         self._begin = 0
+        self._is_once = False
         self._down = self._up = _FIRST_DOWN
         self._retried = 0
         self._last = (0.0, False)
@@ -214,6 +215,10 @@ class PosteriorSelection:
 
     def _begins_again(self, known: Description) -> bool:
         """Whether the SUT has changed, so that trials first show what it forwards now."""
+        if known.once is not None and not self._is_once:
+            self._is_once = True
+            self._begin = self._trials
+            return False
         if known.change is None or not known.change.is_later(self._begin):
             return False
         self._begin = known.change.trials

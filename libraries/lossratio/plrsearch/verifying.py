@@ -63,7 +63,7 @@ class Verifying:
         self._begin = 0
         self._lowest_failed = np.inf
         self._before_change: float | None = None
-        self._is_passed_tried = False
+        self._is_passed_tried = self._is_once = False
         self.load: float | None = None
 
     def record(self, load: float, frames: float, lost: float, *, is_long: bool) -> None:
@@ -86,7 +86,7 @@ class Verifying:
         if self.load is None:
             return None
 
-        frames, lost = self._at(self.load, self._rows[self._begin :])
+        frames, lost = self._at(self.load, self._rows[self._begin :], known)
         missing = LossBounds.of(frames, lost, batch=known.batch).missing_frames(
             self._question.target_loss_ratio
         )
@@ -104,7 +104,7 @@ class Verifying:
         if self.load is None:
             return None
         self._follow(known, left)
-        there = LossBounds.of(*self._at(self.load, self._long), batch=known.batch)
+        there = LossBounds.of(*self._at(self.load, self._long, known), batch=known.batch)
         if is_refuted(there, self._question.target_loss_ratio, known.batch):
             passed = min((1.0 - there.lost / there.frames) * self.load, known.in_long_run)
             # Shorter trials just below such a load show as little as those at this load.
@@ -118,7 +118,14 @@ class Verifying:
         return self.load
 
     def _forget(self, known: Description) -> None:
-        """Begins again if the SUT has changed, and goes back if later trials show that it has not."""
+        """Begins again if the SUT has changed, and goes back if later trials show that it has not.
+
+        It also begins again as soon as losses are known to come once in each trial.
+        """
+        if known.once is not None and not self._is_once:
+            self._is_once = True
+            self.load = None
+            self._lowest_failed = np.inf
         is_new = known.change is not None and known.change.is_later(self._begin)
         is_disproved = known.change is None and self._begin > 0
         self._begin = 0 if known.change is None else known.change.trials
@@ -143,13 +150,15 @@ class Verifying:
         """Puts the load where the estimate is, or lower if it cannot be verified."""
         is_known = known.local is None or known.local.is_known
         place = self._place(known) if is_known or self.load is None else self.load
+        if known.once is not None:
+            place = min(place, self._below(known.once.highest_load, known.batch))
         if known.in_long_run < self._question.max_load:
             place = min(place, self._below(known.in_long_run, known.batch))
         if self.load is None:
             self.load = place
         if self.load > known.in_long_run:
             self.load = self._below(known.in_long_run, known.batch)
-        frames, lost = self._at(self.load, self._rows[self._begin :])
+        frames, lost = self._at(self.load, self._rows[self._begin :], known)
         batch = known.batch
         bounds = LossBounds.of(frames, lost, batch=batch)
         target = self._question.target_loss_ratio
@@ -204,7 +213,7 @@ class Verifying:
         for load in sorted(trials, reverse=True):
             if trials[load] < LEAST_TRIALS:
                 continue
-            bounds = LossBounds.of(*self._at(load, rows), batch=known.batch)
+            bounds = LossBounds.of(*self._at(load, rows, known), batch=known.batch)
             if bounds.most <= self._question.target_loss_ratio:
                 return load
         return 0.0
@@ -232,11 +241,14 @@ class Verifying:
         return _on_grid(share * rate, self._question)
 
     @staticmethod
-    def _at(load: float, rows: Sequence[tuple[float, float, float]]) -> tuple[Array, Array]:
-        """Sent and lost frames of the trials at a load."""
+    def _at(
+        load: float, rows: Sequence[tuple[float, float, float]], known: Description
+    ) -> tuple[Array, Array]:
+        """Sent frames of the trials at a load, and their lost frames without those that each trial loses once."""
         counts = [row[1:] for row in rows if row[0] == load]
         sent, lost = np.array(counts, dtype=float).reshape(-1, 2).T
-        return sent, lost
+        once = 0.0 if known.once is None else known.once.frames
+        return sent, np.maximum(lost - once, 0.0)
 
     def _place(self, known: Description) -> float:
         """A load that is surely below the critical load, and loses little of the target according to the curve."""

@@ -236,6 +236,9 @@ class GuardStatement(Observed):
     """Minimum number of further trials that would verify the load; null: in results of earlier versions."""
     missing_s: Seconds | None = None
     """Seconds of traffic at the load for these frames; null in the same cases."""
+    once_lost_frames: float | None = None
+    """Largest number of frames that a trial lost once, no matter how long it took. Such losses are not counted. Null:
+    there are none, or in results of earlier versions."""
     protocol_s: Seconds | None = None
     """Seconds of the long trials that agree with the verdict; null: there are none, or in results of earlier
     versions."""
@@ -298,6 +301,10 @@ class GuardStatement(Observed):
         )
         if self.highest_load_per_interface_fps > self.load_per_interface_fps:
             line += f" to {format_frame_rate(self.highest_load_per_interface_fps)}"
+        if self.once_lost_frames is not None:
+            line += (
+                f", without up to {format_about(self.once_lost_frames)} that each trial loses once"
+            )
         line += f", a ratio of {format_limits(self.least_loss_ratio, self.most_loss_ratio)}"
         extrapolated = self.verdict is Verdict.EXTRAPOLATED
         if self.extrapolation_factor > 1.0 and extrapolated:

@@ -114,6 +114,8 @@ def loss_process(description: Description) -> Iterator[str]:
     replicates = description.replicates
     if description.change is not None:
         yield str(description.change)
+    if description.once is not None:
+        yield as_sentence(str(description.once))
     if replicates.has_multiples:
         size = replicates.multiple
         yield (

@@ -152,7 +152,7 @@ class CriticalLoadEstimate:
         if described.likelihood is LikelihoodName.VARYING:
             # The trials at a load may all have missed the low capacities that lose the target there.
             most = min(most, self.median)
-        return guard(
+        stated = guard(
             described.counts,
             self.question,
             self.median,
@@ -161,6 +161,8 @@ class CriticalLoadEstimate:
             described.batch,
             most,
         )
+        once = described.once
+        return stated if once is None else replace(stated, once_lost_frames=once.most)
 
     @property
     def verified(self) -> float | None:
@@ -281,6 +283,8 @@ class CriticalLoadEstimate:
     @property
     def doubt(self) -> str | None:
         """Why the stated load may be wrong, other than too few frames without loss; None: there is no doubt."""
+        if self.description.once is not None:
+            return str(self.description.once)
         said = self.guard
         if said.verdict is Verdict.VERIFIED:
             return self._rare

@@ -5,6 +5,7 @@
 - `change`: whether the SUT changed during the search;
 - `local`: the critical load by a line through trials near it;
 - `pauses`: pauses that overflow a ring, by the sizes of losses at several loads;
+- `once`: losses that come once in each trial;
 - `rare`: losses that do not come from the load;
 - `inference`: the description that follows from the replicates.
 """
@@ -13,6 +14,7 @@ from lossratio.plrsearch.variation.bucket import Bucket
 from lossratio.plrsearch.variation.change import Change
 from lossratio.plrsearch.variation.inference import LONG, Description, described
 from lossratio.plrsearch.variation.local import LocalFit
+from lossratio.plrsearch.variation.once import Asked, OnceLost
 from lossratio.plrsearch.variation.pauses import Pauses
 from lossratio.plrsearch.variation.rare import RareLoss, SeenCapacity
 from lossratio.plrsearch.variation.replicates import Replicates, Scatter

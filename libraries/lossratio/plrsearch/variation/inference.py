@@ -25,6 +25,7 @@ from lossratio.plrsearch.quadrature import Distribution, Posterior, posteriors
 from lossratio.plrsearch.variation.bucket import Bucket
 from lossratio.plrsearch.variation.change import Change
 from lossratio.plrsearch.variation.local import LocalFit
+from lossratio.plrsearch.variation.once import Asked, OnceLost, asked
 from lossratio.plrsearch.variation.pauses import Allowed, Pauses
 from lossratio.plrsearch.variation.rare import RareLoss, SeenCapacity
 from lossratio.plrsearch.variation.replicates import Replicates, Scatter
@@ -71,6 +72,10 @@ class Description:
     """The frames that pass only in short trials; None: there are none."""
     rare: RareLoss | None = None
     """A loss that does not come from the load; None: no such loss is seen."""
+    once: OnceLost | None = None
+    """Frames that each trial loses once, and that are not in the counts; None: no such losses are seen."""
+    asked: Asked | None = None
+    """The next trial that may show such losses; None: none is needed."""
 
     @cached_property
     def pauses(self) -> Pauses | None:
@@ -99,6 +104,8 @@ class Description:
     def most(self) -> float:
         """The highest load in frames per second that pauses and buckets may allow, which usual trials do not show."""
         allowed = self.pauses_allow.most
+        if self.once is not None:
+            allowed = min(allowed, self.once.highest_load)
         if self.pauses is not None:
             allowed = max(allowed, self._highest_without_pauses(self.pauses))
         return min(allowed, self.in_long_run)
@@ -235,15 +242,31 @@ def described(
     change = Change.of(counts)
     is_after = np.arange(len(counts)) >= (0 if change is None else change.trials)
     usual = counts.at(is_after & ~is_long)
+    long = counts.at(is_after & is_long)
+    wanted = asked(usual, long)
+    once = OnceLost.of(usual, long)
+    if once is not None:
+        usual = once.without(usual)
+        long = once.confirming(long)
     bucket = Bucket.of(usual)
     if bucket is not None:
         usual = usual.at(~Bucket.is_short(usual))
     replicates = replace(Replicates.of(usual), is_final=not for_selection)
-    long = counts.at(is_after & is_long)
     rare = RareLoss.of(usual, long, max(replicates.batch, replicates.typical))
     # Record: what is known before the fit.
     found = Description(
-        (), None, question, usual, likelihood, replicates, change, long, bucket=bucket, rare=rare
+        (),
+        None,
+        question,
+        usual,
+        likelihood,
+        replicates,
+        change,
+        long,
+        bucket=bucket,
+        rare=rare,
+        once=once,
+        asked=wanted,
     )
 
     is_varying = replicates.scatter is Scatter.VARYING and usual.lost.any()
@@ -265,7 +288,7 @@ def described(
         may_have_line=replicates.scatter is not Scatter.EVENTS,
         is_final=not for_selection,
     )
-    pausing = counts.at(is_after) if replicates.scatter is not Scatter.CHANCE else None
+    pausing = usual.with_more(long) if replicates.scatter is not Scatter.CHANCE else None
     return replace(found, local=local, likelihood=LikelihoodName.POISSON, pausing=pausing)
 
 
