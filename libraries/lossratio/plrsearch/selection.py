@@ -144,6 +144,8 @@ class PosteriorSelection:
         question = self._question
         if self._trials == 0:
             return Choice(question.max_load, "the maximum load")
+        if known is not None:
+            self._notice(known)
         if known is not None and self._begins_again(known):
             known = None
         if known is None:
@@ -213,12 +215,14 @@ class PosteriorSelection:
         least = min(LEAST_TRIALS + _SPARE, _EARLY * (self._trials + left))
         return left > least and local.is_wide(_WIDE)
 
-    def _begins_again(self, known: Description) -> bool:
-        """Whether the SUT has changed, so that trials first show what it forwards now."""
+    def _notice(self, known: Description) -> None:
+        """Halves wide ranges again as soon as losses are known to come once in each trial."""
         if known.once is not None and not self._is_once:
             self._is_once = True
             self._begin = self._trials
-            return False
+
+    def _begins_again(self, known: Description) -> bool:
+        """Whether the SUT has changed, so that trials first show what it forwards now."""
         if known.change is None or not known.change.is_later(self._begin):
             return False
         self._begin = known.change.trials
