@@ -372,7 +372,7 @@ def known_with(quiet, *, most, change=None):
     """What is known: no frames are lost up to a load, and pauses seem to allow far less, but at most another load."""
     local = LocalFit.between(quiet, quiet, 1.01e7, QUESTION)
     known = SimpleNamespace(
-        change=change, local=local, reported=(local,), batch=1.0, in_long_run=QUESTION.max_load, most=most
+        change=change, local=local, reported=(local,), batch=1.0, in_long_run=QUESTION.max_load, most=most, once=None
     )
     known.pauses, known.pauses_allow = "some", Allowed(7e6, 6e6, most)
     return known
