@@ -35,7 +35,8 @@ _LONG, _LONG_SHARE = 20.0, 1.0 / 12.0
 """The maximum total time, in seconds and as a share of the search's time, of the long trials at the end. They show
 whether a longer trial makes a difference."""
 _TIMES_LONGER = 5.0
-"""If these trials cannot be at least this many times as long as the others, they are left out."""
+"""If these trials cannot be at least this many times as long as the others, they are left out. Trials that show whether
+losses grow with time are this many times as long."""
 _FOR_LONG = 4.6
 """These trials begin this long before the end, as a multiple of their duration."""
 
@@ -240,7 +241,7 @@ class PLRsearch:
             if asked is not None:
                 is_long = asked.is_long
                 choice = Choice(asked.load, "whether longer trials lose more frames")
-                wanted = self._long_duration if is_long else wanted
+                wanted *= _TIMES_LONGER if is_long else 1.0
             elif long is not None:
                 choice = long
                 wanted = self._long_duration
