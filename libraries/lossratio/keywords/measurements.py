@@ -34,7 +34,7 @@ from lossratio.measurements import (
 from lossratio.quantities import DURATION, FRAME_RATE, RATIO, Quantity, quantity_of
 from lossratio.records import docstrings_of_fields
 from lossratio.results import TestResult, installed_kinds
-from lossratio.shipped import names_near
+from lossratio.shipped import did_you_mean
 from lossratio.testbed import Testbed
 from lossratio.traffic import load_profile
 
@@ -159,9 +159,8 @@ def request_of(
             "resume",
         ]
         # Some keywords have further arguments, which are in no request.
-        raise SearchError(
-            f"There is no argument {shown_value(name)}. The arguments include {names_near(name, known)}"
-        )
+        near = did_you_mean(name, known) or f" The arguments include {', '.join(known)}."
+        raise SearchError(f"There is no argument {shown_value(name)}.{near}")
 
     traffic = load_profile(
         profile, frame_size=frame_size, bidirectional=fields.pop("bidirectional", None)
