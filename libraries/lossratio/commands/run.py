@@ -210,7 +210,9 @@ def run(
         )
         for (what, reason), count in skipped.items():
             click.echo(f"{what.capitalize()}, {tests_counted(count)}: {reason}", err=True)
-        click.echo(_summary(outcome.verdicts, int(status)), err=True)
+        # Robot Framework ignores capitals and hyphens in options.
+        is_dry = any(option.lower().replace("-", "") == "dryrun" for option in robot_options)
+        click.echo(_summary(outcome.verdicts, int(status), is_dry=is_dry), err=True)
     sys.exit(int(status))
 
 
@@ -257,14 +259,15 @@ def _is_kept(directory: Path, url: str) -> bool:
     return True
 
 
-def _summary(verdicts: Sequence[TestVerdict], status: int) -> str:
+def _summary(verdicts: Sequence[TestVerdict], status: int, *, is_dry: bool) -> str:
     from lossratio.units import tests_counted
 
     passed = sum(verdict.status == "PASS" for verdict in verdicts)
     skipped = Counter(verdict.skip for verdict in verdicts if verdict.skip is not None)
     failures = Counter(verdict.failure.value for verdict in verdicts if verdict.failure is not None)
 
-    counts = [f"{passed} of {tests_counted(len(verdicts))} passed"]
+    did = "passed a dry run, which measures nothing" if is_dry else "passed"
+    counts = [f"{passed} of {tests_counted(len(verdicts))} {did}"]
     counts += [f"{count} {what}" for what, count in skipped.items()]
     counts += [f"{count} failed ({kind})" for kind, count in failures.items()]
     return f"lossratio run: {'; '.join(counts)}. Exit status {status}."

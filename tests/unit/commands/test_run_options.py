@@ -74,6 +74,13 @@ def test_robots_directory_of_output_is_an_option_of_the_command(lossratio, suite
     assert f"{option} is an option of Robot Framework. Here it is --output DIR." in refused.err
 
 
+@pytest.mark.parametrize("option", ["--dryrun", "--DryRun"])
+def test_a_dry_run_is_not_said_to_have_measured(lossratio, suite, option):
+    done = lossratio("run", "--topology", "simulated", suite, "--output", "dry", "--", option)
+    assert done.status == 0
+    assert "tests passed a dry run, which measures nothing. Exit status 0." in done.err
+
+
 def test_an_unknown_option_names_the_nearest(lossratio, suite):
     misspelt = lossratio("run", "--topology", "simulated", suite, "--inclde", "x")
     assert "--include" in misspelt.err
