@@ -40,6 +40,9 @@ losses grow with time are this many times as long."""
 _FOR_LONG = 4.6
 """These trials begin this long before the end, as a multiple of their duration."""
 
+_MOST_ASKED = 8
+"""Maximum number of trials that show whether losses grow with time. Five are needed, but some may be set aside."""
+
 TIMEOUT = 1800.0
 """Seconds of a soak test, as in FD.io CSIT."""
 
@@ -144,6 +147,7 @@ class PLRsearch:
         self._rows: list[Row] = []
         self._time = 0.0
         self._set_aside = self._usable = self._described = self._tracked = 0
+        self._asked_trials = 0
         self._given: int | None = None
         self._next: tuple[TrialInput, Choice] | None = None
         self._stopped_by: StopReason | None = None
@@ -239,6 +243,7 @@ class PLRsearch:
             long = self._long(known, left, trials_left) if self._is_ending else None
             is_long = long is not None
             if asked is not None:
+                self._asked_trials += 1
                 is_long = asked.is_long
                 choice = Choice(asked.load, "whether longer trials lose more frames")
                 wanted *= _TIMES_LONGER if is_long else 1.0
@@ -268,6 +273,8 @@ class PLRsearch:
     def _asked(self, known: Description | None, left: float) -> Asked | None:
         """A trial that shows whether losses come once in each trial; None if no such trial is needed."""
         if known is None or not self._has_long or left < self._long_duration:
+            return None
+        if self._asked_trials == _MOST_ASKED:
             return None
         return known.asked
 

@@ -1,6 +1,6 @@
 """Losses that come once in each trial, no matter how long it takes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from lossratio.plrsearch import PLRsearch, Verdict
 from lossratio.plrsearch.variation import Asked, OnceLost
 from lossratio.plrsearch.variation.once import asked
 from lossratio.simulation import SimulatedMeasurer, SmoothKnee
-from lossratio.trials import run_search
+from lossratio.trials import TrialResult, run_search
 
 KNEE = SmoothKnee(18e6, 2e4)
 CRITICAL = 17813478.5
@@ -75,6 +75,21 @@ def test_without_such_losses_no_trial_is_spent_on_them_and_the_guard_does_not_sp
     assert found.guard.once_lost_frames is None
     assert "once" not in str(found.guard)
     assert "whether longer trials lose more frames" not in purposes
+
+
+def test_long_trials_that_are_all_set_aside_do_not_take_all_the_time():
+    """A busy generator stalls in each long trial."""
+    controller = PLRsearch(1e-7, 1e4, 30e6, timeout=300.0)
+    measurer = SimulatedMeasurer(Waiting(), seed=1, overhead=0.5)
+    asked_for = 0
+    while (wanted := controller.next_trial()) is not None:
+        asked_for += controller.purpose == "whether longer trials lose more frames"
+        output = measurer.measure(wanted)
+        if wanted.duration > 2.0:
+            output = replace(output, unsent_frames=output.sent_frames)
+        controller.record(TrialResult(wanted, output))
+    assert asked_for == 8
+    assert controller.result().guard.once_lost_frames is None
 
 
 def of(usual, long):
