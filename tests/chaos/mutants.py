@@ -369,7 +369,7 @@ MUTATIONS = (
     ),
     Mutation(
         "batches are worth as much as single losses",
-        "plrsearch/estimate/guard.py",
+        "plrsearch/estimate/bounds.py",
         "burst = max(batch, chi_squared / freedom)",
         "burst = max(1.0, chi_squared / freedom)",
         ("plrsearch/test_guard.py::test_quiet_trials_of_a_device_that_loses_frames_in_batches_are_worth_as_much_less",),

@@ -9,13 +9,12 @@ the ratio from below.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
-import scipy
 
+from lossratio.plrsearch.estimate.bounds import TAIL, LossBounds
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, TrialCounts
 from lossratio.trials import Frames, Observed, Seconds
 from lossratio.units import (
@@ -30,8 +29,6 @@ from lossratio.units import (
 
 NEAR = 0.05
 """How far the loads of the statement may be below the reported load, as a share of it."""
-_TAIL = 0.025
-"""Probability beyond each bound; together, the bounds are a 95 % interval."""
 LEAST_TRIALS = 10
 """Minimum number of trials that verify or contradict a load. Bursts that occur in one trial out of three may be missing
 in fewer trials, no matter how many frames these sent, and two trials may have bursts of the same size."""
@@ -47,9 +44,6 @@ _RESULTS = 25
 them would otherwise be false."""
 _ROUNDING = 1e-9
 """Relative distance of equal loads."""
-_MOST_FRAMES = 1e18
-"""If more frames than this are needed, no number is stated, because the loss ratio so far is (nearly) the target, or
-above it."""
 
 
 class Verdict(str, Enum):
@@ -65,132 +59,6 @@ class Verdict(str, Enum):
     """The frames and trials at these loads do not decide: the reported load depends on the fitting functions."""
     CONTRADICTED = "contradicted"
     """Below the 95 % interval, more than the target is lost (probability 99.9 %)."""
-
-
-@dataclass(frozen=True)
-class LossBounds:
-    """A loss ratio with its 95 % interval, from counts alone.
-
-    Losses come in bursts. As in a quasi-binomial model, counts are divided by their burst size before Clopper and
-    Pearson's bounds are taken. If few trials have bursts, the upper bound depends on the trials rather than on the
-    frames. It is at least the product of two bounds: one for the share of trials with loss (Clopper and Pearson), and
-    one for the loss of such trials (exponentially distributed, so that the sum is gamma distributed). The bounds do not
-    cover bursts that are rarer than the trials.
-    """
-
-    trials: int
-    """How many trials."""
-    lossy: int
-    """Number of trials in which frames were lost."""
-    frames: float
-    """Frames that they sent."""
-    lost: float
-    """Frames that they lost."""
-    burst: float
-    """Frames that are lost together: Pearson's chi-squared per degree of freedom, and at least 1."""
-    least: float
-    """Lower end of the interval of the loss ratio."""
-    most: float
-    """Its upper end."""
-    known: float = 1.0
-    """Number of frames that are known to be lost together. Such losses are not rare bursts."""
-
-    @classmethod
-    def of(
-        cls, frames: Array, lost: Array, looks: int = 1, batch: float = 1.0, *, known: bool = False
-    ) -> LossBounds:
-        """The bounds of trials with these numbers of sent and lost frames; 0 to 1 if there are no trials.
-
-        Args:
-            frames: Sent frames of each trial.
-            lost: Lost frames of each trial.
-            looks: How many lower bounds are checked. All of them hold at once (Bonferroni).
-            batch: Minimum number of frames that are lost together.
-            known: Whether the batch is known beforehand. If so, only scatter beyond chance increases it.
-        """
-        total = float(frames.sum())
-        all_lost = float(lost.sum())
-        lossy = int(np.count_nonzero(lost))
-        burst = max(batch, all_lost)
-        if len(frames) > 1 and all_lost:
-            expected = frames * (all_lost / total)
-            freedom = len(frames) - 1.0
-            chi_squared = float(np.sum((lost - expected) ** 2 / expected))
-            burst = max(batch, chi_squared / freedom)
-            if known and scipy.special.chdtrc(freedom, chi_squared / batch) > _TAIL:
-                burst = batch
-
-        least, _ = _clopper_pearson(all_lost / burst, total / burst, _TAIL / looks)
-        if least < 1.0 / _MOST_FRAMES:
-            # A small part of a batch gives no bound.
-            least = 0.0
-        return cls(
-            len(frames),
-            lossy,
-            total,
-            all_lost,
-            burst,
-            least,
-            _most(len(frames), lossy, total, all_lost, burst, batch if known else 1.0),
-            batch if known else 1.0,
-        )
-
-    def largest_burst(self, target: float) -> float | None:
-        """How many frames may be lost at once if the upper bound is within the target; None: the bound is above."""
-        if self.most > target:
-            return None
-        counts = self.trials, self.lossy, self.frames, self.lost
-        return _turning_point(
-            lambda burst: _most(*counts, burst, self.known) > target,
-            self.burst,
-            max(self.frames, 1.0),
-        )[0]
-
-    def missing_frames(self, target: float) -> float | None:
-        """How many more frames, with the loss so far, would show that the loss ratio is below the target.
-
-        None: no number of frames would, because the loss ratio so far is not below the target.
-        """
-        sent = max(self.frames, 1.0)
-
-        def shows(factor: float) -> bool:
-            counts = factor * self.trials, factor * self.lossy, factor * sent, factor * self.lost
-            return _most(*counts, self.burst, self.known) <= target
-
-        if shows(1.0):
-            return 0.0
-        most = _MOST_FRAMES / sent
-        if shows(most):
-            return _turning_point(shows, 1.0, most)[1] * sent - self.frames
-        return None
-
-
-def _turning_point(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
-    """Two numbers that differ by a thousandth. The condition fails for the first number, and holds for the second."""
-    while high > low * 1.001:
-        middle = float(np.sqrt(low * high))
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return low, high
-
-
-def _most(
-    trials: float, lossy: float, frames: float, lost: float, burst: float, known: float
-) -> float:
-    """Upper bound of the loss ratio; see `LossBounds`."""
-    most = _clopper_pearson(lost / burst, frames / burst)[1]
-    if burst <= known or not 0.0 < lossy < trials:
-        return most
-    share = float(scipy.special.betaincinv(lossy + 1.0, trials - lossy, 1.0 - 2.0 * _TAIL))
-    lost_by_one = lost / float(scipy.special.gammaincinv(lossy, 2.0 * _TAIL))
-    return min(1.0, max(most, share * lost_by_one * trials / frames))
-
-
-def _clopper_pearson(lost: float, frames: float, tail: float = _TAIL) -> tuple[float, float]:
-    """Bounds of a binomial share (Clopper and Pearson 1934), whose counts need not be whole."""
-    passed = frames - lost
-    least = float(scipy.special.betaincinv(lost, passed + 1.0, tail)) if lost > 0.0 else 0.0
-    most = float(scipy.special.betaincinv(lost + 1.0, passed, 1.0 - tail)) if passed > 0.0 else 1.0
-    return least, most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,7 +123,7 @@ class GuardStatement(Observed):
             loads: Lowest and highest load of the trials, in frames per second.
             bounds: Their loss ratio.
         """
-        unseen = 1.0 / (1.0 - _TAIL ** (1.0 / bounds.trials)) if bounds.trials else None
+        unseen = 1.0 / (1.0 - TAIL ** (1.0 / bounds.trials)) if bounds.trials else None
         missing_trials, missing = 0, None
         if verdict is Verdict.EXTRAPOLATED:
             missing_trials = max(LEAST_TRIALS - bounds.trials, 0)

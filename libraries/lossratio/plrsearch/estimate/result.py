@@ -19,6 +19,7 @@ from lossratio.plrsearch.estimate.guard import (
     lost_near,
     supported,
 )
+from lossratio.plrsearch.estimate.history import CsitEstimate, IntervalPoint
 from lossratio.plrsearch.estimate.misfit import Misfit, check, loss_process
 from lossratio.plrsearch.model import (
     CriticalLoadQuestion,
@@ -31,7 +32,7 @@ from lossratio.plrsearch.model import (
 )
 from lossratio.plrsearch.quadrature import Distribution, Posterior
 from lossratio.plrsearch.variation import Description, LocalFit, Scatter, described
-from lossratio.trials import Frames, Observed, Seconds, TrialResult
+from lossratio.trials import TrialResult
 from lossratio.units import as_sentence, format_frame_rate, format_target
 
 _LIMIT_SHARE = 0.025
@@ -55,60 +56,6 @@ _ABOVE = 1.0 + 1e-9
 """Equal loads differ by less than this factor."""
 _QUIET, _CLEAN = 1000.0, 3.0
 """Largest loss ratio, in targets, of trials that show a rare loss, and of trials that may contain rare losses."""
-
-
-@dataclass(frozen=True)
-class IntervalPoint(Observed):
-    """The interval of the critical load after some of the trials.
-
-    Estimates during a search are approximate. They only serve to choose loads and to show progress. The final estimate
-    is exact.
-    """
-
-    trials: Frames
-    """Number of these trials."""
-    elapsed_s: Seconds
-    """Total time of these trials."""
-    mean_per_interface_fps: float
-    """Mean critical load."""
-    least_95_per_interface_fps: float
-    """Lower end of its 95 % interval."""
-    most_95_per_interface_fps: float
-    """Upper end of its 95 % interval."""
-    median_per_interface_fps: float | None = None
-    """Its median, which is stated; null: in results of earlier versions."""
-
-    @property
-    def interval(self) -> tuple[float, float, float]:
-        """The stated load, and both ends of the interval."""
-        stated = self.median_per_interface_fps or self.mean_per_interface_fps
-        return stated, self.least_95_per_interface_fps, self.most_95_per_interface_fps
-
-
-@dataclass(frozen=True)
-class CsitEstimate(Observed):
-    """What FD.io CSIT's code reports for the same trials: its own fitting functions, Monte Carlo and averages."""
-
-    trials: Frames
-    """Number of trials on which the estimate is based: all but the last trial."""
-    mean_per_interface_fps: float
-    """Middle of exp(mean of the load's logarithm -/+ its standard deviation). Both functions have half the weight."""
-    stdev_per_interface_fps: float
-    """Half the distance between these two loads."""
-    stretch_mean_per_interface_fps: float
-    """Exponential of the logarithm's mean under its stretch function."""
-    erf_mean_per_interface_fps: float
-    """The same under its erf function."""
-    samples: Frames
-    """Samples of each integration, for each function; the seed is 0 each time."""
-
-    def __str__(self) -> str:
-        """The estimate in one line."""
-        return (
-            f"{self.mean_per_interface_fps:,.1f} fps, standard deviation {self.stdev_per_interface_fps:,.4g} fps "
-            f"(stretch {self.stretch_mean_per_interface_fps:,.1f}, erf {self.erf_mean_per_interface_fps:,.1f}; "
-            f"{self.trials} trials, {self.samples:,} samples)"
-        )
 
 
 @dataclass(frozen=True)
