@@ -7,7 +7,6 @@ Secrets are left out.
 import logging
 import os
 import re
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 from lossratio.checked_arguments import shown_value
 from lossratio.errors import TopologyError
+from lossratio.input_file import shell_word
 from lossratio.shipped import TOPOLOGIES
 from lossratio.topology.generators import GeneratorSettings, RealGenerator
 from lossratio.topology.model import Node, Topology
@@ -237,7 +237,7 @@ def _from_csit(data: dict[str, Any], path: Path) -> dict[str, Any]:
     if "format" not in data and isinstance(lab, dict) and "nodes" in lab:
         raise TopologyError(
             f"{path}: this is a lab of containerlab. Turn it into a topology file: lossratio lab import containerlab "
-            f"{shlex.quote(str(path))} --output FILE"
+            f"{shell_word(path)} --output FILE"
         )
     if "format" in data or "metadata" not in data or "nodes" not in data:
         return data
