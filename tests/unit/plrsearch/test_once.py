@@ -114,6 +114,16 @@ def test_losses_come_once_if_long_trials_lose_as_few_frames(usual, long, most):
     assert (None if found is None else found.most) == most
 
 
+def test_a_much_larger_loss_does_not_come_once():
+    usual = [(13e6, 2.0, lost) for lost in (20.0, 25.0, 18.0)]
+    long = counts_of([(13e6, 20.0, 22.0), (13e6, 20.0, 30.0)])
+    pause = (16e6, 2.0, 5000.0)
+    found = OnceLost.of(counts_of([*OVERLOAD, *usual, pause, (16e6, 2.0, 40.0)]), long)
+    assert found.most == 40.0
+    assert found.without(counts_of([pause])).lost == [4950.0]
+    assert "up to 40 frames, whether it takes 2 s or 20 s" in str(found)
+
+
 def test_losses_at_higher_loads_are_not_compared():
     higher = counts_of([*OVERLOAD, *[(15e6, 2.0, 30.0)] * 6])
     assert OnceLost.of(higher, counts_of([(13e6, 20.0, 0.0)] * 2)) is None

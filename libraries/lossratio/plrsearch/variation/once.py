@@ -19,7 +19,8 @@ _BELOW, _FAR_BELOW = 0.97, 0.8
 """Trials at less than the first share of the forwarding rate show such losses, because others are close to overload. If
 trials at less than the second share lose frames, too, long trials are needed."""
 _ALIKE = 3.0
-"""The mean loss at the higher of these loads is at most this many times the mean loss at the lower one."""
+"""The mean loss at the higher of these loads is at most this many times the mean loss at the lower one. A loss that
+comes once is at most this many times the largest loss there."""
 _LOSSY = 2.0 / 3.0
 """Minimum share of the trials there that lose frames."""
 _USUAL, _LONG = 3, 2
@@ -52,6 +53,10 @@ class OnceLost:
     """The largest number of frames that a trial lost once."""
     highest_load: float
     """At this load in frames per second, and above, losses may also come from overload."""
+    usual_s: float
+    """Seconds of the trials of the usual length."""
+    long_s: float
+    """Seconds of the longest trial."""
 
     @classmethod
     def of(cls, usual: TrialCounts, long: TrialCounts) -> OnceLost | None:
@@ -76,7 +81,11 @@ class OnceLost:
         is_less = expected - float(shown.lost.sum()) > _SURE * np.sqrt(variance)
         if not is_less or shown.lost.max() > _MOST * near.lost.max():
             return None
-        return cls(float(max(below.lost.max(), shown.lost.max())), highest)
+        # A much larger loss has another cause.
+        is_alike = below.lost <= _ALIKE * near.lost.max()
+        most = max(below.lost[is_alike].max(), shown.lost.max())
+        usual_s = float(np.median(near.duration))
+        return cls(float(most), highest, usual_s, float(shown.duration.max()))
 
     def without(self, counts: TrialCounts) -> TrialCounts:
         """The trials without the frames that may have been lost once."""
@@ -94,8 +103,8 @@ class OnceLost:
     def __str__(self) -> str:
         """The losses, in a few words."""
         return (
-            f"each trial loses up to {format_about(self.most)} frames, no matter how long it takes; these are not "
-            "counted, so other losses of this size would not be seen"
+            f"each trial loses up to {format_about(self.most)} frames, whether it takes {self.usual_s:g} s or "
+            f"{self.long_s:g} s; these are not counted, so other losses of this size would not be seen"
         )
 
 
