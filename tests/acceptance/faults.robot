@@ -11,7 +11,7 @@ Test Tags        faults
 *** Test Cases ***
 Missing Topology
     [Documentation]    The error names the file.
-    Run Keyword And Expect Error    TopologyError: Cannot read missing.yaml: No such file or directory.
+    Run Keyword And Expect Error    TopologyError: Cannot read missing.yaml: No such file or directory. Check the path*
     ...    Set Up Testbed    missing.yaml
 
 Wrong Topology
