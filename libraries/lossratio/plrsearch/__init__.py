@@ -40,6 +40,7 @@ from lossratio.plrsearch.estimate import (
     target_in_words as target_in_words,
 )
 from lossratio.plrsearch.model import (
+    LONG as LONG,
     OVERLOAD as OVERLOAD,
     LikelihoodName as LikelihoodName,
     SelectionName as SelectionName,
@@ -50,7 +51,6 @@ from lossratio.plrsearch.model import (
 )
 from lossratio.plrsearch.quadrature import Posterior as Posterior
 from lossratio.plrsearch.variation import (
-    LONG as LONG,
     Change as Change,
     Description as Description,
     LocalFit as LocalFit,

@@ -26,6 +26,12 @@ _NOTHING = np.inf, 0.0
 """Least and most lost frames of no trials."""
 _RETESTED = 2
 """Number of further trials at a load that was in overload and is no longer."""
+_FARTHER, _MUCH_FARTHER = 2.0, 10.0
+"""How much farther beyond the forwarding rate the next load is; and if a load that lost frames loses nothing any
+more."""
+_LITTLE = 0.1
+"""Losses of less than this share of the largest loss at a load are little. If a larger loss follows, the capacity
+varies, and does not only rise."""
 
 
 class Overload:
@@ -44,6 +50,7 @@ class Overload:
         self._question = question
         self._load: float | None = None
         self._lossy = self._quiet = 0
+        self._is_little = False
         self._range = _NOTHING
         self._reach = 1.0
         self.trials = self.more = 0
@@ -69,16 +76,23 @@ class Overload:
         if most and beyond > max(_SURPRISING * most, _OF_RANGE * (most - least), by_chance):
             self.more = _UNCLEAR
 
+        is_little = lost < _LITTLE * most
+        varies = self._is_little and not is_little
+        self._is_little = is_little
         if lost or self._load == self._question.max_load:
             self.trials += 1
             self._lossy += 1
             self._quiet = 0
-            return
-        self._quiet += 1
-        if not self._lossy or (self._quiet > _RETESTED and not self.more):
-            # The first trials were slow, for example. The next overload trial goes twice as far.
+        else:
+            self._quiet += 1
+        if self._lossy and self._quiet > _RETESTED and not self.more:
+            # The SUT has become faster. Nothing is known about overload, so the next trial shows it.
             self._leave()
-            self._reach *= 2.0
+            self._reach *= _MUCH_FARTHER
+            self.more = 1
+        elif varies or not self._lossy:
+            self._leave()
+            self._reach *= _FARTHER
 
     def begin_again(self) -> None:
         """Forgets the trials before a change of the SUT."""
@@ -110,4 +124,5 @@ class Overload:
     def _leave(self) -> None:
         self._load = None
         self._lossy = self._quiet = 0
+        self._is_little = False
         self._range = _NOTHING

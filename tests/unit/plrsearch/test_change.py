@@ -42,6 +42,23 @@ def test_a_step_is_found_where_it_is(at, change):
     assert all(one.loses_more == (change < 0.0) for one in near)
 
 
+def test_a_sut_that_becomes_much_faster_has_changed_although_only_one_trial_lost_frames_in_overload():
+    before = [(9e6 + 1e4 * number, 2.0, 5000.0 * number) for number in range(1, 6)]
+    first = (9.1e6, 2.0, 190_000.0)
+    after = [(9.1e6, 2.0, 0.0)] * 9 + [(load, 2.0, 0.0) for load in np.linspace(9.2e6, 15e6, 10)]
+    found = Change.of(counts_of([*before, first, *after]))
+    assert found.trials == 6
+    assert not found.loses_more
+
+
+def test_short_trials_are_not_compared_with_others():
+    """Each trial loses 300 frames, however long it takes, so short ones lose a larger share."""
+    usual = [(17e6, 2.0, 300.0)] * 6
+    short = [(17e6, 0.4, 300.0)] * 8
+    later = [(17.2e6, 2.0, 300.0)] * 20
+    assert Change.of(counts_of([*usual, *short, *later])) is None
+
+
 def in_overload(capacities, rng):
     """Trials in overload, between trials far below it, where nothing is lost."""
     rows = []

@@ -8,6 +8,7 @@
 """
 
 from lossratio.plrsearch.model.counts import (
+    LONG,
     OVERLOAD,
     Columns,
     Row,

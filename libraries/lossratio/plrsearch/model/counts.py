@@ -30,6 +30,10 @@ policer may lose any burst."""
 OVERLOAD = 1e-3
 """Minimum loss ratio of trials in overload. In such trials, the SUT forwards what it can."""
 
+LONG, _SHORT = 4.0, 0.3
+"""A trial is long if it takes more than the first number times as long as usual, and short if it takes less than the
+second number times as long. Such trials show whether time matters."""
+
 Row: TypeAlias = tuple[float, float, float, float, float]
 """A trial's entries of `TrialCounts`, in the order of its fields."""
 
@@ -84,6 +88,23 @@ class TrialCounts(Columns):
     def is_overload(self) -> NDArray[np.bool_]:
         """Which trials are in overload."""
         return self.lost > OVERLOAD * self.sent
+
+    @property
+    def times_usual(self) -> Array:
+        """Durations as multiples of the usual one, the median."""
+        if not len(self):
+            return self.duration
+        return np.asarray(self.duration / np.median(self.duration))
+
+    @property
+    def is_long(self) -> NDArray[np.bool_]:
+        """Which trials are much longer than usual."""
+        return np.asarray(self.times_usual > LONG)
+
+    @property
+    def is_short(self) -> NDArray[np.bool_]:
+        """Which trials are much shorter than usual."""
+        return np.asarray(self.times_usual < _SHORT)
 
     def with_more(self, others: TrialCounts) -> TrialCounts:
         """These trials, and then others."""

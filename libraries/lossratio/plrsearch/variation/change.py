@@ -42,6 +42,8 @@ _TOGETHER = 2
 """Minimum number of trials at a load that show that more is lost there."""
 _MUCH = 1e-4
 """Trials that lose a larger share scatter as the capacity varies, and others by chance or in batches."""
+_UNKNOWN = 512.0
+"""The dispersion of trials that lose much, if it is not known: as if the largest batches were lost."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +203,7 @@ class _Compared:
     lost: Array
     """Lost frames."""
     dispersion: Array
-    """How much more than by chance each trial scatters; infinite if that is not known."""
+    """How much more than by chance each trial scatters; infinite for trials that are not compared."""
 
     @classmethod
     def of(cls, counts: TrialCounts) -> _Compared:
@@ -213,18 +215,25 @@ class _Compared:
     def log_chances(self, at: int) -> tuple[float, float]:
         """Logarithms of the probabilities that so many contradicted trials are before a place by chance."""
         loses_more, loses_less = self.contradicted(at)
-        return self._log_chance(loses_more, at), self._log_chance(loses_less, at)
+        loses_much = self.lost > _MUCH * self.sent
+        # Trials with more load that lose little, or with less load that lose much, show the SUT as well.
+        above = self.group > self.group[loses_more].max(initial=0)
+        below = self.group < self.group[loses_less].min(initial=self.group.max())
+        return (
+            self._log_chance(loses_more, at, above & ~loses_much),
+            self._log_chance(loses_less, at, below & loses_much),
+        )
 
     def contradicted(self, at: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which trials lost more than the trials after a place, and which lost fewer frames."""
-        later = slice(at, None)
-        most, least = self._bounds(later)
+        is_later = np.arange(len(self.lost)) >= at
+        most, least = self._bounds(is_later & np.isfinite(self.dispersion))
         error = _SURE * np.sqrt(self.dispersion * np.maximum(self.lost, 1.0))
         loses_more = self.lost - error > most[self.group] * self.sent
         loses_less = self.lost + error < least[self.group] * self.sent
         return loses_more, loses_less
 
-    def _bounds(self, later: slice) -> tuple[Array, Array]:
+    def _bounds(self, later: NDArray[np.bool_]) -> tuple[Array, Array]:
         """The highest and the lowest loss ratio at each load that is compatible with later trials.
 
         A single trial may have a rare loss, so it takes two trials at a load to show that more is lost there.
@@ -247,13 +256,18 @@ class _Compared:
         least[np.bincount(group, minlength=number) < _TOGETHER] = -np.inf
         return np.minimum.accumulate(most[::-1])[::-1], np.maximum.accumulate(least)
 
-    def _log_chance(self, contradicted: NDArray[np.bool_], at: int) -> float:
-        """The logarithm of the probability that so many of the contradicted trials are before a place."""
+    def _log_chance(
+        self, contradicted: NDArray[np.bool_], at: int, others: NDArray[np.bool_]
+    ) -> float:
+        """The logarithm of the probability that so many of the contradicted trials are before a place.
+
+        They are compared with trials at such loads, and with others.
+        """
         before = int(np.count_nonzero(contradicted[:at]))
         if not before:
             return 0.0
         groups = self.group[:at][contradicted[:at]]
-        is_near = (self.group >= groups.min()) & (self.group <= groups.max())
+        is_near = (self.group >= groups.min()) & (self.group <= groups.max()) | others
         # Where no later trials are, nothing would contradict an earlier trial.
         is_repeated = np.isin(self.group[:at], self.group[at:])
         is_near[:at] &= is_repeated | contradicted[:at]
@@ -282,9 +296,14 @@ def _log_ways(number: int, chosen: int) -> float:
 
 
 def _dispersions(counts: TrialCounts) -> Array:
-    """How much more than by chance trials scatter, by the differences of successive trials at equal loads."""
+    """How much more than by chance trials scatter, by the differences of successive trials at equal loads.
+
+    If only one trial of a pair loses much, the SUT may have changed. Short trials are not compared with others, because
+    losses that come once in each trial are a larger share of what they send.
+    """
     differences = Differences.of(counts)
     is_much = differences.ratio > _MUCH
-    much = differences.dispersion(is_much, np.inf)
+    much = differences.dispersion(is_much & (differences.least > 0.0), _UNKNOWN)
     little = differences.dispersion(~is_much, much)
-    return np.where(counts.lost > _MUCH * counts.sent, much, little)
+    usual = np.where(counts.lost > _MUCH * counts.sent, much, little)
+    return np.where(counts.is_short, np.inf, usual)
