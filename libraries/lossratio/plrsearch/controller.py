@@ -25,7 +25,7 @@ from lossratio.plrsearch.model import (
     why_set_aside,
 )
 from lossratio.plrsearch.selection import Choice, PosteriorSelection
-from lossratio.plrsearch.variation import Asked, Description, described
+from lossratio.plrsearch.variation import Description, described
 from lossratio.plrsearch.verifying import clamped
 from lossratio.trials import TrialInput, TrialResult
 
@@ -35,13 +35,9 @@ _LONG, _LONG_SHARE = 20.0, 1.0 / 12.0
 """The maximum total time, in seconds and as a share of the search's time, of the long trials at the end. They show
 whether a longer trial makes a difference."""
 _TIMES_LONGER = 5.0
-"""If these trials cannot be at least this many times as long as the others, they are left out. Trials that show whether
-losses grow with time are this many times as long."""
+"""If these trials cannot be at least this many times as long as the others, they are left out."""
 _FOR_LONG = 4.6
 """These trials begin this long before the end, as a multiple of their duration."""
-
-_MOST_ASKED = 8
-"""Maximum number of trials that show whether losses grow with time. Five are needed, but some may be set aside."""
 
 TIMEOUT = 1800.0
 """Seconds of a soak test, as in FD.io CSIT."""
@@ -147,7 +143,6 @@ class PLRsearch:
         self._rows: list[Row] = []
         self._time = 0.0
         self._set_aside = self._usable = self._described = self._tracked = 0
-        self._asked_trials = 0
         self._given: int | None = None
         self._next: tuple[TrialInput, Choice] | None = None
         self._stopped_by: StopReason | None = None
@@ -239,15 +234,9 @@ class PLRsearch:
         else:
             known = self._description()
             trials_left = left * max(own_trials, 1) / max(self.elapsed, wanted)
-            asked = self._asked(known, left)
             long = self._long(known, left, trials_left) if self._is_ending else None
             is_long = long is not None
-            if asked is not None:
-                self._asked_trials += 1
-                is_long = asked.is_long
-                choice = Choice(asked.load, "whether longer trials lose more frames")
-                wanted *= _TIMES_LONGER if is_long else 1.0
-            elif long is not None:
+            if long is not None:
                 choice = long
                 wanted = self._long_duration
             else:
@@ -260,23 +249,11 @@ class PLRsearch:
             self._next = TrialInput(min(wanted, left), choice.load, keeps_unsent=is_long), choice
 
     @property
-    def _has_long(self) -> bool:
-        """Whether there is time for trials that are much longer than the others."""
-        return self._long_duration >= _TIMES_LONGER * self._duration and not self._is_csits
-
-    @property
     def _is_ending(self) -> bool:
-        """Whether it is time for these trials."""
+        """Whether it is time for trials that are much longer than the others."""
         left = self._timeout - self.elapsed
-        return self._has_long and left <= (_FOR_LONG + 1.0) * self._long_duration
-
-    def _asked(self, known: Description | None, left: float) -> Asked | None:
-        """A trial that shows whether losses come once in each trial; None if no such trial is needed."""
-        if known is None or not self._has_long or left < self._long_duration:
-            return None
-        if self._asked_trials == _MOST_ASKED:
-            return None
-        return known.asked
+        has_long = self._long_duration >= _TIMES_LONGER * self._duration and not self._is_csits
+        return has_long and left <= (_FOR_LONG + 1.0) * self._long_duration
 
     @property
     def _long_duration(self) -> float:

@@ -8,9 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from lossratio.plrsearch.estimate import LEAST_TRIALS, LossBounds
-from lossratio.plrsearch.model import OVERLOAD, Array, CriticalLoadQuestion, LikelihoodName, count
+from lossratio.plrsearch.model import (
+    LONG,
+    OVERLOAD,
+    Array,
+    CriticalLoadQuestion,
+    LikelihoodName,
+    count,
+)
 from lossratio.plrsearch.overload import Overload
-from lossratio.plrsearch.variation import LONG, Description, LocalFit, Scatter
+from lossratio.plrsearch.variation import SHARE, Description, LocalFit, Scatter
 from lossratio.plrsearch.verifying import Verifying, clamped, grid_step
 from lossratio.trials import TrialResult
 
@@ -26,6 +33,8 @@ applies if more than the second number of trials verify a load, and if as many t
 _SHORTER = 0.5
 """Duration of the trial in overload that follows two others, as a share of the usual duration. It is shorter to show a
 bucket."""
+_MOST_ASKED = 10
+"""Maximum number of trials that show whether losses grow with time."""
 _CANDIDATES = 12
 _NEAR_TARGET = (2.0, 10.0, 50.0, 300.0)
 """Loss ratios, in targets, at which a line is measured. They alternate because the slope of the line is also
@@ -103,6 +112,7 @@ class PosteriorSelection:
         self._is_compared = False
         self._wider: list[tuple[float, float]] = []
         self._begin = 0
+        self._asked = 0
         self._is_once = False
         self._down = self._up = _FIRST_DOWN
         self._retried = 0
@@ -115,12 +125,16 @@ class PosteriorSelection:
         self._trials += 1
 
         self._last = load, lost > self._question.target_loss_ratio * load * exposure
-        self._verifying.record(
-            load, load * exposure, lost, is_long=result.duration > LONG * self._usual
-        )
-
         is_short = result.duration < self._usual
-        if is_short and not lost and load < self._question.max_load:
+        self._verifying.record(
+            load,
+            load * exposure,
+            lost,
+            is_long=result.duration > LONG * self._usual,
+            is_short=is_short,
+        )
+        is_overload = self._forwarding_rate <= load < self._question.max_load
+        if is_short and not lost and is_overload:
             # All frames passed. The SUT has become faster, or a trial with more load shows how many can pass.
             self._wider = [
                 (load, 1.0),
@@ -153,6 +167,10 @@ class PosteriorSelection:
             return Choice(
                 _in_whole_frames(load, duration, question), "the forwarding rate of the last trial"
             )
+
+        if known.asked is not None and self._asked < _MOST_ASKED and left > _LATE:
+            self._asked += 1
+            return Choice(known.asked, "whether shorter trials lose as many frames", SHARE)
 
         if known.local is not None and known.local.high <= question.min_load:
             return Choice(question.min_load, "the minimum load")
@@ -227,6 +245,9 @@ class PosteriorSelection:
             return False
         self._begin = known.change.trials
         self._overload.begin_again()
+        if not known.counts.is_overload.any():
+            # It forwards more than all loads since then.
+            self._forwarding_rate = self._question.max_load
         return True
 
     def sustained(self, known: Description | None, left: float) -> Choice | None:

@@ -66,11 +66,14 @@ class Verifying:
         self._is_passed_tried = self._is_once = False
         self.load: float | None = None
 
-    def record(self, load: float, frames: float, lost: float, *, is_long: bool) -> None:
+    def record(
+        self, load: float, frames: float, lost: float, *, is_long: bool, is_short: bool = False
+    ) -> None:
         """Takes in a trial that is evidence."""
-        (self._long if is_long else self._rows).append((load, frames, lost))
         if is_long:
-            self._rows.append((0.0, frames, 0.0))
+            self._long.append((load, frames, lost))
+        is_usual = not is_long and not is_short
+        self._rows.append((load, frames, lost) if is_usual else (0.0, frames, 0.0))
 
     def wanted(self, known: Description, left: float) -> float | None:
         """The load of the next trial, if this trial should verify a load; None if another trial is needed more.
@@ -93,7 +96,8 @@ class Verifying:
         each = float(frames.mean()) if len(frames) else np.inf
         is_soon = missing is not None and 0.0 < missing <= left * each
         if len(frames) >= LEAST_TRIALS and not is_soon:
-            others = _OTHERS if len(frames) < _ENOUGH else _AFTERWARDS
+            is_enough = len(frames) >= _ENOUGH or (missing == 0.0 and known.local is None)
+            others = _AFTERWARDS if is_enough else _OTHERS
             if any(row[0] == self.load for row in self._rows[-others:]):
                 return None
         return self.load

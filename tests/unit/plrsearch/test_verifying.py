@@ -248,11 +248,11 @@ def test_a_slow_policer_is_not_verified_above_its_rate_before_its_bucket_is_know
 
 @dataclass(frozen=True)
 class Pausing:
-    """It pauses ten times in each trial, and loses frames above two thirds of its capacity."""
+    """It pauses five times a second, and loses frames above two thirds of its capacity."""
 
     def start(self, rng):
         return lambda traffic: int(
-            KNEE.loss_rate(traffic.load) * traffic.duration + 10.0 * max(0.0, 3e-5 * traffic.load - 360.0)
+            traffic.duration * (KNEE.loss_rate(traffic.load) + 5.0 * max(0.0, 3e-5 * traffic.load - 360.0))
         )
 
     def truth(self, **_):

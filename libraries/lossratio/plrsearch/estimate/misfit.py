@@ -130,7 +130,8 @@ def loss_process(description: Description) -> Iterator[str]:
         yield str(pauses)
     if description.bucket is not None:
         yield str(description.bucket)
-    if replicates.scatter is Scatter.VARYING and description.posteriors:
+    has_capacities = description.lowest is not None or description.posteriors
+    if replicates.scatter is Scatter.VARYING and has_capacities:
         capacity = SeenCapacity.of(description.counts)
         if capacity.has_equal:
             yield (

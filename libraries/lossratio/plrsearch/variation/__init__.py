@@ -1,6 +1,7 @@
 """Variation: how the trials are described, and how counts vary.
 
 - `replicates`: what trials at equal loads show without any model;
+- `bounded`: the lowest capacity of a SUT whose capacity varies between two bounds;
 - `bucket`: what a token bucket or a buffer passes only in short trials;
 - `change`: whether the SUT changed during the search;
 - `local`: the critical load by a line through trials near it;
@@ -12,9 +13,9 @@
 
 from lossratio.plrsearch.variation.bucket import Bucket
 from lossratio.plrsearch.variation.change import Change
-from lossratio.plrsearch.variation.inference import LONG, Description, described
+from lossratio.plrsearch.variation.inference import Description, described
 from lossratio.plrsearch.variation.local import LocalFit
-from lossratio.plrsearch.variation.once import Asked, OnceLost
+from lossratio.plrsearch.variation.once import SHARE, OnceLost
 from lossratio.plrsearch.variation.pauses import Pauses
 from lossratio.plrsearch.variation.rare import RareLoss, SeenCapacity
 from lossratio.plrsearch.variation.replicates import Replicates, Scatter

@@ -82,9 +82,7 @@ class Bucket:
     @staticmethod
     def is_short(counts: TrialCounts) -> np.ndarray:
         """Which trials are short."""
-        if not len(counts.duration):
-            return np.zeros(0, dtype=bool)
-        return np.asarray(counts.duration < _SHORT * np.median(counts.duration))
+        return np.asarray(counts.times_usual < _SHORT)
 
     def __str__(self) -> str:
         """The bucket, in one line."""

@@ -22,16 +22,14 @@ from lossratio.plrsearch.model import (
     Weighting,
 )
 from lossratio.plrsearch.quadrature import Distribution, Posterior, posteriors
+from lossratio.plrsearch.variation.bounded import LowestCapacity
 from lossratio.plrsearch.variation.bucket import Bucket
 from lossratio.plrsearch.variation.change import Change
 from lossratio.plrsearch.variation.local import LocalFit
-from lossratio.plrsearch.variation.once import Asked, OnceLost, asked
+from lossratio.plrsearch.variation.once import OnceLost, asked
 from lossratio.plrsearch.variation.pauses import Allowed, Pauses
 from lossratio.plrsearch.variation.rare import RareLoss, SeenCapacity
 from lossratio.plrsearch.variation.replicates import Replicates, Scatter
-
-LONG = 4.0
-"""A trial is long if it takes more than this many times as long as usual. Long trials show whether time matters."""
 
 _SHOWN = 3.0
 """If so many losses are expected, at least one of them is seen with a probability of 95 %."""
@@ -74,8 +72,10 @@ class Description:
     """A loss that does not come from the load; None: no such loss is seen."""
     once: OnceLost | None = None
     """Frames that each trial loses once, and that are not in the counts; None: no such losses are seen."""
-    asked: Asked | None = None
-    """The next trial that may show such losses; None: none is needed."""
+    lowest: LowestCapacity | None = None
+    """The lowest capacity, if the capacity varies between two bounds; None: no bounds are known."""
+    asked: float | None = None
+    """The load of the next short trial that may show such losses, in frames per second; None: none is needed."""
 
     @cached_property
     def pauses(self) -> Pauses | None:
@@ -106,6 +106,8 @@ class Description:
         allowed = self.pauses_allow.most
         if self.once is not None:
             allowed = min(allowed, self.once.highest_load)
+        if self.lowest is not None:
+            allowed = min(allowed, self.lowest.surely)
         if self.pauses is not None:
             allowed = max(allowed, self._highest_without_pauses(self.pauses))
         return min(allowed, self.in_long_run)
@@ -236,18 +238,16 @@ def described(
         known = posteriors(counts, question, likelihood, for_selection=for_selection)
         return Description(known, None, question, counts, likelihood, Replicates.of(counts))
 
-    is_long = (
-        counts.duration > LONG * np.median(counts.duration) if len(counts) else np.zeros(0, bool)
-    )
     change = Change.of(counts)
     is_after = np.arange(len(counts)) >= (0 if change is None else change.trials)
-    usual = counts.at(is_after & ~is_long)
-    long = counts.at(is_after & is_long)
-    wanted = asked(usual, long)
-    once = OnceLost.of(usual, long)
+    usual = counts.at(is_after & ~counts.is_long)
+    long = counts.at(is_after & counts.is_long)
+    longer = counts.at(is_after & ~counts.is_long & ~counts.is_short)
+    short = counts.at(is_after & counts.is_short)
+    once = OnceLost.of(longer, short)
     if once is not None:
-        usual = once.without(usual)
-        long = once.confirming(long)
+        usual = once.without(longer)
+        long = once.without(long)
     bucket = Bucket.of(usual)
     if bucket is not None:
         usual = usual.at(~Bucket.is_short(usual))
@@ -266,10 +266,16 @@ def described(
         bucket=bucket,
         rare=rare,
         once=once,
-        asked=wanted,
+        asked=asked(longer, short),
     )
 
     is_varying = replicates.scatter is Scatter.VARYING and usual.lost.any()
+    lowest = LowestCapacity.of(usual) if is_varying else None
+    if lowest is not None and rare is None:
+        local = LocalFit.between(lowest.least, lowest.least, lowest.most, question)
+        local = replace(local, lossy=lowest.most)
+        poisson = LikelihoodName.POISSON
+        return replace(found, local=local, likelihood=poisson, lowest=lowest)
     if is_varying and rare is None:
         divided = usual.in_batches(replicates.batch)
         varying = posteriors(divided, question, likelihood, for_selection=for_selection)

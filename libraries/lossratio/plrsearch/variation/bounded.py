@@ -1,0 +1,69 @@
+"""A capacity that varies between two bounds, such as that of a SUT that shares a processor with another program.
+
+A normal distribution also has capacities far below all that were seen, but such a SUT is never slower than its lower
+bound. The range of capacities in overload shows the difference: it is smaller, in standard deviations, than that of
+any plausible sample of a normal distribution.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lossratio.plrsearch.model import TrialCounts
+
+_ENOUGH = 20
+"""Minimum number of trials at a load in overload."""
+_AT_ONE, _PER_NAT = 0.8, 0.668
+"""The range of a normal distribution's sample, in standard deviations, is with a probability of 0.001 smaller than the
+first number, plus the second number times the logarithm of the sample's size (simulated for 20 to 80 values)."""
+_QUIET = 0.1
+"""Maximum share of these trials that lose nothing. Their capacity is not known."""
+_BELOW, _NEAR = 0.5, 0.1
+"""How far the lower bound may be below the lowest capacity that was seen, in standard deviations. If it is nearer than
+the second number, chance may also put it above."""
+
+
+@dataclass(frozen=True)
+class LowestCapacity:
+    """The lower bound of a capacity that certainly has one."""
+
+    seen: float
+    """The lowest capacity that was seen, in frames per second."""
+    stdev: float
+    """Standard deviation of the capacity, in frames per second."""
+
+    @classmethod
+    def of(cls, counts: TrialCounts) -> LowestCapacity | None:
+        """What the trials at the load with most overload show; None: low capacities may be rare."""
+        overloaded = counts.load[counts.is_overload]
+        if len(overloaded) < _ENOUGH:
+            return None
+        loads, trials = np.unique(overloaded, return_counts=True)
+        there = counts.at(counts.load == loads[np.argmax(trials)])
+        quiet = np.count_nonzero(~there.is_overload)
+        if len(there) < _ENOUGH or quiet > _QUIET * len(there):
+            return None
+
+        passed = there.forwarding_rate
+        stdev = float(passed.std(ddof=1))
+        least = _AT_ONE + _PER_NAT * np.log(len(there))
+        if np.ptp(passed) > least * stdev:
+            return None
+        return cls(float(passed.min()), stdev)
+
+    @property
+    def least(self) -> float:
+        """The least possible lower bound, in frames per second."""
+        return self.seen - _BELOW * self.stdev
+
+    @property
+    def surely(self) -> float:
+        """The highest load that trials can verify, in frames per second."""
+        return self.seen - _NEAR * self.stdev
+
+    @property
+    def most(self) -> float:
+        """The highest possible lower bound, in frames per second."""
+        return self.seen + _NEAR * self.stdev
