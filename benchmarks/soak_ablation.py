@@ -28,6 +28,7 @@ from lossratio.plrsearch import CriticalLoadEstimate, PLRsearch, overload, selec
 from lossratio.plrsearch.model import TrialCounts
 from lossratio.plrsearch.selection import PosteriorSelection
 from lossratio.plrsearch.variation import Description, RareLoss, Replicates, Scatter, inference, local, pauses
+from lossratio.plrsearch.variation.bounded import LowestCapacity
 from lossratio.plrsearch.variation.bucket import Bucket
 from lossratio.plrsearch.variation.change import Change
 from lossratio.plrsearch.verifying import Verifying
@@ -65,6 +66,8 @@ MECHANISMS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
     "lengths between exponential and equal": ((pauses, "_SHAPES", (1.0, 1e8)),),
     "pauses that allow a verified load": ((Description, "allows_verified", False),),
     "bucket": ((Bucket, "of", lambda _: None),),
+    "capacity between two bounds": ((LowestCapacity, "of", lambda _: None),),
+    "losses that come once": ((inference, "asked", lambda *_: None),),
     "long trials without loss in the line": ((TrialCounts, "with_more", lambda self, _: self),),
     "rate in the long run": ((Description, "in_long_run", property(lambda self: self.question.max_load)),),
     "line near the target": ((local, "_line", lambda *_: None),),

@@ -285,6 +285,18 @@ def learning(seconds: float, queue: float) -> Once:
     return lambda traffic, rng: max(0.0, traffic.load * seconds * rng.uniform(0.8, 1.2) - queue)
 
 
+def states(*parts: tuple[float, float]) -> Callable[[np.ndarray], np.ndarray]:
+    """Capacities, as shares, and how often a trial has each of them."""
+    capacities, often = np.array(sorted(parts)).T
+    ends = np.cumsum(often)
+    return lambda share: capacities[np.minimum(np.searchsorted(ends, share), len(ends) - 1)]
+
+
+def faster_from(seconds_at: float, before: float) -> Scale:
+    """The usual scale from that time in seconds on, and another one before."""
+    return lambda number, seconds: 1.0 if seconds >= seconds_at else before
+
+
 def after(trials: int, before: float) -> Scale:
     """Another scale in so many trials at the beginning."""
     return lambda number, seconds: before if number < trials else 1.0
@@ -391,6 +403,9 @@ _SOFTWARE: dict[str, tuple[Device, str]] = {
     "RED": (Device(_red), ""),
     "two stages": (Device(_two_stages), ""),
     "two modes": (Device(sharp, drawn=_modes), "varies"),
+    "core that is shared": (Device(knee(2e3), drawn=states((0.8, 0.25), (0.9, 0.1), (1.0, 0.65))), "varies"),
+    "paths by a hash": (Device(knee(2e3), drawn=states(*((0.85 + 0.03 * path, 1 / 6) for path in range(6)))), "varies"),
+    "flows are offloaded": (replace(_BASE, scale=faster_from(15.0, 0.45)), "changes"),
     "Student's capacities": (Device(sharp, drawn=lambda share: 1.0 + 0.001 * stats.t.ppf(share, 5)), "varies"),
 }
 
