@@ -26,9 +26,10 @@ _NOTHING = np.inf, 0.0
 """Least and most lost frames of no trials."""
 _RETESTED = 2
 """Number of further trials at a load that was in overload and is no longer."""
-_FARTHER, _MUCH_FARTHER = 2.0, 10.0
-"""How much farther beyond the forwarding rate the next load is; and if a load that lost frames loses nothing any
-more."""
+_FARTHER = 2.0
+"""How much farther beyond the forwarding rate the next load is."""
+_MUCH_FARTHER = 10.0
+"""The same if a load that lost frames loses nothing any more."""
 _LITTLE = 0.1
 """Losses of less than this share of the largest loss at a load are little. If a larger loss follows, the capacity
 varies, and does not only rise."""

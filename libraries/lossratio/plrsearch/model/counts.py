@@ -30,9 +30,10 @@ policer may lose any burst."""
 OVERLOAD = 1e-3
 """Minimum loss ratio of trials in overload. In such trials, the SUT forwards what it can."""
 
-LONG, _SHORT = 4.0, 0.3
-"""A trial is long if it takes more than the first number times as long as usual, and short if it takes less than the
-second number times as long. Such trials show whether time matters."""
+LONG = 4.0
+"""A trial is long if it takes more than this many times as long as usual. Long trials show whether time matters."""
+_SHORT = 0.3
+"""A trial is short if it takes less than this share of the usual time. Short trials show the same."""
 
 Row: TypeAlias = tuple[float, float, float, float, float]
 """A trial's entries of `TrialCounts`, in the order of its fields."""

@@ -15,14 +15,17 @@ from lossratio.plrsearch.model import TrialCounts
 
 _ENOUGH = 20
 """Minimum number of trials at a load in overload."""
-_AT_ONE, _PER_NAT = 0.8, 0.668
-"""The range of a normal distribution's sample, in standard deviations, is with a probability of 0.001 smaller than the
-first number, plus the second number times the logarithm of the sample's size (simulated for 20 to 80 values)."""
+_AT_ONE = 0.8
+"""The smallest plausible range of a sample of a normal distribution, in standard deviations, if it had one value. With
+a probability of 0.001, the range is smaller (simulated for 20 to 80 values)."""
+_PER_NAT = 0.668
+"""How much this range grows if the number of values grows by a factor of e."""
 _QUIET = 0.1
 """Maximum share of these trials that lose nothing. Their capacity is not known."""
-_BELOW, _NEAR = 0.5, 0.1
-"""How far the lower bound may be below the lowest capacity that was seen, in standard deviations. If it is nearer than
-the second number, chance may also put it above."""
+_BELOW = 0.5
+"""How far the lower bound may be below the lowest capacity that was seen, in standard deviations."""
+_NEAR = 0.1
+"""A load that is nearer to that capacity than this many standard deviations may be above the lower bound by chance."""
 
 
 @dataclass(frozen=True)

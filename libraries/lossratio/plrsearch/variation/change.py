@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lossratio.plrsearch.model import Array, TrialCounts
-from lossratio.plrsearch.variation.replicates import Differences
+from lossratio.plrsearch.variation.replicates import LARGEST_BATCH, Differences
 
 _BY_CHANCE = 3e-4
 """Largest probability, at the best place, of a change of a SUT that stays the same."""
@@ -42,8 +42,6 @@ _TOGETHER = 2
 """Minimum number of trials at a load that show that more is lost there."""
 _MUCH = 1e-4
 """Trials that lose a larger share scatter as the capacity varies, and others by chance or in batches."""
-_UNKNOWN = 512.0
-"""The dispersion of trials that lose much, if it is not known: as if the largest batches were lost."""
 
 
 @dataclass(frozen=True)
@@ -298,12 +296,13 @@ def _log_ways(number: int, chosen: int) -> float:
 def _dispersions(counts: TrialCounts) -> Array:
     """How much more than by chance trials scatter, by the differences of successive trials at equal loads.
 
-    If only one trial of a pair loses much, the SUT may have changed. Short trials are not compared with others, because
-    losses that come once in each trial are a larger share of what they send.
+    If only one trial of a pair loses much, the SUT may have changed. Without other pairs, trials that lose much scatter
+    as if the largest batches were lost. Short trials are not compared with others, because losses that come once in
+    each trial are a larger share of what they send.
     """
     differences = Differences.of(counts)
     is_much = differences.ratio > _MUCH
-    much = differences.dispersion(is_much & (differences.least > 0.0), _UNKNOWN)
+    much = differences.dispersion(is_much & (differences.least > 0.0), LARGEST_BATCH)
     little = differences.dispersion(~is_much, much)
     usual = np.where(counts.lost > _MUCH * counts.sent, much, little)
     return np.where(counts.is_short, np.inf, usual)

@@ -242,11 +242,11 @@ def described(
     is_after = np.arange(len(counts)) >= (0 if change is None else change.trials)
     usual = counts.at(is_after & ~counts.is_long)
     long = counts.at(is_after & counts.is_long)
-    longer = counts.at(is_after & ~counts.is_long & ~counts.is_short)
+    not_short = counts.at(is_after & ~counts.is_long & ~counts.is_short)
     short = counts.at(is_after & counts.is_short)
-    once = OnceLost.of(longer, short)
+    once = OnceLost.of(not_short, short)
     if once is not None:
-        usual = once.without(longer)
+        usual = once.without(not_short)
         long = once.without(long)
     bucket = Bucket.of(usual)
     if bucket is not None:
@@ -266,7 +266,7 @@ def described(
         bucket=bucket,
         rare=rare,
         once=once,
-        asked=asked(longer, short),
+        asked=asked(not_short, short),
     )
 
     is_varying = replicates.scatter is Scatter.VARYING and usual.lost.any()

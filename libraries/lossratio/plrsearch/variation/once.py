@@ -16,20 +16,28 @@ from lossratio.plrsearch.model import TrialCounts
 from lossratio.plrsearch.variation.rare import SeenCapacity
 from lossratio.units import format_about
 
-_BELOW, _LOWEST = 0.95, 0.7
-"""Trials at less than the first share of the forwarding rate, and more than the second share, show such losses. Others
-are close to overload, or their loads differ a lot."""
-_ALIKE, _LARGEST = 6.0, 3.0
-"""The mean loss at the higher half of these loads is at most the first number times that at the lower half. A loss that
-comes once is at most the second number times the largest loss at these loads."""
-_LOSSY, _LEAST_LOST = 0.8, 5.0
-"""Minimum share of the trials there that lose frames, and minimum mean number of these frames."""
+_BELOW = 0.95
+"""Only trials at less than this share of the forwarding rate show such losses, because others are close to overload."""
+_LOWEST = 0.7
+"""Only trials at more than this share of it are compared, because similar loads lose similar numbers of frames."""
+_ALIKE = 6.0
+"""The mean loss at the higher half of these loads is at most this many times that at the lower half."""
+_LARGEST = 3.0
+"""A loss that comes once is at most this many times the largest loss at these loads."""
+_LOSSY = 0.8
+"""Minimum share of the trials there that lose frames."""
+_LEAST_LOST = 5.0
+"""Minimum mean number of these frames."""
 SHARE = 0.2
 """Duration of the short trials, as a share of the usual duration."""
-_USUAL, _ENOUGH = 2, 8
-"""Minimum number of trials of the usual length, and of short ones, that are compared."""
-_FIRST, _LESS = 4, 0.35
-"""If so many short trials lose less than this share of what the others lose, losses grow with time."""
+_USUAL = 2
+"""Minimum number of trials of the usual length that are compared."""
+_ENOUGH = 8
+"""Number of short trials that are compared with them."""
+_FIRST = 4
+"""After so many short trials, no more follow if losses probably grow with time."""
+_LESS = 0.35
+"""They probably do so if short trials lose less than this share of what the others lose."""
 _SURE = 3.0
 """Standard deviations by which short trials must lose more frames than if losses grew with time."""
 _LEAST_STDEV = 0.5

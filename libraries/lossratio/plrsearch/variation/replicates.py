@@ -35,7 +35,7 @@ _MANY = 20.0
 _STEADY = 0.5
 """Minimum dispersion by the differences of successive trials, as a share of the whole dispersion, of a SUT that does
 not change slowly."""
-_LARGEST_BATCH = 512.0
+LARGEST_BATCH = 512.0
 """Maximum number of frames that a device handles at once. A larger dispersion at one scale of loss does not count as a
 batch."""
 _OVERLOAD = 1e-4
@@ -176,7 +176,7 @@ class Replicates:
         more trials.
         """
         is_few = self.is_final and self.freedom < _ENOUGH and self.growth is None
-        return is_few and self.overload > _LARGEST_BATCH and self.differ
+        return is_few and self.overload > LARGEST_BATCH and self.differ
 
     @property
     def scatter(self) -> Scatter:
@@ -187,7 +187,7 @@ class Replicates:
             return Scatter.CHANCE
         if self.growth is None:
             dispersion = self.chi_squared / self.freedom
-            if dispersion > _LARGEST_BATCH:
+            if dispersion > LARGEST_BATCH:
                 return Scatter.VARYING
             # A few large losses at low loads look like batches, and so does a SUT that changes slowly in overload.
             is_steady = self.usual >= _MANY * dispersion and self.successive > _STEADY * dispersion
@@ -198,9 +198,7 @@ class Replicates:
 
         # In overload, each trial shows a varying capacity, and a rare loss is hidden among many lost frames.
         return (
-            Scatter.VARYING
-            if max(self.growth, self.much / _LARGEST_BATCH) > 1.0
-            else Scatter.EVENTS
+            Scatter.VARYING if max(self.growth, self.much / LARGEST_BATCH) > 1.0 else Scatter.EVENTS
         )
 
     @property
@@ -287,7 +285,7 @@ def _multiple(counts: TrialCounts) -> int:
     load = counts.load[is_lossy][first]
     if not len(lost):
         return 1
-    sizes = np.arange(2, int(_LARGEST_BATCH) + 1)
+    sizes = np.arange(2, int(LARGEST_BATCH) + 1)
     passed = sent - lost
     # If much is lost, the last batch of a trial, which may not be full, is often lost: a multiple passed.
     has_rest = (lost > _MUCH * sent)[:, np.newaxis] & (sent[:, np.newaxis] % sizes > 0)
