@@ -279,7 +279,7 @@ def described(
     if is_varying and rare is None:
         divided = usual.in_batches(replicates.batch)
         varying = posteriors(divided, question, likelihood, for_selection=for_selection)
-        if _best(varying).mode.deviation <= SeenCapacity.of(usual).variation:
+        if _may_vary_as_much(usual, _best(varying)):
             return replace(found, posteriors=varying)
     if is_varying:
         # The losses only scatter like those of a varying capacity: overload shows that it varies less than that.
@@ -296,6 +296,11 @@ def described(
     )
     pausing = usual.with_more(long) if replicates.scatter is not Scatter.CHANCE else None
     return replace(found, local=local, likelihood=LikelihoodName.POISSON, pausing=pausing)
+
+
+def _may_vary_as_much(counts: TrialCounts, known: Posterior) -> bool:
+    """Whether the capacity may vary in overload as much as it does by a posterior."""
+    return bool(known.mode.deviation <= SeenCapacity.of(counts).variation)
 
 
 def _best(known: Sequence[Posterior]) -> Posterior:
