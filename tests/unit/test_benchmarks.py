@@ -10,9 +10,7 @@ import pytest
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 WITH_OPTIONS = ("argparse.ArgumentParser(", "@click.command")
-PROGRAMS = [
-    path.name for path in sorted(FOLDER.glob("*.py")) if any(text in path.read_text() for text in WITH_OPTIONS)
-]
+PROGRAMS = [path.name for path in sorted(FOLDER.glob("*.py")) if any(text in path.read_text() for text in WITH_OPTIONS)]
 
 
 def printed_by(program: str, *arguments: str) -> str:

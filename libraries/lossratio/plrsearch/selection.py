@@ -110,10 +110,11 @@ class PosteriorSelection:
         self._overload = Overload(question)
         self._is_overloading = False
         self._is_compared = False
+        self._is_comparing = False
         self._wider: list[tuple[float, float]] = []
         self._begin = 0
         self._asked = 0
-        self._is_once = False
+        self._once = 0.0
         self._down = self._up = _FIRST_DOWN
         self._retried = 0
         self._last = (0.0, False)
@@ -124,7 +125,6 @@ class PosteriorSelection:
         self._usual = self._usual or result.duration
         self._trials += 1
 
-        self._last = load, lost > self._question.target_loss_ratio * load * exposure
         is_short = result.duration < self._usual
         self._verifying.record(
             load,
@@ -133,8 +133,10 @@ class PosteriorSelection:
             is_long=result.duration > LONG * self._usual,
             is_short=is_short,
         )
+        lost = max(lost - self._once, 0.0)
+        self._last = load, lost > self._question.target_loss_ratio * load * exposure
         is_overload = self._forwarding_rate <= load < self._question.max_load
-        if is_short and not lost and is_overload:
+        if self._is_comparing and not lost and is_overload:
             # All frames passed. The SUT has become faster, or a trial with more load shows how many can pass.
             self._wider = [
                 (load, 1.0),
@@ -143,11 +145,13 @@ class PosteriorSelection:
             ]
         elif self._is_overloading and not lost:
             self._wider = []
-        if (result.loss_ratio > OVERLOAD and not is_short) or self._trials == 1:
+        is_overloaded = lost > OVERLOAD * load * exposure
+        if (is_overloaded and not is_short) or self._trials == 1:
             self._forwarding_rate = result.forwarding_rate
         if self._is_overloading:
             self._overload.record(lost)
         self._is_overloading = False
+        self._is_comparing = False
 
     def choose(self, known: Description | None, duration: float, left: float) -> Choice:
         """The next trial of the given duration in seconds. Its load is within the limits.
@@ -182,7 +186,7 @@ class PosteriorSelection:
 
         repeated = self._overload.repeated
         if repeated is not None and not self._is_compared:
-            self._is_compared = True
+            self._is_compared = self._is_comparing = True
             return Choice(
                 repeated, "overload in a shorter trial, to see a bucket or a buffer", _SHORTER
             )
@@ -190,6 +194,7 @@ class PosteriorSelection:
         if self._wider:
             load, share = self._wider.pop(0)
             self._is_overloading = share == 1.0 and load < question.max_load
+            self._is_comparing = share == _SHORTER
             return Choice(load, "overload, to see a large bucket or a change", share)
 
         contested = None if has_events else self._contested(known, left)
@@ -235,9 +240,11 @@ class PosteriorSelection:
 
     def _notice(self, known: Description) -> None:
         """Halves wide ranges again as soon as losses are known to come once in each trial."""
-        if known.once is not None and not self._is_once:
-            self._is_once = True
+        if known.once is None:
+            return
+        if not self._once:
             self._begin = self._trials
+        self._once = known.once.frames
 
     def _begins_again(self, known: Description) -> bool:
         """Whether the SUT has changed, so that trials first show what it forwards now."""

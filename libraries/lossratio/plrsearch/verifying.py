@@ -8,8 +8,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lossratio.plrsearch.estimate import LEAST_TRIALS, LONG_TRIALS, LossBounds, is_refuted
-from lossratio.plrsearch.model import Array, CriticalLoadQuestion, critical_load
+from lossratio.plrsearch.estimate import LEAST_TRIALS, LossBounds, is_refuted
+from lossratio.plrsearch.model import (
+    LONG_TRIALS,
+    OVERLOAD,
+    Array,
+    CriticalLoadQuestion,
+    critical_load,
+)
 from lossratio.plrsearch.variation import Description
 
 _KNOWN = 0.002
@@ -111,12 +117,15 @@ class Verifying:
         there = LossBounds.of(*self._at(self.load, self._long, known), batch=known.batch)
         if is_refuted(there, self._question.target_loss_ratio, known.batch):
             passed = min((1.0 - there.lost / there.frames) * self.load, known.in_long_run)
+            passed = self._below(passed, known.batch)
             # Shorter trials just below such a load show as little as those at this load.
-            self._lower(known, verified=self._highest_verified(known, below=_STEP * self.load))
-            if not self._is_passed_tried:
+            self._lower(
+                known, passed, verified=self._highest_verified(known, below=_STEP * self.load)
+            )
+            if not self._is_passed_tried and there.lost > OVERLOAD * there.frames:
                 # A bucket or a buffer passes its rate in the long run.
                 self._is_passed_tried = True
-                self.load = max(self.load, self._below(passed, known.batch))
+                self.load = max(self.load, passed)
         elif there.trials >= LONG_TRIALS:
             return None
         return self.load
@@ -154,14 +163,13 @@ class Verifying:
         """Puts the load where the estimate is, or lower if it cannot be verified."""
         is_known = known.local is None or known.local.is_known
         place = self._place(known) if is_known or self.load is None else self.load
-        if known.once is not None:
-            place = min(place, self._below(known.once.highest_load, known.batch))
-        if known.in_long_run < self._question.max_load:
-            place = min(place, self._below(known.in_long_run, known.batch))
+        limit = known.most_without_pauses
+        if limit < self._question.max_load:
+            place = min(place, self._below(limit, known.batch))
         if self.load is None:
             self.load = place
-        if self.load > known.in_long_run:
-            self.load = self._below(known.in_long_run, known.batch)
+        if self.load > limit:
+            self.load = self._below(limit, known.batch)
         frames, lost = self._at(self.load, self._rows[self._begin :], known)
         batch = known.batch
         bounds = LossBounds.of(frames, lost, batch=batch)
@@ -170,7 +178,8 @@ class Verifying:
         least = float((lost / np.maximum(frames, 1.0)).min(initial=1.0))
         all_lose = bounds.trials > 1 and least > _MUCH * target
         if self._is_hopeless(bounds, left, all_lose=all_lose, few=_CHANCE * batch):
-            self._lower(known, verified=self._highest_verified(known, below=self.load))
+            passed = self._below((1.0 - float((lost / frames).max())) * self.load, batch)
+            self._lower(known, passed, verified=self._highest_verified(known, below=self.load))
         elif bounds.trials >= LEAST_TRIALS and bounds.most <= target:
             self._raise_to(place, known, left)
         elif bounds.trials < LEAST_TRIALS < left and not np.isfinite(self._lowest_failed):
@@ -197,12 +206,12 @@ class Verifying:
         certain = bounds.trials >= _FEW and bounds.least > target
         return certain or all_lose or bounds.lost > few + allowed
 
-    def _lower(self, known: Description, *, verified: float) -> None:
-        """Moves to the next load below, or to the one that pauses allow, but not below a verified load."""
+    def _lower(self, known: Description, passed: float, *, verified: float) -> None:
+        """Moves to the next load below, or to what passed, or pauses allow, but not below a verified load."""
         if self.load is None:
             return
         self._lowest_failed = min(self._lowest_failed, self.load)
-        lower = _STEP * self.load
+        lower = min(_STEP * self.load, max(passed, _FARTHEST * self.load))
         if known.pauses is not None:
             allowed = known.pauses_allow
             hinted = _OF_PAUSES * (allowed.likeliest if allowed.is_known else allowed.most)

@@ -7,7 +7,8 @@ import pytest
 from soak_trials import counts_of
 
 from lossratio.plrsearch import PLRsearch
-from lossratio.plrsearch.variation import OnceLost
+from lossratio.plrsearch.model import CriticalLoadQuestion, LikelihoodName
+from lossratio.plrsearch.variation import Change, OnceLost, described
 from lossratio.plrsearch.variation.once import asked
 from lossratio.simulation import SimulatedMeasurer, SmoothKnee
 from lossratio.trials import TrialResult, run_search
@@ -16,6 +17,7 @@ KNEE = SmoothKnee(18e6, 2e4)
 CRITICAL = 17813478.5
 """Its critical load at 1e-7."""
 PURPOSE = "whether shorter trials lose as many frames"
+QUESTION = CriticalLoadQuestion(1e-7, 1e4, 30e6)
 OVERLOAD = [(18.2e6, 2.0, 400_000.0)] * 2
 
 
@@ -54,7 +56,14 @@ def mean_of(traffic):
     return KNEE.loss_rate(traffic.load) * traffic.duration
 
 
-@pytest.mark.parametrize("sut", [Waiting(), Learning()], ids=["the last batch", "the first frames"])
+SUTS = {
+    "the last batch": Waiting(),
+    "the first frames": Learning(),
+    "as many as in overload": Learning(seconds=4e-3, queue=0.0),
+}
+
+
+@pytest.mark.parametrize("sut", SUTS.values(), ids=list(SUTS))
 @pytest.mark.parametrize("seconds", [60.0, 300.0])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_losses_that_come_once_do_not_lower_the_load_and_are_said(sut, seconds, seed):
@@ -68,15 +77,25 @@ def test_losses_that_come_once_do_not_lower_the_load_and_are_said(sut, seconds, 
     assert found.guard.once_lost_frames >= most
 
 
+def searched(sut, *, seed, seconds):
+    """The result of a search; and why each trial was made, and how many frames it lost."""
+    controller = PLRsearch(1e-7, 1e4, 30e6, timeout=seconds)
+    measurer = SimulatedMeasurer(sut, seed=seed, overhead=0.5)
+    trials = []
+    while (wanted := controller.next_trial()) is not None:
+        output = measurer.measure(wanted)
+        trials.append((controller.purpose, output.lost_frames))
+        controller.record(TrialResult(wanted, output))
+    return controller.result(), trials
+
+
 def test_without_such_losses_no_trial_is_spent_on_them_and_the_guard_does_not_speak_of_them():
-    purposes = []
-    controller = PLRsearch(1e-7, 1e4, 30e6, timeout=300.0)
-    measurer = SimulatedMeasurer(KNEE, seed=1, overhead=0.5)
-    found = run_search(controller, measurer, on_trial=lambda result: purposes.append(controller.purpose))
+    found, trials = searched(KNEE, seed=1, seconds=300.0)
     assert found.is_regular
     assert found.guard.once_lost_frames is None
     assert "once" not in str(found.guard)
-    assert PURPOSE not in purposes
+    assert len(trials) > 100
+    assert not any(purpose == PURPOSE for purpose, _ in trials)
 
 
 def test_short_trials_that_are_all_set_aside_do_not_take_all_the_time():
@@ -168,3 +187,56 @@ def test_short_trials_are_asked_for_until_they_show_how_losses_grow():
 def test_losses_that_differ_much_between_loads_do_not_come_once():
     rows = [*OVERLOAD, *[(18.2e6, 2.0, 400_000.0)] * 8, (14e6, 2.0, 20.0), (16.9e6, 2.0, 900.0)]
     assert asked(counts_of(rows), shortly([])) is None
+
+
+def test_a_trial_that_loses_more_than_a_hundredth_of_its_frames_is_in_overload():
+    share_lost = [(16e6, 2.0, 0.02 * 32e6)] * 3
+    usual = counts_of([*OVERLOAD, *share_lost])
+    assert asked(usual, shortly([])) is None
+    assert OnceLost.of(usual, shortly([0.02 * 32e6] * 8)) is None
+
+
+def test_losses_that_come_once_are_compared_although_they_look_like_overload():
+    usual = counts_of([*OVERLOAD, *[(16e6, 2.0, 50_000.0)] * 5])
+    assert np.median(usual.at(usual.is_overload).forwarding_rate) < 16e6
+    assert asked(usual, shortly([])) == 16e6
+    assert OnceLost.of(usual, shortly([50_000.0] * 8)).most == 50_000.0
+
+
+def test_losses_that_come_once_are_no_sign_of_a_change():
+    """Of a trial with less load, they are a larger share."""
+    rows = [(16e6, 2.0, 8000.0)] * 10 + [(16e6, 0.4, 8000.0)] * 8 + [(8e6, 2.0, 8000.0)] * 14
+    counts = counts_of([*OVERLOAD, *rows])
+    assert Change.of(counts) is not None
+    known = described(counts, QUESTION, LikelihoodName.VARYING)
+    assert known.once.most == 8000.0
+    assert known.change is None
+
+
+def test_even_losses_that_come_once_leave_little_room_for_others():
+    even = of([8000.0, 8010.0, 7990.0], [8000.0, 8020.0, 7980.0, 8000.0, 8005.0, 7995.0, 8010.0, 7990.0])
+    assert 8020.0 < even.frames < 8100.0
+    uneven = of([20.0, 25.0], [2.0, 30.0, 31.0, 0.0, 17.0, 21.0, 12.0, 9.0])
+    assert uneven.frames == 1.25 * 31.0
+
+
+@dataclass(frozen=True)
+class Pausing:
+    """It often pauses for so long that most trials lose frames, but not most trials of a fifth of their time."""
+
+    def start(self, rng):
+        def lost_frames(traffic):
+            pauses = rng.poisson(traffic.duration / 1.0)
+            return int(rng.poisson(mean_of(traffic)) + pauses * max(0.0, 8e-3 * traffic.load - 512.0))
+
+        return lost_frames
+
+    def truth(self, **_):
+        """Not asked for here."""
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_short_trials_without_loss_are_no_sign_of_a_large_bucket(seed):
+    _, trials = searched(Pausing(), seed=seed, seconds=60.0)
+    assert any(purpose == PURPOSE and not lost for purpose, lost in trials)
+    assert not any("large bucket" in purpose for purpose, _ in trials)

@@ -155,3 +155,12 @@ def test_where_trials_verify_no_load_the_one_that_pauses_allow_is_stated():
     allowed = 512.0 / 20e-6 / np.log(20e-6 / 0.1 / 1e-7)
     assert 0.7 * allowed < found.stated < 1.3 * allowed
     assert found.stated == pytest.approx(0.95 * found.description.pauses_allow.likeliest)
+
+
+def test_no_pauses_are_longer_than_the_time_between_them():
+    """A single event of some seconds made two trials lose much; shorter pauses would have to overlap."""
+    rows = [(2.7e6, 2.0, 1_436_456.0), (2.12e6, 2.0, 515_923.0), (2.7e6, 2.0, 399_767.0)]
+    rows += [(load, 2.0, 0.0) for load in (1.35e6, 1.73e6, 1.93e6, 2.02e6, 2.1e6)] * 3 + [(2.7e6, 2.0, 0.0)] * 8
+    found = Pauses.of(counts_of(rows))
+    assert found is None or found.length_s < found.every_s
+    assert all(fit.length_s < fit.every_s for fit in (() if found is None else found.plausible))

@@ -372,7 +372,14 @@ def known_with(quiet, *, most, change=None):
     """What is known: no frames are lost up to a load, and pauses seem to allow far less, but at most another load."""
     local = LocalFit.between(quiet, quiet, 1.01e7, QUESTION)
     known = SimpleNamespace(
-        change=change, local=local, reported=(local,), batch=1.0, in_long_run=QUESTION.max_load, most=most, once=None
+        change=change,
+        local=local,
+        reported=(local,),
+        batch=1.0,
+        in_long_run=QUESTION.max_load,
+        most_without_pauses=QUESTION.max_load,
+        most=most,
+        once=None,
     )
     known.pauses, known.pauses_allow = "some", Allowed(7e6, 6e6, most)
     return known
@@ -419,6 +426,44 @@ def test_after_a_long_trial_with_losses_loads_just_below_are_not_enough():
         verifying.record(load, 20.0 * load, 9000.0, is_long=True)
         load = verifying.sustained(known, 40.0)
     assert load < 0.96 * 1e7
+
+
+@pytest.mark.parametrize(("share", "next_load"), [(0.02, 0.95), (0.1, 0.9), (0.6, 0.75)])
+def test_after_a_load_that_fails_the_next_one_is_what_passed_there_but_at_most_a_quarter_lower(share, next_load):
+    verifying = Verifying(QUESTION)
+    known = known_with(1e7, most=1.1e7)
+    known.pauses = None
+    loads_to_verify([1e7] * 36, lossy=1.1e7, verifying=verifying)
+    load = verifying.load
+    verifying.record(load, 2.0 * load, 0.5 * share * 2.0 * load, is_long=False)
+    verifying.record(load, 2.0 * load, share * 2.0 * load, is_long=False)
+    assert verifying.wanted(known, 40.0) == pytest.approx(next_load * load, rel=2e-3)
+
+
+def test_a_long_trial_that_loses_a_few_frames_is_not_followed_by_one_just_below():
+    """Only a bucket or a buffer passes its rate in the long run, and nearly all frames passed here."""
+    verifying = Verifying(QUESTION)
+    loads_to_verify([1e7] * 45, lossy=1.1e7, verifying=verifying)
+    load = verifying.load
+    verifying.record(load, 20.0 * load, 9000.0, is_long=True)
+    assert verifying.sustained(known_with(1e7, most=1.1e7), 40.0) < 0.96 * load
+
+
+def in_overload_and_long(*long):
+    """What is known of trials of 2 s in overload, and of trials of 20 s: their loads, and shares of lost frames."""
+    rows = [(1.2e7, 2.0, 4e6)] * 3 + [(9e6, 2.0, 0.0)] * 12
+    rows += [(load, 20.0, share * 20.0 * load) for load, share in long]
+    return described(counts_of(rows), QUESTION, LikelihoodName.VARYING)
+
+
+def test_long_trials_without_loss_disprove_a_lower_rate_in_the_long_run():
+    limited = in_overload_and_long((9.9e6, 0.1)).in_long_run
+    assert limited < 9.1e6
+    assert in_overload_and_long((9.9e6, 0.1), (9.5e6, 0.0)).in_long_run == limited
+    assert in_overload_and_long((9.9e6, 0.1), (9.5e6, 0.0), (9.5e6, 0.0)).in_long_run == 9.5e6
+    # Both of them may have been lucky.
+    lower = in_overload_and_long((9.9e6, 0.1), (9.5e6, 0.0), (9.5e6, 0.0), (9.4e6, 0.01))
+    assert lower.in_long_run == limited
 
 
 def test_a_change_that_later_trials_disprove_does_not_cost_the_load_that_was_verified():

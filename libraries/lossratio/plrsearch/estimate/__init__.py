@@ -10,7 +10,6 @@
 from lossratio.plrsearch.estimate.bounds import LossBounds
 from lossratio.plrsearch.estimate.guard import (
     LEAST_TRIALS,
-    LONG_TRIALS,
     NEAR,
     GuardStatement,
     Verdict,

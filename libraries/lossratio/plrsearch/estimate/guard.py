@@ -15,7 +15,7 @@ from enum import Enum
 import numpy as np
 
 from lossratio.plrsearch.estimate.bounds import TAIL, LossBounds
-from lossratio.plrsearch.model import Array, CriticalLoadQuestion, TrialCounts
+from lossratio.plrsearch.model import LONG_TRIALS, Array, CriticalLoadQuestion, TrialCounts
 from lossratio.trials import Frames, Observed, Seconds
 from lossratio.units import (
     format_about,
@@ -32,9 +32,8 @@ NEAR = 0.05
 LEAST_TRIALS = 10
 """Minimum number of trials that verify or contradict a load. Bursts that occur in one trial out of three may be missing
 in fewer trials, no matter how many frames these sent, and two trials may have bursts of the same size."""
-LONG_TRIALS, _LONG_MOST = 2, 3.0
-"""Number of long trials that have to agree, and how many targets they may lose together, because one may have a rare
-loss."""
+_LONG_MOST = 3.0
+"""How many targets long trials may lose together, because one may have a rare loss."""
 _FEW_TRIALS = 3
 """Minimum number of trials at a load that is stated without being verified."""
 _CHANCE = 3.0

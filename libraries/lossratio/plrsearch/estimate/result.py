@@ -11,7 +11,6 @@ import scipy
 from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
 from lossratio.plrsearch.estimate.guard import (
-    LONG_TRIALS,
     NEAR,
     GuardStatement,
     Verdict,
@@ -133,7 +132,15 @@ class CriticalLoadEstimate:
 
     @property
     def _not_contradicted(self) -> float:
-        """The load to state if none is verified: the load that pauses allow, or one that no trial contradicts."""
+        """The load to state if none is verified: a load that no trial contradicts."""
+        known = self.description
+        stated = self._allowed_by_usual
+        # Long trials disprove a bucket that allows less.
+        return max(stated, (1.0 - NEAR) * min(known.passed_in_long, known.most))
+
+    @property
+    def _allowed_by_usual(self) -> float:
+        """The load that pauses allow, or one that no trial of usual length contradicts, in frames per second."""
         known = self.description
         lowest, highest = self._interval(0.95)
         allowed = known.pauses_allow
@@ -153,19 +160,11 @@ class CriticalLoadEstimate:
         has_line = known.local is None or known.local.is_line
         is_described = has_line and known.bucket is None
         has_others = known.replicates.scatter in (Scatter.BATCHES, Scatter.EVENTS)
-        is_shown = is_described or self._is_sustained(quiet)
+        is_shown = is_described or known.passed_in_long >= quiet
         if has_others or not is_shown or lost_near(known.counts, quiet):
             quiet = max((1.0 - NEAR) * quiet, self.question.min_load)
         # Pauses also explain why lower loads lost frames.
         return quiet if known.pauses is None else max(quiet, min(allowed.least, lowest))
-
-    def _is_sustained(self, load: float) -> bool:
-        """Whether enough long trials at a load, or above it, lost no more than the target."""
-        long = self.description.long
-        if long is None:
-            return False
-        is_quiet = long.lost <= self.question.target_loss_ratio * long.sent
-        return bool(np.count_nonzero(is_quiet & (long.load >= load)) >= LONG_TRIALS)
 
     @cached_property
     def trial_s(self) -> float | None:

@@ -9,6 +9,7 @@
 
 from lossratio.plrsearch.model.counts import (
     LONG,
+    LONG_TRIALS,
     OVERLOAD,
     Columns,
     Row,

@@ -32,6 +32,8 @@ OVERLOAD = 1e-3
 
 LONG = 4.0
 """A trial is long if it takes more than this many times as long as usual. Long trials show whether time matters."""
+LONG_TRIALS = 2
+"""Number of long trials that have to agree."""
 _SHORT = 0.3
 """A trial is short if it takes less than this share of the usual time. Short trials show the same."""
 

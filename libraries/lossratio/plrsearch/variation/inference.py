@@ -15,6 +15,7 @@ from operator import attrgetter
 import numpy as np
 
 from lossratio.plrsearch.model import (
+    LONG_TRIALS,
     Array,
     CriticalLoadQuestion,
     LikelihoodName,
@@ -104,13 +105,19 @@ class Description:
     def most(self) -> float:
         """The highest load in frames per second that pauses and buckets may allow, which usual trials do not show."""
         allowed = self.pauses_allow.most
+        if self.pauses is not None:
+            allowed = max(allowed, self._highest_without_pauses(self.pauses))
+        return min(allowed, self.most_without_pauses)
+
+    @property
+    def most_without_pauses(self) -> float:
+        """The highest load in frames per second that trials can verify if there are no pauses."""
+        allowed = self.in_long_run
         if self.once is not None:
             allowed = min(allowed, self.once.highest_load)
         if self.lowest is not None:
             allowed = min(allowed, self.lowest.surely)
-        if self.pauses is not None:
-            allowed = max(allowed, self._highest_without_pauses(self.pauses))
-        return min(allowed, self.in_long_run)
+        return allowed
 
     def _highest_without_pauses(self, pauses: Pauses) -> float:
         """The highest load at which trials would have shown the pauses, but lost no more than the target; 0: none."""
@@ -130,7 +137,7 @@ class Description:
 
     @property
     def in_long_run(self) -> float:
-        """The highest load in frames per second that a bucket, and long trials in overload, certainly allow.
+        """The highest load in frames per second that a bucket, and long trials, certainly allow.
 
         It is not below the minimum load.
         """
@@ -142,7 +149,22 @@ class Description:
             before = float(np.median(self.counts.duration))
             rate = (forwarded * seconds - usual * before) / (seconds - before)
             forwarded = np.minimum(forwarded, rate)
-        return max(float(forwarded.min(initial=allowed)), self.question.min_load)
+        limited = float(forwarded.min(initial=allowed))
+        return max(limited, self.passed_in_long, self.question.min_load)
+
+    @cached_property
+    def passed_in_long(self) -> float:
+        """The highest load in frames per second at which enough long trials lost no more than the target; 0: none.
+
+        No long trial at this load, or below it, lost more.
+        """
+        if self.long is None:
+            return 0.0
+        is_quiet = self.long.lost <= self.question.target_loss_ratio * self.long.sent
+        lossy = float(self.long.load[~is_quiet].min(initial=np.inf))
+        loads = self.long.load[is_quiet & (self.long.load < lossy)]
+        passed, trials = np.unique(loads, return_counts=True)
+        return float(passed[trials >= LONG_TRIALS].max(initial=0.0))
 
     @property
     def most_in_long_run(self) -> float:
@@ -238,16 +260,15 @@ def described(
         known = posteriors(counts, question, likelihood, for_selection=for_selection)
         return Description(known, None, question, counts, likelihood, Replicates.of(counts))
 
+    compared = counts.at(~counts.is_short), counts.at(counts.is_short)
+    next_short = asked(*compared)
+    once = OnceLost.of(*compared)
+    if once is not None:
+        counts = once.without(counts)
     change = Change.of(counts)
     is_after = np.arange(len(counts)) >= (0 if change is None else change.trials)
-    usual = counts.at(is_after & ~counts.is_long)
+    usual = counts.at(is_after & ~counts.is_long & ~counts.is_short)
     long = counts.at(is_after & counts.is_long)
-    not_short = counts.at(is_after & ~counts.is_long & ~counts.is_short)
-    short = counts.at(is_after & counts.is_short)
-    once = OnceLost.of(not_short, short)
-    if once is not None:
-        usual = once.without(not_short)
-        long = once.without(long)
     bucket = Bucket.of(usual)
     if bucket is not None:
         usual = usual.at(~Bucket.is_short(usual))
@@ -266,7 +287,7 @@ def described(
         bucket=bucket,
         rare=rare,
         once=once,
-        asked=asked(not_short, short),
+        asked=next_short,
     )
 
     is_varying = replicates.scatter is Scatter.VARYING and usual.lost.any()

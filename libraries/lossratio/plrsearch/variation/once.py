@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lossratio.plrsearch.model import TrialCounts
-from lossratio.plrsearch.variation.rare import SeenCapacity
 from lossratio.units import format_about
 
 _BELOW = 0.95
 """Only trials at less than this share of the forwarding rate show such losses, because others are close to overload."""
+_SAFE = 0.93
+"""No load above this share of it is verified, because losses by overload hide among those that come once."""
 _LOWEST = 0.7
 """Only trials at more than this share of it are compared, because similar loads lose similar numbers of frames."""
 _ALIKE = 6.0
@@ -28,6 +29,8 @@ _LOSSY = 0.8
 """Minimum share of the trials there that lose frames."""
 _LEAST_LOST = 5.0
 """Minimum mean number of these frames."""
+_MOST_LOST = 0.01
+"""Largest share of its frames that a trial loses once. If a trial loses more, it is in overload."""
 SHARE = 0.2
 """Duration of the short trials, as a share of the usual duration."""
 _USUAL = 2
@@ -44,8 +47,8 @@ _LEAST_STDEV = 0.5
 """Minimum standard deviation of the frames that a trial loses, as a share of their mean, because few trials show it."""
 _LEAST = 0.5
 """Short trials must lose at least this share of what other trials lose."""
-_MARGIN = 1.25
-"""Other trials may lose this many times the largest loss so far."""
+_MARGIN, _DEVIATIONS = 1.25, 3.0
+"""Other trials may lose this many times the largest loss so far, and this many standard deviations more than it."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,8 @@ class OnceLost:
 
     most: float
     """The largest number of frames that a trial lost once."""
+    frames: float
+    """So many lost frames of a trial do not count, because later trials may lose slightly more than others did."""
     highest_load: float
     """At this load in frames per second, and above, losses may also come from overload."""
     short_s: float
@@ -64,7 +69,7 @@ class OnceLost:
     @classmethod
     def of(cls, usual: TrialCounts, short: TrialCounts) -> OnceLost | None:
         """What short trials show, compared with usual ones; None: losses grow with time, or the trials are too few."""
-        rate = SeenCapacity.of(usual).mean
+        rate = _highest_rate(usual)
         compared = usual.at(_is_compared(usual, rate))
         if not _may_come_once(compared) or len(short) < _ENOUGH:
             return None
@@ -81,17 +86,14 @@ class OnceLost:
         lost = np.concatenate([usual.lost[usual.load < _BELOW * rate], short.lost])
         # A much larger loss has another cause.
         is_alike = lost <= _LARGEST * max(compared.lost.max(), short.lost.max())
-        most = float(lost[is_alike].max())
-        return cls(most, _BELOW * rate, float(np.median(short.duration)), usual_s)
+        lost = lost[is_alike]
+        most = float(lost.max())
+        frames = min(_MARGIN * most, most + _DEVIATIONS * float(lost.std()))
+        return cls(most, frames, _SAFE * rate, float(np.median(short.duration)), usual_s)
 
     def without(self, counts: TrialCounts) -> TrialCounts:
         """The trials without the frames that may have been lost once."""
         return replace(counts, lost=np.maximum(counts.lost - self.frames, 0.0))
-
-    @property
-    def frames(self) -> float:
-        """So many lost frames of a trial do not count, because later trials may lose slightly more than others did."""
-        return _MARGIN * self.most
 
     def __str__(self) -> str:
         """The losses, in a few words."""
@@ -103,7 +105,7 @@ class OnceLost:
 
 def asked(usual: TrialCounts, short: TrialCounts) -> float | None:
     """The load of the next short trial, in frames per second; None: there is no sign of such losses, or it is known."""
-    compared = usual.at(_is_compared(usual, SeenCapacity.of(usual).mean))
+    compared = usual.at(_is_compared(usual, _highest_rate(usual)))
     # Most trials are usual ones.
     if not _may_come_once(compared) or len(short) >= min(_ENOUGH, len(usual) - 1):
         return None
@@ -112,9 +114,19 @@ def asked(usual: TrialCounts, short: TrialCounts) -> float | None:
     return float(np.sort(compared.load)[len(compared) // 2])
 
 
+def _highest_rate(usual: TrialCounts) -> float:
+    """The highest forwarding rate in overload, in frames per second; infinite if no trial is in overload.
+
+    Below it, losses that come once in each trial may look like overload.
+    """
+    overloaded = usual.at(usual.is_overload)
+    return float(overloaded.forwarding_rate.max()) if len(overloaded) else np.inf
+
+
 def _is_compared(usual: TrialCounts, rate: float) -> NDArray[np.bool_]:
     """Which trials are compared with short ones."""
-    return np.asarray((usual.load > _LOWEST * rate) & (usual.load < _BELOW * rate))
+    is_near = (usual.load > _LOWEST * rate) & (usual.load < _BELOW * rate)
+    return np.asarray(is_near & (usual.lost < _MOST_LOST * usual.sent))
 
 
 def _may_come_once(compared: TrialCounts) -> bool:

@@ -130,6 +130,9 @@ class Pauses:
         if losses is None:
             return None
         fits = [losses.fitted(shape) for shape in _SHAPES]
+        fits = [(fit, moved) for fit, moved in fits if fit.length_s < fit.every_s]
+        if not fits:
+            return None
 
         weights = [fit.log_likelihood - (0.0 if fit.is_usual else _UNUSUAL) for fit, _ in fits]
         best = int(np.argmax(weights))
@@ -138,7 +141,7 @@ class Pauses:
             for (fit, moved), weight in zip(fits, weights, strict=True)
             if weight > weights[best] - _PLAUSIBLE
         ]
-        likeliest = next(fit for fit in plausible if fit.shape == _SHAPES[best])
+        likeliest = next(fit for fit in plausible if fit.shape == fits[best][0].shape)
         return replace(likeliest, plausible=tuple(plausible))
 
     @cached_property
