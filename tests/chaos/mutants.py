@@ -396,6 +396,34 @@ MUTATIONS = (
         ("plrsearch/test_once.py::test_pauses_that_most_trials_see_do_not_come_once",),
     ),
     Mutation(
+        "losses that come once are a change of the device",
+        "plrsearch/variation/inference.py",
+        "change = Change.of(counts)",
+        "change = Change.of(compared[0])",
+        ("plrsearch/test_once.py::test_losses_that_come_once_are_no_sign_of_a_change",),
+    ),
+    Mutation(
+        "a short trial without loss is a sign of a large bucket",
+        "plrsearch/selection.py",
+        "if self._is_comparing and not lost",
+        "if is_short and not lost",
+        ("plrsearch/test_once.py::test_short_trials_without_loss_are_no_sign_of_a_large_bucket",),
+    ),
+    Mutation(
+        "pauses may overlap",
+        "plrsearch/variation/pauses.py",
+        "if fit.length_s < fit.every_s]",
+        "if fit.length_s > 0.0]",
+        ("plrsearch/test_pauses.py::test_no_pauses_are_longer_than_the_time_between_them",),
+    ),
+    Mutation(
+        "long trials without loss do not count",
+        "plrsearch/variation/inference.py",
+        "return max(limited, self.passed_in_long, self.question.min_load)",
+        "return max(limited, self.question.min_load)",
+        ("plrsearch/test_verifying.py::test_long_trials_without_loss_disprove_a_lower_rate_in_the_long_run",),
+    ),
+    Mutation(
         "each capacity that varies has a lower bound",
         "plrsearch/variation/bounded.py",
         "if np.ptp(passed) > least * stdev:",
@@ -419,8 +447,8 @@ MUTATIONS = (
     Mutation(
         "what was before a change is remembered",
         "plrsearch/variation/inference.py",
-        "    usual = counts.at(is_after & ~counts.is_long)\n",
-        "    usual = counts.at(~counts.is_long)\n",
+        "    usual = counts.at(is_after & ~counts.is_long & ~counts.is_short)\n",
+        "    usual = counts.at(~counts.is_long & ~counts.is_short)\n",
         ("plrsearch/test_change.py::test_what_was_before_a_change_is_forgotten_and_the_change_is_said",),
     ),
     Mutation(
