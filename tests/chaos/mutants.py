@@ -399,7 +399,7 @@ MUTATIONS = (
         "losses that come once are a change of the device",
         "plrsearch/variation/inference.py",
         "change = Change.of(counts)",
-        "change = Change.of(compared[0])",
+        "change = Change.of(not_short)",
         ("plrsearch/test_once.py::test_losses_that_come_once_are_no_sign_of_a_change",),
     ),
     Mutation(

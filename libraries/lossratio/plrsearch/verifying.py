@@ -207,7 +207,7 @@ class Verifying:
         return certain or all_lose or bounds.lost > few + allowed
 
     def _lower(self, known: Description, passed: float, *, verified: float) -> None:
-        """Moves to the next load below, or to what passed, or pauses allow, but not below a verified load."""
+        """Moves to the next load below, to what passed or to what pauses allow, but not below a verified load."""
         if self.load is None:
             return
         self._lowest_failed = min(self._lowest_failed, self.load)

@@ -260,9 +260,10 @@ def described(
         known = posteriors(counts, question, likelihood, for_selection=for_selection)
         return Description(known, None, question, counts, likelihood, Replicates.of(counts))
 
-    compared = counts.at(~counts.is_short), counts.at(counts.is_short)
-    next_short = asked(*compared)
-    once = OnceLost.of(*compared)
+    not_short = counts.at(~counts.is_short)
+    short = counts.at(counts.is_short)
+    next_short = asked(not_short, short)
+    once = OnceLost.of(not_short, short)
     if once is not None:
         counts = once.without(counts)
     change = Change.of(counts)

@@ -47,8 +47,10 @@ _LEAST_STDEV = 0.5
 """Minimum standard deviation of the frames that a trial loses, as a share of their mean, because few trials show it."""
 _LEAST = 0.5
 """Short trials must lose at least this share of what other trials lose."""
-_MARGIN, _DEVIATIONS = 1.25, 3.0
-"""Other trials may lose this many times the largest loss so far, and this many standard deviations more than it."""
+_MARGIN = 1.25
+"""Other trials may lose this many times the largest loss so far."""
+_DEVIATIONS = 3.0
+"""They may lose more than it by this many standard deviations. The smaller of the two limits counts."""
 
 
 @dataclass(frozen=True)

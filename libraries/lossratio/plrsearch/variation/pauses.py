@@ -130,6 +130,7 @@ class Pauses:
         if losses is None:
             return None
         fits = [losses.fitted(shape) for shape in _SHAPES]
+        # Pauses do not overlap.
         fits = [(fit, moved) for fit, moved in fits if fit.length_s < fit.every_s]
         if not fits:
             return None
