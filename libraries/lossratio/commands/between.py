@@ -54,7 +54,7 @@ def between(
         type=OneOf([_QUICK, "csit"]),
     ),
     soak: float | None = option(
-        "Find the critical load (PLRsearch) instead, for this long, e.g. 2min.", type=DURATION
+        "Instead, search for the critical load (PLRsearch) for this long, e.g. 2min.", type=DURATION
     ),
     latency: bool = option("Measure latency, too, at 90, 50 and 10 % of the load found."),
     one_way: bool = option("Send from CLIENT to SERVER only."),
@@ -65,7 +65,7 @@ def between(
         "How long frames may still arrive after a trial.", type=DURATION, default="100 ms"
     ),
     catch_up: float | None = option(
-        "How much overdue traffic an end sends in one burst after it stood still, e.g. 50ms. Default: 1ms.",
+        "How much overdue traffic an end sends in one burst after a stall, e.g. 50ms. Default: 1ms.",
         type=DURATION,
     ),
     translates: bool = option(

@@ -258,7 +258,7 @@ def bisect(
     """Find the revision that changed the throughput of TEST.
 
     Measurements are repeated as often as the noise requires. With --history, the search is between the builds before
-    and after the worst alarm that was not bisected yet, and TEST must have the alarm's device.
+    and after the worst alarm that has not been bisected yet, and TEST must have the alarm's device.
 
     Exit status: 0 if the revision is found, or there is no alarm to bisect, 1 if undecided at the limit, or no change
     matters, or the status of the run that failed.

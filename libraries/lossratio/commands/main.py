@@ -347,7 +347,7 @@ def _missing(error: click.MissingParameter) -> str:
     what = error.param
     if isinstance(what, click.Argument) and isinstance(what.type, click.Choice):
         *others, last = map(str, what.type.choices)
-        return f"A word is missing: {', '.join(others)} or {last}."
+        return f"An argument is missing: {', '.join(others)} or {last}."
     return error.format_message()
 
 
@@ -359,10 +359,10 @@ def _in_plain_words(error: click.ClickException) -> click.ClickException:
     if error.message.startswith(_TOO_MANY):
         words = error.message.partition("(")[2].rpartition(")")[0]
         context = getattr(error, "ctx", None)
-        way_out = "Put a value with blanks in quotes, as in '10 kpps'."
+        way_out = "Put a value with spaces in quotes, as in '10 kpps'."
         if context is not None and not _has_arguments(context.command):
             way_out = "This command takes only options."
-        return click.UsageError(f"There are too many words: {words}. {way_out}", context)
+        return click.UsageError(f"There are too many arguments: {words}. {way_out}", context)
 
     if isinstance(error, click.MissingParameter):
         return click.UsageError(_missing(error), error.ctx)

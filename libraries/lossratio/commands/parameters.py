@@ -131,7 +131,7 @@ _LOOKED_AT = 1 << 16
 
 
 def _problem_of_suite(file: Path) -> str:
-    """Why Robot Framework would read a file as no suite; empty: it would."""
+    """Why Robot Framework would not read a file as a suite; empty: it would."""
     if not file.is_file():
         return "it is a pipe, a socket or a device"
     try:
@@ -155,7 +155,7 @@ def _problem_of_suite(file: Path) -> str:
 
 
 def _option_for(problem: str) -> str:
-    """The option that takes a file that is no suite, in a sentence; empty: none takes it."""
+    """The option that takes a file that is not a suite, in a sentence; empty: none takes it."""
     for kind, option in (("topology", "--topology"), ("job", "--job")):
         if problem.startswith(f"it is of the format lossratio-{kind}/"):
             return f" A {kind} goes with {option}."
@@ -180,7 +180,7 @@ class _Suite(click.Path):
         problem = "" if found.is_dir() else _problem_of_suite(found)
         if problem:
             self.fail(
-                f"{shown_name(value)} is no suite: {problem}. Name a file such as my.robot.{_option_for(problem)}",
+                f"{shown_name(value)} is not a suite: {problem}. Name a file such as my.robot.{_option_for(problem)}",
                 param,
                 ctx,
             )

@@ -79,7 +79,7 @@ def _opened(history: str, runs: Sequence[Path]) -> histories.History:
 def trend(
     history: str = argument(),
     *,
-    runs: tuple[Path, ...] = option("Add a run first.", "--add", metavar="DIR"),
+    runs: tuple[Path, ...] = option("First add the run in DIR to HISTORY.", "--add", metavar="DIR"),
     testbed: str | None = option("Only this testbed.", metavar="NAME"),
     test: str = option(
         "Only tests with matching full names, e.g. '*64B*'.",
@@ -217,7 +217,7 @@ def site(
     output: Path | None = option(
         "Folder of the site.", metavar="DIR", type=LocalPath(path_type=Path, file_okay=False)
     ),
-    runs: tuple[Path, ...] = option("Add a run first.", "--add", metavar="DIR"),
+    runs: tuple[Path, ...] = option("First add the run in DIR to HISTORY.", "--add", metavar="DIR"),
     title: str | None = option("Title of the site. Default: the name of HISTORY."),
     pages: str | None = option(
         "Address of the pages of runs. {run} is the name of a run; without it: URL/{run}/lossratio.html.",

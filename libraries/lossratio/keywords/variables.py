@@ -19,7 +19,9 @@ def _nightly(name: str) -> Nightly:
         return Nightly(name)
     except ValueError:
         known = names_near(name, [choice.value for choice in Nightly])
-        raise ValueError(f"{shown_value(name)} is no choice. The choices are {known}") from None
+        raise ValueError(
+            f"{shown_value(name)} is not a possible value. The possible values are {known}"
+        ) from None
 
 
 _READ: Mapping[str, Callable[[str], Any]] = MappingProxyType(

@@ -192,33 +192,36 @@ IN_COMMANDS = {
     ),
     "value without quotes": (
         ("check", "simulated", "10", "kpps"),
-        "There are too many words: 10 kpps. Put a value with blanks in quotes, as in '10 kpps'.",
+        "There are too many arguments: 10 kpps. Put a value with spaces in quotes, as in '10 kpps'.",
     ),
     "word for a command without arguments": (
         ("lab", "doctor", "local"),
-        "There are too many words: local. This command takes only options.",
+        "There are too many arguments: local. This command takes only options.",
     ),
     "name that begins with a minus": (("check", "-1"), "-1 was taken for an option. If it is a file, write ./-1."),
     "word for a tool": (("lab", "import", "clab", "a.yaml"), "or pcap, not 'clab'"),
     "suite that is no text": (
         ("run", "--topology", "simulated", "/bin/true"),
-        "/bin/true is no suite: it is not UTF-8 text. Name a file such as my.robot.",
+        "/bin/true is not a suite: it is not UTF-8 text. Name a file such as my.robot.",
     ),
     "suite without an extension": (
         ("run", "--topology", "simulated", str(TOPOLOGIES.parent / "LICENSE")),
-        "LICENSE is no suite: its name has no extension. Name a file such as my.robot.",
+        "LICENSE is not a suite: its name has no extension. Name a file such as my.robot.",
     ),
     "suite without a section": (
         ("run", "--topology", "simulated", str(TOPOLOGIES.parent / "CITATION.cff")),
-        "CITATION.cff is no suite: it has no section, such as *** Test Cases ***. Name a file such as my.robot.",
+        "CITATION.cff is not a suite: it has no section, such as *** Test Cases ***. Name a file such as my.robot.",
     ),
     "suite that is a topology": (
         ("run", "--topology", "simulated", str(TOPOLOGIES / "local.yaml")),
-        "local.yaml is no suite: it is of the format lossratio-topology/1. Name a file such as my.robot. A topology "
+        "local.yaml is not a suite: it is of the format lossratio-topology/1. Name a file such as my.robot. A topology "
         "goes with --topology.",
     ),
-    "nothing to list": (("list",), "A word is missing: suites, topologies, profiles or devices."),
-    "suite that is a device": (("run", "--topology", "simulated", "/dev/null"), "/dev/null is no suite: it is a pipe"),
+    "nothing to list": (("list",), "An argument is missing: suites, topologies, profiles or devices."),
+    "suite that is a device": (
+        ("run", "--topology", "simulated", "/dev/null"),
+        "/dev/null is not a suite: it is a pipe",
+    ),
     "topology that is a text": (("check", str(TOPOLOGIES.parent / "LICENSE")), "LICENSE:1: not YAML: it is text with"),
     "profile that is none": (
         ("check", "simulated", "--profile", "maybe"),
