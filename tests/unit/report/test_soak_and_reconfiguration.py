@@ -256,7 +256,7 @@ def in_the_long_run(*longer, **fields):
 
 def test_a_soak_without_long_trials_says_that_the_long_run_is_not_known():
     starved = stalled(0.05, duration=12.5)
-    assert in_the_long_run() == "no longer trials were made"
+    assert in_the_long_run() == "there were no long trials"
     uncounted = "of 12.5 s did not count, as the generator did not send all frames in time"
     assert in_the_long_run(starved, starved) == f"2 trials {uncounted}"
     one = JournalEntry(counted_trial(MEAN, lost=500, duration=12.5))
@@ -328,7 +328,7 @@ NO_LOAD = "no load is verified"
             {"verified": 149e3, "doubt": RARE},
             f"irregular. The trials at 149,000 {{}} lost {LOST}, but rarer losses may exceed that.",
         ),
-        ({"supported": 140e3}, "not verified, as this takes more frames. No trial contradicts 140,000 {}."),
+        ({"supported": 140e3}, "not verified, because that takes more frames. No trial contradicts 140,000 {}."),
         (
             {"supported": 140e3, "doubt": NO_LOAD},
             "not verified, and perhaps too high. No trial contradicts 140,000 {}.",

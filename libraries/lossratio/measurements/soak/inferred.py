@@ -144,7 +144,7 @@ def _long_run(result: SoakResult, critical_load: CriticalLoad, guard: GuardState
 def _few_long_trials(longer: Sequence[Trial], counting: Sequence[Trial]) -> Iterator[str]:
     """Which long trials there are, if they do not show the long run."""
     if not longer:
-        yield "no longer trials were made"
+        yield "there were no long trials"
     if counting:
         yield _losses_of(counting)
     if len(counting) < len(longer):

@@ -88,7 +88,7 @@ class SoakView(View[SoakResult]):
         if found.is_estimate:
             said = f"estimated at {load}" if is_regular else f"irregular. The estimate is {load}"
         elif found.verified is None:
-            why = "as this takes more frames" if is_regular else "and perhaps too high"
+            why = "because that takes more frames" if is_regular else "and perhaps too high"
             said = f"not verified, {why}. No trial contradicts {load}"
         elif found.doubt is None:
             trials = protocol_in_words(found)
