@@ -154,7 +154,7 @@ def _open_socket(host: str, port: int, timeout: float, where: str) -> socket.soc
         connection = socket.create_connection((host, port), timeout)
     except ConnectionRefusedError as cause:
         raise NodeError(
-            f"{where}: connection refused. Does sshd run there, and is this its port?"
+            f"{where}: connection refused. Is sshd running there, and is this its port?"
         ) from cause
     except (socket.gaierror, UnicodeError) as cause:
         reason = getattr(cause, "strerror", None) or "it is not a host name"

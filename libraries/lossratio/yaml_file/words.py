@@ -47,7 +47,7 @@ _IN_PLAIN_WORDS = (
     (r"expected the node content", "a value is missing at the end of this line"),
     (
         r"found unknown escape character '(.*)'",
-        r"\{} is no character in double quotes; put the text in single quotes",
+        r"\{} has no meaning in double quotes; put the text in single quotes",
     ),
     (
         r"expected (?:chomping or indentation|a comment or a line break|indentation indicator)",

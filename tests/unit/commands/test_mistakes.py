@@ -394,7 +394,7 @@ LIVE = {
         with_field(("nodes", "DUT1", "port"), 1),
         "",
         "",
-        "connection refused. Does sshd run there, and is this its port?",
+        "connection refused. Is sshd running there, and is this its port?",
     ),
     "wrong user": (with_field(("nodes", "DUT1", "username"), "nobody7"), "", "", "log-in refused .*Is the user right"),
     "no key": (with_field(("nodes", "DUT1", "key_file"), "/nowhere"), "", "", "cannot read its key file /nowhere"),

@@ -212,7 +212,7 @@ class TestNamespaces:
     @pytest.mark.parametrize(
         ("name", "why"),
         [
-            ("down", "podman: it does not run. Start it: podman start down"),
+            ("down", "podman: it is not running. Start it: podman start down"),
             ("gone", "podman: no such container. See 'docker ps' and 'podman ps' for running containers."),
         ],
     )

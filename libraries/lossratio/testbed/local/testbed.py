@@ -43,7 +43,7 @@ def join(topology: Topology) -> list[str]:
     links = list(_links(topology, own))
     for _, namespace, _ in links:
         if _ip("-n", namespace, "link", "show", "lo").returncode != 0:
-            why = "does the lab run? containerlab deploy starts it, and ip netns list shows its namespaces."
+            why = "is the lab running? containerlab deploy starts it, and ip netns list shows its namespaces."
             if os.geteuid() != 0:
                 why = "or only root can see it. Run it as root."
             raise NodeError(f"There is no network namespace {namespace}: {why}")

@@ -85,7 +85,7 @@ class Tester:
         except (OSError, HTTPException) as error:
             self.close()
             text = f"The tester {self.address} does not answer {method} {path}: {error or type(error).__name__}."
-            raise AgentError(TESTER_LOST, f"{text} Does it run, and is the generator's 'api' its address?") from error
+            raise AgentError(TESTER_LOST, f"{text} Is it running, and is the generator's 'api' its address?") from error
         except ValueError as error:
             self.close()
             raise AgentError(TESTER, f"{self.address} answers {method} {path}, but not with JSON.") from error
