@@ -35,7 +35,7 @@ from lossratio.version import __version__
 class LossRatio(
     TestbedKeywords, ThroughputKeywords, Rfc2544Keywords, TesterKeywords, DeviceKeywords
 ):
-    """Keywords that measure how much traffic software networking forwards: NDR, PDR, any RFC 9971 goal, and MRR.
+    """Keywords that measure how many frames a data plane forwards: NDR, PDR, MRR, and any search goal of RFC 9971.
 
     A suite says what to measure. The topology file says where:
     | ***** Settings *****

@@ -45,7 +45,7 @@ _USUAL_BATCH = 32.0
 class ConfirmationRequest(Request):
     """Measures whether the loss ratio at one load is at most ``loss_ratio``, without any model, and returns the result.
 
-    The ``load`` is in frames per second per interface. Frames have 64B by default.
+    The ``load`` is in frames per second per interface. The default frame size is 64B.
 
     Before the first trial, the console shows how many frames the measurement takes: 11.8 ``batch`` / ``loss_ratio`` for
     each interface, in at least 10 trials. It takes fewer frames if the loss ratio is certainly higher. ``batch`` is the

@@ -222,8 +222,8 @@ class AfterThroughput(Request):
     """The settings of a measurement that needs the throughput."""
 
     throughput: Annotated[FrameRate | None, NOT_IN_FILES] = None
-    """The throughput without loss of the same traffic, per interface; None: not known. A keyword takes it from the last
-    search of its suite if that search had the same traffic and a goal without loss."""
+    """The throughput without loss of the same traffic, per interface. Scripts must give it. If a suite does not, its
+    last search must have had the same traffic and a goal without loss: the keyword takes the result of that search."""
 
     @property
     def known_throughput(self) -> float:

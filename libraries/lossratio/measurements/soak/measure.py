@@ -74,8 +74,8 @@ class SoakRequest(Request):
     The result has the highest load that is verified to lose at most that share, and an estimate of the critical load
     with its 95 % interval. It is irregular if there is a doubt about the stated load, if the trials contradict the
     model, or if the critical load may be outside of the allowed loads. With the ``preset`` ``csit``, everything is
-    as in FD.io CSIT's soak tests, so that you can compare the numbers directly. With ``warm_start``, a keyword begins
-    at the bounds of the last search of this suite with the same traffic.
+    as in FD.io CSIT's soak tests, so that you can compare the numbers directly. With ``warm_start``, the
+    search begins at the bounds of the suite's last search with the same traffic.
 
     | `Find Critical Load`    frame_size=64B    timeout=30 min
     | `Find Critical Load`    64B    target_loss_ratio=1e-5    precision=0.05 %    warm_start=True

@@ -29,7 +29,8 @@ class SearchRequest(Request):
     )
     """The search goals: given as goals, as the name of a set (``csit``), as names of presets, or as a file of goals."""
     timeout: Duration | None = DEFAULT_TIMEOUT
-    """Seconds of trials after which the search ends with the results so far; None: no limit."""
+    """Seconds of trials after which the search ends with the results so far: by default FD.io CSIT's 20 minutes. In
+    scripts, None means that there is no limit."""
     warm_up_duration: Duration | None = None
     """Seconds of a first trial at maximum load with the same traffic. This trial does not count. None: there is
     none."""
@@ -53,7 +54,7 @@ class SearchRequest(Request):
     """What happens if `hints` has earlier searches: ``search`` always searches; ``as_before`` searches only if the SUT
     is not as before."""
     search_every: Annotated[int, Field(ge=1, exclude=True)] = SEARCH_EVERY
-    """With ``as_before``, one of this many nights has a search in any case."""
+    """With ``as_before``, one night in this many has a search in any case."""
 
     @model_validator(mode="after")
     def _has_streams_of_goals(self) -> SearchRequest:
