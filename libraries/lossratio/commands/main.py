@@ -284,7 +284,7 @@ def _loaded(name: str) -> click.Command:
 
 def _check_name(ctx: click.Context, name: str, names: Sequence[str]) -> None:
     if name not in names and not name.startswith("-"):
-        known = f" There are {', '.join(names)}."
+        known = f" The commands are {', '.join(names)}."
         meant = did_you_mean(name, names) or _meant_elsewhere(name) or known
         ctx.fail(f"No such command {name!r}.{meant}")
 

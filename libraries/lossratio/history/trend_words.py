@@ -28,7 +28,7 @@ def sentence_of(trends: Sequence[Trend]) -> str:
     if with_tester:
         return f"No alarm is open, but {_among(with_tester, trends)} got worse when the tester's own test did."
     if all(trend.verdict in NO_VERDICT for trend in trends):
-        return "Nothing is decided: no series has a verdict."
+        return "Undecided: no series has a verdict."
 
     once = found[TrendVerdict.UNCONFIRMED]
     better = found[TrendVerdict.PROGRESSION]

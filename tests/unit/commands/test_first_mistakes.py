@@ -154,7 +154,7 @@ IN_COMMANDS = {
     "results": (("results",), "Did you mean 'lossratio report'?"),
     "docter": (("docter",), "Did you mean 'lossratio lab doctor'?"),
     "compair": (("compair",), "Did you mean 'compare'?"),
-    "frobnicate": (("frobnicate",), "No such command 'frobnicate'. There are demo, init, check, list, run, "),
+    "frobnicate": (("frobnicate",), "No such command 'frobnicate'. The commands are demo, init, check, list, run, "),
     "lab doc": (("lab", "doc"), "Did you mean 'doctor'?"),
     "lab init": (("lab", "init"), "Did you mean 'lossratio init'?"),
     "list suite": (("list", "suite"), "Did you mean 'suites'?"),

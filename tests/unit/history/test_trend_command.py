@@ -51,7 +51,7 @@ def test_a_trend_that_fell_is_a_regression(tmp_path, newest, status, text):
         ),
         ([*STEADY, 90e3], "No alarm is open, but 1 of 1 series has one bad result that no other confirms yet."),
         ([*STEADY, None], f"1 of 1 series has no value any more: {SERIES}."),
-        (STEADY[:2], "Nothing is decided: no series has a verdict."),
+        (STEADY[:2], "Undecided: no series has a verdict."),
     ],
 )
 def test_a_trend_begins_with_what_it_proves(tmp_path, values, sentence):

@@ -119,7 +119,7 @@ def test_a_comparison_begins_with_what_it_proves():
     assert first_line(usual, runs(99.9e3, 100.4e3, 99.8e3)) == (
         "No difference between A and B is proved: each is too small, or chance may explain it."
     )
-    assert first_line(usual[:1], slow[:1]) == "Nothing is decided: the results are too few, or cannot be compared."
+    assert first_line(usual[:1], slow[:1]) == "Undecided: there are too few results, or they cannot be compared."
 
 
 def test_the_first_line_names_the_largest_change_and_counts_lost_values():

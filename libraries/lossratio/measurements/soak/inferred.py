@@ -15,7 +15,7 @@ _RARE = 300.0
 """Seconds between losses that a soak test should be long enough to see. Jobs often run every five minutes."""
 _ONLY_SHORT = "is about trials of {:.3g} s, in which a bucket or a buffer would let more through than in the long run"
 _ENDS = {
-    "timeout": "when its time was over",
+    "timeout": "when its time was up",
     "precision": "as soon as its interval was narrow enough",
     "misfit": "as soon as the model did not fit",
     "minimum load": "early, because the minimum load loses more than the target",

@@ -62,7 +62,7 @@ def sentence_of(comparison: Comparison) -> str:
         return (
             "No difference between A and B is proved: each is too small, or chance may explain it."
         )
-    return "Nothing is decided: the results are too few, or cannot be compared."
+    return "Undecided: there are too few results, or they cannot be compared."
 
 
 def _largest(changed: Sequence[ComparedQuantity]) -> str:
