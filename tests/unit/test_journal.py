@@ -314,7 +314,7 @@ def test_missing_doubled_and_swapped_lines_are_noticed(tmp_path, order):
     _journal(path, 1.0, 2.0, 3.0)
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[place] for place in order))
-    with pytest.raises(SearchError, match=r"digest does not fit|not a journal"):
+    with pytest.raises(SearchError, match=r"digest does not match|not a journal"):
         read_journal(path)
 
 
@@ -326,7 +326,7 @@ def test_lines_of_another_journal_are_noticed(tmp_path):
         journal.append(_result(2.0))
     lines = [path.read_text().splitlines(keepends=True) for path in (mine, other)]
     mine.write_text("".join([*lines[0][:2], lines[1][2]]))
-    with pytest.raises(SearchError, match="line 3: its digest does not fit"):
+    with pytest.raises(SearchError, match="line 3: its digest does not match: the line was changed after"):
         read_journal(mine)
 
 

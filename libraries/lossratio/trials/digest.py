@@ -51,7 +51,7 @@ def take_digest(text: bytes, before: str = "") -> tuple[bytes, str]:
         raise DigestError("there is no digest at its end")
     digest = _digest(start, before)
     if digits != digest.encode():
-        raise DigestMismatchError("its digest does not fit")
+        raise DigestMismatchError("its digest does not match")
     return start + b"}", digest
 
 

@@ -169,7 +169,14 @@ def read_line(line: bytes, before: str) -> tuple[Line, str]:
     Raises:
         ValueError: If it is damaged, or out of turn.
     """
-    text, digest = take_digest(line, before)
+    try:
+        text, digest = take_digest(line, before)
+    except DigestMismatchError as error:
+        raise ValueError(
+            f"{error}: the line was changed after it was written, or lines before it are missing, repeated or out of "
+            "order"
+        ) from error
+
     try:
         data = parse_json(text)
         if not isinstance(data, dict):

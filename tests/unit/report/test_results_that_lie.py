@@ -305,7 +305,7 @@ def test_a_lie_is_refused_and_the_version_is_named(tmp_path):
 def test_a_change_that_makes_no_difference_to_any_number_is_noticed(tmp_path):
     path = RunDirectory(tmp_path).write(mrr())
     path.write_text(path.read_text().replace("bookworm", "trixie", 1))
-    with pytest.raises(ReportError, match=r"is damaged: its digest does not fit.*lossratio archive repair"):
+    with pytest.raises(ReportError, match=r"is damaged: its digest does not match.*lossratio archive repair"):
         read_result(path)
 
 
