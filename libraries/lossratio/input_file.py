@@ -23,11 +23,11 @@ _COMPRESSED = {
     b"\x1f\x8b": "compressed (gzip); unpack it first",
     b"PK\x03\x04": "a ZIP archive; unpack it first",
 }
-_BINARY = "no text"
+_BINARY = "binary"
 PLAIN_TEXT = "text without a format of lossratio"
 """The contents of a file of which nothing is known but that it is text."""
 NO_TEXT = (_BINARY, *_COMPRESSED.values())
-"""The contents of files that are no text."""
+"""The contents of files that are not text."""
 _BEGINNINGS = {
     **_COMPRESSED,
     b"<": "HTML or XML",

@@ -89,7 +89,7 @@ def test_a_wrong_value_is_answered_in_the_words_of_the_other_commands(tmp_path, 
 @pytest.mark.parametrize(
     ("contents", "problem"),
     [
-        (b"\xa4\xff\x00 no text", "it is not a text in UTF-8"),
+        (b"\xa4\xff\x00 no text", "it is not UTF-8 text"),
         (b'{"lost": 1, "load": 5}\n', "a line has no 'frames'"),
         (b'{"lost": 1\n', "Expecting"),
         (b"", "not a journal"),

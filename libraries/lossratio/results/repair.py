@@ -230,7 +230,7 @@ def _complete(path: Path, result: TestResult) -> str:
         journal = read_journal(_journal_of(path))
     except SearchError:
         # The result has no journal, or its journal is damaged and is reported as damaged.
-        return "it is good"
+        return "it is intact"
 
     whole = kind_of(result.kind).with_additions(result, journal.additions)
     if (
@@ -239,7 +239,7 @@ def _complete(path: Path, result: TestResult) -> str:
         or not _is_that_of(journal, result)
         or any(contradictions_of(whole))
     ):
-        return "it is good"
+        return "it is intact"
 
     kept = _keep(path)
     whole = whole.model_copy(update={"remarks": (*result.remarks, COMPLETED)})

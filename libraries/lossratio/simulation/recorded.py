@@ -220,7 +220,7 @@ def _trials(file: Path) -> list[tuple[float, float, float]]:
 def _in_words(error: Exception) -> str:
     """Why a record cannot be read."""
     if isinstance(error, UnicodeDecodeError):
-        return "it is not a text in UTF-8"
+        return "it is not UTF-8 text"
     if isinstance(error, KeyError):
         return f"a line has no {error}"
     if isinstance(error, OSError):

@@ -117,7 +117,7 @@ def test_a_result_in_place_of_its_journal_is_told_apart(lossratio, tmp_path):
     [
         (b'{"format": "lossratio-report/1"}', "it is of the format lossratio-report/1"),
         (b'{"name": "package"}', "it is JSON"),
-        (b"SQLite format 3\0abc", "it is no text"),
+        (b"SQLite format 3\0abc", "it is binary"),
         (None, "No such file or directory"),
     ],
     ids=["another report", "any JSON", "binary", "missing"],
@@ -269,7 +269,7 @@ def test_early_verdicts_are_replayed_and_no_critical_load_is_estimated_from_them
         ("page.html", b"<!DOCTYPE html>\n<p>\n", "HTML or XML"),
         ("suite.robot", b"*** Settings ***\n", "a suite of Robot Framework"),
         ("trials.gz", b"\x1f\x8b\x08\n", "compressed (gzip); unpack it first"),
-        ("noise", bytes(range(128, 256)) + b"\n", "no text"),
+        ("noise", bytes(range(128, 256)) + b"\n", "binary"),
         ("notes.txt", "schöne Last\n".encode(), "text without a format of lossratio"),
         ("void", b"", "empty"),
     ],

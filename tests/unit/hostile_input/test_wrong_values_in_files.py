@@ -85,7 +85,7 @@ BROKEN = {
     "an incomplete tag": ("a: !<x", "1: not YAML: a value has a tag"),
     "an incomplete escape": (r'a: "\x4"', "1: not YAML: a % or ! begins something|not YAML: .*escape"),
     "UTF-16": (b"\xff\xfea\0", "1: not UTF-8: this file is in UTF-16; save it as UTF-8"),
-    "a program": (b"\x7fELF\0\xff", "1: not UTF-8: this file is no text. Is it the right file"),
+    "a program": (b"\x7fELF\0\xff", "1: not UTF-8: this file is binary. Is it the right file"),
     "Latin-1": (b"a: 1\nb: \xe9", "2: not UTF-8: the byte 0xE9 is not part of a character; save the file as UTF-8"),
 }
 """The text of a file, and what the answer says."""

@@ -73,7 +73,7 @@ def test_good_files_are_left_as_they_are(run):
     answer = invoke(run.path)
     assert answer.exit_code == 0
     assert "10 trials are valid" in answer.output
-    assert "it is good" in answer.output
+    assert "it is intact" in answer.output
     assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
 
 
