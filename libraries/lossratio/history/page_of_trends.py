@@ -149,7 +149,7 @@ _COLUMNS: tuple[drawing.Column[_Row], ...] = (
     drawing.Column("aggregate", attrgetter("aggregate"), style="number beside"),
     drawing.Column("last change", attrgetter("change"), attrgetter("ratio"), style="number"),
     drawing.Column("since", attrgetter("since"), style="date"),
-    drawing.picture_column("course", attrgetter("picture")),
+    drawing.picture_column("recent values", attrgetter("picture")),
     drawing.number_column("results", attrgetter("results"), str),
     drawing.Column("newest result, UTC", attrgetter("newest_in_words"), style="date"),
 )
