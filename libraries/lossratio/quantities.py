@@ -70,7 +70,7 @@ FRAMES = Quantity("_frames", "{:,}".format)
 Duration = Annotated[float, BeforeValidator(_seconds), DURATION]
 """Seconds; also read from ``2 min`` and from a `timedelta`."""
 FrameRate = Annotated[float, _parsed(parse_frame_rate), FRAME_RATE]
-"""Frames per second per transmitting interface; also read from ``10 kpps``."""
+"""Frames per second per transmitting interface; also read from ``10 kfps``."""
 Share = Annotated[float, _parsed(parse_ratio), RATIO]
 """A share of a whole; also read from ``0.5 %``."""
 Frames = Annotated[int, FRAMES]

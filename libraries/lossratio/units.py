@@ -1,4 +1,4 @@
-"""Reads quantities with units, such as ``10 kpps``, ``0.5 %``, ``2 min`` and ``25 Gbps``, and writes them.
+"""Reads quantities with units, such as ``10 kfps``, ``0.5 %``, ``2 min`` and ``25 Gbps``, and writes them.
 
 Keywords and files have units. All other code computes in plain numbers: frames per second, seconds, bits per second.
 """
@@ -68,22 +68,22 @@ FRAMES_PER_SECOND = Unit("fps")
 
 
 def parse_frame_rate(text: str | float) -> float:
-    """Reads a frame rate such as ``10 kpps``, ``1.5 Mfps`` or ``64000``, in frames per second.
+    """Reads a frame rate such as ``10 kfps``, ``1.5 Mfps`` or ``64000``, in frames per second.
 
     Connections per second are read in the same way (``10 kcps``): each is opened by one frame.
 
     Raises:
         ValueError: If it is not a positive rate, may be a link's bit rate, or is a text below 1000 without a unit.
     """
-    what, example = "a frame rate", "10 kpps"
+    what, example = "a frame rate", "10 kfps"
     if _BARE_GIGA.fullmatch(str(text)):
         raise ValueError(
-            f"{_shown(text)} looks like a bit rate; write a frame rate like '10 kpps', or its unit (Gfps) if it is "
+            f"{_shown(text)} looks like a bit rate; write a frame rate like '10 kfps', or its unit (Gfps) if it is "
             "one."
         )
     if _OF_BITS.fullmatch(str(text)):
         raise ValueError(
-            f"{_shown(text)} is not a frame rate but a bit rate; write it like '10 kpps', in frames per second."
+            f"{_shown(text)} is not a frame rate but a bit rate; write it like '10 kfps', in frames per second."
         )
 
     rate = _parse_scaled(text, _FRAME_RATE, what, example)

@@ -24,7 +24,7 @@ Unknown Field Of A Goal
     *there is no field 'loss'; the fields are loss_ratio*
     ...    Find Conditional Throughput    {"loss": 0}    frame_size=64B
 Frame Rate That Does Not Parse
-    *'fast' is not a frame rate; write it like '10 kpps'.
+    *'fast' is not a frame rate; write it like '10 kfps'.
     ...    Find NDR And PDR    64B    max_load=fast
 Frame Size That Does Not Parse
     *'6x4' is not a size in bytes; write it like '64B'. Or name a mix of sizes, e.g. IMIX_v4_1.

@@ -359,7 +359,7 @@ def _in_plain_words(error: click.ClickException) -> click.ClickException:
     if error.message.startswith(_TOO_MANY):
         words = error.message.partition("(")[2].rpartition(")")[0]
         context = getattr(error, "ctx", None)
-        way_out = "Put a value with spaces in quotes, as in '10 kpps'."
+        way_out = "Put a value with spaces in quotes, as in '10 kfps'."
         if context is not None and not _has_arguments(context.command):
             way_out = "This command takes only options."
         return click.UsageError(f"There are too many arguments: {words}. {way_out}", context)

@@ -35,7 +35,7 @@ class _Quantity(click.ParamType):  # type: ignore[type-arg]
 DURATION = _Quantity("duration", parse_duration)
 """A duration such as ``2h`` or ``30 s``, in seconds."""
 FRAME_RATE = _Quantity("rate", parse_frame_rate)
-"""A frame rate such as ``10 kpps``, in frames per second."""
+"""A frame rate such as ``10 kfps``, in frames per second."""
 RATIO = _Quantity("ratio", parse_ratio)
 """A ratio such as ``0.1 %`` or ``1e-7``."""
 VERBOSE_HELP = "Also show how each result was measured."

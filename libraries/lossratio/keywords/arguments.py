@@ -353,7 +353,7 @@ def _explained(what: str, convert: Callable[[Any], Any]) -> Callable[[Any], Any]
 # Table: types of arguments, each with a description of its values, and its converter.
 CONVERTERS: Mapping[type, Any] = {
     FormatName: _explained("the name of a format, such as 'html'", to_format_name),
-    FrameRate: _explained("a frame rate, such as '10 kpps'", to_frame_rate),
+    FrameRate: _explained("a frame rate, such as '10 kfps'", to_frame_rate),
     FrameSize: _explained("a frame size, such as '64B'", to_frame_size),
     FrameSizes: _explained("a list of frame sizes, such as '64B,1518B'", to_frame_sizes),
     GoalSet: _explained("a set of goals, such as 'csit'", to_goal_set),

@@ -71,7 +71,7 @@ class TesterKeywords(Keywords):
         until the traffic is stopped. `Tear Down Testbed` stops it, too. The other arguments are described under
         `Arguments of measurements`.
 
-        | `Start Traffic`    50 kpps    frame_size=64B
+        | `Start Traffic`    50 kfps    frame_size=64B
         | Reconfigure The Device
         | ${traffic} =    `Stop Traffic`
         | Should Be True    ${traffic.lost} < 100

@@ -76,7 +76,7 @@ class ThroughputKeywords(Keywords):
         imported with. A failure of these trials is then a warning, but it is an error if you give ``on``.
 
         | `Find NDR And PDR`    frame_size=64B    profile=ethip4-udp
-        | `Find NDR And PDR`    IMIX_v4_1    max_load=1 Mpps    timeout=2 min
+        | `Find NDR And PDR`    IMIX_v4_1    max_load=1 Mfps    timeout=2 min
         | `Find NDR And PDR`    frame_size=64B    hints=/srv/nightly
         | `Find NDR And PDR`    frame_size=64B    hints=/srv/nightly    nightly=as_before
         """
@@ -149,11 +149,11 @@ class ThroughputKeywords(Keywords):
         (exit status 69).
 
         | `Find NDR And PDR`    frame_size=64B
-        | `Throughput Should Be At Least`    50 kpps    goal=PDR
+        | `Throughput Should Be At Least`    50 kfps    goal=PDR
 
         | ${small} =    `Find NDR And PDR`    frame_size=64B
         | ${large} =    `Find NDR And PDR`    frame_size=1518B
-        | `Throughput Should Be At Least`    50 kpps    result=${small}
+        | `Throughput Should Be At Least`    50 kfps    result=${small}
         """
         throughput.require_throughput(result or self.session.last_with_goals, least, goal)
 
@@ -167,7 +167,7 @@ class ThroughputKeywords(Keywords):
         failed (exit status 69). A load below ``least`` is an error.
 
         | `Measure MRR`    frame_size=64B
-        | `MRR Should Be At Least`    50 kpps
+        | `MRR Should Be At Least`    50 kfps
         """
         require_mrr(result or self.session.last_of_kinds(MRR_KINDS), least)
 
@@ -228,7 +228,7 @@ class ThroughputKeywords(Keywords):
 
         With ``loads``, it needs no search. ``frame_size``, ``profile`` and ``bidirectional`` are described under
         `Arguments of measurements`.
-        | `Measure Latency`    10 kpps    100 kpps    frame_size=64B
+        | `Measure Latency`    10 kfps    100 kfps    frame_size=64B
 
         Each load is measured in ``repeats`` trials. RFC 2544, section 26.2, asks for 20 trials of 120 s at the
         throughput, and measures one frame in each. Here, some frames of the whole trial count, and the log has the
@@ -347,7 +347,7 @@ def latency_after_search(
     if search is None or search.test_name != session.test_name:
         raise SearchError(
             "No search in this test on this testbed has found loads at which to measure latency. First call a "
-            "keyword such as 'Find NDR And PDR', or name the loads: 'Measure Latency    10 kpps    frame_size=64B'."
+            "keyword such as 'Find NDR And PDR', or name the loads: 'Measure Latency    10 kfps    frame_size=64B'."
         )
 
     points = latencies.points_of(search.result, goal=goal, shares=shares)

@@ -112,7 +112,7 @@ class BackToBackRequest(measurements.AfterThroughput):
 
     | `Find Conditional Throughput`    RFC2544    frame_size=64B
     | `Measure Back-To-Back Frames`    frame_size=64B
-    | `Measure Back-To-Back Frames`    64B    throughput=1 Mpps    repeats=50
+    | `Measure Back-To-Back Frames`    64B    throughput=1 Mfps    repeats=50
     """
 
     unused = frozenset({"min_load", "ramp", "rest", "warm_up"})

@@ -89,7 +89,7 @@ class FrameLossRequest(Request):
     page show the graph.
 
     | `Measure Frame Loss Rate`    frame_size=64B
-    | `Measure Frame Loss Rate`    1518B    step=5 %    trial_duration=10 s    max_load=1 Mpps
+    | `Measure Frame Loss Rate`    1518B    step=5 %    trial_duration=10 s    max_load=1 Mfps
     """
 
     unused = frozenset({"min_load", "ramp", "warm_up"})

@@ -82,7 +82,7 @@ class RecoveryRequest(AfterThroughput):
 
     | `Find Conditional Throughput`    RFC2544    frame_size=64B
     | `Measure System Recovery`    frame_size=64B
-    | `Measure System Recovery`    64B    throughput=1 Mpps    duration=5 s    limit=2 s
+    | `Measure System Recovery`    64B    throughput=1 Mfps    duration=5 s    limit=2 s
     """
 
     unused = frozenset({"min_load", "ramp", "warm_up"})

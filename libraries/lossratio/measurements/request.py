@@ -128,7 +128,7 @@ class Request(Record):
             if is_text or getattr(load, "counts_connections", False):
                 raise SearchError(
                     f"{name} is in connections per second, but this measurement sends frames. Use frames per "
-                    "second, for example '10 kpps'."
+                    "second, for example '10 kfps'."
                 )
 
     @property
@@ -236,7 +236,7 @@ class AfterThroughput(Request):
             raise SearchError(
                 "This measurement needs the throughput of this traffic (RFC 2544, section 26), which is not known. "
                 "Find it earlier in the same suite, for example with 'Find Conditional Throughput    RFC2544', or "
-                "set it, for example throughput=1 Mpps."
+                "set it, for example throughput=1 Mfps."
             )
         return self.throughput
 

@@ -62,8 +62,8 @@ class ResetRequest(measurements.AfterThroughput):
     switches a power socket or logs in to the device. If the command fails, the measurement fails. ``keyword`` is your
     own keyword.
 
-    | `Measure Reset Time`    frame_size=64B    throughput=100 kpps
-    | `Measure Reset Time`    64B    throughput=1 Mpps    command=ssh admin@box reload    limit=2 min
+    | `Measure Reset Time`    frame_size=64B    throughput=100 kfps
+    | `Measure Reset Time`    64B    throughput=1 Mfps    command=ssh admin@box reload    limit=2 min
     """
 
     watches = True

@@ -68,8 +68,8 @@ class _OnTestbed:
     options: tuple[str, ...] = option("An option of that kind.", "--option", metavar="NAME=VALUE")
     profile: str = option("The traffic profile on the testbed.", default="ethip4-udp", metavar="NAME|FILE")
     frame_size: str = option("Size of its frames, or the name of a mix.", default="64B", metavar="SIZE|MIX")
-    min_load: float | None = option("Smallest load, e.g. '10 kpps'.", metavar="RATE", type=FRAME_RATE)
-    max_load: float | None = option("Largest load, e.g. '1 Mpps'.", metavar="RATE", type=FRAME_RATE)
+    min_load: float | None = option("Smallest load, e.g. '10 kfps'.", metavar="RATE", type=FRAME_RATE)
+    max_load: float | None = option("Largest load, e.g. '1 Mfps'.", metavar="RATE", type=FRAME_RATE)
 
     def place(self, testbed: Path) -> Place:
         """The testbed with its DUT and traffic; a usage error for an option without a value."""

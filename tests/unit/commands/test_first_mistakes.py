@@ -73,10 +73,10 @@ IN_FILES = {
     "rate in bits": (RATE, "100 Mbit/s", "'100 Mbit/s' is not a frame rate but a bit rate; write it like '10 k"),
     "rate without a unit": (RATE, "20", "20 has no unit; write '20 kfps' or '20 Mfps', or '20 fps'"),
     "rate without a unit, quoted": (RATE, "'20'", "20 has no unit; write '20 kfps'"),
-    "rate below nothing": (RATE, "-5", "-5 is not a frame rate; write it like '10 kpps'"),
+    "rate below nothing": (RATE, "-5", "-5 is not a frame rate; write it like '10 kfps'"),
     "rate with a comma": (RATE, "'200,000'", "without commas: 1.5, 100000 or 100_000"),
     "rate with a decimal comma": (RATE, "'1,5 kfps'", "with a point for fractions"),
-    "rate as a list": (RATE, "[200 kfps]", "is not a frame rate; write it like '10 kpps'"),
+    "rate as a list": (RATE, "[200 kfps]", "is not a frame rate; write it like '10 kfps'"),
     "time that is none": (r"5 ms", "5 parsecs", "'5 parsecs' is not a duration; write it like '2 min' or '30 s'"),
     "time with a comma": (r"5 ms", "'0,5 s'", "with a point for fractions"),
     "lease for ever": (
@@ -192,7 +192,7 @@ IN_COMMANDS = {
     ),
     "value without quotes": (
         ("check", "simulated", "10", "kpps"),
-        "There are too many arguments: 10 kpps. Put a value with spaces in quotes, as in '10 kpps'.",
+        "There are too many arguments: 10 kpps. Put a value with spaces in quotes, as in '10 kfps'.",
     ),
     "word for a command without arguments": (
         ("lab", "doctor", "local"),
@@ -265,7 +265,7 @@ IN_SUITES = {
     "bits for frames": (f"{NDR}64B    max_load=100 Mbit/s", "is not a frame rate but a bit rate; write it like '10 k"),
     "number without a unit": (f"{NDR}64B    max_load=20", "20 has no unit; write '20 kfps' or '20 Mfps', or '20 fps'"),
     "number with a comma": (f"{NDR}64B    max_load=100,000", "without commas: 1.5, 100000 or 100_000"),
-    "per cent for a load": (f"{NDR}64B    max_load=50 %", "'50 %' is not a frame rate; write it like '10 kpps'"),
+    "per cent for a load": (f"{NDR}64B    max_load=50 %", "'50 %' is not a frame rate; write it like '10 kfps'"),
     "sizes by name": (
         f"{NDR}frame_sizes=64B,512B",
         "several frame sizes, but one is measured at a time. In a suite, write a test",

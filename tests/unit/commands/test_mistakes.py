@@ -41,7 +41,7 @@ IN_FILES = {
     "misspelt setting of a generator": (r"max_rate:", "maxrate:", "unknown field. Did you mean 'max_rate'?"),
     "misspelt kind of testbed": (r"testbed: local", "testbed: locla", "not 'locla'. Did you mean 'local'?"),
     "misspelt type of a node": (r"type: DUT", "type: DTU", "not 'DTU'. Did you mean 'DUT'?"),
-    "unit that is none": (r"200 kfps", "200 kilos", "'200 kilos' is not a frame rate; write it like '10 kpps'"),
+    "unit that is none": (r"200 kfps", "200 kilos", "'200 kilos' is not a frame rate; write it like '10 kfps'"),
     "time that is none": (r"5 ms", "5 parsecs", "nodes.TG.generator.catch_up: "),
     "no TG": (r"type: TG", "type: DUT", "one at each end of the path, not 0"),
     "two TGs": (r"type: DUT", "type: TG", "two nodes of type TG cannot be used with 'testbed: local'"),
@@ -217,7 +217,7 @@ IN_SUITES = {
     "option without a kind": ("Set Up Testbed    {}    police=1 kfps", "The options police belong to a kind of DUT"),
     "rate of an option that is none": (
         "Set Up Testbed    {}    dut=linux_bridge    police=fast",
-        "police: 'fast' is not a frame rate; write it like '10 kpps'. Its options",
+        "police: 'fast' is not a frame rate; write it like '10 kfps'. Its options",
     ),
     "more DUTs than there are": (
         "Set Up Testbed    {}    duts=5",

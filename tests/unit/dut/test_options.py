@@ -64,7 +64,7 @@ def test_options_survive_being_written_down(kind, options):
             {"polic": "1 kfps"},
             "it has no option 'polic'.* Its options are: reset, police, burst, rps_cpus",
         ),
-        ("linux_bridge", {"police": "fast"}, "police: 'fast' is not a frame rate; write it like '10 kpps'"),
+        ("linux_bridge", {"police": "fast"}, "police: 'fast' is not a frame rate; write it like '10 kfps'"),
         ("linux_bridge", {"police": "0.5 fps"}, "police: '0.5 fps' is not a rate that the kernel can police"),
         ("linux_bridge", {"police": "2 Gfps"}, "police: '2 Gfps' is not a rate that the kernel can police"),
         ("linux_bridge", {"burst": 100}, "burst is the size of a policer's bucket; also set police"),

@@ -43,7 +43,7 @@ KEYWORDS = {
     "a duration below zero": (*NDR_PDR, "rest=-2 s", "rest must be at least 0 s, not -2 s"),
     "a rate beyond any wire": (*NDR_PDR, "max_load=1e308", "'1e308' is too large for a frame rate"),
     "a small fraction without its unit": (*NDR_PDR, "max_load=1.5", "1.5 has no unit; write '1.5 kfps' or"),
-    "bytes for a rate": (*NDR_PDR, "max_load=${{b'10 kpps'}}", "is not a frame rate, such as '10 kpps'"),
+    "bytes for a rate": (*NDR_PDR, "max_load=${{b'10 kpps'}}", "is not a frame rate, such as '10 kfps'"),
     "an empty path": (*NDR_PDR, "hints=", "hints.* The path is empty. Name a file or a folder, or leave"),
     "a word that an enumeration does not have": (
         *NDR_PDR,
@@ -92,7 +92,7 @@ MEASUREMENTS = {
     "a list for the name": ({"name": ["a"]}, r"name must be the name of the result, not \['a'\]"),
     "a truth value for the device": ({"dut": True}, "dut must be the name of a kind of DUT, such as 'linux_bridge'"),
     "an infinite load": ({"max_load": float("inf")}, "max_load: .*inf is not a frame rate"),
-    "a load below zero": ({"max_load": -1}, "max_load: .*-1 is not a frame rate; write it like '10 kpps'"),
+    "a load below zero": ({"max_load": -1}, "max_load: .*-1 is not a frame rate; write it like '10 kfps'"),
     "a load of 400 digits": ({"max_load": 10**400}, "max_load: .* is not a frame rate|is too large"),
     "a duration of 400 digits": ({"rest": 10**400}, "rest: .* is longer than 31 years"),
     "the longest duration of Python": ({"rest": datetime.timedelta.max}, "rest: .* is longer than 31 years"),

@@ -78,7 +78,7 @@ def _points(loads: object) -> tuple[LatencyPoint, ...]:
     """The points for given loads, each a point or a frame rate."""
     if isinstance(loads, str | bytes) or not isinstance(loads, Iterable):
         raise ValueError(
-            f"{shown_value(loads)} is not a list of loads; write it like ['10 kpps', '20 kpps']."
+            f"{shown_value(loads)} is not a list of loads; write it like ['10 kfps', '20 kfps']."
         )
     return tuple(
         load if isinstance(load, LatencyPoint) else LatencyPoint(parse_frame_rate(load))
@@ -94,7 +94,7 @@ class LatencyRequest(Request):
     points: Annotated[
         tuple[LatencyPoint, ...], BeforeValidator(_points), NOT_IN_FILES, Audience.SCRIPTS
     ]
-    """The loads, in the order in which they are measured, or frame rates per interface, such as ``10 kpps``."""
+    """The loads, in the order in which they are measured, or frame rates per interface, such as ``10 kfps``."""
     duration: Annotated[Duration, Field(gt=0.0)] = LATENCY_DURATION
     """Seconds of each trial."""
     repeats: Repeats = 1
