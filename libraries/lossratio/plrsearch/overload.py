@@ -52,7 +52,7 @@ class Overload:
         self._load: float | None = None
         self._lossy = self._quiet = 0
         self._is_little = False
-        self._range = _NOTHING
+        self._range = self._usual = _NOTHING
         self._reach = 1.0
         self.trials = self.more = 0
 
@@ -67,7 +67,7 @@ class Overload:
         """Takes in the number of frames that a trial lost. Without loss, another load may be necessary.
 
         If the load lost frames before, two more trials show whether the SUT has become faster. If the loss is very
-        different from all before, more trials come next.
+        different from all before, more trials come next, until one of them loses as little or as much as before.
         """
         self.more = max(self.more - 1, 0)
         least, most = self._range
@@ -76,6 +76,10 @@ class Overload:
         by_chance = _BY_CHANCE * np.sqrt(most)
         if most and beyond > max(_SURPRISING * most, _OF_RANGE * (most - least), by_chance):
             self.more = _UNCLEAR
+            self._usual = least - by_chance, most + by_chance
+        elif self.more and self._usual[0] <= lost <= self._usual[1]:
+            # The SUT has not changed.
+            self.more = 0
 
         is_little = lost < _LITTLE * most
         varies = self._is_little and not is_little

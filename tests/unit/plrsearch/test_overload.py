@@ -82,6 +82,16 @@ def test_a_loss_unlike_all_before_asks_for_more_trials_and_one_that_is_like_them
     assert overload.more == 0
 
 
+def test_no_more_trials_are_asked_for_once_one_of_them_loses_as_much_as_before_the_unlike_one(known):
+    overload = Overload(QUESTION)
+    overload.load(known, RATE)
+    for lost in (400_000.0, 401_000.0, 450_000.0, 455_000.0):
+        overload.record(lost)
+    assert overload.more == 7
+    overload.record(400_500.0)
+    assert overload.more == 0
+
+
 def test_two_lossy_trials_are_a_pair_that_a_shorter_one_is_compared_with(known):
     overload = Overload(QUESTION)
     load = overload.load(known, RATE)
