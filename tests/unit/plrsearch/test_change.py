@@ -51,6 +51,15 @@ def test_a_sut_that_becomes_much_faster_has_changed_although_only_one_trial_lost
     assert not found.loses_more
 
 
+def test_a_sut_that_becomes_much_faster_has_changed_although_two_equal_trials_differ_by_as_much():
+    """One pair of trials does not show how much trials scatter, and small losses may come in large batches."""
+    before = [(30e6, 2.0, 42e6), *[(9e6 + 1e4 * number, 2.0, 4000.0) for number in range(6)]]
+    after = [(30e6, 2.0, 24e6), *[(17.5e6, 2.0, 0.0)] * 9]
+    found = Change.of(counts_of([*before, *after]))
+    assert found.trials == len(before)
+    assert not found.loses_more
+
+
 def test_short_trials_are_not_compared_with_others():
     """Each trial loses 300 frames, however long it takes, so short ones lose a larger share."""
     usual = [(17e6, 2.0, 300.0)] * 6

@@ -103,10 +103,10 @@ def _first(counts: TrialCounts, after: int) -> Change | None:
         if at not in chances:
             chances[at] = compared.log_chances(at)
 
+    if min(map(min, chances.values())) > np.log(_BY_CHANCE):
+        return None
     best = _latest(chances)
     fewer, more = chances[best]
-    if min(fewer, more) > np.log(_BY_CHANCE):
-        return None
     loses_more = more < fewer
     before = np.flatnonzero(compared.contradicted(best)[loses_more][:best])
     earliest = counts.time[before[-1]]
@@ -227,7 +227,9 @@ class _Compared:
         is_later = np.arange(len(self.lost)) >= at
         most, least = self._bounds(is_later & np.isfinite(self.dispersion))
         error = _SURE * np.sqrt(self.dispersion * np.maximum(self.lost, 1.0))
-        loses_more = self.lost - error > most[self.group] * self.sent
+        expected = most[self.group] * self.sent
+        above = _SURE * (np.sqrt(self.dispersion * expected) + self.dispersion)
+        loses_more = self.lost > expected + above
         loses_less = self.lost + error < least[self.group] * self.sent
         return loses_more, loses_less
 

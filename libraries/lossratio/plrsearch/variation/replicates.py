@@ -40,6 +40,8 @@ LARGEST_BATCH = 512.0
 batch."""
 _OVERLOAD = 1e-4
 """Above this loss ratio, trials lose much in any case."""
+_PAIRS = 3
+"""Minimum number of pairs of trials that show the usual dispersion. One of fewer pairs may be a change of the SUT."""
 _MEDIAN = 0.455
 """Median of chi-squared with one degree of freedom."""
 _SURELY = 16.0
@@ -263,11 +265,11 @@ class Differences:
         return cls(ratio, squared, np.minimum(one.lost, other.lost))
 
     def dispersion(self, which: NDArray[np.bool_], unknown: float) -> float:
-        """The usual dispersion of some pairs, by the median; or an answer if there are no such pairs.
+        """The usual dispersion of some pairs, by the median; or an answer if there are too few such pairs.
 
         A rare loss, or a change of the SUT, is only in few pairs.
         """
-        if not which.any():
+        if np.count_nonzero(which) < _PAIRS:
             return unknown
         return max(float(np.median(self.squared[which])) / _MEDIAN, 1.0)
 
