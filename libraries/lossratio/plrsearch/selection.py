@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lossratio.plrsearch.estimate import LEAST_TRIALS, LossBounds
+from lossratio.plrsearch.faster import Faster
 from lossratio.plrsearch.model import (
     LONG,
     OVERLOAD,
@@ -35,6 +36,8 @@ _SHORTER = 0.5
 bucket."""
 _MOST_ASKED = 10
 """Maximum number of trials that show whether losses grow with time."""
+_WELL_ABOVE = 1.05
+"""A load is well above the forwarding rate from this many times the rate on."""
 _CANDIDATES = 12
 _NEAR_TARGET = (2.0, 10.0, 50.0, 300.0)
 """Loss ratios, in targets, at which a line is measured. They alternate because the slope of the line is also
@@ -111,6 +114,7 @@ class PosteriorSelection:
         self._is_overloading = False
         self._is_compared = False
         self._is_comparing = False
+        self._faster = Faster(question)
         self._wider: list[tuple[float, float]] = []
         self._begin = 0
         self._asked = 0
@@ -145,6 +149,8 @@ class PosteriorSelection:
             ]
         elif self._is_overloading and not lost:
             self._wider = []
+        if not is_short and self._shows_faster(load, load * exposure, lost, result.forwarding_rate):
+            self._overload.begin_again()
         is_overloaded = lost > OVERLOAD * load * exposure
         if (is_overloaded and not is_short) or self._trials == 1:
             self._forwarding_rate = result.forwarding_rate
@@ -152,6 +158,19 @@ class PosteriorSelection:
             self._overload.record(lost)
         self._is_overloading = False
         self._is_comparing = False
+
+    def _shows_faster(
+        self, load: float, frames: float, lost: float, forwarding_rate: float
+    ) -> bool:
+        """Whether a trial shows that the SUT has become much faster.
+
+        If the SUT may have done so, a trial at the maximum load is next.
+        """
+        is_faster = self._faster.record(load, frames, lost, forwarding_rate)
+        share = 1.0 if self._is_overloading else _WELL_ABOVE
+        if not lost and load > share * self._forwarding_rate:
+            self._faster.ask()
+        return is_faster
 
     def choose(self, known: Description | None, duration: float, left: float) -> Choice:
         """The next trial of the given duration in seconds. Its load is within the limits.
@@ -171,6 +190,11 @@ class PosteriorSelection:
             return Choice(
                 _in_whole_frames(load, duration, question), "the forwarding rate of the last trial"
             )
+
+        faster = self._faster.load(left)
+        if faster is not None:
+            load = _in_whole_frames(faster, duration, question)
+            return Choice(load, "whether the SUT has become faster")
 
         if known.asked is not None and self._asked < _MOST_ASKED and left > _LATE:
             self._asked += 1
@@ -251,6 +275,7 @@ class PosteriorSelection:
         if known.change is None or not known.change.is_later(self._begin):
             return False
         self._begin = known.change.trials
+        self._faster.stop()
         self._overload.begin_again()
         if not known.counts.is_overload.any():
             # It forwards more than all loads since then.
