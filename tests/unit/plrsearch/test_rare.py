@@ -7,6 +7,7 @@ from soak_trials import counts_of, trial
 from lossratio.plrsearch import estimate
 from lossratio.plrsearch.model import CriticalLoadQuestion, LikelihoodName
 from lossratio.plrsearch.variation import RareLoss, Scatter, SeenCapacity, described
+from lossratio.plrsearch.variation.rare import passed_follows_load
 
 QUESTION = CriticalLoadQuestion(1e-7, 1e3, 30e6)
 OVERLOAD = [(18.2e6, 448_000), (18.2e6, 448_500), (18.2e6, 447_800), (20e6, 4_000_000)]
@@ -109,6 +110,23 @@ def test_pauses_are_not_taken_for_a_capacity_that_varies():
     )
     assert known.replicates.scatter is Scatter.EVENTS
     assert known.pauses is not None
+
+
+def test_long_pauses_at_widely_different_loads_are_not_taken_for_a_capacity_that_varies():
+    """A pause of 44 ms overflows a ring of 50,000 frames, and one of three trials has such a pause."""
+    rows = []
+    for load in np.linspace(17e6, 12e6, 12):
+        rows += [(load, 0), (load, 0), (load, 0.044 * load - 50_000.0)]
+    described_of = counts([*OVERLOAD, (17.5e6, 0), *rows])
+    known = described(described_of, QUESTION, LikelihoodName.VARYING)
+    assert known.replicates.scatter is Scatter.EVENTS
+    assert known.pauses.length_s == pytest.approx(0.044, rel=0.1)
+
+
+def test_a_capacity_that_varies_does_not_follow_the_load():
+    rng = np.random.default_rng(1)
+    rows = [(load, max(0.0, 2.0 * (load - rng.uniform(12e6, 18e6)))) for load in np.linspace(12e6, 17.9e6, 60)]
+    assert not passed_follows_load(counts([(17.95e6, 0), *rows]))
 
 
 def test_frequent_pauses_are_not_taken_for_a_capacity_that_overload_does_not_show():

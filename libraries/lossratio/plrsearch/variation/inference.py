@@ -29,7 +29,7 @@ from lossratio.plrsearch.variation.change import Change
 from lossratio.plrsearch.variation.local import LocalFit
 from lossratio.plrsearch.variation.once import OnceLost, asked
 from lossratio.plrsearch.variation.pauses import Allowed, Pauses
-from lossratio.plrsearch.variation.rare import RareLoss, SeenCapacity
+from lossratio.plrsearch.variation.rare import RareLoss, SeenCapacity, passed_follows_load
 from lossratio.plrsearch.variation.replicates import Replicates, Scatter
 
 _SHOWN = 3.0
@@ -292,13 +292,14 @@ def described(
     )
 
     is_varying = replicates.scatter is Scatter.VARYING and usual.lost.any()
-    lowest = LowestCapacity.of(usual) if is_varying else None
+    may_vary = is_varying and not passed_follows_load(usual)
+    lowest = LowestCapacity.of(usual) if may_vary else None
     if lowest is not None and rare is None:
         local = LocalFit.between(lowest.least, lowest.least, lowest.most, question)
         local = replace(local, lossy=lowest.most)
         poisson = LikelihoodName.POISSON
         return replace(found, local=local, likelihood=poisson, lowest=lowest)
-    if is_varying and rare is None:
+    if may_vary and rare is None:
         divided = usual.in_batches(replicates.batch)
         varying = posteriors(divided, question, likelihood, for_selection=for_selection)
         if _may_vary_as_much(usual, _best(varying)):

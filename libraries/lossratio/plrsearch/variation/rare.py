@@ -21,6 +21,9 @@ _BEYOND = 10.0
 loss of this many batches and standard deviations."""
 _LEAST_FRAMES = 100.0
 """Smallest loss of a pause. Where arrivals vary, a queue that is nearly full loses dozens of frames at a time."""
+_FOLLOW, _OF_LOADS = 5, 0.2
+"""At least so many trials lost at most a share of their frames that is small compared with how far their loads are
+apart: at most this share of it."""
 _UNUSUAL = 10
 """One of so many trials may be unusual."""
 _TAIL = 1e-3
@@ -75,6 +78,20 @@ class RareLoss:
             f"a trial at {format_frame_rate(self.load)} lost about {self.frames:,.0f} frames more than one with at "
             "least as much load"
         )
+
+
+def passed_follows_load(counts: TrialCounts) -> bool:
+    """Whether trials with much loss pass nearly as much as their loads, so that the capacity does not limit them.
+
+    If the capacity varies, what passes does not depend on the load. After a long pause, it is the load without the
+    frames of the pause. Only trials below a load that lost nothing show the difference.
+    """
+    quiet = float(counts.load[counts.lost == 0.0].max(initial=0.0))
+    lossy = counts.at(counts.is_overload & (counts.load <= quiet))
+    if len(lossy) < _FOLLOW:
+        return False
+    apart = float(np.ptp(lossy.load) / lossy.load.max())
+    return float((lossy.lost / lossy.sent).max()) < _OF_LOADS * apart
 
 
 @dataclass(frozen=True)
