@@ -46,6 +46,8 @@ _FEW = 3
 """Minimum number of trials that together show that more than the target is lost."""
 _BEGUN = 2
 """A higher load may replace a load that has at most this many trials."""
+_MUCH_HIGHER = 0.01
+"""Minimum difference of such a load, as a share of the load."""
 _HIGHER = 5e-4
 """Minimum difference of another load that is worth trying, as a share of the load."""
 _LOWER = 1e-3
@@ -184,7 +186,7 @@ class Verifying:
             self._raise_to(place, known, left)
         elif bounds.trials < LEAST_TRIALS < left and not np.isfinite(self._lowest_failed):
             # Trials that were not described yet when the load was chosen are described now.
-            is_higher = place > (1.0 + _HIGHER) * self.load and bounds.trials <= _BEGUN
+            is_higher = place > (1.0 + _MUCH_HIGHER) * self.load and bounds.trials <= _BEGUN
             if is_higher or place < (1.0 - _LOWER) * self.load:
                 self.load = place
 
