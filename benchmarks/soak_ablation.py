@@ -25,9 +25,10 @@ from soak_drawn import family_named
 from soak_judge import search
 
 from lossratio.plrsearch import CriticalLoadEstimate, PLRsearch, overload, selection
+from lossratio.plrsearch.faster import Faster
 from lossratio.plrsearch.model import TrialCounts
 from lossratio.plrsearch.selection import PosteriorSelection
-from lossratio.plrsearch.variation import Description, RareLoss, Replicates, Scatter, inference, local, pauses
+from lossratio.plrsearch.variation import Description, RareLoss, Replicates, Scatter, bounded, inference, local, pauses
 from lossratio.plrsearch.variation.bounded import LowestCapacity
 from lossratio.plrsearch.variation.bucket import Bucket
 from lossratio.plrsearch.variation.change import Change
@@ -67,6 +68,9 @@ MECHANISMS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
     "pauses that allow a verified load": ((Description, "allows_verified", False),),
     "bucket": ((Bucket, "of", lambda _: None),),
     "capacity between two bounds": ((LowestCapacity, "of", lambda _: None),),
+    "capacity with few values": ((bounded, "_has_few_values", lambda _: False),),
+    "losses that follow the load": ((inference, "passed_follows_load", lambda _: False),),
+    "trials of a much faster SUT": ((Faster, "ask", lambda _: None),),
     "losses that come once": ((inference, "asked", lambda *_: None),),
     "long trials without loss in the line": ((TrialCounts, "with_more", lambda self, _: self),),
     "rate in the long run": ((Description, "in_long_run", property(lambda self: self.question.max_load)),),

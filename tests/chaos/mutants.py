@@ -431,6 +431,37 @@ MUTATIONS = (
         ("plrsearch/test_bounded.py::test_a_capacity_without_a_lower_bound_has_one_by_chance_in_few_searches",),
     ),
     Mutation(
+        "a capacity that was seen once is the lowest of a few",
+        "plrsearch/variation/bounded.py",
+        "return bool(is_equal[0] and np.count_nonzero(is_equal) >= least)",
+        "return bool(np.count_nonzero(is_equal) >= least)",
+        ("plrsearch/test_bounded.py::test_a_capacity_that_was_seen_only_once_is_not_the_lowest_of_a_few",),
+    ),
+    Mutation(
+        "a capacity that varies follows the load",
+        "plrsearch/variation/rare.py",
+        "return float((lossy.lost / lossy.sent).max()) < _OF_LOADS * apart",
+        "return apart > 0.0",
+        ("plrsearch/test_rare.py::test_a_capacity_that_varies_does_not_follow_the_load",),
+    ),
+    Mutation(
+        "a SUT that was only faster for a time is followed on",
+        "plrsearch/faster.py",
+        "if lost > _SLOW * frames or self._following >= _MOST_FOLLOWING:",
+        "if self._following >= _MOST_FOLLOWING:",
+        ("plrsearch/test_faster.py::test_a_sut_that_is_slow_again_is_not_followed_any_more",),
+    ),
+    Mutation(
+        "one pair of trials shows how much all of them scatter",
+        "plrsearch/variation/replicates.py",
+        "if np.count_nonzero(which) < _PAIRS:",
+        "if not which.any():",
+        (
+            "plrsearch/test_change.py::"
+            "test_a_sut_that_becomes_much_faster_has_changed_although_two_equal_trials_differ_by_as_much",
+        ),
+    ),
+    Mutation(
         "a load in overload that loses nothing any more is left for one that is hardly higher",
         "plrsearch/overload.py",
         "self._reach *= _MUCH_FARTHER",
