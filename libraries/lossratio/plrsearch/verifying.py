@@ -46,8 +46,9 @@ _FEW = 3
 """Minimum number of trials that together show that more than the target is lost."""
 _BEGUN = 2
 """A higher load may replace a load that has at most this many trials."""
-_MUCH_HIGHER = 0.01
-"""Minimum difference of such a load, as a share of the load."""
+_MUCH_HIGHER, _LITTLE_TIME = 0.01, 2.0
+"""Minimum difference of such a load, as a share of the load, if less than this many times the number of trials that
+verify a load are left."""
 _HIGHER = 5e-4
 """Minimum difference of another load that is worth trying, as a share of the load."""
 _LOWER = 1e-3
@@ -186,7 +187,8 @@ class Verifying:
             self._raise_to(place, known, left)
         elif bounds.trials < LEAST_TRIALS < left and not np.isfinite(self._lowest_failed):
             # Trials that were not described yet when the load was chosen are described now.
-            is_higher = place > (1.0 + _MUCH_HIGHER) * self.load and bounds.trials <= _BEGUN
+            higher = _HIGHER if left > _LITTLE_TIME * LEAST_TRIALS else _MUCH_HIGHER
+            is_higher = place > (1.0 + higher) * self.load and bounds.trials <= _BEGUN
             if is_higher or place < (1.0 - _LOWER) * self.load:
                 self.load = place
 
