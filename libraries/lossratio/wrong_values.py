@@ -103,12 +103,13 @@ class Like:
         return text
 
 
-def in_words(wrong: Mapping[str, Any], *, of_yaml: bool = False) -> str:
+def in_words(wrong: Mapping[str, Any], *, of_yaml: bool = False, written: str | None = None) -> str:
     """What is wrong with a value, in words that follow the name of its field.
 
     Args:
         wrong: One error of pydantic.
         of_yaml: Whether the value is from a YAML file, where quotes turn a number or a truth value into a text.
+        written: The value as the file has it, such as 26.10, which is the number 26.1; None: not known.
     """
     kind = wrong["type"]
     value = wrong["input"]
@@ -132,14 +133,17 @@ def in_words(wrong: Mapping[str, Any], *, of_yaml: bool = False) -> str:
         shown = shown.lower()
         if kind in _BOUNDS:
             return f"must be a number, not {shown}: {READ_AS_TRUTH}"
+    is_text_missing = of_yaml and kind == "string_type"
+    if is_text_missing and written is not None and type(value) in (int, float):
+        shown = written
     said = f"{_requirement(wrong)}, not {shown}"
     if kind in ("float_parsing", "int_parsing") and isinstance(value, str):
         said += _as_a_number(value)
     # The error for a choice among names, in an enumeration or a union, lists the names.
     names = re.findall(r"'([^']+)'", str(wrong.get("ctx", {}).get("expected", "")))
     # In quotes, most values are still none of the names.
-    if of_yaml and (kind == "string_type" or _READ_AS_TRUTH.intersection(names)):
-        said += _quotes_for(value)
+    if is_text_missing or (of_yaml and _READ_AS_TRUTH.intersection(names)):
+        said += _quotes_for(value, written)
     elif of_yaml and isinstance(value, bool) and names:
         said += f": {READ_AS_TRUTH}"
     return said + ("." + meant if (meant := did_you_mean(str(value), names)) else "")
@@ -222,12 +226,12 @@ def _too_short(wrong: Mapping[str, Any]) -> str:
     return f"must have at least {least} entries, and has {len(wrong['input'])}"
 
 
-def _quotes_for(value: Any) -> str:
+def _quotes_for(value: Any, written: str | None) -> str:
     """How to turn a value into a text in YAML, if a text was meant."""
     if isinstance(value, bool):
         return f": {READ_AS_TRUTH}; put the text in quotes"
     if isinstance(value, int | float):
-        return f": YAML reads it as a number; put it in quotes, '{value}'"
+        return f": YAML reads it as a number; put it in quotes, '{written or value}'"
     if isinstance(value, date):
         return f": YAML reads it as a date; put it in quotes, '{value}'"
     return ""

@@ -11,9 +11,18 @@ import click
 import pytest
 from local_testbeds import LOCAL, local_topology, needs_testbed
 
+from lossratio import open_testbed
 from lossratio.commands import doctor
 from lossratio.commands.main import SUBJECTS, commands, first_line, main, sections
-from lossratio.errors import ArchiveError, BuildError, JobError, NodeError, ReservationError, StorageError
+from lossratio.errors import (
+    ArchiveError,
+    BuildError,
+    JobError,
+    NodeError,
+    ReservationError,
+    StorageError,
+    TopologyError,
+)
 from lossratio.exit_status import MEANINGS, ExitStatus, status_of_error
 
 ROOT = Path(__file__).parents[2]
@@ -123,6 +132,17 @@ def test_a_model_of_the_sut_that_makes_no_sense_is_found_in_the_file(lossratio, 
     assert (status, out) == (2, "")
     assert "nodes.DUT1.sut:" in err
     assert "magic" in err
+
+
+def test_a_version_of_a_model_is_a_text_because_a_number_would_lose_its_last_zero(lossratio, tmp_path):
+    file = tmp_path / "simulated.yaml"
+    text = (ROOT / "topologies" / "simulated.yaml").read_text()
+    file.write_text(text.replace("capacity: 150 kfps}", "capacity: 150 kfps, version: 26.10}"))
+    status, out, err = lossratio("check", file)
+    assert (status, out) == (2, "")
+    assert "nodes.DUT1.sut: version: must be text, not 26.1. Put it in quotes" in err
+    with pytest.raises(TopologyError, match="version: must be text"):
+        open_testbed(file, dut="linux_bridge", options={"police": "50 kfps"})
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "topologies").rglob("*.yaml")), ids=lambda path: path.stem)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lossratio.checked_arguments import shown_value
 from lossratio.errors import NotMeasuredHereError, TopologyError, TrafficError
 from lossratio.results import (
     Conditions,
@@ -154,6 +155,9 @@ class SimulatedTestbed(Testbed):
         self._model = self._topology_model() if known is None else known
 
         try:
+            # Results name the version of a model even if a kind of DUT has another model.
+            for name in topology.dut_names:
+                sut_of(topology.nodes[name].sut or self._model)
             self._sut, self._faults = sut_of(self._model)
         except ValueError as error:
             raise TopologyError(f"{request.file}: {error}") from error
@@ -262,7 +266,7 @@ class SimulatedTestbed(Testbed):
         """Version of the device that the models in the topology file represent."""
         topology = self.request.topology
         models = (topology.nodes[name].sut or {} for name in topology.dut_names)
-        return next((str(model[_VERSION]) for model in models if _VERSION in model), None)
+        return next((model[_VERSION] for model in models if _VERSION in model), None)
 
     def _topology_model(self) -> dict[str, Any]:
         topology = self.request.topology
@@ -276,6 +280,16 @@ class SimulatedTestbed(Testbed):
 
 
 def sut_of(model: dict[str, Any]) -> tuple[Sut, FrameFaults | None]:
-    """The model of the SUT that a topology file describes, and how it damages frames; None: it damages none."""
+    """The model of the SUT that a topology file describes, and how it damages frames; None: it damages none.
+
+    Raises:
+        ValueError: If the model is wrong, or if its version is a number.
+    """
+    version = model.get(_VERSION, "")
+    if not isinstance(version, str):
+        raise ValueError(
+            f"version: must be text, not {shown_value(version)}. Put it in quotes, because YAML reads 26.10 as the "
+            "number 26.1."
+        )
     rest = {name: value for name, value in model.items() if name not in (_FAULTS, _VERSION)}
     return sut_from(rest), faults_from(model[_FAULTS]) if _FAULTS in model else None

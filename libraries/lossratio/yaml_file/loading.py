@@ -3,7 +3,7 @@
 import math
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -18,7 +18,15 @@ from lossratio.input_file import NO_TEXT, PLAIN_TEXT, kind_of_contents, read_inp
 from lossratio.shipped import did_you_mean
 from lossratio.wrong_values import READ_AS_TRUTH, in_words
 from lossratio.yaml_file.loader import BoundedLoader
-from lossratio.yaml_file.nodes import Location, Problem, duplicates, line_numbers, misread_names
+from lossratio.yaml_file.nodes import (
+    Location,
+    Problem,
+    duplicates,
+    line_numbers,
+    misread_names,
+    misread_numbers,
+    written_values,
+)
 from lossratio.yaml_file.words import plain_words
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
@@ -61,7 +69,10 @@ def load_yaml_file(
     loader, node = _compose(path, error, rewrite)
     _check_format(path, model, node, error)
     # This comes before the data are made, because making them replaces merge keys (<<) in the nodes by their targets.
-    problems = [] if node is None else [*duplicates(node), *misread_names(node)]
+    problems = (
+        [] if node is None else [*duplicates(node), *misread_names(node), *misread_numbers(node)]
+    )
+    lines = line_numbers(node) if problems else {}
 
     try:
         data = None if node is None else loader.construct_document(node)
@@ -83,8 +94,10 @@ def load_yaml_file(
                 if item["type"] != "too_short" or not _has_more(item["loc"], places)
             ]
             # A message includes a search for the field that was meant, so only the problems to show get a message.
+            written = written_values(node)
             problems = [
-                (_place(item["loc"]), _message(item, model)) for item in found[:_MOST_PROBLEMS]
+                (_place(item["loc"]), _message(item, model, written))
+                for item in found[:_MOST_PROBLEMS]
             ]
             # Each kind in a union reports a problem with the same value.
             problems = list(dict.fromkeys(problems))
@@ -94,7 +107,7 @@ def load_yaml_file(
             if not problems:
                 return loaded
 
-    lines = line_numbers(node)
+    lines |= line_numbers(node)
     shown = [_describe(path, lines, location, text) for location, text in problems[:_MOST_PROBLEMS]]
     more = len(problems) - len(shown)
     raise error("\n".join([*shown, *([f"{path}: and {more} more problems"] if more else [])]))
@@ -191,8 +204,8 @@ def _place(location: Location) -> Location:
     return tuple(part for part in location if isinstance(part, int) or not _OF_PYDANTIC.match(part))
 
 
-def _message(item: Any, model: type[BaseModel]) -> str:
-    message = in_words(item, of_yaml=True)
+def _message(item: Any, model: type[BaseModel], written: Mapping[Location, str]) -> str:
+    message = in_words(item, of_yaml=True, written=written.get(_place(item["loc"])))
     if item["type"] not in ("extra_forbidden", "missing"):
         return message
 
