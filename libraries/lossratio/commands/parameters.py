@@ -249,9 +249,8 @@ class _NotBlank(click.Parameter):
             given = [*value]
         is_blank = any(isinstance(text, str) and not text.strip() for text in given)
         if is_blank and value != self.default:
-            raise click.BadParameter(
-                "it is empty. Give a value, or leave it out.", ctx=ctx, param=self
-            )
+            way = "Give a value." if self.required else "Give a value, or leave it out."
+            raise click.BadParameter(f"it is empty. {way}", ctx=ctx, param=self)
         if any(isinstance(text, str) and not _is_utf8(text) for text in given):
             raise click.BadParameter(
                 "it has bytes that are not UTF-8. Write it in UTF-8.", ctx=ctx, param=self
@@ -272,6 +271,26 @@ class _Argument(_NotBlank, click.Argument):
 
 class _Option(_NotBlank, click.Option):
     """An option."""
+
+
+class OneValueEach(click.Command):
+    """A command that refuses a second value of an option that has one value. Click would ignore the first value."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Reads the words of a command line.
+
+        Raises:
+            click.UsageError: If the words are wrong, or if an option with one value is given twice.
+        """
+        _, _, given = self.make_parser(ctx).parse_args(args=[*args])
+        rest = super().parse_args(ctx, args)
+        for one in given:
+            is_single = isinstance(one, click.Option) and not (one.multiple or one.is_flag)
+            if is_single and given.count(one) > 1:
+                ctx.fail(
+                    f"{one.opts[0]} is given more than once, but has one value. Leave out the others."
+                )
+        return rest
 
 
 @dataclass(frozen=True)
@@ -305,7 +324,7 @@ def argument(metavar: str | None = None, **settings: Any) -> Any:
 
 
 def command(
-    name: str | None = None, *, cls: type[click.Command] = click.Command
+    name: str | None = None, *, cls: type[click.Command] = OneValueEach
 ) -> Callable[[Callable[..., None]], click.Command]:
     """Makes a command from a function whose parameters are declared by `option` and `argument`.
 

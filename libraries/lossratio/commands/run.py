@@ -25,6 +25,7 @@ from lossratio.commands.parameters import (
     TESTBED,
     VERBOSE_HELP,
     OneOf,
+    OneValueEach,
     argument,
     command,
     option,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 _VERBOSE_HELP = f"{VERBOSE_HELP.removesuffix('.')}, and which rule chose each trial."
 
 
-class _RunCommand(click.Command):
+class _RunCommand(OneValueEach):
     """A command whose options end at ``--``: the rest goes to Robot Framework."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -181,6 +181,12 @@ def test_wrong_variables_of_a_job_are_named_with_their_lines(tmp_path):
         (["run", "--variable", "LATENCY:maybe", "linux_bridge"], "--variable LATENCY:maybe: 'maybe' is neither"),
         (["run", "--topology", "simulated", ""], "it is empty. Give a value, or leave it out"),
         (["check", "simulated", "--nic", ""], "Invalid value for '--nic': it is empty"),
+        (["archive", "ack", "history", ""], "Invalid value for 'WHY': it is empty. Give a value.\n"),
+        (
+            ["run", "--topology", "local", "--topology", "simulated", "linux_bridge"],
+            "--topology is given more than once",
+        ),
+        (["report", "run", "--format=md", "--format", "csv"], "--format is given more than once, but has one value"),
         (["check", "simulated", "--frame-size", "1,5"], "--frame-size: '1,5' are several frame sizes"),
     ],
 )
