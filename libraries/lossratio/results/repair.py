@@ -138,7 +138,11 @@ def _files(path: Path) -> list[Path]:
 
 
 def _repair_journal(path: Path) -> Repair:
-    if not has_header(path):
+    try:
+        is_begun = has_header(path)
+    except SearchError as error:
+        return Repair(path, str(error), _LEFT, is_known=False)
+    if not is_begun:
         return Repair(
             path, None, "it was cut off in its header and has no trials. Its test begins again"
         )

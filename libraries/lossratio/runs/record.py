@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from lossratio.errors import LossRatioError, storing
-from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
+from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file, shell_word
 from lossratio.records import Record
 from lossratio.report import RECORD
 from lossratio.results import write_whole
@@ -124,8 +124,18 @@ def read_record(directory: Path) -> RunRecord:
         ) from error
     except ValidationError as error:
         raise ResumeError(
-            f"{file} is not the record of a run: {in_words(error.errors()[0])}."
+            f"{file} is damaged, or not the record of a run: {_problem(error)}. Begin the run again with its own "
+            f"suites and options; with --variable RESUME:{shell_word(directory)}, it uses the trials in this directory."
         ) from error
+
+
+def _problem(error: ValidationError) -> str:
+    """The first problem of a record, with its place."""
+    first, *_ = error.errors()
+    if first["type"] == "json_invalid":
+        return "it is not JSON"
+    where = ".".join(map(str, first["loc"]))
+    return f"{where}: {in_words(first)}".removeprefix(": ")
 
 
 def _files(suite: Path) -> Iterator[Path]:

@@ -236,6 +236,15 @@ def test_the_rest_of_a_run_is_repaired_beside_what_is_left_as_it_is(run, journal
     assert "its first 0 trials are kept" in answer.output
 
 
+def test_the_rest_of_a_run_is_repaired_beside_a_journal_that_cannot_be_read(run, journal):
+    (journal.parent / "a.jsonl").mkdir()
+    damage(journal, b'"load":4', b'"load":5')
+    answer = invoke(run.path)
+    assert answer.exit_code == 2
+    assert "a.jsonl: it is left as it is" in answer.output
+    assert "its first 0 trials are kept" in answer.output
+
+
 def test_a_flip_in_the_name_of_the_format_is_repaired(run, result, journal):
     """Most flips make it that of a version that nobody has, or of nothing that is known."""
     good = read_result(result)

@@ -227,6 +227,21 @@ def test_a_directory_without_a_run_is_one_clear_error(lossratio, tmp_path):
     assert (done.status, "run.json: No such file" in done.err) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("record", "problem"),
+    [
+        ("{", "it is not JSON"),
+        ("{}", "version: this field is required"),
+        ("[]", "must hold fields, as in {name: value}, not an empty list"),
+    ],
+)
+def test_a_damaged_record_is_one_error_with_the_field_and_the_way_out(lossratio, tmp_path, record, problem):
+    (tmp_path / "run.json").write_text(record)
+    done = lossratio("run", "--resume", tmp_path)
+    assert (done.status, f"not the record of a run: {problem}. Begin the run again" in done.err) == (2, True), done.err
+    assert f"with --variable RESUME:{tmp_path}, it uses the trials" in done.err
+
+
 def test_a_resumed_run_takes_no_other_suites_or_options(lossratio, tmp_path):
     done = lossratio("run", "--resume", tmp_path, "--topology", SIMULATED)
     assert (done.status, "A resumed run keeps its suites and options" in done.err) == (2, True)
