@@ -290,7 +290,7 @@ def test_a_working_directory_that_is_gone_is_one_sentence(arguments, tmp_path, m
     assert (end.value.code, *capsys.readouterr()) == (2, "", shown)
 
 
-@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_ends_a_command_with_the_status_of_a_stop_wherever_it_arrives(number):
     # As in the import of a dataclass, which compiles methods.
     code = (

@@ -9,6 +9,7 @@ import ast
 import os
 import re
 import signal
+import stat
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -416,6 +417,18 @@ def _stop(number: int, frame: FrameType | None) -> None:
     raise _Stop
 
 
+def _hang_up(number: int, frame: FrameType | None) -> None:
+    """Stops the command in order: its terminal is gone, so nothing can be written there.
+
+    The stop itself is a SIGTERM, because Robot Framework handles this signal during a run.
+    """
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        if stat.S_ISCHR(os.fstat(stream).st_mode):
+            os.dup2(nothing, stream)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def main() -> None:
     """Runs `lossratio`; see `run_command`."""
     run_command(commands)
@@ -423,14 +436,15 @@ def main() -> None:
 
 def run_command(command: click.Command) -> None:
     """Runs a command; an error is one message and the exit status that it means, never a traceback."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    ours = {signal.SIGINT: _stop, signal.SIGTERM: _stop, signal.SIGHUP: _hang_up}
+    handlers = {number: signal.getsignal(number) for number in ours}
     heard = {
         number: handler
         for number, handler in handlers.items()
         if handler not in (signal.SIG_IGN, None)
     }
     for number in heard:
-        signal.signal(number, _stop)
+        signal.signal(number, ours[number])
     _replace_closed_streams()
 
     try:

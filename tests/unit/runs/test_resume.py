@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import shutil
 import signal
 import subprocess
@@ -220,6 +221,22 @@ def test_other_conditions_are_refused_with_the_differences_unless_one_insists(lo
     result = json.loads(directory.result_path("Suite.After").read_text())
     assert any("resumed by force" in remark and "max_rate" in remark for remark in result["remarks"])
     assert json.loads((directory.path / "run.json").read_text())["forced"]
+
+
+@pytest.mark.long
+def test_a_run_whose_terminal_disappears_ends_in_order(tmp_path):
+    suite = tmp_path / "suite.robot"
+    suite.write_text(f"*** Test Cases ***\nWaits\n    Evaluate    open(r'{tmp_path}/begun', 'w')\n    Sleep    240 s\n")
+    command = [sys.executable, "-m", "lossratio", "run", "--topology", str(SIMULATED), str(suite)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "libraries")}
+    process, terminal = pty.fork()
+    if process == 0:
+        os.execve(sys.executable, [*command, "--output", str(tmp_path / "out")], environment)  # noqa: S606 (no shell)
+    wait_until((tmp_path / "begun").exists)
+    os.close(terminal)
+    _, status = os.waitpid(process, 0)
+    assert os.waitstatus_to_exitcode(status) == 130
+    assert (tmp_path / "out" / "log.html").exists()
 
 
 def test_a_directory_without_a_run_is_one_clear_error(lossratio, tmp_path):
