@@ -40,6 +40,14 @@ def report(
     If a run was cut off or has files that cannot be read, the command names them, reports the rest, and ends with exit
     status 1. Skipped tests are named with the reason, and do not change the exit status.
     """
+    places = [directory.resolve() for directory in directories]
+    twice = [
+        directory
+        for directory, place in zip(directories, places, strict=True)
+        if places.count(place) > 1
+    ]
+    if twice:
+        raise click.UsageError(f"{twice[-1]} is given twice. Name each run once.")
     runs = [read_run(directory) for directory in directories]
     chosen = reports.report_format(report_format)
     text = chosen.write(runs)

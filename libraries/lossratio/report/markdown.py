@@ -13,7 +13,7 @@ from lossratio.units import trials_counted
 _VALUE = "conditional throughput (or other value)"
 _LEFT_OUT = ("number to quote", "stream", "bounds", "latency")
 _TEST, *_OTHERS = (column for column in COLUMNS if column.head not in _LEFT_OUT)
-_MEASURED: Column[FindingRow] = Column(_VALUE, attrgetter("value"))
+_MEASURED: Column[FindingRow] = Column(_VALUE, attrgetter("value_or_sentence"))
 _COLUMNS = (_TEST, _MEASURED, *_OTHERS)
 """Unlike the number to quote, the value is also shown for irregular results, with the reason beside it."""
 

@@ -115,6 +115,13 @@ class FindingRow:
         return _in_words(self.finding.value, self.finding.unit) + spread
 
     @property
+    def value_or_sentence(self) -> str:
+        """The value; for a kind without a single value, such as a confirmation, its sentence."""
+        if self.finding.has_value or self.result.error is not None:
+            return self.value
+        return " ".join(view_of(self.result).sentences(self.result)) or self.value
+
+    @property
     def quoted_in_words(self) -> str:
         """The number to quote; `NOTHING` if it may not be quoted."""
         if self.is_quotable:

@@ -277,8 +277,8 @@ def _read(path: Path) -> Run:
     failed = [test for test in all_failed if stems.isdisjoint(result_stems(test.name))]
     skipped = _skipped_in(path, stems)
     if not (results or cut_off or failed or skipped):
-        reasons = " ".join(problems) or "It has no results and no journals."
-        raise ReportError(f"Nothing to report in {path}. {reasons}")
+        reasons = " ".join(problems) or "it has no results and no journals."
+        raise ReportError(f"Nothing to report in {path}: {reasons}")
 
     results.sort(key=_in_order)
     return Run(

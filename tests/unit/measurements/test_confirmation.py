@@ -10,6 +10,8 @@ from lossratio.errors import SearchError, TrafficError
 from lossratio.measurements import measure
 from lossratio.measurements.confirmation import Confirmation, ConfirmationRequest, bounds_of
 from lossratio.measurements.soak import SoakResult
+from lossratio.report.markdown import markdown_report
+from lossratio.report.run import read_run
 from lossratio.results.findings import message
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
@@ -30,6 +32,7 @@ def test_a_load_below_the_capacity_is_verified_by_as_many_frames_as_were_said_be
     first = "Confirmed: at 50,000 frames/s of 64 B each way, at most one frame in 100,000 is lost.\n"
     assert message(result).startswith(first)
     assert "with a certainty of 97.5 %: verified: 0 of" in message(result)
+    assert f"| {first.strip()} | measured | confirmation |" in markdown_report([read_run(tmp_path)])
     assert read_result(place(tmp_path).directory.result_path(place(tmp_path).test.full_name)) == result
 
 

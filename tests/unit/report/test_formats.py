@@ -2,6 +2,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -150,12 +151,21 @@ def test_the_exit_status_shows_that_a_run_is_not_whole(cut_off):
 
 
 def test_several_runs_need_a_place_for_their_report(directory, tmp_path):
-    answer = CliRunner().invoke(report, [str(directory), str(directory)])
+    other = shutil.copytree(directory, tmp_path / "other")
+    answer = CliRunner().invoke(report, [str(directory), str(other)])
     assert answer.exit_code == 2
     assert "--output FILE" in answer.stderr
     path = tmp_path / "both.csv"
-    assert CliRunner().invoke(report, [str(directory)] * 2 + ["--format=csv", f"--output={path}"]).exit_code == 0
+    assert CliRunner().invoke(report, [str(directory), str(other), "--format=csv", f"--output={path}"]).exit_code == 0
     assert len(path.read_text().splitlines()) == 15
+
+
+def test_a_run_is_not_reported_twice(directory, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(directory)
+    answer = CliRunner().invoke(report, [str(directory), str(link), "--format=openmetrics", "--output=-"])
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert f"{link} is given twice. Name each run once." in answer.stderr
 
 
 def test_a_report_that_cannot_be_written_is_an_error_that_says_where(tmp_path):

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 from report_examples import as_json, mrr, throughput
@@ -118,6 +119,13 @@ def test_what_is_no_run_is_said_to_be_missing_or_empty(tmp_path):
         runs_in(tmp_path / "missing")
     with pytest.raises(ReportError, match="neither the directory of a run nor a folder"):
         runs_in(tmp_path)
+
+
+def test_an_empty_run_is_not_mistaken_for_the_directory_above(tmp_path, monkeypatch):
+    (tmp_path / "results").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ReportError, match=r"Nothing to report in \.: it has no results and no journals\.$"):
+        read_run(Path())
 
 
 def test_a_run_of_damaged_files_only_is_refused_with_their_names(tmp_path):
