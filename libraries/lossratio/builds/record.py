@@ -127,7 +127,7 @@ class BuildRecord:
             device: The device of an alarm, in words; None: all builds must have the device of the first build.
 
         Raises:
-            JobError: If it has another request, or cannot be read.
+            JobError: If it has measurements of another request, or cannot be read.
         """
         self.directory = directory
         self._device = device
@@ -213,7 +213,11 @@ class BuildRecord:
                 f"{self._path} was begun by another version of lossratio and cannot be continued. To begin again, "
                 "use another --output."
             )
-        if first != header:
+        if first != header and not self.measurements and not any(self.directory.glob("001-*")):
+            # Nothing was measured, for example because of a mistake in the request, which is corrected now.
+            self._path.unlink()
+            self._append(header)
+        elif first != header:
             raise JobError(
                 f"{self._path} belongs to another request: {_differences(first.get('asked'), header['asked'])}. Use "
                 "another --output, or repeat the earlier request to continue it."

@@ -174,6 +174,14 @@ def test_a_damaged_record_is_named_with_its_line_and_the_way_out(tmp_path, text,
         BuildRecord(tmp_path, {})
 
 
+def test_a_mistake_in_a_request_can_be_corrected_until_something_was_measured(tmp_path):
+    BuildRecord(tmp_path, {"topology": "lcal"})
+    BuildRecord(tmp_path, {"topology": "local"})
+    (tmp_path / "001-A").mkdir()
+    with pytest.raises(JobError, match=r"belongs to another request: topology was 'local', and is now 'lab7'"):
+        BuildRecord(tmp_path, {"topology": "lab7"})
+
+
 def test_a_record_of_other_builds_is_refused(tmp_path):
     (tmp_path / "measurements.jsonl").write_text(HEADER + LINE)
     with pytest.raises(JobError, match=r"line 2, is of build 'A', but 'B' was to be measured there"):
