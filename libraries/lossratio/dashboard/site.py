@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from lossratio.dashboard.slices import NEWEST, Job, Results, as_script, slices
 from lossratio.drawing import html_fragment
-from lossratio.errors import ReportError, StorageError
+from lossratio.errors import FREE_SPACE, ReportError, storing
 from lossratio.history import (
     RUNS,
     TELEMETRY,
@@ -99,7 +99,7 @@ def write_site(history: History, folder: Path, request: SiteRequest) -> Site:
     names = set()
     written = 0
 
-    try:
+    with storing(f"write the site in {folder}", f"{FREE_SPACE}, and repeat the command."):
         data.mkdir(parents=True, exist_ok=True)
         for name, content in slices(stored.table, analysis, links, telemetry):
             script = as_script(
@@ -114,10 +114,6 @@ def write_site(history: History, folder: Path, request: SiteRequest) -> Site:
         for path in data.glob("*.js"):
             if path.name not in names:
                 path.unlink()
-    except OSError as error:
-        raise StorageError(
-            f"Cannot write the site in {folder}: {error.strerror} ({error.filename})."
-        ) from error
 
     results = stored.table.num_rows
     return Site(

@@ -1,5 +1,6 @@
 """The site over a history: its slices, bad input, and what is written, served and kept."""
 
+import errno
 import json
 import os
 import re
@@ -26,7 +27,7 @@ from history_examples import START, entry, nightly
 
 from lossratio.commands.trend import site as command
 from lossratio.dashboard import SiteRequest, serve_site, write_site
-from lossratio.errors import ReportError
+from lossratio.errors import ReportError, StorageError
 from lossratio.history import History, TrendRequest, analyse, describe_trend
 from lossratio.history.result_readings import Reading
 
@@ -63,6 +64,16 @@ def history(tmp_path):
         value = 1e6 + 100 * (day % 3) if day < 5 else 9e5
         history.add([nightly(day, value), nightly(day, 2e6, testbed="lab-2")])
     return history
+
+
+def test_a_full_disk_is_named_with_the_way_out(history, tmp_path, monkeypatch):
+    def write(path, data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("lossratio.dashboard.site._write", write)
+    said = r"site: No space left on device\. Free some space, and repeat the command\.$"
+    with pytest.raises(StorageError, match=said):
+        write_site(history, tmp_path / "site", SiteRequest("lab"))
 
 
 @pytest.mark.long
