@@ -332,4 +332,6 @@ def _in_words(request: type[Request], wrong: Mapping[str, Any]) -> str:
     if wrong["type"] in ("value_error", "assertion_error"):
         return f"{name}: {said}.{about}"
     end = "" if said.endswith("?") else "."
+    if wrong["type"] == "missing":
+        return f"{name} is missing.{about}"
     return f"{name} {said}{end}{about}"

@@ -16,6 +16,7 @@ from robot.running import TestLibrary
 from lossratio.errors import SearchError
 from lossratio.keywords import measurement_keyword
 from lossratio.measurements import Request, measure, open_testbed
+from lossratio.measurements.confirmation import ConfirmationRequest
 from lossratio.measurements.mrr import MaximumReceiveRate, MrrRequest
 from lossratio.measurements.open_testbed import measured_kinds
 from lossratio.measurements.soak import SoakRequest
@@ -79,6 +80,11 @@ def test_a_new_parameter_is_declared_in_one_place(tmp_path):
 def test_a_value_that_makes_no_sense_is_one_sentence_with_its_field(change, problem):
     with pytest.raises(SearchError, match=problem):
         MrrRequest(profile=PROFILE, **change)
+
+
+def test_a_missing_field_is_named_with_its_description():
+    with pytest.raises(SearchError, match=r"^load is missing\. The load per interface that is confirmed\.$"):
+        ConfirmationRequest(profile=PROFILE)
 
 
 def test_all_wrong_fields_are_named_at_once():
