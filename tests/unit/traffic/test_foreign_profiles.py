@@ -136,7 +136,7 @@ def test_a_field_that_cannot_be_had_is_refused_with_its_name(tmp_path, change, t
         ("self.port = 12", "self.__init__()", "__init__: it calls itself"),
         ("self.port = 12", "self.port = 'x' * 99999999", "its value is not known"),
         ("self.port = 12", "self.port = 1 << 100 << 100", "it is too large"),
-        ("import argparse, os", "def broken(:", "line 3: the file: it is not Python 3"),
+        ("import argparse, os", "def broken(:", "line 3: the file: it is not Python 3: invalid syntax. Name"),
     ],
 )
 def test_what_is_not_a_declaration_is_refused_with_its_line(tmp_path, old, new, told):

@@ -430,7 +430,7 @@ def _parsed(text: str) -> ast.Module:
         line = getattr(error, "lineno", None)
         way_out = "Name a file in Python 3, whose expressions are not nested too deeply"
         raise ForeignFieldError(
-            "the file", f"it is not Python 3: {error}", line, way_out
+            "the file", f"it is not Python 3: {getattr(error, 'msg', error)}", line, way_out
         ) from error
 
 
