@@ -87,14 +87,15 @@ def init(
     from lossratio.runs import check_directory
 
     check_directory(directory, "lossratio init")
+    lab_of_trex = None if trex is None else _trex_lab(trex)
     name = _ask("Name of the testbed", "lab1", _NAME.match, "letters, digits, '_', '.' and '-'")
     files_of_lab = tuple(directory / f"{name}{end}" for end in (".yaml", ".robot", "-job.yaml"))
     _check_new(files_of_lab)
-    is_local = trex is None and click.confirm(
+    is_local = lab_of_trex is None and click.confirm(
         "Build it from network namespaces on this machine, to try it out?", default=True
     )
     tg = {} if is_local else _reach("the traffic generator", needs_one=True)
-    lab = _asked_lab(is_local) if trex is None else _trex_lab(trex)
+    lab = lab_of_trex or _asked_lab(is_local)
     if is_local:
         dut = {}
     else:

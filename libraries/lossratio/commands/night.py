@@ -157,7 +157,7 @@ def send(directories: tuple[Path, ...] = argument("[DIR...]"), url: str = ARCHIV
 
 @command()
 def fetch(
-    directory: Path = argument("DIR"),
+    directory: Path = argument("DIR", type=LocalPath(path_type=Path, file_okay=False)),
     *,
     url: str = ARCHIVE,
     testbed: str = option("The testbed whose runs are fetched.", metavar="NAME"),

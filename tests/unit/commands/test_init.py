@@ -149,6 +149,12 @@ def test_ctrl_c_at_a_question_is_an_interrupt(lossratio, monkeypatch):
     assert lossratio("init", "our-lab")[::2] == (130, "Stopped.\n")
 
 
+def test_a_configuration_of_trex_that_cannot_be_read_is_refused_before_the_first_question(lossratio):
+    status, out, err = lossratio("init", "lab", "--trex", "missing.yaml")
+    assert (status, out) == (2, "")
+    assert "Cannot read missing.yaml: No such file" in err
+
+
 def test_nothing_is_overwritten(ask, tmp_path):
     ask("\n" * 8 + "n\n")
     (tmp_path / "lab1.yaml").unlink()

@@ -187,6 +187,7 @@ def test_wrong_variables_of_a_job_are_named_with_their_lines(tmp_path):
             "--topology is given more than once",
         ),
         (["report", "run", "--format=md", "--format", "csv"], "--format is given more than once, but has one value"),
+        (["archive", "fetch", __file__, "--results", "archive", "--testbed", "lab1"], "is a file. Name another one."),
         (["check", "simulated", "--frame-size", "1,5"], "--frame-size: '1,5' are several frame sizes"),
     ],
 )
