@@ -240,6 +240,28 @@ class LocalPath(click.Path):
             self.fail(f"{said} Name another one.", param, ctx)
 
 
+def check_files_to_write(**files: Path | None) -> None:
+    """Checks that options name different files to write, and no file of the name ``-``.
+
+    Args:
+        files: The files by the names of their options; None: the option is not given.
+
+    Raises:
+        click.UsageError: If one report would replace another one, or if the name stands for the standard output.
+    """
+    options: dict[Path, str] = {}
+    for name, file in files.items():
+        if file is None:
+            continue
+        if str(file) == "-":
+            raise click.UsageError(
+                f"--{name} -: only 'lossratio report' writes to the standard output. Name a file."
+            )
+        other = options.setdefault(file.resolve(), name)
+        if other != name:
+            raise click.UsageError(f"--{other} and --{name} name the same file, {file}. Name two.")
+
+
 class _NotBlank(click.Parameter):
     """A parameter whose values are not empty: an empty path would mean the working directory."""
 

@@ -13,6 +13,7 @@ from lossratio.commands.parameters import (
     PerCent,
     WholeNumber,
     argument,
+    check_files_to_write,
     command,
     option,
 )
@@ -130,6 +131,7 @@ def compare(
 
     Exit status: 0 if no test got worse, 3 if a test got worse, 1 if undecided.
     """
+    check_files_to_write(html=html, junit=junit)
     sides = (
         [read_run(path) for path in runs_in(before)],
         [read_run(path) for path in runs_in(after)],

@@ -19,6 +19,7 @@ from lossratio.commands.parameters import (
     PerCent,
     WholeNumber,
     argument,
+    check_files_to_write,
     command,
     option,
 )
@@ -115,6 +116,7 @@ def trend(
     Exit status: 0 if no alarm is open, 3 if a test got worse or no longer has a value, 1 if undecided: too few results,
     or the tester changed.
     """
+    check_files_to_write(html=html, json=json_file, junit=junit)
     # A mistake in the file of alerts must be an error before anything is read, not in the night of the first alarm.
     alerts = None if alert is None else histories.Alerts.load(alert)
     folder = _opened(history, runs)

@@ -188,6 +188,8 @@ def test_wrong_variables_of_a_job_are_named_with_their_lines(tmp_path):
         ),
         (["report", "run", "--format=md", "--format", "csv"], "--format is given more than once, but has one value"),
         (["archive", "fetch", __file__, "--results", "archive", "--testbed", "lab1"], "is a file. Name another one."),
+        (["compare", "a", "b", "--html", "x", "--junit", "./x"], "--html and --junit name the same file, x. Name two."),
+        (["trend", "history", "--json", "-"], "--json -: only 'lossratio report' writes to the standard output."),
         (["check", "simulated", "--frame-size", "1,5"], "--frame-size: '1,5' are several frame sizes"),
     ],
 )
