@@ -6,6 +6,8 @@ slowly come near to what the SUT forwards now, so a trial at the maximum load sh
 
 from __future__ import annotations
 
+import math
+
 from lossratio.plrsearch.model import CriticalLoadQuestion
 
 _FASTER = 1.1
@@ -31,7 +33,7 @@ class Faster:
     def __init__(self, question: CriticalLoadQuestion) -> None:
         """Begins without trials. The question has the target and the maximum load."""
         self._question = question
-        self._at_max = 0.0
+        self._at_max = math.inf
         self._asked = 0
         self._is_wanted = self._is_asking = False
         self._load: float | None = None
@@ -40,28 +42,33 @@ class Faster:
     def record(self, load: float, frames: float, lost: float, forwarding_rate: float) -> bool:
         """Takes in a trial, and says whether it is the first that shows a faster SUT.
 
+        A trial that was set aside is not taken in, so the trial at the maximum load may be missing.
+
         Args:
             load: In frames per second.
             frames: Sent frames.
             lost: Lost frames.
             forwarding_rate: In frames per second.
         """
-        if load == self._question.max_load:
-            is_faster = self._is_asking and forwarding_rate > _FASTER * self._at_max
-            self._is_asking = False
+        is_at_max = load == self._question.max_load
+        is_faster = self._is_asking and is_at_max and forwarding_rate > _FASTER * self._at_max
+        self._is_asking = False
+        if is_at_max:
             self._at_max = forwarding_rate
-            if is_faster:
-                self._load = forwarding_rate
-                self._following = 0
-            return is_faster
+        if is_faster:
+            self._load = forwarding_rate
+            self._following = 0
+        elif self._load is not None:
+            self._follow(load, frames, lost)
+        return is_faster
 
-        if self._load is not None:
-            self._following += 1
-            if lost > _SLOW * frames or self._following >= _MOST_FOLLOWING:
-                self._load = None
-            elif lost > self._question.target_loss_ratio * frames:
-                self._load = _DOWN * load
-        return False
+    def _follow(self, load: float, frames: float, lost: float) -> None:
+        """Chooses the next of the trials that follow one that shows a faster SUT."""
+        self._following += 1
+        if lost > _SLOW * frames or self._following >= _MOST_FOLLOWING:
+            self._load = None
+        elif lost > self._question.target_loss_ratio * frames:
+            self._load = _DOWN * load
 
     def ask(self) -> None:
         """Asks for a trial at the maximum load, because more passed than what the SUT forwarded before."""

@@ -41,6 +41,16 @@ def test_a_hint_leads_to_one_trial_at_the_maximum_load(faster):
     assert faster.load(LEFT) is None
 
 
+def test_a_trial_at_the_maximum_load_that_was_set_aside_shows_nothing(faster):
+    faster.ask()
+    faster.load(LEFT)
+    assert not passed(faster, 1.2 * SLOW, FAST)
+    never = Faster(QUESTION)
+    never.ask()
+    never.load(LEFT)
+    assert not passed(never, MAX_LOAD, FAST)
+
+
 def test_a_faster_sut_is_followed_to_the_first_load_that_loses_no_more_than_the_target(faster):
     faster.ask()
     faster.load(LEFT)
@@ -62,21 +72,22 @@ def test_a_sut_that_is_slow_again_is_not_followed_any_more(faster):
     assert faster.load(LEFT) is None
 
 
-def test_the_trials_end_when_the_change_is_known_or_is_never_shown(faster):
+def test_the_trials_end_when_the_change_is_known(faster):
     faster.ask()
     faster.load(LEFT)
     passed(faster, MAX_LOAD, FAST)
     faster.stop()
     assert faster.load(LEFT) is None
 
-    again = Faster(QUESTION)
-    passed(again, MAX_LOAD, SLOW)
-    again.ask()
-    again.load(LEFT)
-    passed(again, MAX_LOAD, FAST)
+
+@pytest.mark.parametrize("capacity", [FAST, 2.0 * MAX_LOAD])
+def test_no_more_than_13_trials_follow_if_no_change_becomes_certain(faster, capacity):
+    faster.ask()
+    faster.load(LEFT)
+    passed(faster, MAX_LOAD, capacity)
     followed = 0
-    while again.load(LEFT) is not None:
-        passed(again, again.load(LEFT), FAST)
+    while faster.load(LEFT) is not None:
+        passed(faster, faster.load(LEFT), capacity)
         followed += 1
     assert followed == 13
 
