@@ -193,7 +193,8 @@ class PosteriorSelection:
 
         faster = self._faster.load(left)
         if faster is not None:
-            load = _in_whole_frames(faster, duration, question)
+            is_max = faster == question.max_load
+            load = faster if is_max else _in_whole_frames(faster, duration, question)
             return Choice(load, "whether the SUT has become faster")
 
         if known.asked is not None and self._asked < _MOST_ASKED and left > _LATE:

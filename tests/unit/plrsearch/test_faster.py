@@ -125,8 +125,8 @@ class Offloaded:
 
 
 def searched(after_s, seed):
-    """A search of a minute."""
-    controller = PLRsearch(1e-7, 1e4, MAX_LOAD, timeout=60.0)
+    """A search of a minute, whose maximum load is no whole number of frames, like that of most line rates."""
+    controller = PLRsearch(1e-7, 1e4, MAX_LOAD + 0.38, timeout=60.0)
     return run_search(controller, SimulatedMeasurer(Offloaded(after_s), seed=seed, overhead=0.5))
 
 
