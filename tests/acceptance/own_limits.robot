@@ -24,7 +24,7 @@ A Bare Bridge Is As Fast As The Generator
     ${result}    Find Conditional Throughput    ${NO_LOSS}    ${LITTLE_LOSS}    frame_size=64B
     FOR    ${report}    IN    @{result.goals}
         Should Not Be True    ${report.result.regular}
-        Should Start With    ${report.result.reason}    the generator's limit, not the SUT's
+        Should Match Regexp    ${report.result.reason}    ^the generator's (limit|maximum load)
     END
 
 A Router With Enough To Do Loses Frames By Itself

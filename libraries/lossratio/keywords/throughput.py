@@ -145,7 +145,7 @@ class ThroughputKeywords(Keywords):
         ``goal`` is the name of a goal of that search, e.g. ``PDR``; by default, it is the first one (NDR after
         `Find NDR And PDR`). Both rates are per transmitting interface. The keyword also fails if the search has no
         conditional throughput. It does not fail if the search is irregular because even the maximum load was forwarded.
-        If the generator's limit is below ``least``, nothing is known about the device: the infrastructure has failed
+        If the generator did not offer ``least``, nothing is known about the device: the infrastructure has failed
         (exit status 69).
 
         | `Find NDR And PDR`    frame_size=64B

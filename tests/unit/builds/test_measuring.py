@@ -58,7 +58,7 @@ def test_a_build_faster_than_the_generator_counts_with_the_offered_load_and_a_wa
     fast = throughput(SharpKnee(capacity=9e6), (NDR,))
     (value,) = measured(tmp_path, fast, warn=warnings.append).values()
     assert value.least == value.most == fast.max_load.rate.per_interface_fps
-    assert "irregular: the generator's limit, not the SUT's" in warnings[0]
+    assert "irregular: the generator's maximum load is a lower bound" in warnings[0]
 
 
 def test_frames_that_the_generator_could_not_send_are_reported(tmp_path):

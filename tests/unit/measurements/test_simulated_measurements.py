@@ -22,6 +22,7 @@ from lossratio.measurements.throughput import (
 )
 from lossratio.measurements.throughput.compliance import Compliance, compliance_of
 from lossratio.measurements.throughput.goals import NdrPdrGoals
+from lossratio.measurements.throughput.limits import MAX_LOAD_OF_GENERATOR
 from lossratio.measurements.throughput.view import ThroughputView
 from lossratio.mlrsearch import NDR, PDR, SearchGoal
 from lossratio.mlrsearch.classification import Tally
@@ -154,11 +155,11 @@ def test_a_warm_up_is_shown_and_says_nothing_about_bounds(tmp_path):
     assert progresses[1].time_left.seconds > 0
 
 
-def test_a_lossless_device_is_irregular_by_the_generators_limit(tmp_path):
+def test_a_lossless_device_is_irregular_by_the_generators_maximum_load(tmp_path):
     testbed = policed(police="1 Mfps")
     result = find_conditional_throughput(testbed, SearchRequest(goals=(NO_LOSS,), profile=PROFILE), place(tmp_path))
     assert result.outcome is Outcome.IRREGULAR
-    assert result.goals[0].result.reason == "the generator's limit, not the SUT's"
+    assert result.goals[0].result.reason == MAX_LOAD_OF_GENERATOR
     assert result.max_load.origin is LoadOrigin.GENERATOR
 
 

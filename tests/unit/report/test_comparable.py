@@ -95,12 +95,14 @@ def test_results_that_failed_beside_others_are_reported():
     assert quantity.note == "B, 1 of 2 failed: agent lost"
 
 
-def test_values_that_are_the_generators_limit_are_reported():
+def test_values_that_are_the_generators_maximum_load_are_reported():
     fast = [throughput(SharpKnee(capacity=9e6), (NDR,), seed=seed) for seed in (1, 2)]
     fast[1] = fast[1].model_copy(update={"remarks": ("another night",)})
     quantity = quantity_of([throughput(goals=(NDR,), seed=seed) for seed in (1, 2)], fast)
-    assert "B, 2 of 2 irregular: the generator's limit" in quantity.note
-    assert "the generator's limit" in comparison_table(compare(in_runs(throughput(goals=(NDR,))), in_runs(fast[0])))
+    assert "B, 2 of 2 irregular: the generator's maximum load" in quantity.note
+    assert "the generator's maximum load" in comparison_table(
+        compare(in_runs(throughput(goals=(NDR,))), in_runs(fast[0]))
+    )
 
 
 def test_a_rate_that_the_sut_did_not_limit_is_reported():

@@ -297,7 +297,10 @@ def test_all_that_a_link_can_carry_has_no_upper_bound():
     [
         (lambda: named(throughput(goals=(RFC2544,))), "has no goal with the attributes of CSIT's NDR"),
         (lambda: named(throughput(trials=12)), "NDR of .* is irregular"),
-        (lambda: named(throughput(SharpKnee(capacity=1e7))), "irregular: the generator's limit, not the SUT's"),
+        (
+            lambda: named(throughput(SharpKnee(capacity=1e7))),
+            "irregular: the generator's maximum load is a lower bound",
+        ),
         (lambda: named(mrr()), "is named ndrpdr, but its result is mrr"),
         (lambda: named(throughput(), identity("mrr")), "is named mrr, but its result is ndrpdr"),
     ],

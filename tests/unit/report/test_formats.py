@@ -15,6 +15,7 @@ from report_examples import RESULT, mrr, throughput
 from lossratio.commands.report import report
 from lossratio.errors import ReportError, StorageError
 from lossratio.keywords.arguments import to_format_name
+from lossratio.measurements.throughput.limits import MAX_LOAD_OF_GENERATOR
 from lossratio.report import data, render, write_report, write_reports
 from lossratio.report.formats import FORMATS
 from lossratio.report.page import PAGE_NAME
@@ -98,14 +99,14 @@ def test_csv_has_a_row_for_each_goal_in_plain_units(whole):
     assert (ndr["unit"], ndr["value"]) == ("fps", ndr["value_aggregate_fps"])
     assert float(ndr["lower_bound"]) == 2 * float(ndr["lower_bound_per_interface_fps"])
     assert rows[3]["value_per_interface_fps"] == rows[3]["value"] == ""
-    assert rows[5]["reason"] == "the generator's limit, not the SUT's"
+    assert rows[5]["reason"] == MAX_LOAD_OF_GENERATOR
 
 
 def test_markdown_is_a_table_that_names_cannot_break(whole):
     lines = render("md", [whole]).splitlines()
     table = [line.replace("\\|", "") for line in lines if line.startswith("|")]
     assert {line.count("|") for line in table} == {13}
-    assert any("limitof &lt;it>" in line and "irregular: the generator's limit" in line for line in table)
+    assert any("limitof &lt;it>" in line and f"irregular: {MAX_LOAD_OF_GENERATOR}" in line for line in table)
     assert any("on the wire (layer 1)" in line for line in lines)
     assert any("Testbed simulated (simulated: no frame was sent)." in line for line in lines)
 

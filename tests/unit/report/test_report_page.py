@@ -12,7 +12,7 @@ from latency_examples import REVERSE, at, counters, result as latency_alone
 from report_examples import conditions, mrr, throughput, throughput_results
 
 from lossratio.measurements.mrr import NOTHING_LOST
-from lossratio.measurements.throughput.limits import GENERATOR_LIMIT
+from lossratio.measurements.throughput.limits import MAX_LOAD_OF_GENERATOR
 from lossratio.report import page as page_module
 from lossratio.report.overview import COLUMNS, NOTHING, bounds_in_words, describe_frame_size, rows_of
 from lossratio.report.page import report_page
@@ -153,7 +153,12 @@ def test_the_overview_has_a_row_for_each_goal(results):
         ("NDR", Outcome.FAILED),
         ("PDR", Outcome.FAILED),
     ]
-    assert {row.state for row in rows} == {"regular", f"irregular: {GENERATOR_LIMIT}", "measured", "failed: no result"}
+    assert {row.state for row in rows} == {
+        "regular",
+        f"irregular: {MAX_LOAD_OF_GENERATOR}",
+        "measured",
+        "failed: no result",
+    }
 
 
 def test_rows_of_the_overview_in_words(results):

@@ -9,6 +9,7 @@ from report_examples import counted_trial, throughput, throughput_of, throughput
 
 from lossratio.drawing.plot import LOSSLESS, LOSSY, MARKS, NOT_LOST, WARM_UP, mark_of
 from lossratio.measurements.throughput.bounds import bounds_history
+from lossratio.measurements.throughput.limits import MAX_LOAD_OF_GENERATOR
 from lossratio.measurements.throughput.search_picture import draw_loss, draw_search, windows_of
 from lossratio.mlrsearch import RelevantBounds
 from lossratio.results.trials import describe_trials
@@ -104,7 +105,7 @@ def test_a_picture_shows_which_rule_chose_each_trial_and_none_where_that_is_not_
 
 def test_an_irregular_result_is_called_so_in_the_picture():
     labels = texts(search_picture(throughput(SharpKnee(capacity=1e7))))
-    assert labels.count("irregular: the generator's limit, not the SUT's") == 2
+    assert labels.count(f"irregular: {MAX_LOAD_OF_GENERATOR}") == 2
 
 
 @pytest.mark.parametrize("trials", [0, 1, 4])

@@ -15,15 +15,17 @@ from report_examples import (
     trials_of_any_kind,
 )
 
-from lossratio.errors import StarvedGeneratorError
+from lossratio.errors import StarvedGeneratorError, TesterError
 from lossratio.measurements.throughput.limits import (
     GENERATOR_LIMIT,
     LATE_LIMIT,
+    MAX_LOAD_OF_GENERATOR,
     STALL_LIMIT,
     STARVED_LIMIT,
     check_generator,
     judge,
 )
+from lossratio.measurements.throughput.requirement import require_throughput
 from lossratio.mlrsearch import NDR, PDR, IrregularReason, goal_result
 from lossratio.report import render
 from lossratio.report.run import Run
@@ -257,8 +259,24 @@ def test_unsent_frames_at_minimum_load_are_not_taken_for_loss():
     assert judged(trials) == GENERATOR_LIMIT
 
 
-def test_no_loss_at_the_most_that_the_generator_can_send_is_the_generators_limit():
-    assert judged([counted_trial(MAX_LOAD)] * 21, origin=LoadOrigin.GENERATOR) == GENERATOR_LIMIT
+def test_no_loss_at_the_generators_maximum_load_says_only_that_more_was_not_offered():
+    trials = [counted_trial(MAX_LOAD)] * 21
+    assert judged(trials, origin=LoadOrigin.GENERATOR) == MAX_LOAD_OF_GENERATOR
+    result = throughput_of(trials)
+    assert [finding.is_at_limit for finding in findings_of([result])] == [True]
+    assert list(contradictions_of(result)) == []
+    with pytest.raises(TesterError, match="says nothing about the device"):
+        require_throughput(result, 2 * MAX_LOAD)
+    # Earlier versions called it the generator's limit, although no frame was unsent.
+    assert list(contradictions_of(with_reason(result, GENERATOR_LIMIT))) == []
+    (contradiction,) = contradictions_of(with_reason(result, LATE_LIMIT))
+    assert contradiction.endswith(f"but the trials give {MAX_LOAD_OF_GENERATOR!r}")
+
+
+def with_reason(result, reason):
+    (goal,) = result.goals
+    told = goal.model_copy(update={"result": goal.result.model_copy(update={"reason": reason})})
+    return result.model_copy(update={"goals": (told,)})
 
 
 @pytest.mark.parametrize("origin", [LoadOrigin.GIVEN, LoadOrigin.LINK])
@@ -284,20 +302,20 @@ def test_a_verdict_never_makes_a_result_regular_and_has_a_reason_unless_it_is(tr
     reason = judge(result, trials, max_load_origin=origin)
     assert reason is not None or result.regular
     if result.reason is not None and reason != str(result.reason):
-        assert reason.startswith((GENERATOR_LIMIT, LATE_LIMIT, STALL_LIMIT))
+        assert reason.startswith((GENERATOR_LIMIT, MAX_LOAD_OF_GENERATOR, LATE_LIMIT, STALL_LIMIT))
 
 
 @settings(max_examples=100)
 @given(st.lists(trials_of_any_kind(), max_size=40), st.sampled_from([NDR, PDR]))
-def test_only_unsent_frames_or_the_maximum_load_make_it_the_generators_limit(trials, goal):
-    all_sent = [trial for trial in trials if not trial.output.unsent_frames and trial.load < MAX_LOAD]
+def test_only_unsent_frames_make_it_the_generators_limit(trials, goal):
+    all_sent = [trial for trial in trials if not trial.output.unsent_frames]
     assert GENERATOR_LIMIT not in (judged(all_sent, goal) or "")
 
 
 def test_whole_searches_are_judged():
     bare = throughput(SharpKnee(capacity=1e7))
     assert bare.outcome is Outcome.IRREGULAR
-    assert {report.result.reason for report in bare.goals} == {GENERATOR_LIMIT}
+    assert {report.result.reason for report in bare.goals} == {MAX_LOAD_OF_GENERATOR}
     slow_generator = throughput(SharpKnee(capacity=1e7), max_rate=200_000)
     assert {report.result.reason for report in slow_generator.goals} == {GENERATOR_LIMIT}
     assert throughput(SharpKnee(capacity=300_000.0), max_rate=200_000).outcome is Outcome.MEASURED

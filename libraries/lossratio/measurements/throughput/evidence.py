@@ -14,7 +14,13 @@ from lossratio.errors import SearchError
 from lossratio.measurements.latency.result import LatencyAtLoad, latency_contradictions
 from lossratio.measurements.telemetry import TelemetryTrial
 from lossratio.measurements.throughput.bounds import BoundsSoFar
-from lossratio.measurements.throughput.limits import judge, without_late_frames, without_stalls
+from lossratio.measurements.throughput.limits import (
+    GENERATOR_LIMIT,
+    MAX_LOAD_OF_GENERATOR,
+    judge,
+    without_late_frames,
+    without_stalls,
+)
 from lossratio.measurements.throughput.replay import replayed
 from lossratio.measurements.throughput.rest import remarks_on_rest
 from lossratio.measurements.throughput.result import (
@@ -325,6 +331,9 @@ def _contradictions_of_reason(
     reasons = [judge(made, way, max_load_origin=max_load_origin) for way in ways]
     # Earlier versions called it irregular although trials without stalls made the upper bound.
     reasons.append(judge(made, evidence, max_load_origin=max_load_origin, may_be_steady=False))
+    # Earlier versions gave the same reason if the generator's maximum load was a lower bound.
+    if reasons[0] == MAX_LOAD_OF_GENERATOR:
+        reasons.append(GENERATOR_LIMIT)
     if said.regular not in [reason is None for reason in reasons]:
         yield f"goal {name}: regular is {said.regular}, but the trials give {not said.regular}"
     # The trials do not show why a search ended early.

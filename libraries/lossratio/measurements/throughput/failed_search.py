@@ -169,10 +169,10 @@ def _about_smaller_loads(result: GoalsResult) -> str:
 
 
 def refuse_generators_limit(reports: Iterable[GoalReport]) -> None:
-    """Makes sure that no goal's result is the generator's limit.
+    """Makes sure that no goal's result was limited by the generator, or by its maximum load.
 
     Raises:
-        TesterError: If a goal's result is the generator's limit, so that nothing is known about the SUT.
+        TesterError: If a goal's result was limited so: nothing is known about the SUT.
     """
     limited = [
         report

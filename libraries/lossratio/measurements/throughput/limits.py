@@ -38,6 +38,11 @@ from lossratio.units import format_frame_rate, format_ratio
 GENERATOR_LIMIT = "the generator's limit, not the SUT's"
 """The reason for a result whose upper bound is caused by frames that the generator could not send, or dropped
 itself."""
+MAX_LOAD_OF_GENERATOR = (
+    "the generator's maximum load is a lower bound: higher loads were not offered"
+)
+"""The reason for a result whose bounds are the maximum load, if this is what the generator can send by its self-test or
+by the topology file."""
 LATE_LIMIT = "late frames, not lost ones, made the upper bound; a longer wait (settle of the generator) would tell"
 """The reason for a result whose upper bound is caused by frames that came back after the wait."""
 STALL_LIMIT = "bursts after stalls of the generator may have made the upper bound; a quieter machine would tell"
@@ -60,12 +65,12 @@ def judge(
 ) -> str | None:
     """Decides why a goal result is irregular; None: it is regular.
 
-    A goal result is the generator's limit in two cases. In the first case, only frames that the generator did not send,
-    or dropped when they came back, make its relevant upper bound an upper bound. In the second case, even the maximum
-    load is a lower bound, and the generator cannot send more. If only late frames make the upper bound, the SUT may
-    forward more: the search counted these frames as lost, but they were not. The SUT may also forward more if only
-    frames make the upper bound that came while a DUT's program had no CPU, or if the SUT lost no more frames than the
-    generator sent in bursts, to make up for its stalls, unless the trials without stalls alone make the bound.
+    A goal result is the generator's limit if only frames that the generator did not send, or dropped when they came
+    back, make its relevant upper bound an upper bound. If even the generator's maximum load is a lower bound, no frame
+    need be missing. If only late frames make the upper bound, the SUT may forward more: the search counted these frames
+    as lost, but they were not. The SUT may also forward more if only frames make the upper bound that came while a
+    DUT's program had no CPU, or if the SUT lost no more frames than the generator sent in bursts, to make up for its
+    stalls, unless the trials without stalls alone make the bound.
 
     Args:
         result: The goal result.
@@ -85,13 +90,13 @@ def judge(
 
 
 def is_generators_limit(reason: str | None) -> bool:
-    """Whether the reason of an irregular goal result is, at least in part, that the generator made the upper bound."""
-    return reason is not None and reason.startswith(GENERATOR_LIMIT)
+    """Whether an irregular goal result was limited, at least in part, by the generator, or by its maximum load."""
+    return reason is not None and reason.startswith((GENERATOR_LIMIT, MAX_LOAD_OF_GENERATOR))
 
 
 def is_least(reason: str | None) -> bool:
     """Whether an irregular goal result was limited, at least in part, by something other than the SUT."""
-    return reason is not None and reason.startswith(_LIMITS_OF_OTHERS)
+    return reason is not None and reason.startswith((*_LIMITS_OF_OTHERS, MAX_LOAD_OF_GENERATOR))
 
 
 def is_bound_of_others(trials: Iterable[results.Trial], bound: Rate | None, goal: Goal) -> bool:
@@ -147,7 +152,7 @@ def _limit_of_others(
     """What bounded a result from above, apart from the SUT; None: nothing did."""
     if result.reason is IrregularReason.MAX_LOAD_IS_LOWER_BOUND:
         if max_load_origin is results.LoadOrigin.GENERATOR:
-            return GENERATOR_LIMIT
+            return MAX_LOAD_OF_GENERATOR
         return None
 
     upper = result.relevant_upper_bound

@@ -15,8 +15,8 @@ def require_throughput(result: TestResult, least: float, goal: str | None = None
 
     Raises:
         AssertionError: If the conditional throughput is less, or there is none.
-        TesterError: If it is less, or there is none, because of the generator's limit, so that nothing is known about
-            the SUT.
+        TesterError: If it is less, or there is none, because the generator did not offer such a load, so that nothing
+            is known about the SUT.
         SearchError: If the result does not come from a search, or has no such goal.
     """
     if not isinstance(result, GoalsResult):

@@ -328,8 +328,8 @@ def _csit_bounds(result: GoalsResult, wanted: mlrsearch.SearchGoal) -> dict[str,
         )
 
     outcome = report.result
-    # CSIT also publishes the maximum load of links and cards. The generator's limit says nothing about the SUT, and
-    # CSIT's files have no field to mark it.
+    # CSIT also publishes the maximum load of links and cards. A limit or a maximum load of the generator says nothing
+    # about the SUT, and CSIT's files have no field to mark it.
     is_of_sut = (
         outcome.regular or outcome.reason == mlrsearch.IrregularReason.MAX_LOAD_IS_LOWER_BOUND
     )
