@@ -167,15 +167,14 @@ class FindingRow:
         """The remark that the test failed although its values were measured; empty: it did not fail."""
         if self.failure is None:
             return ()
-        return (
-            f"the test failed: {textwrap.shorten(self.failure, _LONGEST_MESSAGE, placeholder=' ...')}",
-        )
+        return (f"the test failed: {_shortened(self.failure)}",)
 
     @property
     def state(self) -> str:
         """The outcome in words, with the reason."""
         if self.finding.outcome is Outcome.FAILED:
-            return "failed: no result"
+            why = "" if self.finding.reason is None else f": {_shortened(self.finding.reason)}"
+            return f"failed: no result{why}"
         if self.finding.is_as_before:
             return self.finding.reason or "as before"
         if self.finding.outcome is Outcome.IRREGULAR:
@@ -413,6 +412,10 @@ def _in_words(value: Rate | float | None, unit: Unit) -> str:
     if value is None:
         return NOTHING
     return unit.format(value)
+
+
+def _shortened(message: str) -> str:
+    return textwrap.shorten(message, _LONGEST_MESSAGE, placeholder=" ...")
 
 
 def _slowest(latencies_us: Iterable[float | None]) -> float | None:

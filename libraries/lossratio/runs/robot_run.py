@@ -15,7 +15,7 @@ from typing import Any
 
 from robot.api import logger
 from robot.conf import RobotSettings
-from robot.errors import FRAMEWORK_ERROR, DataError, Information
+from robot.errors import FRAMEWORK_ERROR, STOPPED_BY_USER, DataError, Information
 from robot.model import ModelModifier
 from robot.output import LOGGER
 from robot.run import RobotFramework
@@ -301,6 +301,8 @@ def run_robot(
             f"kept. Free some space, and continue with: lossratio run --resume {shell_word(directory)}"
         ) from robot.failure
 
+    if return_code == STOPPED_BY_USER:
+        verdicts.cut_off()
     page = _write_page(directory, is_shown=options.get("console") != "none")
     return return_code, verdicts.verdicts, (*verdicts.troubles, *page)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from robot.errors import ExecutionFailed, ExecutionStatus
+from robot.result import TestCase
 
 from lossratio.errors import storing
 from lossratio.exit_status import FAILURES, ExitStatus, FailureKind, kind_of_error, status_of_kinds
@@ -24,7 +25,7 @@ from lossratio.report import (
     reason_of_skip,
     what_a_skip_is,
 )
-from lossratio.results import TERMINATED, identity_of, suite_identity_of
+from lossratio.results import INTERRUPTED, TERMINATED, identity_of, suite_identity_of
 from lossratio.trials import NegativeLossError
 
 # Return codes of Robot Framework that are not a number of failed tests.
@@ -204,6 +205,13 @@ class VerdictListener:
         for test in result.all_tests:
             self._note(test, inside)
 
+    def cut_off(self) -> None:
+        """Notes the test that a second Ctrl-C cut off: Robot Framework does not report its end."""
+        for running, _ in self._open:
+            if isinstance(running, TestCase):
+                name = identity_of(running)
+                self._keep(running, TestVerdict(name, "FAIL", INTERRUPTED, FailureKind.INTERRUPTED))
+
     def _close(self, result: Any) -> list[_Failure]:
         """The failures inside a suite, test or keyword that ends now."""
         # If Robot Framework cannot write its output, it does not report the end of inner keywords.
@@ -230,15 +238,19 @@ class VerdictListener:
             result, failure, is_misfit=result.skipped and self._misfits.has(result)
         )
 
-        if verdict != before:
+        self._keep(result, verdict)
+
+    def _keep(self, result: Any, verdict: TestVerdict) -> None:
+        """Records the verdict of a test, if it is new."""
+        if verdict != self._verdicts.get(result.id):
             try:
-                if failure is not None:
+                if verdict.failure is not None:
                     suite = suite_identity_of(result.parent)
-                    self._record.add(identity_of(result), failure, result.message, suite)
+                    self._record.add(verdict.name, verdict.failure, verdict.message, suite)
                 elif result.skipped:
                     self._record.skip(result, is_misfit=verdict.is_misfit)
                 else:
-                    self._record.forget(identity_of(result))
+                    self._record.forget(verdict.name)
             except OSError as error:
                 self.troubles.append(
                     f"Cannot record the verdict of {result.full_name}: {error.strerror}."

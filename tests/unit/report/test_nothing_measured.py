@@ -111,7 +111,8 @@ def test_a_measurement_that_failed_says_so_once(tmp_path):
     run.write(broken)
     note_failure(tmp_path, TEST.full_name, "LinkError: no link", suite=TEST.suite)
     texts = exports(tmp_path)
-    assert "failed: no result" in texts["md"]
+    assert "| failed: no result: no link |" in texts["md"]
+    assert "failed: no result: no link" in texts["html"]
     assert "the test failed" not in texts["md"] + texts["html"].lower()
     assert samples_of("lossratio_test_failed", texts) == [1.0]
 

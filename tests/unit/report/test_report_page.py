@@ -157,7 +157,7 @@ def test_the_overview_has_a_row_for_each_goal(results):
         "regular",
         f"irregular: {MAX_LOAD_OF_GENERATOR}",
         "measured",
-        "failed: no result",
+        "failed: no result: The agent on TG was killed.",
     }
 
 

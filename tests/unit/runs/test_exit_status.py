@@ -257,6 +257,15 @@ def test_ctrl_c_while_robot_writes_a_message_is_an_interrupt_and_no_bad_input(lo
     assert (resumed.status, "2 of 2 tests passed" in resumed.err) == (0, True), resumed.err
 
 
+def test_a_test_that_a_second_ctrl_c_cut_off_is_counted_and_reported(lossratio, tmp_path):
+    out = tmp_path / "out"
+    file = write_suite(tmp_path, PASSES + "Stopped\n    Stop By Force\nNever\n    No Operation\n")
+    done = lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", out)
+    assert (done.status, "1 of 2 tests passed; 1 failed (interrupted). Exit" in done.err) == (130, True), done.err
+    error = "somebody stopped the run by force"
+    assert [(one.test, one.error) for one in read_run(out).unmeasured] == [("Stopped", error)]
+
+
 def test_a_tear_down_that_fails_counts_although_the_tests_had_passed_by_then(lossratio, tmp_path):
     file = write_suite(tmp_path, PASSES, settings="Suite Teardown    Raise Error    NodeError")
     done = lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", tmp_path / "out")
