@@ -298,8 +298,8 @@ MUTATIONS = (
     Mutation(
         "a load that was not offered is no doubt",
         "results/doubts.py",
-        "if share > LEAST_UNSENT else (0.0, 0.0)",
-        "if share > 1.0 else (0.0, 0.0)",
+        "for share, load in shares if share > LEAST_UNSENT]",
+        "for share, load in shares if share > 1.0]",
         ("report/test_unsent.py",),
     ),
     Mutation(

@@ -466,7 +466,7 @@ def sums_by_load(offered: Iterable[Offered]) -> list[Offered]:
 
 def unsent_share(offered: Iterable[Offered]) -> float:
     """The largest share of frames that the generator left unsent at one load; 0: it is below `LEAST_UNSENT`."""
-    return _worst(offered)[0]
+    return max((share for share, _ in _unsent_shares(offered)), default=0.0)
 
 
 def unsent_frames(
@@ -474,20 +474,28 @@ def unsent_frames(
     what: str = "the trials",
     consequence: str = "and the SUT may forward more",
 ) -> Doubt | None:
-    """Reports a load that the generator did not offer in the trials on which values are based."""
-    share, load = _worst(offered)
-    if not share:
+    """Reports the loads that the generator did not offer in the trials on which values are based."""
+    shares = _unsent_shares(offered)
+    if not shares:
         return None
+
+    share, load = max(shares)
+    others = len(shares) - 1
+    rest, these = "", "This load was"
+    if others:
+        loads = "another load" if others == 1 else f"{others} other loads"
+        rest = f", and more than {format_ratio(LEAST_UNSENT)} at {loads}"
+        these = "These loads were"
+
     return Doubt(
         DoubtKind.UNSENT,
         f"the generator left {format_ratio(share)} of the frames unsent in {what} at "
-        f"{format_frame_rate(load)} per interface. This load was not offered, {consequence}. Stop "
+        f"{format_frame_rate(load)} per interface{rest}. {these} not offered, {consequence}. Stop "
         "other work on the generator's machine, or measure at a load that it can send",
     )
 
 
-def _worst(offered: Iterable[Offered]) -> tuple[float, float]:
-    """The largest share at one load, and that load."""
+def _unsent_shares(offered: Iterable[Offered]) -> list[tuple[float, float]]:
+    """The share of each load whose share is above `LEAST_UNSENT`, and that load."""
     shares = ((one.unsent / one.intended, one.load) for one in sums_by_load(offered) if one.unsent)
-    share, load = max(shares, default=(0.0, 0.0))
-    return (share, load) if share > LEAST_UNSENT else (0.0, 0.0)
+    return [(share, load) for share, load in shares if share > LEAST_UNSENT]

@@ -123,7 +123,8 @@ def test_a_direction_that_failed_says_why_and_the_other_stays():
         "Latency: at 100,000 frames/s of 64 B each way, of which 0.1 % are missing, a frame takes 15.0 µs on average "
         "and 1000 µs at most.",
         "latency          least     mean     50 %     90 %     99 %   99.9 %     most   jitter",
-        "latency at 100.00 kfps per interface; 0.1 % of the latency trial's frames are missing (20 unsent)",
+        "latency at 100.00 kfps per interface; 0.1 % of the latency trial's frames are missing (20 unsent, 0.098 % of "
+        "the sent ones lost)",
         f"  {FORWARD}  10.0 µs  15.0 µs  10.0 µs  10.0 µs  50.0 µs  50.0 µs  1000 µs   2.0 µs",
         f"  {REVERSE}  not measured: None of 1000 latency frames came back.",
     ]
@@ -134,8 +135,13 @@ def test_a_direction_that_failed_says_why_and_the_other_stays():
 def test_a_load_says_what_is_missing_and_why():
     changes = {"loss_ratio": 0.02, "unsent_frames": 1_500, "generator_drop_frames": 3, "late_frames": 7}
     line = load_line(at(100e3, counters()).model_copy(update=changes))
-    causes = "1,500 unsent, 3 dropped by the generator, 7 late"
+    # 20,000 of 1,000,000 frames are missing. The others left the generator and never came back.
+    causes = "1,500 unsent, 3 dropped by the generator, 7 late, 1.852 % of the sent ones lost"
     assert line == f"latency at 100.00 kfps per interface; 2 % of the latency trial's frames are missing ({causes})"
+    rounded = load_line(at(100e3, counters()).model_copy(update={"unsent_frames": 995}))
+    assert rounded.endswith("0.1 % of the latency trial's frames are missing (995 unsent)")
+    of_earlier_version = load_line(at(100e3, counters()).model_copy(update={"duration_s": None}))
+    assert of_earlier_version.endswith("0.1 % of the latency trial's frames are missing (10 unsent)")
     without_cause = load_line(at(100e3, counters()).model_copy(update={"unsent_frames": 0}))
     assert without_cause == "latency at 100.00 kfps per interface; the latency trial lost 0.1 %"
 

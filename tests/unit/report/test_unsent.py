@@ -14,6 +14,7 @@ from lossratio.exit_status import ExitStatus
 from lossratio.history.entries import entries_of
 from lossratio.history.trend import TrendVerdict, trends_of
 from lossratio.measurements.frame_loss import FrameLossRate
+from lossratio.measurements.latency.result import load_line
 from lossratio.measurements.mrr_requirement import require_mrr
 from lossratio.measurements.throughput import require_lower_bounds, require_throughput
 from lossratio.mlrsearch import NDR, PDR
@@ -123,8 +124,19 @@ def test_latency_at_a_load_that_was_not_offered_is_a_doubt_about_the_search():
         in doubt.reason
     )
     # Nothing of this is about what the search found.
-    assert "so the numbers of these trials are for a smaller load" in doubt.reason
+    assert "This load was not offered, so the numbers of these trials are for smaller loads" in doubt.reason
     assert "may forward more" not in doubt.reason
+
+
+@pytest.mark.parametrize(("more", "others"), [((6e4,), "another load"), ((6e4, 4e4), "2 other loads")])
+def test_unsent_frames_after_a_search_at_several_loads_are_told_of_all_loads(more, others):
+    missing = {"duration_s": 1.0, "loss_ratio": 0.01, "unsent_frames": 1_900}
+    latency = [at(load, counters()).model_copy(update=missing) for load in (2e5, 1e5, *more)]
+    worst = at(8e4, counters()).model_copy(update={**missing, "loss_ratio": 0.3, "unsent_frames": 48_000})
+    (doubt,) = doubts_of([throughput(SharpKnee(capacity=3e5)).model_copy(update={"latency": (*latency, worst)})])[0]
+    # At the two largest loads, the generator left less than 1 % unsent.
+    several = "30 % of the frames unsent in the trials after the search at 80.000 kfps per interface, and more than 1 %"
+    assert f"{several} at {others}. These loads were not offered, so" in doubt.reason
 
 
 def test_a_starved_generator_is_no_regression_of_the_sut():
@@ -319,6 +331,16 @@ def test_a_longer_trial_may_lose_what_a_bucket_of_50_ms_held():
     # A policer of rate r passes r (T + 0.05 s): at the bound of trials of 1 s, 4 % less in trials of 5 s.
     assert later(throughput(), 135e3, 0.049, seconds=5.0) == []
     assert later(throughput(), 135e3, 0.051, seconds=5.0) == [DoubtKind.CONTRADICTED]
+
+
+def test_a_trial_that_contradicts_a_search_lost_a_share_of_the_frames_that_were_sent():
+    counted = {"duration_s": 5.0, "loss_ratio": 0.48, "unsent_frames": 13_500}
+    latency = at(135e3, counters()).model_copy(update=counted)
+    (doubt,) = doubts_of([throughput().model_copy(update={"latency": (latency,)})])[0]
+    assert "lost 47.47 % of the sent frames, and NDR allows 0 %" in doubt.reason
+    assert load_line(latency).endswith(
+        "48 % of the latency trial's frames are missing (13,500 unsent, 47.47 % of the sent ones lost)"
+    )
 
 
 def test_the_trial_of_telemetry_contradicts_a_search_as_well():

@@ -3,7 +3,7 @@
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Annotated, Any, Literal, NamedTuple
@@ -18,12 +18,20 @@ from lossratio.results import (
     ROUNDING,
     LatencyPoint,
     MaxLoad,
+    Offered,
     Outcome,
     TestResult,
     TestRun,
     describe_trials,
 )
-from lossratio.trials import JournalEntry, LatencyCounters, Microseconds, OneWayLatency, TrialResult
+from lossratio.trials import (
+    JournalEntry,
+    LatencyCounters,
+    Microseconds,
+    MissingFrames,
+    OneWayLatency,
+    TrialResult,
+)
 from lossratio.units import format_frame_rate, format_ratio
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
@@ -32,6 +40,8 @@ _VARIATION = "99.9"
 """The percentile whose distance from the smallest latency is the variation of the delay."""
 PURPOSE = "latency"
 """The purpose of a latency trial."""
+LEAST_LOST = 10
+"""Fewer lost frames of a latency trial are not told: its loss ratio may be rounded by as much."""
 LEAST_RECORDED = 0.999
 """A generator's own histogram must hold at least this share of the received frames to give the percentiles of all
 frames."""
@@ -122,6 +132,28 @@ class LatencyAtLoad(Record):
         return tuple(
             f"{one.direction}: {one.error}" for one in self.directions if one.error is not None
         )
+
+    @property
+    def offered(self) -> Offered | None:
+        """The traffic of the trial; None: the trial failed, or its duration is not known."""
+        if self.duration_s is None or self.loss_ratio is None:
+            return None
+        unsent = self.unsent_frames or 0
+        intended = round(self.load.aggregate_fps * self.duration_s)
+        return Offered(self.load.per_interface_fps, max(0, intended - unsent), unsent)
+
+    @property
+    def missing(self) -> MissingFrames:
+        """The missing frames of the trial by their cause, as far as they are known."""
+        known = MissingFrames(
+            late=self.late_frames,
+            unsent=self.unsent_frames or 0,
+            generator_drops=self.generator_drop_frames,
+        )
+        if self.offered is None or self.loss_ratio is None:
+            return known
+        missing = round(self.loss_ratio * self.offered.intended)
+        return replace(known, lost_by_sut=max(0, missing - known.total))
 
     @property
     def is_measured(self) -> bool:
@@ -334,11 +366,13 @@ def latency_result(
 def load_line(at_load: LatencyAtLoad) -> str:
     """A load in words, with the frames that are missing in its trial.
 
-    Frames that were not sent, that the generator dropped, or that came late are not called lost.
+    Frames that were not sent, that the generator dropped, or that came late are not called lost. Missing frames are a
+    share of all frames, and lost ones are a share of those that were sent.
     """
     line = f"latency at {name_load(at_load)}"
     if at_load.loss_ratio is None:
         return line
+
     share = format_ratio(at_load.loss_ratio)
     causes = {
         "unsent": at_load.unsent_frames or 0,
@@ -348,6 +382,10 @@ def load_line(at_load: LatencyAtLoad) -> str:
     known = [f"{frames:,} {cause}" for cause, frames in causes.items() if frames]
     if not known:
         return f"{line}; the latency trial lost {share}"
+
+    lost = at_load.missing.lost_by_sut
+    if at_load.offered is not None and lost >= LEAST_LOST:
+        known.append(f"{format_ratio(lost / at_load.offered.sent)} of the sent ones lost")
     return f"{line}; {share} of the latency trial's frames are missing ({', '.join(known)})"
 
 

@@ -1,12 +1,11 @@
 """Trials of latency and telemetry after a search that contradict it, or whose load was not offered."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import attrgetter, itemgetter
 
 from lossratio.measurements.latency.result import name_load
 from lossratio.measurements.throughput.result import Goal, GoalsResult
-from lossratio.records import Rate
 from lossratio.results import ROUNDING, Doubt, DoubtKind, Offered, only_late, unsent_frames
 from lossratio.trials import MissingFrames
 from lossratio.units import format_frame_rate, format_ratio
@@ -50,7 +49,7 @@ def doubts_of_later_trials(result: GoalsResult) -> Iterator[Doubt]:
     unsent = unsent_frames(
         (trial.offered for trial in trials),
         "the trials after the search",
-        "so the numbers of these trials are for a smaller load",
+        "so the numbers of these trials are for smaller loads",
     )
     if unsent is not None:
         yield unsent
@@ -60,7 +59,7 @@ def doubts_of_later_trials(result: GoalsResult) -> Iterator[Doubt]:
         _, worst, goal = max(excesses, key=itemgetter(0))
         yield Doubt(
             DoubtKind.CONTRADICTED,
-            f"the {worst.what} lost {format_ratio(worst.loss_ratio)}, and {goal.name} allows "
+            f"the {worst.what} lost {format_ratio(worst.loss_ratio)} of the sent frames, and {goal.name} allows "
             f"{format_ratio(goal.loss_ratio)}, although the search found that this load meets the goal. Find out "
             "what changed, and search again",
         )
@@ -68,31 +67,23 @@ def doubts_of_later_trials(result: GoalsResult) -> Iterator[Doubt]:
 
 def _of_latency(result: GoalsResult) -> Iterator[_LaterTrial]:
     for at_load in result.latency:
-        if at_load.duration_s is None or at_load.loss_ratio is None:
-            continue
-        intended = _intended(at_load.load, at_load.duration_s)
-        known = MissingFrames(
-            late=at_load.late_frames,
-            unsent=at_load.unsent_frames or 0,
-            generator_drops=at_load.generator_drop_frames,
-        )
-        lost = max(0, round(at_load.loss_ratio * intended) - known.total)
-
-        yield _LaterTrial(
-            f"latency trial at {name_load(at_load)},",
-            Offered(at_load.load.per_interface_fps, max(0, intended - known.unsent), known.unsent),
-            replace(known, lost_by_sut=lost),
-            at_load.duration_s,
-        )
+        if at_load.duration_s is not None and at_load.offered is not None:
+            yield _LaterTrial(
+                f"latency trial at {name_load(at_load)},",
+                at_load.offered,
+                at_load.missing,
+                at_load.duration_s,
+            )
 
 
 def _of_telemetry(result: GoalsResult) -> Iterator[_LaterTrial]:
     for trial in result.telemetry:
         load = trial.load.per_interface_fps
+        intended = round(trial.load.aggregate_fps * trial.duration_s)
         missing = MissingFrames(
             lost_by_sut=max(0, trial.lost_frames - trial.generator_drop_frames - trial.late_frames),
             late=trial.late_frames,
-            unsent=max(0, _intended(trial.load, trial.duration_s) - trial.sent_frames),
+            unsent=max(0, intended - trial.sent_frames),
             generator_drops=trial.generator_drop_frames,
         )
         yield _LaterTrial(
@@ -129,7 +120,3 @@ def _strictest_met(result: GoalsResult, load: float) -> Goal | None:
         and load <= bound.per_interface_fps * (1.0 + ROUNDING)
     ]
     return min(met, key=attrgetter("loss_ratio"), default=None)
-
-
-def _intended(load: Rate, duration: float) -> int:
-    return round(load.aggregate_fps * duration)
