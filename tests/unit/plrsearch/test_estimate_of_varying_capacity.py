@@ -41,3 +41,33 @@ def test_an_integral_that_is_too_rough_is_no_good_model():
     rough = replace(known, posteriors=tuple(replace(posterior, error=np.inf) for posterior in known.posteriors))
     assert any("too rough for the integral" in reason for reason in check(rough).reasons)
     assert not any("too rough" in reason for reason in check(known).reasons)
+
+
+def estimate_of_capacities(capacities, quiet):
+    """The estimate of trials of 2 s in overload with these capacities, and of some at 16.4 Mfps without loss."""
+    results = []
+    for capacity in capacities:
+        load = 1.1 * max(capacities)
+        sent = round(2.0 * load)
+        lost = sent - round(2.0 * capacity)
+        output = TrialOutput(lost / sent, sent_frames=sent, lost_frames=lost, unsent_frames=0)
+        results.append(TrialResult(TrialInput(2.0, load), output))
+    output = TrialOutput(0.0, sent_frames=32_800_000, lost_frames=0, unsent_frames=0)
+    results += [TrialResult(TrialInput(2.0, 16.4e6), output)] * quiet
+    return estimate(results, target_loss_ratio=1e-7, min_load=1e4, max_load=30e6)
+
+
+CAPACITIES = (18.0e6, 17.0e6, 17.9e6, 18.6e6, 17.2e6, 19.3e6)
+
+
+def test_the_stated_load_is_not_far_below_the_lowest_capacity_that_enough_trials_show():
+    found = estimate_of_capacities(CAPACITIES, quiet=8)
+    assert found.verified is None
+    assert not found.is_regular
+    assert found.stated == pytest.approx(0.95 * 17.0e6)
+    assert found.interval(0.95)[0] < 0.8 * found.stated
+
+
+def test_few_trials_do_not_show_the_lowest_capacity():
+    found = estimate_of_capacities(CAPACITIES, quiet=5)
+    assert found.stated == pytest.approx(found.interval(0.95)[0])

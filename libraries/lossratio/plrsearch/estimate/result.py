@@ -51,6 +51,8 @@ _MOSTLY = 0.5
 TIME_FOR_RARE = 6.0
 """Seconds of a search per second between the losses that it has to see: half of its time shows rare losses, and three
 of them have to be expected (see `CriticalLoadEstimate.rarest_s`)."""
+_SHOW_LOWEST = 12
+"""Minimum number of trials that show the lowest capacity."""
 _ABOVE = 1.0 + 1e-9
 """Equal loads differ by less than this factor."""
 _QUIET, _CLEAN = 1000.0, 3.0
@@ -135,8 +137,23 @@ class CriticalLoadEstimate:
         """The load to state if none is verified: a load that no trial contradicts."""
         known = self.description
         stated = self._allowed_by_usual
+        if known.posteriors:
+            stated = max(stated, self._near_lowest_seen)
         # Long trials disprove a bucket that allows less.
         return max(stated, (1.0 - NEAR) * min(known.passed_in_long, known.most))
+
+    @property
+    def _near_lowest_seen(self) -> float:
+        """A load just below the lowest capacity that was seen, in frames per second; 0: too few trials were above it.
+
+        If the capacity varies a lot, much lower loads and even the median follow from a normal distribution, but few
+        devices are ever so slow.
+        """
+        counts = self.description.counts
+        is_lossy = counts.lost > self.question.target_loss_ratio * counts.sent
+        lowest = (1.0 - NEAR) * float(counts.forwarding_rate[is_lossy].min(initial=np.inf))
+        shown = int(np.count_nonzero(counts.load >= lowest))
+        return lowest if shown >= _SHOW_LOWEST else 0.0
 
     @property
     def _allowed_by_usual(self) -> float:
