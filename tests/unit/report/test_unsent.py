@@ -343,6 +343,20 @@ def test_a_trial_that_contradicts_a_search_lost_a_share_of_the_frames_that_were_
     )
 
 
+def test_a_longer_trial_that_contradicts_a_search_does_not_prove_a_change():
+    def said(seconds):
+        fields = {"duration_s": seconds, "loss_ratio": 0.23, "unsent_frames": 0}
+        latency = at(135e3, counters()).model_copy(update=fields)
+        ((doubt,),) = doubts_of([throughput().model_copy(update={"latency": (latency,)})])
+        return str(doubt)
+
+    assert said(1.0).endswith("meets the goal. Find out what changed, and search again")
+    assert said(2.5).endswith(
+        "This trial took 2.5 s, and those of the search 1 s: either something changed, or a bucket or a buffer holds "
+        "more than 50 ms of traffic. Search again, with trials as long"
+    )
+
+
 def test_the_trial_of_telemetry_contradicts_a_search_as_well():
     search = throughput()
     load = search.goals[1].result.relevant_lower_bound

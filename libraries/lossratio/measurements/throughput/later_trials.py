@@ -60,9 +60,19 @@ def doubts_of_later_trials(result: GoalsResult) -> Iterator[Doubt]:
         yield Doubt(
             DoubtKind.CONTRADICTED,
             f"the {worst.what} lost {format_ratio(worst.loss_ratio)} of the sent frames, and {goal.name} allows "
-            f"{format_ratio(goal.loss_ratio)}, although the search found that this load meets the goal. Find out "
-            "what changed, and search again",
+            f"{format_ratio(goal.loss_ratio)}, although the search found that this load meets the goal. "
+            f"{_advice(worst.duration, goal.final_trial_duration_s)}",
         )
+
+
+def _advice(later_s: float, searched_s: float) -> str:
+    """What to do: a longer trial may also lose more because the SUT is as before, but fast only at first."""
+    if later_s <= searched_s:
+        return "Find out what changed, and search again"
+    return (
+        f"This trial took {later_s:.3g} s, and those of the search {searched_s:.3g} s: either something changed, or a "
+        f"bucket or a buffer holds more than {1e3 * USUAL_BUCKET:.0f} ms of traffic. Search again, with trials as long"
+    )
 
 
 def _of_latency(result: GoalsResult) -> Iterator[_LaterTrial]:
