@@ -160,13 +160,14 @@ def _in_long_trials(trials: Sequence[Trial], *, is_limit: bool) -> Iterator[str]
         is_limit: Whether the forwarding rate of a trial with loss is a limit.
     """
     forwarded = {
-        trial.load_per_interface_fps * (1.0 - sut_loss_ratio(trial.as_result())): trial
-        for trial in trials
-        if sut_loss_ratio(trial.as_result()) > OVERLOAD
+        _forwarded(trial): trial for trial in trials if sut_loss_ratio(trial.as_result()) > OVERLOAD
     }
     if not forwarded:
         return
     most = min(forwarded)
+    # If another trial of this length forwarded more, this one shows an event or a low capacity, but no limit.
+    as_long = (trial for trial in trials if trial.duration_s >= forwarded[most].duration_s)
+    is_limit = is_limit and all(_forwarded(trial) <= most * (1.0 + OVERLOAD) for trial in as_long)
     limit = f"at most {format_frame_rate(most)}: " if is_limit else ""
     yield f"{limit}{_losses_of([forwarded[most]])}"
 
@@ -174,6 +175,11 @@ def _in_long_trials(trials: Sequence[Trial], *, is_limit: bool) -> Iterator[str]
     highest = max((trial.load_per_interface_fps for trial in quiet), default=None)
     if highest is not None:
         yield _losses_of([trial for trial in quiet if trial.load_per_interface_fps == highest])
+
+
+def _forwarded(trial: Trial) -> float:
+    """Frames per second that the SUT forwarded, per interface."""
+    return trial.load_per_interface_fps * (1.0 - sut_loss_ratio(trial.as_result()))
 
 
 def _losses_of(trials: Sequence[Trial]) -> str:
