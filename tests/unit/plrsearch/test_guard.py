@@ -115,6 +115,8 @@ def test_few_trials_verify_nothing_however_many_frames_they_sent_and_name_what_t
     assert few.missing_frames == pytest.approx(6 * 5.7e6 * 5.0)
     assert str(few).startswith("extrapolated: 0 of 114,000,000 frames were lost at 5.7000 Mfps, ")
     assert "losses that come in fewer than one of 1.7 trials may be in none of these" in str(few)
+    single = guard(collect(trials_of(KNEE, [5.7e6], seed=2)), question, 5.7e6, 5.6e6)
+    assert "losses that come in most trials may be in none of these" in str(single)
     assert "170,000,000 frames more in 6 trials or more would verify it" in str(few)
     assert " frames more in 1 trial or more would verify it" in str(replace(few, missing_trials=1))
     # Trials that do not exist leave everything open.

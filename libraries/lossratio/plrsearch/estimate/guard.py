@@ -183,7 +183,8 @@ class GuardStatement(Observed):
             line += f", unless more than {most} {frames} lost at a time in fewer than one of "
             line += f"{format_about(self.unseen_burst_trials)} trials"
         elif extrapolated and self.unseen_burst_trials is not None:
-            rare = f"fewer than one of {format_about(self.unseen_burst_trials)} trials"
+            about = format_about(self.unseen_burst_trials)
+            rare = "most trials" if about == "1" else f"fewer than one of {about} trials"
             line += f"; losses that come in {rare} may be in none of these"
 
         if self.missing_frames is not None:
