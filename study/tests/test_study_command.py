@@ -28,8 +28,13 @@ def installed():
 
 
 def run(tmp_path, *arguments):
-    small = ("--family", "sharp knee", "--goals", "G4", "--seeds", "0..1", "--repeats", "2", "--jobs", "1")
-    return CliRunner().invoke(study, [*small, "--results", str(tmp_path), *arguments])
+    """A small study, but with these arguments."""
+    small = {"--seeds": "0..1", "--repeats": "2", "--jobs": "1", "--results": str(tmp_path)}
+    words = ["--family", "sharp knee", "--goals", "G4", *arguments]
+    for name, value in small.items():
+        if name not in arguments:
+            words += [name, value]
+    return CliRunner().invoke(study, words)
 
 
 @pytest.mark.long

@@ -296,6 +296,8 @@ def test_a_signal_ends_a_command_with_the_status_of_a_stop_wherever_it_arrives(n
     code = (
         "import signal, sys\n"
         "from lossratio.commands.main import commands, main\n"
+        # A test run without a terminal may ignore SIGHUP.
+        f"signal.signal(signal.{number}, signal.SIG_DFL)\n"
         f"commands.get_command = lambda *given: exec('signal.raise_signal(signal.{number})')\n"
         "sys.argv = ['lossratio', 'check']\n"
         "main()\n"
