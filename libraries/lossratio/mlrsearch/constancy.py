@@ -20,7 +20,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from lossratio.trials import TrialResult, missing_frames, sut_loss_ratio
+from lossratio.trials import TrialResult, sut_loss_ratio
 
 LEAST_DIFFERENCE = 0.002
 """Minimum difference of loss ratios in a contradiction. A smaller difference may be a few frames by chance."""
@@ -246,15 +246,6 @@ def _contradictions(
     weak, strong = rows[row], columns[column]
 
     return _Contradictions(numbers[weak], numbers[strong], losses[weak] - at_most[strong])
-
-
-def offered_load(result: TrialResult) -> float:
-    """The load of a trial without the frames that were not sent, in frames per second per interface."""
-    missing = missing_frames(result.output)
-    sent = result.output.sent_frames
-    if missing is None or not sent:
-        return result.load
-    return result.load * sent / (sent + missing.unsent + missing.refused)
 
 
 def _times_since_loss(

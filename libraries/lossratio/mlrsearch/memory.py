@@ -15,9 +15,9 @@ is repeated.
 import math
 
 from lossratio.mlrsearch.classification import Bound
-from lossratio.mlrsearch.constancy import LEAST_TRIALS, offered_load
+from lossratio.mlrsearch.constancy import LEAST_TRIALS
 from lossratio.mlrsearch.grid import LoadGrid
-from lossratio.trials import TrialInput, TrialResult, sut_loss_ratio
+from lossratio.trials import TrialInput, TrialResult, offered_load, sut_loss_ratio
 
 MEMORY = "memory"
 """Name of the rule that chose such a trial."""

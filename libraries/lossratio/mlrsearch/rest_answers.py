@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from enum import Enum
 from itertools import pairwise
 
-from lossratio.mlrsearch.constancy import offered_load
-from lossratio.trials import TrialResult, sut_loss_ratio
+from lossratio.trials import TrialResult, offered_load, sut_loss_ratio
 
 FEWER_AGAIN = 2
 """A load must fail after a rest, and pass right after that, this many times before there is a doubt. Once may be

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from lossratio.mlrsearch.classification import Bound
-from lossratio.mlrsearch.constancy import LEAST_TRIALS, offered_load
+from lossratio.mlrsearch.constancy import LEAST_TRIALS
 from lossratio.mlrsearch.forecast import Pace
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
@@ -25,7 +25,7 @@ from lossratio.mlrsearch.rest_answers import (
     passes,
 )
 from lossratio.mlrsearch.since_loss import SinceLoss
-from lossratio.trials import TrialInput, TrialResult, sut_loss_ratio
+from lossratio.trials import TrialInput, TrialResult, offered_load, sut_loss_ratio
 
 RESTED = "rested"
 """Name of the rule that chose a trial after a rest; see `Rested`."""

@@ -7,6 +7,7 @@ from lossratio.trials.causes import (
     loss_ratio_without_tester as loss_ratio_without_tester,
     missing_frames as missing_frames,
     most_lost_in_bursts as most_lost_in_bursts,
+    offered_load as offered_load,
     sut_loss_ratio as sut_loss_ratio,
 )
 from lossratio.trials.changed_fields import (

@@ -135,6 +135,15 @@ def sut_loss_ratio(result: TrialResult, in_bursts: float = 0.0) -> float:
     return _share(result, max(0.0, missing.lost_by_sut - in_bursts))
 
 
+def offered_load(result: TrialResult) -> float:
+    """The load of a trial without the frames that were not sent, in frames per second per interface."""
+    missing = missing_frames(result.output)
+    sent = result.output.sent_frames
+    if missing is None or not sent:
+        return result.load
+    return result.load * sent / (sent + missing.unsent + missing.refused)
+
+
 def loss_ratio_without_tester(result: TrialResult) -> float:
     """The loss ratio of a trial if only its sent frames had been its load, and every returned frame had counted.
 

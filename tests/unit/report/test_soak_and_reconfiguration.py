@@ -302,6 +302,16 @@ def test_a_long_trial_is_no_limit_if_another_one_forwarded_more():
     assert said(longer[2:]).startswith(f"at most 26.944 kfps: {lost}")
 
 
+def test_frames_that_were_never_sent_did_not_pass_in_the_long_run():
+    usual = [JournalEntry(counted_trial(149e3, duration=1.0)) for _ in range(4)]
+    lossy = JournalEntry(counted_trial(30_000.0, lost=3_000, duration=10.0))
+    # The load is more than what passed in the other trial, but what was sent is less.
+    unsent = JournalEntry(counted_trial(29_900.0, unsent=2_900, duration=10.0))
+    critical = guarded().critical_load.model_copy(update={"trial_s": 1.0})
+    result = soak(trials=[*usual, lossy, unsent]).model_copy(update={"critical_load": critical})
+    assert "in the long run at most 29.700 kfps: 1 trial of 10 s" in " ".join(message(result).split())
+
+
 @pytest.mark.parametrize("fields", [{"protocol_s": 12.5}, {"verdict": Verdict.CONTRADICTED}])
 def test_where_long_trials_say_something_nothing_is_said_to_be_unknown(fields):
     assert in_the_long_run(**fields) is None

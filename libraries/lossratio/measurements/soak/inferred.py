@@ -8,7 +8,7 @@ from lossratio.drawing import xml_text
 from lossratio.measurements.soak.result import CriticalLoad, SoakResult
 from lossratio.plrsearch import LONG, OVERLOAD, TIME_FOR_RARE, GuardStatement, Verdict
 from lossratio.results import Trial
-from lossratio.trials import sut_loss_ratio
+from lossratio.trials import offered_load, sut_loss_ratio
 from lossratio.units import format_frame_rate, trials_counted
 
 _RARE = 300.0
@@ -179,7 +179,8 @@ def _in_long_trials(trials: Sequence[Trial], *, is_limit: bool) -> Iterator[str]
 
 def _forwarded(trial: Trial) -> float:
     """Frames per second that the SUT forwarded, per interface."""
-    return trial.load_per_interface_fps * (1.0 - sut_loss_ratio(trial.as_result()))
+    result = trial.as_result()
+    return offered_load(result) * (1.0 - sut_loss_ratio(result))
 
 
 def _losses_of(trials: Sequence[Trial]) -> str:
