@@ -297,7 +297,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a load that was not offered is no doubt",
-        "results/doubts.py",
+        "results/offered.py",
         "for share, load in shares if share > LEAST_UNSENT]",
         "for share, load in shares if share > 1.0]",
         ("report/test_unsent.py",),

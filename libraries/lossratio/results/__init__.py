@@ -18,14 +18,10 @@ from lossratio.results.contradictions import (
 from lossratio.results.doubts import (
     Doubt as Doubt,
     DoubtKind as DoubtKind,
-    Offered as Offered,
     generator_stalls as generator_stalls,
     least_news as least_news,
-    offered_in as offered_in,
     only_late as only_late,
     time_dependence_in as time_dependence_in,
-    unsent_frames as unsent_frames,
-    unsent_share as unsent_share,
 )
 from lossratio.results.ends import (
     Ends as Ends,
@@ -94,6 +90,12 @@ from lossratio.results.model import (
     TestIdentity as TestIdentity,
     TestResult as TestResult,
     TestRun as TestRun,
+)
+from lossratio.results.offered import (
+    Offered as Offered,
+    offered_in as offered_in,
+    unsent_frames as unsent_frames,
+    unsent_share as unsent_share,
 )
 from lossratio.results.pictures import Charts as Charts, Picture as Picture
 from lossratio.results.quantity import (

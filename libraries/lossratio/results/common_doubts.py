@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from lossratio.results import doubts
 from lossratio.results.frame_integrity import changed_fields_in, faults_with_sizes, integrity_of
 from lossratio.results.model import MEMORY_REMARK, TestResult
+from lossratio.results.offered import Offered, unsent_frames, unsent_share
 from lossratio.results.trials import Trial
 from lossratio.trials import changes_in_words
 
@@ -12,7 +13,7 @@ from lossratio.trials import changes_in_words
 def common_doubts(
     result: TestResult,
     trials: Sequence[Trial],
-    offered: Iterable[Sequence[doubts.Offered]],
+    offered: Iterable[Sequence[Offered]],
     stalls: doubts.Doubt | None,
 ) -> Iterator[doubts.Doubt]:
     """The doubts about a result that do not depend on its kind.
@@ -24,7 +25,7 @@ def common_doubts(
         stalls: The doubt whether stalls of the generator decided it; None: they did not.
     """
     about_trials = (
-        doubts.unsent_frames(max(offered, key=doubts.unsent_share, default=())),
+        unsent_frames(max(offered, key=unsent_share, default=())),
         doubts.time_dependence_in(trials),
         doubts.two_bands_in(trials),
         doubts.late_frames(trials, result.late_frames or 0),

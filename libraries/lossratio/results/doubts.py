@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import groupby, pairwise
 from statistics import NormalDist, fmean, pstdev
-from typing import NamedTuple
 
 from lossratio.results.trials import Trial, foreign_frames_of
 from lossratio.trials import most_lost_in_bursts
@@ -28,6 +27,9 @@ BANDS_LEAST_GAP_RATIO = 0.01
 """Minimum gap between two bands, relative to the lower edge of the higher band."""
 BANDS_GAP_OVER_RANGE = 3.0
 """Minimum ratio of the gap between two bands to the width of the wider band."""
+
+_ROUNDING = 1e-6
+"""Share by which a change may exceed a resolution by rounding alone."""
 
 
 class DoubtKind(str, Enum):
@@ -407,95 +409,3 @@ def least_news(wanted: float, resolution: float | None) -> float:
     # A width is relative to the upper bound, but a change is relative to the lower bound. The rest is a margin for
     # rounding.
     return max(wanted, resolution / (1.0 - resolution) * (1.0 + _ROUNDING))
-
-
-_ROUNDING = 1e-6
-LEAST_UNSENT = 0.01
-"""Share of a load's frames. Fewer unsent frames cause no doubt: they cannot move a value by the minimum change (1 %)
-that a comparison or a trend reports, and even a healthy generator on a small machine leaves some behind."""
-
-
-class Offered(NamedTuple):
-    """The traffic that the generator offered in one trial."""
-
-    load: float
-    """Intended load, frames per second per interface."""
-    sent: int
-    """Frames sent."""
-    unsent: int
-    """Frames that the generator could not send."""
-    received: int = 0
-    """Frames that came back in time."""
-    not_by_sut: int = 0
-    """Frames that are missing and that the SUT did not lose: unsent, late, or dropped by the generator."""
-
-    @property
-    def intended(self) -> int:
-        """Frames that the load asked for."""
-        return self.sent + self.unsent
-
-    def plus(self, other: "Offered") -> "Offered":
-        """The sum of two trials with the same load."""
-        return Offered(
-            self.load, *(one + another for one, another in zip(self[1:], other[1:], strict=True))
-        )
-
-
-def offered_in(trials: Iterable[Trial]) -> list[Offered]:
-    """The traffic of the trials that counted their frames."""
-    offered = []
-    for trial in trials:
-        sent = trial.sent_frames
-        unsent = trial.unsent_frames
-        if sent is None or unsent is None:
-            continue
-
-        received = max(0, sent - (trial.lost_frames or 0))
-        not_by_sut = trial.missing.by_tester + trial.missing.late
-        offered.append(Offered(trial.load_per_interface_fps, sent, unsent, received, not_by_sut))
-    return offered
-
-
-def sums_by_load(offered: Iterable[Offered]) -> list[Offered]:
-    """The traffic of all trials at each load together."""
-    sums: dict[float, Offered] = {}
-    for one in offered:
-        sums[one.load] = sums[one.load].plus(one) if one.load in sums else one
-    return list(sums.values())
-
-
-def unsent_share(offered: Iterable[Offered]) -> float:
-    """The largest share of frames that the generator left unsent at one load; 0: it is below `LEAST_UNSENT`."""
-    return max((share for share, _ in _unsent_shares(offered)), default=0.0)
-
-
-def unsent_frames(
-    offered: Iterable[Offered],
-    what: str = "the trials",
-    consequence: str = "and the SUT may forward more",
-) -> Doubt | None:
-    """Reports the loads that the generator did not offer in the trials on which values are based."""
-    shares = _unsent_shares(offered)
-    if not shares:
-        return None
-
-    share, load = max(shares)
-    others = len(shares) - 1
-    rest, these = "", "This load was"
-    if others:
-        loads = "another load" if others == 1 else f"{others} other loads"
-        rest = f", and more than {format_ratio(LEAST_UNSENT)} at {loads}"
-        these = "These loads were"
-
-    return Doubt(
-        DoubtKind.UNSENT,
-        f"the generator left {format_ratio(share)} of the frames unsent in {what} at "
-        f"{format_frame_rate(load)} per interface{rest}. {these} not offered, {consequence}. Stop "
-        "other work on the generator's machine, or measure at a load that it can send",
-    )
-
-
-def _unsent_shares(offered: Iterable[Offered]) -> list[tuple[float, float]]:
-    """The share of each load whose share is above `LEAST_UNSENT`, and that load."""
-    shares = ((one.unsent / one.intended, one.load) for one in sums_by_load(offered) if one.unsent)
-    return [(share, load) for share, load in shares if share > LEAST_UNSENT]

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from lossratio.results.doubts import LEAST_UNSENT, Offered, offered_in, sums_by_load
+from lossratio.results.offered import LEAST_UNSENT, Offered, offered_in, sums_by_load
 from lossratio.results.quantity import Finding, number_of
 from lossratio.results.view import view_of
 from lossratio.trials import MissingFrames, TrialResult, missing_frames

@@ -14,8 +14,9 @@ from lossratio.errors import ReportError
 from lossratio.records import Rate, Record
 from lossratio.results.closing_lines import closing_lines, provenance_lines
 from lossratio.results.common_doubts import common_doubts
-from lossratio.results.doubts import Doubt, Offered, generator_stalls, offered_in
+from lossratio.results.doubts import Doubt, generator_stalls
 from lossratio.results.model import TestResult
+from lossratio.results.offered import Offered, offered_in
 from lossratio.results.pictures import Charts, Picture
 from lossratio.results.quantity import Finding, shown_in
 from lossratio.results.trials import Trial

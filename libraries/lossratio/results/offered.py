@@ -1,0 +1,98 @@
+"""The traffic that the generator offered, and the doubt about loads that it did not offer."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from lossratio.results.doubts import Doubt, DoubtKind
+from lossratio.results.trials import Trial
+from lossratio.units import format_frame_rate, format_ratio
+
+LEAST_UNSENT = 0.01
+"""Share of a load's frames. Fewer unsent frames cause no doubt: they cannot move a value by the minimum change (1 %)
+that a comparison or a trend reports, and even a healthy generator on a small machine leaves some behind."""
+
+
+class Offered(NamedTuple):
+    """The traffic that the generator offered in one trial."""
+
+    load: float
+    """Intended load, frames per second per interface."""
+    sent: int
+    """Frames sent."""
+    unsent: int
+    """Frames that the generator could not send."""
+    received: int = 0
+    """Frames that came back in time."""
+    not_by_sut: int = 0
+    """Frames that are missing and that the SUT did not lose: unsent, late, or dropped by the generator."""
+
+    @property
+    def intended(self) -> int:
+        """Frames that the load asked for."""
+        return self.sent + self.unsent
+
+    def plus(self, other: "Offered") -> "Offered":
+        """The sum of two trials with the same load."""
+        return Offered(
+            self.load, *(one + another for one, another in zip(self[1:], other[1:], strict=True))
+        )
+
+
+def offered_in(trials: Iterable[Trial]) -> list[Offered]:
+    """The traffic of the trials that counted their frames."""
+    offered = []
+    for trial in trials:
+        sent = trial.sent_frames
+        unsent = trial.unsent_frames
+        if sent is None or unsent is None:
+            continue
+
+        received = max(0, sent - (trial.lost_frames or 0))
+        not_by_sut = trial.missing.by_tester + trial.missing.late
+        offered.append(Offered(trial.load_per_interface_fps, sent, unsent, received, not_by_sut))
+    return offered
+
+
+def sums_by_load(offered: Iterable[Offered]) -> list[Offered]:
+    """The traffic of all trials at each load together."""
+    sums: dict[float, Offered] = {}
+    for one in offered:
+        sums[one.load] = sums[one.load].plus(one) if one.load in sums else one
+    return list(sums.values())
+
+
+def unsent_share(offered: Iterable[Offered]) -> float:
+    """The largest share of frames that the generator left unsent at one load; 0: it is below `LEAST_UNSENT`."""
+    return max((share for share, _ in _unsent_shares(offered)), default=0.0)
+
+
+def unsent_frames(
+    offered: Iterable[Offered],
+    what: str = "the trials",
+    consequence: str = "and the SUT may forward more",
+) -> Doubt | None:
+    """Reports the loads that the generator did not offer in the trials on which values are based."""
+    shares = _unsent_shares(offered)
+    if not shares:
+        return None
+
+    share, load = max(shares)
+    others = len(shares) - 1
+    rest, these = "", "This load was"
+    if others:
+        loads = "another load" if others == 1 else f"{others} other loads"
+        rest = f", and more than {format_ratio(LEAST_UNSENT)} at {loads}"
+        these = "These loads were"
+
+    return Doubt(
+        DoubtKind.UNSENT,
+        f"the generator left {format_ratio(share)} of the frames unsent in {what} at "
+        f"{format_frame_rate(load)} per interface{rest}. {these} not offered, {consequence}. Stop "
+        "other work on the generator's machine, or measure at a load that it can send",
+    )
+
+
+def _unsent_shares(offered: Iterable[Offered]) -> list[tuple[float, float]]:
+    """The share of each load whose share is above `LEAST_UNSENT`, and that load."""
+    shares = ((one.unsent / one.intended, one.load) for one in sums_by_load(offered) if one.unsent)
+    return [(share, load) for share, load in shares if share > LEAST_UNSENT]
