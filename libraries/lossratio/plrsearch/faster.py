@@ -1,4 +1,4 @@
-"""Trials that show whether the SUT has become much faster, as when a NIC takes over flows, or a caller adds processors.
+"""Trials that show whether the SUT has become much faster, for example because a NIC has taken over its flows.
 
 After such a change, the loads at which losses began show nothing any more. Trials there and in overload would only
 slowly come near to what the SUT forwards now, so a trial at the maximum load shows it at once.

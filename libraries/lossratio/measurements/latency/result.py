@@ -41,7 +41,7 @@ _VARIATION = "99.9"
 PURPOSE = "latency"
 """The purpose of a latency trial."""
 LEAST_LOST = 10
-"""Fewer lost frames of a latency trial are not told: its loss ratio may be rounded by as much."""
+"""A latency trial that lost fewer frames is not said to have lost any: its loss ratio may be rounded by as much."""
 LEAST_RECORDED = 0.999
 """A generator's own histogram must hold at least this share of the received frames to give the percentiles of all
 frames."""

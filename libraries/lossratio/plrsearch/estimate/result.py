@@ -146,7 +146,7 @@ class CriticalLoadEstimate:
     def _near_lowest_seen(self) -> float:
         """A load just below the lowest capacity that was seen, in frames per second; 0: too few trials were above it.
 
-        If the capacity varies a lot, much lower loads and even the median follow from a normal distribution, but few
+        If the capacity varies a lot, a normal distribution has a median and an interval that are far lower, but few
         devices are ever so slow.
         """
         counts = self.description.counts
