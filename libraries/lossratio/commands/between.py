@@ -13,6 +13,7 @@ import yaml
 
 from lossratio.commands.parameters import (
     DURATION,
+    FILE_TO_WRITE,
     FRAME_RATE,
     NEW_IN_RESULTS,
     OneOf,
@@ -79,7 +80,9 @@ def between(
     python: str = option(
         "The Python on hosts: 3.8 or later, with numpy.", default="python3", metavar="PROGRAM"
     ),
-    save: Path | None = option("Write the topology file here without measuring.", metavar="FILE"),
+    save: Path | None = option(
+        "Write the topology file here without measuring.", metavar="FILE", type=FILE_TO_WRITE
+    ),
     output: Path | None = option(NEW_IN_RESULTS, metavar="DIR"),
     resume: Path | None = option(
         "Continue the interrupted run in DIR: what was measured there is not measured again.",

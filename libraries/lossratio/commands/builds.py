@@ -14,6 +14,7 @@ import click
 
 from lossratio.commands.parameters import (
     DURATION,
+    FILE_TO_WRITE,
     FRAME_RATE,
     ONLY_NAME,
     ONLY_QUANTITY,
@@ -178,7 +179,9 @@ def ab(
         default=95.0,
     ),
     markdown: Path | None = option(
-        "Also write the verdicts as a comment for a pull request.", metavar="FILE"
+        "Also write the verdicts as a comment for a pull request.",
+        metavar="FILE",
+        type=FILE_TO_WRITE,
     ),
     measured: _Measured,
 ) -> None:

@@ -3,6 +3,7 @@
 import codecs
 import os
 import re
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
@@ -13,6 +14,7 @@ from typing import Any, get_args, get_type_hints
 import click
 
 from lossratio.checked_arguments import shortened, shown_value
+from lossratio.exit_status import FailureKind, kind_of_error
 from lossratio.input_file import is_url, kind_of_contents, shown_name, way_to_read
 from lossratio.shipped import SUITES, did_you_mean
 from lossratio.units import parse_duration, parse_frame_rate, parse_number, parse_ratio
@@ -238,6 +240,38 @@ class LocalPath(click.Path):
             # Click repeats a long path as a whole.
             said = error.message.replace(str(value), shown_name(value))
             self.fail(f"{said} Name another one.", param, ctx)
+
+
+class _FileToWrite(LocalPath):
+    """A file that the command writes, into a directory that exists. A mistake is found before anything is read."""
+
+    def __init__(self, *, allow_dash: bool = False) -> None:
+        super().__init__(dir_okay=False, allow_dash=allow_dash, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = super().convert(value, param, ctx)
+        is_device = os.path.exists(path) and not os.path.isfile(path)
+        if is_device or (self.allow_dash and str(path) == "-"):
+            return path
+
+        folder = os.path.dirname(os.path.realpath(path))
+        if not os.path.exists(folder):
+            missing = f"There is no directory {shown_name(path.parent)}."
+            self.fail(f"{missing} Create it, or name another file.", param, ctx)
+        try:
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError as error:
+            # A full disk is no mistake of the user.
+            if kind_of_error(error) is FailureKind.BAD_INPUT:
+                problem = f"{shown_name(path)} cannot be written: {error.strerror}."
+                self.fail(f"{problem} Name another file.", param, ctx)
+        return path
+
+
+FILE_TO_WRITE = _FileToWrite()
+"""A file that the command writes."""
+FILE_OR_OUTPUT = _FileToWrite(allow_dash=True)
+"""A file that the command writes, or ``-``, which is standard output."""
 
 
 def check_files_to_write(**files: Path | None) -> None:

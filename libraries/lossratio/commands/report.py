@@ -7,8 +7,9 @@ import click
 
 from lossratio import report as reports
 from lossratio.commands.parameters import (
+    FILE_OR_OUTPUT,
+    FILE_TO_WRITE,
     VERBOSE_HELP,
-    LocalPath,
     OneOf,
     PerCent,
     WholeNumber,
@@ -31,8 +32,7 @@ def report(
         "The format of the report.", "--format", type=OneOf(FORMATS.names()), default=PAGE
     ),
     output: Path | None = option(
-        "The file to write; - is standard output. Default: a file in DIR.",
-        type=LocalPath(path_type=Path, allow_dash=True),
+        "The file to write; - is standard output. Default: a file in DIR.", type=FILE_OR_OUTPUT
     ),
     verbose: bool = option(VERBOSE_HELP),
 ) -> None:
@@ -121,8 +121,8 @@ def compare(
         type=OneOf(["text", "md"]),
         default="text",
     ),
-    html: Path | None = option("Also write a page, e.g. compare.html."),
-    junit: Path | None = option("Also write a JUnit file."),
+    html: Path | None = option("Also write a page, e.g. compare.html.", type=FILE_TO_WRITE),
+    junit: Path | None = option("Also write a JUnit file.", type=FILE_TO_WRITE),
 ) -> None:
     """Compare the tests of run B with the tests of run A.
 

@@ -9,7 +9,15 @@ from pathlib import Path
 import click
 
 from lossratio import testbed as testbeds, topology as topologies
-from lossratio.commands.parameters import DURATION, OneOf, WholeNumber, argument, command, option
+from lossratio.commands.parameters import (
+    DURATION,
+    FILE_TO_WRITE,
+    OneOf,
+    WholeNumber,
+    argument,
+    command,
+    option,
+)
 from lossratio.dut.vpp import vpp_problem
 from lossratio.errors import LinkError, NodeError, ProfileError, TopologyError
 from lossratio.input_file import shell_word
@@ -282,7 +290,7 @@ def import_command(
         type=OneOf(["benchmark", "lab"]),
         default="benchmark",
     ),
-    output: Path | None = option("The file to write.", metavar="FILE"),
+    output: Path | None = option("The file to write.", metavar="FILE", type=FILE_TO_WRITE),
 ) -> None:
     """Turn the FILE of another tool into a topology file (for a lab) or a traffic profile."""
     if tool in PROFILE_READERS:

@@ -14,6 +14,7 @@ import click
 
 from lossratio import history as histories
 from lossratio.commands.parameters import (
+    FILE_TO_WRITE,
     ONLY_QUANTITY,
     LocalPath,
     PerCent,
@@ -100,14 +101,16 @@ def trend(
     ),
     rules: TrendRules,
     alert: Path | None = option("Send the alerts of this YAML file.", metavar="FILE"),
-    html: Path | None = option("Write a page with a picture for each test."),
+    html: Path | None = option("Write a page with a picture for each test.", type=FILE_TO_WRITE),
     pages: str | None = option(
         "Address of the pages of runs, for links. {run} is the name of a run; without it: URL/{run}/lossratio.html.",
         "--runs",
         metavar="URL",
     ),
-    json_file: Path | None = option("Write all trends as JSON.", "--json", metavar="FILE"),
-    junit: Path | None = option("Write a JUnit file."),
+    json_file: Path | None = option(
+        "Write all trends as JSON.", "--json", metavar="FILE", type=FILE_TO_WRITE
+    ),
+    junit: Path | None = option("Write a JUnit file.", type=FILE_TO_WRITE),
 ) -> None:
     """Report what changed recently in the results of HISTORY.
 

@@ -190,6 +190,13 @@ def test_wrong_variables_of_a_job_are_named_with_their_lines(tmp_path):
         (["archive", "fetch", __file__, "--results", "archive", "--testbed", "lab1"], "is a file. Name another one."),
         (["compare", "a", "b", "--html", "x", "--junit", "./x"], "--html and --junit name the same file, x. Name two."),
         (["trend", "history", "--json", "-"], "--json -: only 'lossratio report' writes to the standard output."),
+        (["report", "run", "--output", "reports/page.html"], "There is no directory reports. Create it, or name"),
+        (["report", "run", "--output", f"{__file__}/page.html"], "cannot be written: Not a directory. Name another"),
+        (["compare", "a", "b", "--html", "reports/a.html"], "'--html': There is no directory reports. Create it, or"),
+        (["trend", "history", "--json", "/"], "'--json': File '/' is a directory. Name another one."),
+        (["builds", "ab", "--markdown", "reports/a.md"], "'--markdown': There is no directory reports. Create it, or"),
+        (["between", "a", "b", "--save", "labs/a.yaml"], "'--save': There is no directory labs. Create it, or name"),
+        (["lab", "import", "netlab", "a", "--output", "labs/a.yaml"], "'--output': There is no directory labs. Create"),
         (["check", "simulated", "--frame-size", "1,5"], "--frame-size: '1,5' are several frame sizes"),
     ],
 )
