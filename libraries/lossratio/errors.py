@@ -78,6 +78,8 @@ FREE_SPACE = "Free some space"
 
 # Table: what to do first, by the error of the system.
 _REMEDIES = {
+    errno.ENOSPC: FREE_SPACE,
+    errno.EDQUOT: FREE_SPACE,
     errno.EISDIR: "Choose a name that is not a directory's",
     errno.ENOTDIR: "Choose a place that is not below a file",
     errno.ENAMETOOLONG: "Choose a shorter name",
@@ -89,6 +91,11 @@ _REMEDIES = {
     errno.ENOENT: "Choose another place",
     errno.ENXIO: "Choose another place",
 }
+
+
+def remedy_for(error: BaseException) -> str | None:
+    """What to do first after an error of the system, without a full stop; None: that is not known."""
+    return _REMEDIES.get(getattr(error, "errno", None) or 0)
 
 
 @contextmanager
@@ -108,8 +115,7 @@ def storing(
     try:
         yield
     except OSError as cause:
-        remedy = _REMEDIES.get(cause.errno or 0, FREE_SPACE)
-        told = way_out.replace(FREE_SPACE, remedy)
+        told = way_out.replace(FREE_SPACE, remedy_for(cause) or FREE_SPACE)
         raise error(f"Cannot {what}: {cause.strerror}. {told}".rstrip()) from cause
 
 

@@ -16,6 +16,7 @@ from lossratio.commands.parameters import (
     command,
     option,
 )
+from lossratio.errors import ArchiveError
 from lossratio.shipped import SUITES
 
 ARCHIVE = option("The archive: a folder, or e.g. s3://bucket/path.", "--results", metavar="URL")
@@ -149,8 +150,12 @@ def send(directories: tuple[Path, ...] = argument("[DIR...]"), url: str = ARCHIV
     for directory in directories:
         for problem in outbox.add(directory):
             click.echo(problem, err=True)
-    beginning = outbox.beginning()
-    click.echo(f"Sent {counted(outbox.send(), 'file')} to {outbox.store}.")
+    try:
+        beginning = outbox.beginning()
+        sent = outbox.send()
+    except ArchiveError as error:
+        raise ArchiveError(f"{error} {outbox.way_on()}".rstrip()) from error
+    click.echo(f"Sent {counted(sent, 'file')} to {outbox.store}.")
     if beginning is not None:
         click.echo(beginning)
 

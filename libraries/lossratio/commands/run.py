@@ -252,10 +252,7 @@ def _is_kept(directory: Path, url: str) -> bool:
         click.echo(f"Not sent: {error}", err=True)
         return False
     except (ArchiveError, ReportError) as error:
-        click.echo(
-            f"Not sent: {error} The next run, or 'lossratio archive send', sends the files in {outbox.path}.",
-            err=True,
-        )
+        click.echo(f"Not sent: {error} {outbox.way_on()}".rstrip(), err=True)
 
     return True
 

@@ -12,7 +12,7 @@ import tarfile
 import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,7 @@ from urllib.parse import quote, unquote
 
 from lossratio.callouts import without_secrets
 from lossratio.checked_arguments import as_path
-from lossratio.errors import ArchiveError, ReportError, storing
+from lossratio.errors import FREE_SPACE, ArchiveError, ReportError, remedy_for, storing
 from lossratio.history.annotations import ANNOTATIONS_NAME
 from lossratio.history.entries import entries_of
 from lossratio.history.store import History
@@ -30,6 +30,7 @@ from lossratio.input_file import shell_word
 from lossratio.plugins import how_to_install
 from lossratio.report import Run, read_run
 from lossratio.results import write_whole
+from lossratio.units import counted
 
 _MIRRORED = re.compile(rf"testbed=[^/]+/date=[^/]+/[^/]+\.parquet|{re.escape(ANNOTATIONS_NAME)}")
 # A password may contain slashes; an address with a password may lack slashes, or have encoded punctuation.
@@ -89,16 +90,22 @@ class ObjectStore:
         Raises:
             ArchiveError: If the store does not accept it.
         """
-        with self._errors(f"take {name}"):
+        with self._errors(f"take {name}", stores=True):
             files, root = self._opened
             path = f"{root}/{name}"
+
             if "file" in ([protocol] if isinstance(protocol := files.protocol, str) else protocol):
                 # Object stores only show whole objects. In a folder, the file must be moved into place for the same
                 # effect.
                 part = f"{path}.{secrets.token_hex(4)}.part"
                 files.makedirs(path.rpartition("/")[0], exist_ok=True)
-                files.put_file(str(file), part)
-                files.mv(part, path)
+                try:
+                    files.put_file(str(file), part)
+                    files.mv(part, path)
+                finally:
+                    # On a full disk, an incomplete file would take the space that others need.
+                    with suppress(OSError):
+                        Path(part).unlink()
             else:
                 files.put_file(str(file), path)
 
@@ -140,7 +147,7 @@ class ObjectStore:
         return files, str(root).rstrip("/")
 
     @contextmanager
-    def _errors(self, what: str) -> Iterator[None]:
+    def _errors(self, what: str, *, stores: bool = False) -> Iterator[None]:
         try:
             yield
         except ImportError as error:
@@ -156,7 +163,10 @@ class ObjectStore:
         except Exception as error:
             # Each kind of store has its own errors, without a common class.
             reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
-            raise ArchiveError(without_secrets(f"{self} does not {what}: {reason}")) from error
+            words = f"{self} does not {what}: {reason.rstrip('.')}."
+            if stores and (remedy := remedy_for(error)) is not None:
+                words += f" {remedy}{' there' if remedy == FREE_SPACE else ''}."
+            raise ArchiveError(without_secrets(words)) from error
 
 
 def check_without_secrets(place: str) -> None:
@@ -307,6 +317,17 @@ class Outbox:
             self.store.put(path, path.relative_to(self.path).as_posix())
             path.unlink(missing_ok=True)
         return len(waiting)
+
+    def way_on(self) -> str:
+        """Where the files wait that the archive did not take, and how to send them, in a sentence; empty: none wait."""
+        waiting = len(self.waiting())
+        if not waiting:
+            return ""
+        verb = "waits" if waiting == 1 else "wait"
+        return (
+            f"{counted(waiting, 'file')} {verb} in {self.path} until a later run, or this command, sends them: "
+            f"lossratio archive send --results {shell_word(self.store)}"
+        )
 
     def _add_directory(self, run: Run) -> None:
         """Packs the whole directory, for each testbed and date of its results (usually one).

@@ -76,6 +76,27 @@ def test_an_archive_that_cannot_be_reached_loses_nothing(run, tmp_path):
     assert outbox.waiting() == []
 
 
+def test_a_full_archive_keeps_no_part_of_a_file_and_the_way_out_is_named(run, tmp_path, monkeypatch):
+    def copy(source, target):
+        Path(target).write_bytes(b"a part")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target))
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    archive = tmp_path / "archive"
+    with monkeypatch.context() as full:
+        full.setattr(shutil, "copyfile", copy)
+        answer = CliRunner().invoke(commands, ["archive", "send", str(run), "--results", str(archive)])
+    waiting = Outbox.of(str(archive))
+    said = str(answer.exception)
+    assert said.startswith(f"{archive} does not take runs/testbed=simulated/date=2026-")
+    assert said.endswith(
+        f".tar.gz: No space left on device. Free some space there. 2 files wait in {waiting.path} until a later run, "
+        f"or this command, sends them: lossratio archive send --results {archive}"
+    )
+    assert [path for path in archive.rglob("*") if path.is_file()] == []
+    assert waiting.send() == 2
+
+
 def test_the_next_sender_sends_waiting_runs_too(run, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     archive = tmp_path / "archive"
