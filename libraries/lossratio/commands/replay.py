@@ -67,32 +67,37 @@ def replay(journal: Path = argument(), *, asked: Asked) -> None:
     if journal.is_dir():
         raise click.UsageError(_journals_in(journal))
     contents = read_journal(journal)
+    is_throughput = contents.search.get("algorithm") == "MLRsearch"
+    options = [name for name, value in vars(asked).items() if value is not None]
+    if is_throughput and options and asked.target_loss_ratio is None:
+        raise click.UsageError(
+            f"--{options[0].replace('_', '-')} applies to a critical load: also give --target-loss-ratio."
+        )
+
+    # Everything is computed before anything is shown, because a wrong option may only show in the estimate.
+    lines: list[str] = []
+    if is_throughput:
+        from lossratio.measurements.throughput import replayed
+
+        lines += _describe_search(replayed(contents, f"The journal {journal}").result())
+    if not is_throughput or asked.target_loss_ratio is not None:
+        lines += _describe_estimate(replay_estimate(contents, journal, asked))
+    for note in _notes_on(contents):
+        click.echo(f"Note: {note}", err=True)
+    click.echo("\n".join(lines))
+
+
+def _notes_on(contents: JournalContents) -> Iterator[str]:
+    """The trials of a journal that are not used, with the reasons."""
     if contents.unproved:
-        rest = len(contents.unproved)
-        click.echo(
-            f"Note: its last {rest} trials are left out because the devices were not checked after them",
-            err=True,
+        yield (
+            f"its last {len(contents.unproved)} trials are left out because the devices were not checked after them"
         )
     if contents.withdrawn:
         # This import loads many modules that most journals do not need.
         from lossratio.results import withdrawn_in_words
 
-        for note in withdrawn_in_words(contents):
-            click.echo(f"Note: {note}", err=True)
-    is_throughput = contents.search.get("algorithm") == "MLRsearch"
-    if is_throughput:
-        from lossratio.measurements.throughput import replayed
-
-        click.echo(
-            "\n".join(_describe_search(replayed(contents, f"The journal {journal}").result()))
-        )
-        options = [name for name, value in vars(asked).items() if value is not None]
-        if options and asked.target_loss_ratio is None:
-            raise click.UsageError(
-                f"--{options[0].replace('_', '-')} applies to a critical load: also give --target-loss-ratio."
-            )
-    if not is_throughput or asked.target_loss_ratio is not None:
-        click.echo("\n".join(_describe_estimate(replay_estimate(contents, journal, asked))))
+        yield from withdrawn_in_words(contents)
 
 
 def _journals_in(directory: Path) -> str:

@@ -228,8 +228,21 @@ def test_the_critical_load_comes_on_top_where_it_is_asked_for(lossratio, through
     path, _ = throughput
     out = lossratio("archive", "replay", path, "--target-loss-ratio", "1e-3").out
     assert out.index("conditional throughput") < out.index("Critical load (loss ratio 0.001")
-    refused = lossratio("archive", "replay", path, "--max-load", "80 kfps")
-    assert (refused.status, "also give --target-loss-ratio" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "answer"),
+    [
+        (("--max-load", "80 kfps"), "--max-load applies to a critical load: also give --target-loss-ratio."),
+        (("--target-loss-ratio", "2"), "The target loss ratio must be between 0 and 1, exclusive, not 2.0."),
+        (("--target-loss-ratio", "1e-3", "--min-load", "1 Mfps"), "The loads must be 0 < minimum < maximum < infinity"),
+    ],
+)
+def test_a_wrong_option_is_named_before_anything_is_shown(lossratio, throughput, options, answer):
+    path, _ = throughput
+    refused = lossratio("archive", "replay", path, *options)
+    assert (refused.status, refused.out) == (2, "")
+    assert answer in refused.err
 
 
 @pytest.mark.parametrize(
