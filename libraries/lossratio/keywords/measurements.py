@@ -145,7 +145,7 @@ def request_of(
 
     Raises:
         ProfileError: If there is no such traffic profile, or the frame size is impossible.
-        SearchError: If the request has no argument with one of these names.
+        SearchError: If the request has no argument with one of these names, or needs a throughput that is not known.
     """
     name, is_named, _ = profile.partition("=")
     if is_named and name.isidentifier():
@@ -171,7 +171,14 @@ def request_of(
     if issubclass(request, AfterThroughput) and fields.get("throughput") is None:
         fields["throughput"] = session.throughput_of(traffic)
 
-    return request(profile=traffic, **fields)
+    made = request(profile=traffic, **fields)
+    if isinstance(made, AfterThroughput) and made.throughput is None:
+        raise SearchError(
+            "This measurement needs the throughput of this traffic (RFC 2544, section 26), and the last search of this "
+            "suite has not found it. Find it earlier in the same suite, for example with 'Find Conditional Throughput "
+            "   RFC2544', or give it, for example throughput=1 Mfps."
+        )
+    return made
 
 
 @dataclass(frozen=True)

@@ -235,8 +235,7 @@ class AfterThroughput(Request):
         if self.throughput is None:
             raise SearchError(
                 "This measurement needs the throughput of this traffic (RFC 2544, section 26), which is not known. "
-                "Find it earlier in the same suite, for example with 'Find Conditional Throughput    RFC2544', or "
-                "set it, for example throughput=1 Mfps."
+                "Give it, for example throughput='1 Mfps'. A search for the goals RFC2544 finds it."
             )
         return self.throughput
 

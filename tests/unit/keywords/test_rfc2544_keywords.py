@@ -72,7 +72,7 @@ def run(tmp_path_factory):
         ("Queries", "PASS", ""),
         ("Repeated Latency", "PASS", "latency at 10.000 kfps per interface"),
         ("No Repeats", "FAIL", "SearchError: repeats must be at least 1, not 0. Number of trials at each load."),
-        ("Throughput Of Other Frames", "FAIL", "SearchError: This measurement needs the throughput of this traffic"),
+        ("Throughput Of Other Frames", "FAIL", "Find it earlier in the same suite, for example with 'Find Conditional"),
         ("Command And Keyword", "FAIL", "SearchError: A reset is either a command or a keyword. Give one of them."),
         ("Command That Does Nothing", "FAIL", "TrafficError: No frame was lost after the reset (command: true)"),
         ("Keyword That Fails", "FAIL", "No keyword with name 'No Such Keyword' found."),
