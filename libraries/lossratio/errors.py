@@ -65,6 +65,10 @@ class ReportError(LossRatioError):
     """A result cannot be written, read or shown."""
 
 
+class NewerFileError(LossRatioError):
+    """A newer version of lossratio wrote a file, and this version cannot read it. The file is not damaged."""
+
+
 class ReservationError(LossRatioError):
     """A testbed is reserved by another run, or a reservation was lost."""
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from lossratio.errors import LossRatioError
+from lossratio.version import __version__
 
 MOST_RECORDED_BYTES = 1 << 28
 """Maximum size of a file of measurements, which is enough for half a million trials."""
@@ -35,6 +36,13 @@ _BEGINNINGS = {
     b"{": "JSON",
     b"[": "JSON",
 }
+_VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,3}")
+# The places of the version in a record of a run, in a result and in a journal.
+_PLACES_OF_VERSION = (
+    ("version",),
+    ("conditions", "controller", "lossratio_version"),
+    ("about", "conditions", "controller", "lossratio_version"),
+)
 _LOOKED_AT = 1 << 16
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _LONGEST_SHOWN = 200
@@ -136,6 +144,41 @@ def kind_of_contents(data: bytes) -> str:
         return _BINARY
 
     return PLAIN_TEXT
+
+
+def said_if_newer(path: Path, known: str, data: object) -> str | None:
+    """The message that a newer version of lossratio wrote a file, and which one, if the file says so; None: it did not.
+
+    Args:
+        path: The file.
+        known: The newest format of such files that this version reads, e.g. ``lossratio-result/2``.
+        data: The JSON data of the file, or of a journal's first line.
+    """
+    family, _, number = known.rpartition("/")
+    given = _member(data, ("format",))
+    found = re.fullmatch(f"{family}/([0-9]{{1,9}})", given)
+    versions = filter(_VERSION.fullmatch, (_member(data, place) for place in _PLACES_OF_VERSION))
+    newer = next((text for text in versions if _parts(text) > _parts(__version__)), None)
+    if newer is None and (found is None or int(found[1]) <= int(number)):
+        return None
+
+    writer = "A newer version of lossratio" if newer is None else f"Lossratio {newer}"
+    form = "" if given == known else f" in the format {given!r}"
+    return (
+        f"{writer} wrote {path}{form}, and this version, {__version__}, cannot read it. Use the version that wrote it, "
+        "or a newer one."
+    )
+
+
+def _member(data: object, place: tuple[str, ...]) -> str:
+    """The text at a place in JSON data; empty: there is none."""
+    for name in place:
+        data = data.get(name) if isinstance(data, dict) else None
+    return data if isinstance(data, str) else ""
+
+
+def _parts(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]
 
 
 def parse_json(data: bytes) -> Any:

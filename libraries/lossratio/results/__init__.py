@@ -113,10 +113,10 @@ from lossratio.results.queue_drops import (
     queue_drops_in as queue_drops_in,
 )
 from lossratio.results.repair import (
-    damages_in as damages_in,
     repair as repair,
     results_lost as results_lost,
     results_set_aside as results_set_aside,
+    unreadable_in as unreadable_in,
 )
 from lossratio.results.run_directory import (
     Claim as Claim,

@@ -89,9 +89,12 @@ def repair(path: Path) -> Iterator[Repair]:
             yield _repair_journal(file) if file.suffix == ".jsonl" else _repair_result(file)
 
 
-def damages_in(directory: Path) -> list[str]:
-    """The damages of the journals and results in the directory of a run."""
-    damages = []
+def unreadable_in(directory: Path) -> list[LossRatioError]:
+    """The errors of the journals and results in the directory of a run that are damaged, or that a newer version wrote.
+
+    The latter are `NewerFileError`.
+    """
+    errors = []
     # A run that was killed early has no files.
     for file in _files_in(directory):
         try:
@@ -100,8 +103,8 @@ def damages_in(directory: Path) -> list[str]:
             elif has_header(file):
                 read_journal(file)
         except LossRatioError as error:
-            damages.append(str(error))
-    return damages
+            errors.append(error)
+    return errors
 
 
 def results_set_aside(directory: Path) -> frozenset[str]:

@@ -17,11 +17,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from lossratio.checked_arguments import as_path
-from lossratio.errors import ReportError, SearchError, StorageError, storing
+from lossratio.errors import NewerFileError, ReportError, SearchError, StorageError, storing
 from lossratio.input_file import (
     MOST_RECORDED_BYTES,
     parse_json,
     read_input_file,
+    said_if_newer,
     shell_word,
     shown_name,
 )
@@ -41,6 +42,10 @@ _UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9.-]+")
 
 class DamagedResultError(ReportError):
     """The file was a result in a format that this version reads, but is now damaged."""
+
+
+class _NewerResultError(ReportError, NewerFileError):
+    """A newer version wrote the result."""
 
 
 @dataclass(frozen=True)
@@ -251,6 +256,7 @@ def read_result(path: str | Path) -> TestResult:
         _check_format(path, data)
         raise _damaged(path, f"{error}: the file was changed after it was written") from error
     except ReportError as error:
+        _refuse_newer(path, data, f"{error}")
         raise ReportError(f"{path} cannot be read: {error}") from error
     except ValidationError as error:
         _check_format(path, data)
@@ -262,6 +268,7 @@ def read_result(path: str | Path) -> TestResult:
         problems += (
             f"; and {len(errors) - _MOST_PROBLEMS} more" if len(errors) > _MOST_PROBLEMS else ""
         )
+        _refuse_newer(path, data, f"{problems}.")
         raise DamagedResultError(
             f"{path} is not a result of format {FORMAT!r}: {problems}."
         ) from error
@@ -374,22 +381,30 @@ def _check_format(path: Path, text: bytes) -> None:
                 path, f"its 'format' is {file_format!r}, but its digest belongs to {FORMAT!r}"
             )
 
+    _refuse_newer(path, text)
     family = FORMAT.rpartition("/")[0] + "/"
     if (
         isinstance(file_format, str)
         and file_format.startswith(family)
         and file_format.removeprefix(family).isdecimal()
     ):
-        way_out = "Use the version that wrote it, or a newer one."
-        if int(file_format.removeprefix(family)) < int(FORMAT.removeprefix(family)):
-            way_out = f"To convert it, in the sources of lossratio: tools/convert-results {shell_word(path)}"
         raise ReportError(
-            f"{path} has the format {file_format!r}, but this version of lossratio reads {FORMAT!r}. {way_out}"
+            f"{path} has the format {file_format!r}, but this version of lossratio reads {FORMAT!r}. To convert it, in "
+            f"the sources of lossratio: tools/convert-results {shell_word(path)}"
         )
 
     if (path.parent.parent / "trials" / f"{path.stem}.jsonl").exists():
         raise _damaged(path, f"its 'format' is {file_format!r}, although it has a journal")
     raise ReportError(f"{path} is not a result: its 'format' is {file_format!r}, not {FORMAT!r}.")
+
+
+def _refuse_newer(path: Path, text: bytes, problem: str = "") -> None:
+    """Raises an error about an intact result that a newer version wrote, with the problem that this version has."""
+    newer = None
+    with contextlib.suppress(ValueError):
+        newer = said_if_newer(path, FORMAT, parse_json(text))
+    if newer is not None:
+        raise _NewerResultError(f"{newer} {problem}".rstrip())
 
 
 def _damaged(path: Path, problem: str) -> DamagedResultError:

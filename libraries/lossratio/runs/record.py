@@ -2,13 +2,20 @@
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import ValidationError
 
 from lossratio.errors import LossRatioError, storing
-from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file, shell_word
+from lossratio.input_file import (
+    MOST_RECORDED_BYTES,
+    parse_json,
+    read_input_file,
+    said_if_newer,
+    shell_word,
+)
 from lossratio.records import Record
 from lossratio.report import RECORD
 from lossratio.results import write_whole
@@ -111,18 +118,23 @@ def read_record(directory: Path) -> RunRecord:
     """Reads the record of a run.
 
     Raises:
-        ResumeError: If there is no record, or it is damaged.
+        ResumeError: If there is no record, it is damaged, or a newer version wrote it.
     """
     file = directory / RECORD
+    data = b""
+
     try:
-        return RunRecord.model_validate_json(
-            read_input_file(file, ResumeError, MOST_RECORDED_BYTES)
-        )
+        data = read_input_file(file, ResumeError, MOST_RECORDED_BYTES)
+        return RunRecord.model_validate_json(data)
     except ResumeError as error:
         raise ResumeError(
             f"{error} Only runs that 'lossratio run' began can be resumed."
         ) from error
     except ValidationError as error:
+        with suppress(ValueError):
+            newer = said_if_newer(file, RunRecord.model_fields["format"].default, parse_json(data))
+            if newer is not None:
+                raise ResumeError(newer) from error
         raise ResumeError(
             f"{file} is damaged, or not the record of a run: {_problem(error)}. Begin the run again with its own "
             f"suites and options; with --variable RESUME:{shell_word(directory)}, it uses the trials in this directory."

@@ -14,10 +14,10 @@ from typing import Any, ParamSpec
 
 from robot.api import SuiteVisitor
 
-from lossratio.errors import LossRatioError, NodeError
+from lossratio.errors import LossRatioError, NewerFileError, NodeError
 from lossratio.exit_status import ExitStatus, FailureKind, status_of_kinds
 from lossratio.input_file import shell_word
-from lossratio.results import damages_in
+from lossratio.results import unreadable_in
 from lossratio.runs.assignments import Assignment, assignments_of
 from lossratio.runs.attempts import (
     OUTPUT,
@@ -200,7 +200,15 @@ def resume(
         "Save the valid part, and then resume the run: lossratio archive repair "
         f"{shell_word(directory)}"
     )
-    _refuse(directory, "files of it are damaged", damages_in(directory), repair)
+    unreadable = unreadable_in(directory)
+    newer = [error for error in unreadable if isinstance(error, NewerFileError)]
+    _refuse(
+        directory,
+        "a newer version of lossratio wrote files of it",
+        newer,
+        "Otherwise, begin a new run.",
+    )
+    _refuse(directory, "files of it are damaged", unreadable, repair)
 
     original = record.request()
     (assignment,) = assignments_of(original)

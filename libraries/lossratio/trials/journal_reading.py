@@ -6,15 +6,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lossratio.errors import SearchError
+from lossratio.errors import NewerFileError, SearchError
 from lossratio.input_file import (
     MOST_RECORDED_BYTES,
     kind_of_contents,
+    parse_json,
     read_input_file,
+    said_if_newer,
     shell_word,
     shown_name,
 )
 from lossratio.trials import journal_lines
+from lossratio.trials.digest import DigestError
 from lossratio.trials.journal_lines import Addition, JournalEntry, Line, Withdrawal, WithdrawnTrial
 from lossratio.trials.late import Late, late_frames_of_earlier_version, with_late_frames
 from lossratio.trials.trial import TrialResult
@@ -24,6 +27,10 @@ _NAME = journal_lines.FORMAT.partition("/")[0].encode()
 
 class UnknownJournalError(SearchError):
     """A file is intact, but not a journal of a format that can be read here."""
+
+
+class NewerJournalError(UnknownJournalError, NewerFileError):
+    """A newer version wrote the journal."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +88,7 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | Non
 
     Raises:
         UnknownJournalError: If it is not a journal, or has a format of another version.
+        NewerJournalError: If a newer version wrote it, and this version cannot read it.
         SearchError: If it cannot be read, or its header is damaged.
     """
     path = Path(path)
@@ -99,6 +107,9 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | Non
     try:
         header, digest = journal_lines.read_header(first)
     except journal_lines.UnknownFormatError as error:
+        newer = said_if_newer(path, journal_lines.FORMAT, parse_json(first))
+        if newer is not None:
+            raise NewerJournalError(newer) from error
         raise UnknownJournalError(
             f"{path}, line 1: {error}. If it belongs to another version of lossratio, use that version; otherwise "
             "it does not belong here."
@@ -117,6 +128,10 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | Non
             read, of_line = journal_lines.read_line(line, digest)
             reading.take(read)
         except ValueError as error:
+            newer = said_if_newer(path, header["format"], header)
+            is_intact = not any(isinstance(one, DigestError) for one in (error, error.__cause__))
+            if newer is not None and is_intact:
+                raise NewerJournalError(f"{newer} Its line {number}: {error}.") from error
             damage = _damage(path, number, error)
             break
 

@@ -1,5 +1,6 @@
 """Damaged journals and results are repaired as far as they are good, and the originals stay."""
 
+import json
 import os
 import re
 import shlex
@@ -10,12 +11,14 @@ from click.testing import CliRunner
 from report_examples import mrr, throughput
 
 from lossratio.commands.report import repair
-from lossratio.errors import ReportError, SearchError, StorageError
-from lossratio.results.repair import REPAIRED, damages_in, repair as repair_files, results_set_aside
+from lossratio.errors import NewerFileError, ReportError, SearchError, StorageError
+from lossratio.results.repair import REPAIRED, repair as repair_files, results_set_aside, unreadable_in
 from lossratio.results.run_directory import RunDirectory, read_result
-from lossratio.trials.digest import add_digest
+from lossratio.trials.digest import add_digest, take_digest
 from lossratio.trials.journal import Journal
+from lossratio.trials.journal_lines import FORMAT
 from lossratio.trials.journal_reading import read_journal
+from lossratio.version import __version__
 
 EARLIER = Path(__file__).parents[1] / "data" / "converted"
 
@@ -115,7 +118,7 @@ def test_a_journal_that_was_cut_off_is_not_damaged(journal):
         journal.write_bytes(whole[:length])
         assert invoke(journal).exit_code == 0
         assert journal.read_bytes() == whole[:length]
-        assert damages_in(journal.parent.parent) == []
+        assert unreadable_in(journal.parent.parent) == []
 
 
 def test_trials_that_nothing_proves_are_no_good_trials(journal):
@@ -140,7 +143,7 @@ def test_a_result_that_its_journal_proves_is_kept_with_a_remark(run, result):
     assert read_result(result).remarks == (*before.remarks, REPAIRED)
     assert read_result(result).mrr == before.mrr
     assert result.with_name(f"{result.name}.damaged").read_bytes() == damaged
-    assert damages_in(run.path) == []
+    assert unreadable_in(run.path) == []
     assert not results_set_aside(run.path)
 
 
@@ -226,6 +229,43 @@ def test_files_of_a_newer_version_or_another_kind_are_left_as_they_are(tmp_path,
     assert answer.exit_code == 2
     assert "it is left as it is" in answer.output
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {name: content}
+
+
+def test_a_result_of_a_newer_version_is_not_damaged_and_its_version_is_named(run, result):
+    """In a newer format, or with values that this version does not know."""
+    text = take_digest(result.read_bytes().removesuffix(b"\n"))[0].replace(b'"0.1.0"', b'"12.3"')
+    for old, new, form in (
+        (b'"lossratio-result/2"', b'"lossratio-result/9"', " in the format 'lossratio-result/9'"),
+        (b'"kind": "mrr"', b'"kind": "mrr_of_tomorrow"', ""),
+        (b'"outcome": "', b'"outcome": "very ', ""),
+    ):
+        assert text.count(old) == 1
+        result.write_bytes(add_digest(text.replace(old, new))[0] + b"\n")
+        (error,) = unreadable_in(run.path)
+        assert isinstance(error, NewerFileError)
+        assert str(error).startswith(
+            f"Lossratio 12.3 wrote {result}{form}, and this version, {__version__}, cannot read"
+        )
+        assert "it is left as it is" in invoke(result).output
+
+
+def test_a_journal_of_a_newer_version_is_not_damaged_and_its_version_is_named(run, journal):
+    about = {"conditions": {"controller": {"lossratio_version": "12.3"}}}
+    header = json.dumps({"format": FORMAT, "created": "", "search": {}, "about": about}).encode()
+    newer = header.replace(FORMAT.encode(), b"lossratio-journal/99")
+    for first, second, form in (
+        (newer, b'{"trial": "of tomorrow"}', " in the format 'lossratio-journal/99'"),
+        (header, b'{"trial": "of tomorrow"}', ""),
+    ):
+        line, digest = add_digest(first)
+        journal.write_bytes(line + b"\n" + add_digest(second, digest)[0] + b"\n")
+        (error,) = unreadable_in(run.path)
+        assert isinstance(error, NewerFileError)
+        assert str(error).startswith(f"Lossratio 12.3 wrote {journal}{form}, and this version, {__version__}, cannot ")
+        assert "it is left as it is" in invoke(journal).output
+    journal.write_bytes(line + b"\n" + b'{"trial": "of today", "digest": ""}\n')
+    (error,) = unreadable_in(run.path)
+    assert not isinstance(error, NewerFileError)
 
 
 def test_the_rest_of_a_run_is_repaired_beside_what_is_left_as_it_is(run, journal):

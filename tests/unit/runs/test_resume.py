@@ -18,6 +18,7 @@ from waiting import wait_until
 
 from lossratio.results.run_directory import RunDirectory, read_result
 from lossratio.trials.journal_reading import read_journal
+from lossratio.version import __version__
 
 SUITE = """
 *** Settings ***
@@ -257,6 +258,27 @@ def test_a_damaged_record_is_one_error_with_the_field_and_the_way_out(lossratio,
     done = lossratio("run", "--resume", tmp_path)
     assert (done.status, f"not the record of a run: {problem}. Begin the run again" in done.err) == (2, True), done.err
     assert f"with --variable RESUME:{tmp_path}, it uses the trials" in done.err
+
+
+def test_a_run_of_a_newer_version_is_not_said_to_be_damaged(lossratio, topology, tmp_path):
+    out = tmp_path / "out"
+    suite = tmp_path / "suite.robot"
+    suite.write_text("*** Test Cases ***\nNothing\n    No Operation\n")
+    assert lossratio("run", "--topology", topology, suite, "--", "--outputdir", out).status == 0
+    (out / "results").mkdir()
+    (out / "results" / "a.json").write_text('{"format": "lossratio-result/99"}')
+    done = lossratio("run", "--resume", out)
+    assert (done.status, "damaged" in done.err) == (2, False)
+    assert f"The run in {out} is not resumed: a newer version of lossratio wrote files of it.\n  A newer" in done.err
+    assert done.err.endswith("Use the version that wrote it, or a newer one.\nOtherwise, begin a new run.\n")
+
+    record = out / "run.json"
+    record.write_text(record.read_text().replace('"lossratio-run/1"', '"lossratio-run/9"').replace(__version__, "12.3"))
+    done = lossratio("run", "--resume", out)
+    assert (done.status, "damaged" in done.err) == (2, False)
+    assert (
+        f"Lossratio 12.3 wrote {record} in the format 'lossratio-run/9', and this version, {__version__}," in done.err
+    )
 
 
 def test_a_resumed_run_takes_no_other_suites_or_options(lossratio, tmp_path):
