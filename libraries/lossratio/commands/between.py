@@ -16,6 +16,7 @@ from lossratio.commands.parameters import (
     FILE_TO_WRITE,
     FRAME_RATE,
     NEW_IN_RESULTS,
+    LocalPath,
     OneOf,
     argument,
     command,
@@ -73,9 +74,15 @@ def between(
         "The network translates addresses (NAT): count frames without comparing them."
     ),
     to: str | None = option("SERVER's address, if it has several.", metavar="ADDRESS"),
-    key_file: Path | None = option("The private key for hosts.", metavar="FILE"),
+    key_file: Path | None = option(
+        "The private key for hosts.",
+        metavar="FILE",
+        type=LocalPath(path_type=Path, exists=True, dir_okay=False),
+    ),
     known_hosts: Path | None = option(
-        "The known_hosts file with the keys of hosts.", metavar="FILE"
+        "The known_hosts file with the keys of hosts.",
+        metavar="FILE",
+        type=LocalPath(path_type=Path, exists=True, dir_okay=False),
     ),
     python: str = option(
         "The Python on hosts: 3.8 or later, with numpy.", default="python3", metavar="PROGRAM"
@@ -107,23 +114,30 @@ def between(
         raise click.UsageError("--soak has no goals, so leave --goals out.")
     if resume is not None and (output or save) is not None:
         raise click.UsageError("--resume names the directory, so leave --output and --save out.")
-    # Wrong options are found before anybody logs in.
+    if max_load <= _MIN_LOAD:
+        raise click.UsageError(
+            f"--max-load must be above {_MIN_LOAD:g} fps, the smallest load of the search."
+        )
+    asked: dict[str, Any] = {"min_load": _MIN_LOAD}
+    asked |= {"goals": goals or _QUICK} if soak is None else {"timeout": soak}
+    if asked.get("goals") == _QUICK:
+        # This rest takes longer than all trials of a quick search. The check for memory before the search is kept.
+        asked["memory_rest"] = 0.0
+    # Mistakes are found before anybody logs in.
+    _check_files(save, output, resume)
     for size in frame_size:
-        load_profile(_PROFILES[4], frame_size=size)
-    if output is not None:
-        from lossratio.runs import check_directory
-
-        check_directory(output, "--output")
+        _check_request(size, asked)
     given = {"key_file": key_file, "known_hosts": known_hosts}
     # The topology file is in another directory.
     ssh = {name: os.path.realpath(file) for name, file in given.items() if file is not None}
     ends = tuple(Host.named(text, ssh) for text in (client, server))
-    path = find_host_path(*ends, to=to)
     # Files refuse small rates without a unit.
     max_rate = f"{max_load:.12g} fps"
     generator = {"kind": "afpacket", "max_rate": max_rate, "python": _python(ends, python)}
     if catch_up is not None:
         generator["catch_up"] = f"{catch_up:.12g} s"
+    _check_generator(generator)
+    path = find_host_path(*ends, to=to)
     text = yaml.safe_dump(path.topology(generator), sort_keys=False, width=120)
     click.echo(f"From {path.client}")
     click.echo(f"to   {path.server}.")
@@ -144,11 +158,6 @@ def between(
     else:
         directory = _continued(resume, text)
 
-    asked: dict[str, Any] = {"min_load": _MIN_LOAD}
-    asked |= {"goals": goals or _QUICK} if soak is None else {"timeout": soak}
-    if asked.get("goals") == _QUICK:
-        # This rest takes longer than all trials of a quick search. The check for memory before the search is kept.
-        asked["memory_rest"] = 0.0
     traffic: dict[str, Any] = {
         "profile": profile,
         "bidirectional": False if one_way else None,
@@ -231,9 +240,65 @@ def _python(ends: "tuple[Host, ...]", given: str) -> str:
     return sys.executable
 
 
+def _check_files(save: Path | None, output: Path | None, resume: Path | None) -> None:
+    """Checks the file or the directory that is written.
+
+    Raises:
+        click.UsageError: If it has something else, or nothing to continue.
+        OSError: If nothing can be written to the directory of a new run.
+    """
+    if save is not None and save.exists():
+        raise click.UsageError(f"{save} already exists. Name another file, or remove it.")
+    if resume is not None and not (resume / _TOPOLOGY).is_file():
+        raise click.UsageError(f"There is no run to continue in {resume}: it has no {_TOPOLOGY}.")
+    if output is None:
+        return
+
+    from lossratio.runs import check_directory
+
+    check_directory(output, "--output")
+    # A run that measured nothing leaves at most the topology file.
+    if output.is_dir() and any(path.name != _TOPOLOGY for path in output.iterdir()):
+        raise click.UsageError(
+            f"{output} has the results of another run. Name another directory, or continue that run: --resume "
+            f"{shell_word(output)}"
+        )
+
+
+def _check_request(size: str, asked: dict[str, Any]) -> None:
+    """Checks a frame size and the arguments of a search. A path of IPv6 may need larger frames.
+
+    Raises:
+        LossRatioError: If one of them is wrong.
+    """
+    from lossratio.measurements.soak import SoakRequest
+    from lossratio.measurements.throughput import SearchRequest
+    from lossratio.traffic import load_profile
+
+    kind = SoakRequest if "timeout" in asked else SearchRequest
+    kind(profile=load_profile(_PROFILES[4], frame_size=size), **asked)
+
+
+def _check_generator(generator: dict[str, Any]) -> None:
+    """Checks the settings of the generator that are options here.
+
+    Raises:
+        click.UsageError: If one of them is wrong.
+    """
+    from pydantic import ValidationError
+
+    from lossratio.topology import AfPacketGenerator
+    from lossratio.wrong_values import in_words
+
+    try:
+        AfPacketGenerator.model_validate(generator)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        name = str(wrong["loc"][0]).replace("_", "-")
+        raise click.UsageError(f"--{name}: {in_words(wrong)}.") from error
+
+
 def _save(file: Path, text: str) -> None:
-    if file.exists():
-        raise click.UsageError(f"{file} already exists. Name another file, or remove it.")
     file.write_text(text, encoding="utf-8")
     click.echo(f"Written: {file}. Next: lossratio check {shell_word(file)}")
 
@@ -248,24 +313,13 @@ def _begun(output: Path | None, name: str, topology: str) -> Path:
     """
     directory = output or _new_directory(name)
     directory.mkdir(parents=True, exist_ok=True)
-    file = directory / _TOPOLOGY
-    # A run that measured nothing leaves at most the topology file.
-    if any(path != file for path in directory.iterdir()):
-        raise click.UsageError(
-            f"{directory} has the results of another run. Name another directory, or continue that run: --resume "
-            f"{shell_word(directory)}"
-        )
-    file.write_text(topology, encoding="utf-8")
+    (directory / _TOPOLOGY).write_text(topology, encoding="utf-8")
     return directory
 
 
 def _continued(directory: Path, topology: str) -> Path:
     """The directory of an interrupted run, which must have measured the same path."""
     file = directory / _TOPOLOGY
-    if not file.is_file():
-        raise click.UsageError(
-            f"There is no run to continue in {directory}: it has no {_TOPOLOGY}."
-        )
     if file.read_text(encoding="utf-8") != topology:
         raise click.UsageError(
             f"The run in {directory} cannot be continued: its path or its options are different ({file}). Begin a new "

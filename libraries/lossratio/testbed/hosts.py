@@ -82,16 +82,16 @@ class Host:
             return str(self.fields.get("port", _SSH_PORT))
         return next(way for way in WAYS_IN if way in self.fields)
 
-    def connect(self, credentials: Credentials) -> NodeSession:
-        """Logs in at this end.
+    @property
+    def node(self) -> Node:
+        """The node to log in at.
 
         Raises:
-            NodeError: As `NodeSession.connect`; it names the namespace that a misspelt name may mean.
             TopologyError: If the name, the user or the port of a host cannot be used.
         """
         fields = {"type": "TG", **self.fields, "interfaces": {"any": Interface(name="any")}}
         try:
-            node = Node.model_validate(fields)
+            return Node.model_validate(fields)
         except ValidationError as error:
             wrong = error.errors()[0]
             field = wrong["loc"][0]
@@ -101,8 +101,15 @@ class Host:
                 ) from error
             raise TopologyError(f"{self.name}: {field}: {in_words(wrong)}.") from error
 
+    def connect(self, credentials: Credentials) -> NodeSession:
+        """Logs in at this end.
+
+        Raises:
+            NodeError: As `NodeSession.connect`; it names the namespace that a misspelt name may mean.
+            TopologyError: If the name, the user or the port of a host cannot be used.
+        """
         try:
-            return NodeSession.connect(self.name, node, credentials)
+            return NodeSession.connect(self.name, self.node, credentials)
         except NodeError as error:
             meant = nearest(self.name, _namespaces()) if "host" in self.fields else None
             if meant is None:
@@ -211,13 +218,17 @@ def find_host_path(
     """
     if client.name == server.name:
         client, server = _told_apart(client, server)
+    # Mistakes are found before anybody logs in.
+    for end in (client, server):
+        _ = end.node
+    wanted_address = None if to is None else _address(to)
+
     with ExitStack() as opened:
         near = opened.enter_context(client.connect(credentials))
         far = opened.enter_context(server.connect(credentials))
         addresses = list(_addresses(far))
         targets = [each.split("/")[0] for each in addresses]
-        if to is not None:
-            wanted_address = _address(to)
+        if wanted_address is not None:
             targets = [each for each in targets if ip_address(each) == wanted_address]
         if not targets:
             if not addresses:

@@ -302,8 +302,25 @@ def test_a_network_that_translates_addresses_is_refused_and_measured_where_the_u
         (["--goals", "csit", "--soak", "1min"], "leave --goals out"),
         (["--latency", "--soak", "1min"], "leave --soak out"),
         (["--resume", "a", "--output", "b"], "leave --output and --save out"),
+        (["--save", "lab.yaml"], "lab.yaml already exists. Name another file, or remove it."),
+        (["--resume", "a"], "There is no run to continue in a: it has no topology.yaml."),
+        (["--output", "full"], "full has the results of another run. Name another directory, or continue that run"),
+        (["--to", "foo"], "'foo' is not an IP address"),
+        (["--frame-size", "9"], "frame size"),
+        (["--max-load", "100 fps"], "--max-load must be above 100 fps, the smallest load of the search."),
+        (["host:h1", "--python", "a\nb"], "--python: "),
+        (["--key-file", "missing"], "File 'missing' does not exist. Name another one."),
+        (["host:h1:99999"], "port"),
     ],
 )
-def test_options_that_do_not_fit_are_usage_errors(words, why):
-    done = CliRunner().invoke(between, ["netns:a", "netns:b", *words])
-    assert (done.exit_code, why in done.output) == (2, True), done.output
+def test_mistakes_are_found_before_anybody_logs_in(words, why, lossratio, tmp_path, monkeypatch):
+    def connected(*_arguments):
+        raise AssertionError("somebody logs in")
+
+    monkeypatch.setattr("lossratio.testbed.hosts.NodeSession.connect", connected)
+    (tmp_path / "lab.yaml").touch()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "a-result.json").touch()
+    server = ["netns:b"] if words[0].startswith("-") else []
+    done = lossratio("between", "netns:a", *server, *words)
+    assert (done.status, done.out, why in done.err) == (2, "", True), done.err
