@@ -341,10 +341,11 @@ def tests_counted(number: int) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Writes a duration in whole seconds as Robot Framework does, such as ``1min 5s``."""
+    """Writes a duration in whole seconds for a sentence, such as ``1 min 5 s``."""
     from robot.utils import secs_to_timestr
 
-    return str(secs_to_timestr(round(seconds), compact=True))
+    compact = str(secs_to_timestr(round(seconds), compact=True))
+    return re.sub(r"([0-9])([a-z])", r"\1 \2", compact)
 
 
 def format_precise_time(seconds: float) -> str:

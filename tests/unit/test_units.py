@@ -155,3 +155,7 @@ def test_a_change_in_words_has_its_direction(change, words):
 
 def test_the_end_of_a_list_says_how_many_are_left_out():
     assert [units.and_more(number) for number in (0, 1, 2000)] == ["", ", and 1 more", ", and 2,000 more"]
+
+
+def test_a_duration_in_a_sentence_has_a_blank_before_each_unit():
+    assert [units.format_duration(seconds) for seconds in (0.4, 192.0, 7200.0)] == ["0 s", "3 min 12 s", "2 h"]

@@ -117,8 +117,8 @@ def test_few_trials_verify_nothing_however_many_frames_they_sent_and_name_what_t
     assert "losses that come in fewer than one of 1.7 trials may be in none of these" in str(few)
     single = guard(collect(trials_of(KNEE, [5.7e6], seed=2)), question, 5.7e6, 5.6e6)
     assert "losses that come in most trials may be in none of these" in str(single)
-    assert "170,000,000 frames more in 6 trials or more would verify it" in str(few)
-    assert " frames more in 1 trial or more would verify it" in str(replace(few, missing_trials=1))
+    assert "; another 170,000,000 frames in 6 or more trials would verify it" in str(few)
+    assert " frames in one or more trials would verify it" in str(replace(few, missing_trials=1))
     # Trials that do not exist leave everything open.
     none = guard(collect([trial(9e6, 1000)]), question, 5.7e6, 5.6e6)
     assert none.unseen_burst_trials is None

@@ -208,7 +208,7 @@ def test_the_message_says_what_frames_at_the_load_show_and_how_many_would_verify
     shown = message(whole())
     assert "extrapolated: 0 of 6,000,000 frames were lost at 149.90 kfps to 150.00 kfps" in shown
     assert "6 times the target" in shown
-    assert "30,000,000 frames more, 2h, would verify it" in shown
+    assert "; another 30,000,000 frames (2 h) would verify it" in shown
     assert "): regular, extrapolated: there are too few frames or trials at the critical load" in shown
     assert "counted frames" in shown
     assert "counted frames" not in message(soak())
@@ -225,7 +225,7 @@ def test_the_number_has_beside_it_which_losses_no_trial_would_show():
     few = {"unseen_burst_trials": 1.7, "missing_trials": 6}
     shown = message(guarded(**few))
     assert "losses that come in fewer than one of 1.7 trials may be in none of these" in shown
-    assert "30,000,000 frames more in 6 trials or more, 2h, would verify it" in shown
+    assert "; another 30,000,000 frames in 6 or more trials (2 h) would verify it" in shown
     verified = {"verdict": Verdict.VERIFIED, "largest_burst_frames": 105.0, "unseen_burst_trials": 29.8}
     shown = message(guarded(extrapolation_factor=0.1, missing_frames=None, missing_s=None, **verified))
     assert "): regular, verified at 149.90 kfps" in shown

@@ -24,7 +24,6 @@ from lossratio.units import (
     format_limits,
     format_most,
     format_target,
-    trials_counted,
 )
 
 NEAR = 0.05
@@ -188,13 +187,10 @@ class GuardStatement(Observed):
             line += f"; losses that come in {rare} may be in none of these"
 
         if self.missing_frames is not None:
-            trials = (
-                f" in {trials_counted(self.missing_trials)} or more" if self.missing_trials else ""
-            )
-            time = "" if self.missing_s is None else f", {format_duration(self.missing_s)},"
-            line += (
-                f"; {format_about(self.missing_frames)} frames more{trials}{time} would verify it"
-            )
+            least = "one" if self.missing_trials == 1 else self.missing_trials
+            trials = f" in {least} or more trials" if least else ""
+            time = "" if self.missing_s is None else f" ({format_duration(self.missing_s)})"
+            line += f"; another {format_about(self.missing_frames)} frames{trials}{time} would verify it"
         elif extrapolated and self.extrapolation_factor <= 1.0:
             line += "; these trials are at several loads, or others speak against this load"
 
