@@ -282,9 +282,14 @@ def format_target(ratio: float) -> str:
     return re.sub(r"e([+-])0+", r"e\1", f"{ratio:.4g}")
 
 
+def range_in_words(least: str, most: str) -> str:
+    """A range in words, from the words for its ends. If these are the same after rounding, they stand for the range."""
+    return least if least == most else f"{least} to {most}"
+
+
 def format_limits(least: float, most: float) -> str:
     """Writes both ends of an interval with two digits, rounded outwards, so that it contains the computed interval."""
-    return f"{_rounded(least, ROUND_FLOOR)} to {format_most(most)}"
+    return range_in_words(_rounded(least, ROUND_FLOOR), format_most(most))
 
 
 def format_most(most: float) -> str:

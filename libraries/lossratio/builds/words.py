@@ -7,6 +7,7 @@ from html import escape
 from lossratio.builds.outcome import AbRequest, ComparisonResult, ComparisonVerdict
 from lossratio.builds.record import BuildRecord
 from lossratio.results import share_in_words
+from lossratio.units import range_in_words
 
 _WORST_FIRST = (
     ComparisonVerdict.SLOWER,
@@ -122,7 +123,7 @@ def _row(name: str, result: ComparisonResult) -> str:
     low, high = result.interval
     interval = ""
     if not math.isinf(high):
-        interval = f"{low:+.2%} to {high:+.2%}"
+        interval = range_in_words(f"{low:+.2%}", f"{high:+.2%}")
 
     return f"| {cell} | {verdict} | {change} | {interval} | {result.measurements} |"
 

@@ -12,7 +12,7 @@ import click
 from lossratio.commands.parameters import FRAME_RATE, RATIO, OneOf, argument, command, option
 from lossratio.errors import SearchError
 from lossratio.input_file import shown_name
-from lossratio.units import trials_counted
+from lossratio.units import range_in_words, trials_counted
 
 if TYPE_CHECKING:
     from lossratio.mlrsearch import SearchResult
@@ -150,9 +150,12 @@ def _describe_search(result: SearchResult) -> Iterator[str]:
     width = max(len(str(goal)) for goal in result)
     for goal, outcome in result.items():
         throughput = outcome.conditional_throughput
+        bounds = range_in_words(
+            _rate(outcome.relevant_lower_bound), _rate(outcome.relevant_upper_bound)
+        )
+
         yield (
-            f"  {goal!s:<{width}}  conditional throughput {_rate(throughput)}  bounds "
-            f"{_rate(outcome.relevant_lower_bound)} to {_rate(outcome.relevant_upper_bound)}  "
+            f"  {goal!s:<{width}}  conditional throughput {_rate(throughput)}  bounds {bounds}  "
             f"{'regular' if outcome.reason is None else f'irregular: {outcome.reason}'}"
         )
 

@@ -7,6 +7,8 @@ const inUnit = (value, unit) => {
   if (unit === "fps" || unit === "bit/s") return scaled(value, unit);
   return value >= 10000 ? `${Math.round(value).toLocaleString("en")} ${unit}` : `${Number(value.toPrecision(5))} ${unit}`;
 };
+/** A range, from the words for its ends. If these are the same after rounding, they stand for the range. */
+const range = (least, most) => least === most ? least : `${least} to ${most}`;
 const percent = (share, digits = 2) => {
   if (share === null || share === undefined) return NOTHING;
   return Number.isFinite(share) ? `${share > 0 ? "+" : ""}${(100 * share).toFixed(digits)} %` : "from zero";

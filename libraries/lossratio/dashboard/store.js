@@ -77,7 +77,7 @@ const beside = (value, { unit, factor }) => {
   return el("span", { class: "small" }, factor === null ? " aggregate" : ` ${inUnit(value * factor, unit)} aggregate`);
 };
 const valueCell = series => {
-  const bounds = series.low !== null && series.high !== null ? `${inUnit(series.low, series.unit)} to ${inUnit(series.high, series.unit)}` : null;
+  const bounds = series.low !== null && series.high !== null ? range(inUnit(series.low, series.unit), inUnit(series.high, series.unit)) : null;
   const text = series.value === null ? (series.outcome === "measured" ? "no single value" : series.outcome) : inUnit(series.value, series.unit);
   return [el("span", { class: series.outcome === "measured" ? null : outcomeClass(series.outcome), title: bounds }, text), beside(series.value, series)];
 };

@@ -22,7 +22,7 @@ from lossratio.history.series import Series, rates_in_words
 from lossratio.history.trend import Trend, TrendVerdict
 from lossratio.history.trend_words import describe_trend, details_of, sentence_of
 from lossratio.history.unmeasured import describe_nothing_measured
-from lossratio.units import FRAMES_PER_SECOND, results_counted
+from lossratio.units import FRAMES_PER_SECOND, range_in_words, results_counted
 
 _HEIGHT = 240.0
 _LEFT = 78.0
@@ -241,7 +241,7 @@ def _headline(rows: Sequence[_Row]) -> str:
     if readings:
         parts.append(f"{readings} of latency and telemetry")
     parts.append(f"testbed{'s' if len(testbeds) > 1 else ''} {', '.join(testbeds)}")
-    parts.append(f"{first:%Y-%m-%d} to {last:%Y-%m-%d}")
+    parts.append(range_in_words(f"{first:%Y-%m-%d}", f"{last:%Y-%m-%d}"))
     scale = rates_in_words(row.series for row in of_results)
     parts.append(scale.removesuffix(".").replace("Rates", "rates"))
     return " · ".join(parts)
@@ -296,9 +296,8 @@ def _aggregate(series: Series) -> str:
 
 
 def _bounds(series: Series, index: int) -> str:
-    return " to ".join(
-        series.unit.format(end) for end in series.bounds_of(index) if end is not None
-    )
+    ends = [series.unit.format(end) for end in series.bounds_of(index) if end is not None]
+    return range_in_words(ends[0], ends[-1]) if ends else ""
 
 
 def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:

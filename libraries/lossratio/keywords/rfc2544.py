@@ -24,7 +24,7 @@ from lossratio.mlrsearch import Forecast
 from lossratio.results import message
 from lossratio.traffic import RFC2544_FRAME_SIZES, load_profile
 from lossratio.trials import Integrity
-from lossratio.units import counted, tests_counted
+from lossratio.units import counted, range_in_words, tests_counted
 
 _FRAME_SIZES = FrameSizes(FrameSize(f"{size}B") for size in RFC2544_FRAME_SIZES)
 _NONE = Commands()
@@ -119,7 +119,9 @@ def _show_forecast(measurements: int, forecast: Forecast) -> None:
     expected, low, high = (
         seconds_in_words(seconds) for seconds in (forecast.seconds, forecast.low, forecast.high)
     )
-    announce(f"RFC 2544: {counted(measurements, 'measurement')}, {expected} ({low} to {high})")
+    announce(
+        f"RFC 2544: {counted(measurements, 'measurement')}, {expected} ({range_in_words(low, high)})"
+    )
 
 
 def _show_part(part: rfc2544.Rfc2544Part) -> None:

@@ -23,7 +23,7 @@ from lossratio.quantities import Repeats
 from lossratio.records import Record, Seconds
 from lossratio.results import Doubt, DoubtKind, Finding, MaxLoad, TestResult, View, value_line
 from lossratio.trials import Measurer, TrialInput, TrialOutput, TrialResult, missing_frames
-from lossratio.units import format_precise_time
+from lossratio.units import format_precise_time, range_in_words
 
 if TYPE_CHECKING:
     from lossratio.dut import ConnectionTable
@@ -213,7 +213,7 @@ class ConnectionTeardownView(View[ConnectionTeardownResult]):
                 "1st, 99th percentile", ", ".join(map(CONNECTIONS_PER_SECOND.format, ends))
             )
             times = (min(values.times), max(values.times))
-            yield value_line("in", " to ".join(map(format_precise_time, times)))
+            yield value_line("in", range_in_words(*map(format_precise_time, times)))
 
     def doubts(
         self, result: ConnectionTeardownResult, results: Sequence[TestResult]

@@ -23,7 +23,7 @@ from lossratio.results import (
     share_missing_in_words,
     view_of,
 )
-from lossratio.units import Unit, format_bit_rate, format_ratio
+from lossratio.units import Unit, format_bit_rate, format_ratio, range_in_words
 
 _LONGEST_MESSAGE = 300
 """Maximum length of a failed test's message in a table. The test's section has the whole message."""
@@ -402,7 +402,7 @@ def bounds_in_words(lower: str, upper: str, *, is_at_limit: bool) -> str:
         return f"at least {lower}"
     if lower == NOTHING:
         return f"at most {upper}"
-    return f"{lower} to {upper}"
+    return range_in_words(lower, upper)
 
 
 def _in_words(value: Rate | float | None, unit: Unit) -> str:

@@ -31,7 +31,7 @@ from lossratio.report.overview import (
 )
 from lossratio.report.run import Run, cycles_left_alone
 from lossratio.results import Conditions, Picture, TestResult, view_of
-from lossratio.units import counted, results_counted, tests_counted
+from lossratio.units import counted, range_in_words, results_counted, tests_counted
 
 PAGE_NAME = "lossratio.html"
 """Name of the page in the directory of a run; ``report.html`` there is Robot Framework's own."""
@@ -179,17 +179,16 @@ def _headline(runs: Sequence[Run], rows: Sequence[FindingRow]) -> str:
         min(result.started for result in results),
         max(result.ended for result in results),
     )
-    if began.date() == ended.date():
+    first, last = (f"{time:%Y-%m-%d %H:%M}" for time in (began, ended))
+    if last != first and began.date() == ended.date():
         last = f"{ended:%H:%M}"
-    else:
-        last = f"{ended:%Y-%m-%d %H:%M}"
 
     odd = sum(row.is_odd for row in rows)
     counts = f"{counted(len(rows), 'value')} of {results_counted(len(results))}, "
     counts += f"{odd or 'none'} of them irregular, failed or doubtful"
     where = f"testbed{'s' if len(testbeds) > 1 else ''} {', '.join(testbeds)}"
 
-    return f"{counts} · {where} · {began:%Y-%m-%d %H:%M} to {last} UTC{left_out}"
+    return f"{counts} · {where} · {range_in_words(first, last)} UTC{left_out}"
 
 
 def _as_json(value: object) -> str:

@@ -21,7 +21,7 @@ from lossratio.report.comparison import (
 from lossratio.report.overview import describe_frame_size
 from lossratio.report.run import Run
 from lossratio.results import Doubt, Finding, Outcome, TestResult, aggregate_of, build_of, number_of
-from lossratio.units import FRAMES_PER_SECOND
+from lossratio.units import FRAMES_PER_SECOND, range_in_words
 
 _FEW, _MANY = 3, 200
 _HEIGHT = 150.0
@@ -67,7 +67,7 @@ class _Value:
     def bounds(self) -> str:
         known = [_formatted(self.finding, end) for end in self.ends]
         if known != [drawing.NOTHING, drawing.NOTHING]:
-            return " to ".join(known)
+            return range_in_words(*known)
         return drawing.NOTHING
 
     @property
@@ -323,10 +323,7 @@ def _headline(
             max(result.ended for result in results),
         )
         builds = sorted({build for result in results if (build := build_of(result)) is not None})
-        if began.date() == ended.date():
-            days = f"{began:%Y-%m-%d}"
-        else:
-            days = f"{began:%Y-%m-%d} to {ended:%Y-%m-%d}"
+        days = range_in_words(f"{began:%Y-%m-%d}", f"{ended:%Y-%m-%d}")
 
         count = f"{len(runs)} run{'s' if len(runs) > 1 else ''}"
         sides.append(f"{side}: {name} ({', '.join((count, days, *builds))})")

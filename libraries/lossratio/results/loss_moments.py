@@ -8,7 +8,7 @@ import numpy as np
 from lossratio.results.loss_tests import OTHER_LOAD, SeenLosses, runs_of
 from lossratio.results.losses import PatternKind
 from lossratio.trials import FlowClasses, Losses
-from lossratio.units import format_ratio
+from lossratio.units import format_ratio, range_in_words
 
 WHOLE = 0.995
 """A flow that lost more than this share of its frames counts as having lost all: some at the edges may not be lost."""
@@ -159,7 +159,7 @@ def _interval(values: Sequence[float], factor: float = 1.0) -> str:
         f"{value * factor:,.3g}" if factor > 1 else f"{value:,.0f}"
         for value in (min(values), max(values))
     )
-    return least if least == most else f"{least} to {most}"
+    return range_in_words(least, most)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,13 @@ import textwrap
 
 from lossratio.records import Rate
 from lossratio.results.conditions import Conditions, MaxLoad
-from lossratio.units import FRAMES_PER_SECOND, Unit, format_bit_rate, format_frame_rate
+from lossratio.units import (
+    FRAMES_PER_SECOND,
+    Unit,
+    format_bit_rate,
+    format_frame_rate,
+    range_in_words,
+)
 
 _LABEL_WIDTH = len("conditional throughput")
 _COLUMNS = 100
@@ -53,7 +59,8 @@ def format_interval(least: Rate | float | None, most: Rate | float | None) -> st
     )
     if lower is not None and upper is not None and lower < upper:
         low, high = format_frame_rate(lower), format_frame_rate(upper)
-        return f"{low.split()[0] if low.split()[1] == high.split()[1] else low} to {high}"
+        is_one_unit = low != high and low.split()[1] == high.split()[1]
+        return range_in_words(low.split()[0] if is_one_unit else low, high)
     if lower is not None:
         return f"from {format_frame_rate(lower)}"
     return "no bounds" if upper is None else f"below {format_frame_rate(upper)}"

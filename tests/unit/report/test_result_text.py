@@ -192,6 +192,7 @@ def test_a_rate_is_written_to_a_hundredth_of_a_per_cent_or_better(rate):
     [
         (149_770.0, 150_520.0, "149.77 to 150.52 kfps"),
         (999_000.0, 1_001_000.0, "999.00 kfps to 1.0010 Mfps"),
+        (75_000.1, 75_000.2, "75.000 kfps"),
         (200_000.0, None, "from 200.00 kfps"),
         (200_000.0, 200_000.0, "from 200.00 kfps"),
         (None, 9_001.0, "below 9.0010 kfps"),

@@ -221,6 +221,11 @@ def guarded(**fields):
     return result.model_copy(update={"critical_load": critical})
 
 
+def test_a_range_of_loads_that_are_written_alike_is_one_load():
+    shown = message(guarded(load_per_interface_fps=149_999.9, highest_load_per_interface_fps=150_000.1))
+    assert "frames were lost at 150.00 kfps, a ratio" in shown
+
+
 def test_the_number_has_beside_it_which_losses_no_trial_would_show():
     few = {"unseen_burst_trials": 1.7, "missing_trials": 6}
     shown = message(guarded(**few))

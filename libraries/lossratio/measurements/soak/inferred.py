@@ -9,7 +9,7 @@ from lossratio.measurements.soak.result import CriticalLoad, SoakResult
 from lossratio.plrsearch import LONG, OVERLOAD, TIME_FOR_RARE, GuardStatement, Verdict
 from lossratio.results import Trial
 from lossratio.trials import offered_load, sut_loss_ratio
-from lossratio.units import format_frame_rate, trials_counted
+from lossratio.units import format_frame_rate, range_in_words, trials_counted
 
 _RARE = 300.0
 """Seconds between losses that a soak test should be long enough to see. Jobs often run every five minutes."""
@@ -188,9 +188,7 @@ def _losses_of(trials: Sequence[Trial]) -> str:
     sent = sum(trial.sent_frames or 0 for trial in trials)
     lost = sum(trial.missing.lost_by_sut for trial in trials)
     loads = [trial.load_per_interface_fps for trial in trials]
-    where = format_frame_rate(min(loads))
-    if max(loads) > min(loads):
-        where += f" to {format_frame_rate(max(loads))}"
+    where = range_in_words(format_frame_rate(min(loads)), format_frame_rate(max(loads)))
     seconds = f"{trials[0].duration_s:.3g} s"
     return f"{trials_counted(len(trials))} of {seconds} at {where} lost {lost:,} of {sent:,} frames"
 

@@ -44,7 +44,13 @@ from lossratio.results import (
     value_line,
 )
 from lossratio.trials import STALL
-from lossratio.units import format_frame_rate, format_ratio, format_target, trials_counted
+from lossratio.units import (
+    format_frame_rate,
+    format_ratio,
+    format_target,
+    range_in_words,
+    trials_counted,
+)
 
 CRITICAL_LOAD = "critical load"
 """The quantity of a soak test."""
@@ -99,8 +105,8 @@ class SoakView(View[SoakResult]):
         yield f"{str(self.value_name).capitalize()}: {said}."
         if is_regular:
             least, most = found.least_95.per_interface_fps, found.most_95.per_interface_fps
-            interval = f"{least:,.0f} to {most:,.0f} (95 % interval)"
-            yield f"The {self.varied} that loses exactly {share} is estimated at {interval}."
+            interval = range_in_words(f"{least:,.0f}", f"{most:,.0f}")
+            yield f"The {self.varied} that loses exactly {share} is estimated at {interval} (95 % interval)."
 
     def lines(self, result: SoakResult) -> Iterator[str]:
         """The critical load, with its interval."""

@@ -13,7 +13,7 @@ from lossratio.measurements.throughput.result import (
 from lossratio.mlrsearch import Bound, evidence_of, of_sut
 from lossratio.records import Rate
 from lossratio.results import Trial, frames_in_words, in_trials_without_loss, share_missing_in_words
-from lossratio.units import format_ratio
+from lossratio.units import format_ratio, range_in_words
 
 
 def sentences(result: GoalsResult, *, of_connections: bool = False) -> Iterator[str]:
@@ -75,8 +75,7 @@ def _about_question(question: QuestionAsked) -> str:
         return f"Searched, as the SUT {known} since {_day(question)}, by {trials}."
 
     found = ", ".join(
-        f"{one.goal} {one.relevant_lower_bound.per_interface_fps:,.0f} to "
-        f"{one.relevant_upper_bound.per_interface_fps:,.0f}"
+        f"{one.goal} {_range(one.relevant_lower_bound, one.relevant_upper_bound)}"
         for one in question.earlier
     )
     missed = ", and ".join(
@@ -88,6 +87,11 @@ def _about_question(question: QuestionAsked) -> str:
         f"As before since {_day(question)} ({found} frames/s per interface): asked with {trials}, and not searched. In "
         f"replays of these nights, {missed}."
     )
+
+
+def _range(least: Rate, most: Rate) -> str:
+    """A range of rates, per interface, without the unit."""
+    return range_in_words(f"{least.per_interface_fps:,.0f}", f"{most.per_interface_fps:,.0f}")
 
 
 def _day(question: QuestionAsked) -> str:

@@ -24,6 +24,7 @@ from lossratio.units import (
     format_limits,
     format_most,
     format_target,
+    range_in_words,
 )
 
 NEAR = 0.05
@@ -161,12 +162,12 @@ class GuardStatement(Observed):
             load = format_frame_rate(self.highest_load_per_interface_fps)
             return f"{self.verdict.value}: no frames were sent at {load} or just below"
 
-        line = (
-            f"{self.verdict.value}: {self.lost_frames:,} of {self.frames:,} frames were lost at "
-            f"{format_frame_rate(self.load_per_interface_fps)}"
+        loads = range_in_words(
+            format_frame_rate(self.load_per_interface_fps),
+            format_frame_rate(self.highest_load_per_interface_fps),
         )
-        if self.highest_load_per_interface_fps > self.load_per_interface_fps:
-            line += f" to {format_frame_rate(self.highest_load_per_interface_fps)}"
+        lost = f"{self.lost_frames:,} of {self.frames:,} frames were lost"
+        line = f"{self.verdict.value}: {lost} at {loads}"
         if self.once_lost_frames is not None:
             line += (
                 f", without up to {format_about(self.once_lost_frames)} that each trial loses once"

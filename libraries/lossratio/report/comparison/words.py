@@ -8,7 +8,7 @@ from lossratio.report.comparison.differences import Difference, Sample
 from lossratio.report.comparison.quantity import ComparedQuantity, Comparison, Verdict
 from lossratio.report.junit import Case, of_stream
 from lossratio.report.markdown import markdown_cell, markdown_table
-from lossratio.units import Unit, and_more, change_in_words, counted
+from lossratio.units import Unit, and_more, change_in_words, counted, range_in_words
 
 _HEADER = ("test", "goal", "stream", "A", "B", "change", "95 % interval", "p", "verdict")
 _STATES = {
@@ -159,7 +159,7 @@ def _interval_in_words(compared: ComparedQuantity) -> str:
     if difference is None:
         return _UNKNOWN
     if difference.interval is not None:
-        return " to ".join(f"{100 * end:+.2f}" for end in difference.interval)
+        return range_in_words(*(f"{100 * end:+.2f}" for end in difference.interval))
     if difference.test is not None and compared.before.mean:
         return "none: the values do not vary"
     return _UNKNOWN
