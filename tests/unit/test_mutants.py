@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "tests" / "chaos"))
-from mutants import MUTATIONS, Mutation  # noqa: E402 (found by the line above)
+from mutations import MUTATIONS, Mutation  # noqa: E402 (found by the line above)
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
