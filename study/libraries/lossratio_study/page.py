@@ -18,7 +18,7 @@ from lossratio.drawing import (
     test_column,
 )
 from lossratio.simulation import Recorded
-from lossratio.units import FRAMES_PER_SECOND
+from lossratio.units import FRAMES_PER_SECOND, range_in_words
 
 _FEW = 4
 _MANY = 200
@@ -67,7 +67,7 @@ class _Row:
         ends = (FRAMES_PER_SECOND.format(bound) for bound in (lower.min(), lower.max()))
         if not lower.notna().any():
             return NOTHING
-        return " to ".join(ends)
+        return range_in_words(*ends)
 
     @property
     def seconds(self) -> float:
