@@ -6,32 +6,28 @@ import os
 import re
 import subprocess
 import time
-from ipaddress import IPv4Address, IPv6Interface
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 from real_vpp import HOME, skip_without
+from vpp_lab import STAND_IN, assert_passes
 
 from lossratio.bpf import why_impossible
 from lossratio.dut import create_dut, parse_options
-from lossratio.dut.linux.cores import CoreChoice
-from lossratio.dut.vpp.clock import ClockReading, parse_clock, policers_stamps_per_second, stamps_per_second
 from lossratio.dut.vpp.control import LastCommand, VppControl
 from lossratio.dut.vpp.features.feature import Command, Shown, both_ports
 from lossratio.dut.vpp.features.secure_tunnels import ENGINE
 from lossratio.dut.vpp.reports import parse_errors, parse_interfaces
-from lossratio.dut.vpp.startup import Card, hugepage_megabytes, startup_configuration
 from lossratio.errors import DutError
 from lossratio.nodes import DutNode
-from lossratio.topology import EAST, WEST, VppStart
+from lossratio.topology import EAST, WEST
 from lossratio.traffic import load_profile
 from lossratio.traffic.frame_headers import frames_spec
 
 pytestmark = pytest.mark.netns
 
 needs_bpf = pytest.mark.skipif(why_impossible() is not None, reason=f"no BPF here: {why_impossible()}")
-STAND_IN = Path(__file__).with_name("vpp_stand_in")
 HOMES = [pytest.param(str(STAND_IN), id="stand-in")]
 if HOME:
     HOMES.append(pytest.param(HOME, id="vpp", marks=pytest.mark.vpp))
@@ -41,18 +37,6 @@ if HOME:
 def set_up(request, dut_lab):
     with dut_lab.setting_up("vpp", home=request.param) as set_up:
         yield set_up
-
-
-def assert_passes(dut_lab, dut, *, version=4):
-    macs = dut.destination_macs(*dut_lab.macs)
-    before = dut.read_counters()
-    for entry, destination in (("west", macs.from_west), ("east", macs.from_east)):
-        flooded = dut_lab.flood(entry, destination, frames=100, version=version)
-        assert (flooded.sent, flooded.received) == (100, 100)
-    counted = dut.read_counters().since(before)
-    assert counted.received["west"] == counted.received["east"] == 100
-    assert counted.unaccounted == 0
-    assert set(counted.dropped.values()) == {0}
 
 
 @pytest.mark.parametrize(
@@ -96,63 +80,6 @@ def test_frames_come_by_a_program_that_goes_when_vpp_was_killed(dut_lab, set_up)
     dut.tear_down()
     assert dut_lab.snapshot() == before
     assert not any("xdp" in dut_lab.links()[name] for name in ("dut0", "dut1"))
-
-
-CORES = CoreChoice(main=1, workers=(2, 66), numa_node=0, shared=False, has_siblings=True)
-
-
-def lines_of(section, text):
-    return text.split(f"\n{section} {{\n")[1].split("\n}\n")[0].split("\n  ")
-
-
-def test_free_lines_go_into_sections_that_are_there_or_into_new_ones():
-    start = VppStart(startup={"statseg": "per-node-counters on", "ip6": ["hash-buckets 2000000", "heap-size 3G"]})
-    text = startup_configuration("/run/one", CORES, (), start)
-    assert lines_of("statseg", text)[1:] == ["size 64M", "page-size default", "per-node-counters on"]
-    assert lines_of("ip6", text) == ["  hash-buckets 2000000", "heap-size 3G"]
-
-
-def test_many_routes_are_added_in_pieces_that_vpp_answers_in_time():
-    options = parse_options("vpp", {"forwarding": "ip6", "routes": "500000"})
-    ports = both_ports(("west", "east"), ("02:00:00:00:00:01", "02:00:00:00:00:02"))
-    added = [command.text.split() for command in options.forwarding_commands(*ports) if "count" in command.text]
-    for port in ports:
-        pieces = [(int(words[4]), IPv6Interface(words[5])) for words in added if words[-1] == port.interface]
-        assert [count for count, _ in pieces] == [100_000, 100_000, 50_000]
-        first = pieces[0][1].ip
-        assert [int(interface.ip) - int(first) for _, interface in pieces] == [0, 100_000, 200_000]
-
-
-@pytest.mark.parametrize(
-    ("routes", "cards", "heap", "statistics"),
-    [(200_000, (), None, "64M"), (200_002, (), "3G", "3G"), (0, (Card("0000:3b:00.0", "west", 2, 1024),), "3G", "3G")],
-)
-def test_cards_and_many_routes_have_large_heaps(routes, cards, heap, statistics):
-    text = startup_configuration("/run/one", CORES, cards, entries=routes)
-    assert ("main-heap-size 3G" in text) is (heap is not None)
-    assert f"size {statistics}" in lines_of("statseg", text)
-    assert ("page-size default\n  buffers-per-numa 16384" in text) is not bool(cards)
-
-
-def test_hugepages_are_for_buffers_and_for_heaps_in_hugepages():
-    assert hugepage_megabytes(VppStart(), CORES, 2) == 1024
-    assert hugepage_megabytes(VppStart(main_heap_page_size="2M"), CORES, 2) == 1024 + 3 * 1024
-    one_thread = CoreChoice(main=1, workers=(2,), numa_node=0, shared=False)
-    assert hugepage_megabytes(VppStart(buffers_per_numa=2**20, statseg_page_size="1G"), one_thread, 1) == 2496 + 3072
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"startup": {"cpu": "workers 4"}}, "lossratio sets 'workers' in the section 'cpu' itself"),
-        ({"startup": {"dpdk": "dev default { devargs x=1"}}, "each '{' needs a '}'"),
-        ({"startup": {"unix": "a\nb"}}, "is not a line of a section"),
-        ({"main_heap_size": "lots"}, "main_heap_size"),
-    ],
-)
-def test_a_start_that_cannot_be_is_refused_in_the_topology_file(fields, message):
-    with pytest.raises(ValidationError, match=message):
-        VppStart(**fields)
 
 
 def test_tunnels_are_configured_with_the_ends_that_traffic_has(set_up):
@@ -394,112 +321,16 @@ def test_a_vpp_that_dies_in_the_set_up_says_why_and_leaves_nothing(dut_lab, tmp_
     assert dut_lab.snapshot() == before
 
 
-@pytest.fixture
-def home_with_clocks(tmp_path):
-    """Makes a directory of the stand-in, whose policers' clocks are these shares of the right one, start by start."""
-
-    def home(*clocks):
-        (tmp_path / "bin").mkdir()
-        for name in ("vpp", "vppctl"):
-            (tmp_path / "bin" / name).symlink_to(STAND_IN / "bin" / name)
-        (tmp_path / "lib").symlink_to(STAND_IN / "lib")
-        (tmp_path / "bin" / "clocks").write_text(" ".join(map(str, clocks)))
-        return str(tmp_path)
-
-    return home
-
-
 def test_policers_have_the_cpus_clock(dut_lab, set_up):
     clock = set_up(forwarding="ip4", police="50 Mbps").describe()["clock"]
     assert clock["policers_hz"] == pytest.approx(clock["measured_hz"], rel=1e-3)
     assert clock["starts"] in range(1, 6)
 
 
-def test_a_vpp_whose_policers_have_a_wrong_clock_is_started_again(dut_lab, home_with_clocks):
-    with dut_lab.setting_up("vpp", home=home_with_clocks(0.94, 1.26, 1.0), police="50 Mbps") as set_up:
-        dut = set_up()
-        assert dut.describe()["clock"]["starts"] == 3
-        assert_passes(dut_lab, dut)
-
-
-def test_policers_whose_clock_stays_wrong_are_not_measured(dut_lab, home_with_clocks):
-    before = dut_lab.snapshot()
-    dut = dut_lab.create("vpp", home=home_with_clocks(0.94), police="50 Mbps")
-    message = r"DUT1: VPP's policers would pass 6\.38% more .* End other work on CPU \d+ there, and set up VPP again"
-    with pytest.raises(DutError, match=message):
-        dut.set_up(*dut_lab.macs)
-    assert dut_lab.snapshot() == before
-
-
-def test_after_a_restart_the_clock_is_checked_before_the_next_measurement(dut_lab, home_with_clocks):
-    with dut_lab.setting_up("vpp", home=home_with_clocks(1.0, 1.002), police="50 Mbps") as set_up:
-        dut = set_up()
-        dut.restart()
-        with pytest.raises(DutError, match=r"would pass 0\.20% less"):
-            dut.verify()
-
-
-def test_the_cpus_clock_is_that_of_the_readings_that_came_least_late():
-    def reading(seconds, late=0.0):
-        return ClockReading(round(2.5e9 * (seconds + late)), seconds)
-
-    before = [reading(10.0, 0.004), reading(10.00001)]
-    after = [reading(10.3, 0.00001), reading(10.30002, 0.01)]
-    assert stamps_per_second(before, after) == pytest.approx(2.5e9, rel=1e-4)
-    assert stamps_per_second(before[:1], after[1:]) != pytest.approx(2.5e9, rel=1e-2)
-
-
-def test_the_clocks_are_read_as_vpp_prints_them():
-    text = """\
-Time now .999811
-cpu time .999811 now 124686331949113 last 124686331946877 since start 2595408400
-reftime .999720 now 1795307404.848505 last 1795307403.848786 init 1795307403.848786
-error .000092, clocks/sec 2595898148.745828, Sun, 22 Nov 2026 00:30:04 GMT
-Time last barrier release 0.000000000
-0: Time now .999828
-   cpu time .999828 now 124686331990427 last 124686331989725 since start 2595451248
-   reftime .999736 now 1795307404.848522 last 1795307403.848786 init 1795307403.848786
-   error .000092, clocks/sec 2595898148.745828
-"""
-    assert parse_clock(text) == [
-        ClockReading(124686331949113, 1795307404.848505),
-        ClockReading(124686331990427, 1795307404.848522),
-    ]
-    shown = "Policer at index 0: single rate\ncir 2482305 tok/period, pir 1 tok/period, scale 14\n"
-    assert policers_stamps_per_second(shown, 24_000) == pytest.approx(2_595_350_267, rel=1e-9)
-    assert policers_stamps_per_second("Name: p", 24_000) is None
-
-
 def test_a_vpp_that_is_not_there_is_missed_with_its_packages(dut_lab):
     dut = create_dut("vpp", dut_lab.shell, dut_lab.create("vpp").hop, {"home": "/nowhere"})
     with pytest.raises(DutError, match=r"DUT1 lacks /nowhere/bin/vpp\. Install it there: apt-get install .*vpp"):
         dut.check()
-
-
-def test_where_it_is_installed_may_come_from_the_environment(monkeypatch):
-    monkeypatch.setenv("VPP_HOME", "/opt/vpp")
-    assert parse_options("vpp", {}).home == "/opt/vpp"
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"routes": "10"}, "routes go with forwarding=ip4 or ip6"),
-        ({"vxlan": "true", "forwarding": "ip4"}, "vxlan goes with forwarding=l2bd or l2xc"),
-        ({"macs": "10"}, "macs go with forwarding=l2bd"),
-        ({"acl_stateful": "true"}, "also set acl"),
-        ({"burst": "10"}, "burst is the size of a policer's bucket"),
-        ({"police": "100 bps"}, "whole kbit/s"),
-    ],
-)
-def test_options_that_make_no_sense_are_refused(options, message):
-    with pytest.raises(DutError, match=message):
-        parse_options("vpp", options)
-
-
-def test_a_bucket_takes_so_long_to_fill_again():
-    options = parse_options("vpp", {"police": "80 Mbps"})
-    assert (options.police_kilobits, options.bucket, options.recovery_time) == (80_000, 200_000, 0.02)
 
 
 def test_counters_are_read_as_vpp_prints_them():
