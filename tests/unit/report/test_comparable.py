@@ -3,7 +3,7 @@
 import pytest
 from latency_examples import at, counters, failed, result as latency
 from report_examples import MAX_LOAD, conditions, mrr, throughput
-from test_soak_and_reconfiguration import soak
+from soak_examples import soak
 
 from lossratio.mlrsearch import NDR
 from lossratio.report.comparison import Verdict, compare, comparison_table

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import jsonschema
 import numpy as np
@@ -15,9 +16,11 @@ from report_examples import RESULT, conditions, throughput
 from test_csit_export import RESULT as RESULT_SCHEMA, identity, named
 
 from lossratio.errors import ReportError
-from lossratio.measurements.latency.result import Histogram, direction_latency, load_line
+from lossratio.measurements.latency.result import Histogram, LatencyAtLoad, direction_latency, load_line
 from lossratio.measurements.latency.view import latency_over_load_picture, latency_picture
 from lossratio.report.csit import csit_export
+from lossratio.report.page import report_page
+from lossratio.report.run import Run
 from lossratio.results import view_of
 from lossratio.results.findings import findings_of, message
 from lossratio.results.model import Outcome
@@ -304,3 +307,19 @@ def test_a_simulated_queue_delays_more_the_nearer_the_load_is_to_its_capacity():
         simulated_latency(FORWARD, 1e6, capacity, sent=10, received=0, rng=rng).error
         == "None of 10 latency frames came back."
     )
+
+
+def test_latency_is_shown_with_the_load_that_it_was_measured_at():
+    counted = counters(least_us=5.0, mean_us=9.25, most_us=80.0)
+    direction = replace(direction_latency(counted), percentiles_us={"99": 30.0})
+    latency = LatencyAtLoad(goal="PDR", share_ratio=0.9, load=conditions().rate(135e3), directions=(direction,))
+    result = throughput().model_copy(update={"latency": (latency,)})
+    page = report_page([Run(Path("a-run"), (RESULT.validate_json(RESULT.dump_json(result)),))], "a run")
+    assert "90 % of PDR, 135.00 kfps per interface" in page
+    assert "99 %: 30.0 µs" in page
+
+
+def test_a_file_of_before_there_was_latency_stays_readable():
+    data = RESULT.dump_python(throughput(), mode="json")
+    del data["latency"]
+    assert RESULT.validate_python(data).latency == ()
