@@ -33,6 +33,14 @@ def agent(session: LocalSession) -> Iterator[AgentClient]:
 
 
 @pytest.fixture
+def ready(bridged: NetnsLab) -> NetnsLab:
+    """The namespaces of `bridged`, whose DUT takes frames of XDP programs."""
+    for interface in ("dut0", "dut1"):
+        bridged.run("dut1", "ethtool", "-K", interface, "gro", "on")
+    return bridged
+
+
+@pytest.fixture
 def no_links(monkeypatch):
     """Ports that are no interfaces of this machine."""
     monkeypatch.setattr("lossratio.traffic.agent.core.ports.usable_links", lambda configuration: {})

@@ -1,10 +1,8 @@
-"""The generator inside the kernel, with real traffic between namespaces: counts, faults of devices, and refusals."""
+"""The generator inside the kernel, with real traffic between namespaces: counts, faults of devices, and late frames."""
 
 from __future__ import annotations
 
-import math
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -15,53 +13,12 @@ from local_session import PYTHON
 from traffic_lab import EAST, WEST, drop, hold, received_by
 from waiting import wait_until
 from whole_trials import whole
+from xdp_lab import NEEDS, REPEATS, configure
 
-from lossratio.bpf import why_impossible
-from lossratio.topology import AutoGenerator
-from lossratio.traffic import (
-    AgentClient,
-    AgentRefusalError,
-    PortPair,
-    TrafficMeasurer,
-    TrafficPort,
-    load_profile,
-    make_configuration,
-)
-from lossratio.traffic.generators.base import GeneratorNode
-from lossratio.traffic.generators.own import Auto
-from lossratio.trials import Step, TrialInput, output_from_counters
+from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
+from lossratio.trials import TrialInput, output_from_counters
 
-REPEATS = 20
-"""A busy machine may keep a sender from its burst's rate, but not each time."""
-
-NODE = GeneratorNode(session=None, interfaces={}, cpus=1)
-
-pytestmark = [
-    pytest.mark.netns,
-    # Two that send at once would leave no processor to anything else.
-    pytest.mark.xdist_group("xdp"),
-    pytest.mark.skipif(why_impossible() is not None, reason=f"no BPF here: {why_impossible()}"),
-]
-
-
-@pytest.fixture
-def ready(bridged):
-    """The lab, whose DUT takes frames of XDP programs."""
-    for interface in ("dut0", "dut1"):
-        bridged.run("dut1", "ethtool", "-K", interface, "gro", "on")
-    return bridged
-
-
-def configure(agent, profile="ethip4-udp", frame_size=64, settle_time=0.1, generator="xdp", cpus=None, **traffic):
-    loaded = load_profile(profile, frame_size=frame_size, **traffic)
-    configuration = make_configuration(loaded, [PortPair(WEST, EAST)], settle_time=settle_time)
-    # However late a busy machine lets it.
-    options = {"catch_up": 10.0} if cpus is None else {"catch_up": 10.0, "cpus": cpus}
-    return agent.configure(configuration, generator=generator, options=options)
-
-
-def attached(lab, namespace="tg"):
-    return "xdp" in lab.run(namespace, "ip", "link", "show").stdout
+pytestmark = NEEDS
 
 
 @pytest.mark.parametrize("size", [64, 1518, "IMIX_v4_1"])
@@ -366,183 +323,3 @@ for line in sys.stdin:
         east.send(west.recv(2048))
     print(int(line), "forwarded", flush=True)
 """
-
-
-def refusal(agent, **arguments):
-    with pytest.raises(AgentRefusalError) as refused:
-        configure(agent, **arguments)
-    return refused.value
-
-
-def test_a_driver_that_takes_no_frames_of_programs_is_refused_with_the_way_out(bridged, agent):
-    for interface in ("dut0", "dut1"):
-        bridged.run("dut1", "ethtool", "-K", interface, "gro", "off")
-    error = refusal(agent)
-    assert error.kind == "no_xdp"
-    assert "The driver of tg0 does not send frames of XDP programs" in str(error)
-    assert "ethtool -K OTHER_END gro on" in str(error)
-
-
-def test_frames_beyond_a_page_are_refused_with_the_way_out(ready, agent):
-    for namespace, interface in (("tg", "tg0"), ("tg", "tg1"), ("dut1", "dut0"), ("dut1", "dut1")):
-        ready.run(namespace, "ip", "link", "set", "dev", interface, "mtu", "9216")
-    error = refusal(agent, frame_size=9000)
-    assert error.kind == "no_xdp"
-    assert "9000 bytes do not fit into a page of memory" in str(error)
-    # A large MTU alone is in nobody's way.
-    configure(agent)
-    assert [direction.received_frames for direction in whole(agent.trial, 1_000, 0.1)] == [100, 100]
-
-
-def test_somebody_elses_program_is_named_and_never_replaced(ready, agent, session):
-    with AgentClient.start(session, python=PYTHON) as other:
-        configure(other)
-        error = refusal(agent)
-        assert error.kind == "xdp_attached"
-        assert "Interface tg1 already has an XDP program: " in str(error)
-        assert "(lossratio_recv)" in str(error)
-        assert [direction.received_frames for direction in whole(other.trial, 1_000, 0.1)] == [100, 100]
-    configure(agent)
-
-
-def test_auto_takes_the_embedded_generator_where_there_can_be_no_programs_and_says_why(bridged, agent):
-    configuration = make_configuration(load_profile("ethip4-udp", frame_size=64), [PortPair(WEST, EAST)], settle_time=0)
-    generator = Auto(AutoGenerator(kind="auto", catch_up=10.0, cpus=(0,)), node=NODE, ports=())
-    for gro, kind in (("off", "afpacket"), ("on", "xdp")):
-        for interface in ("dut0", "dut1"):
-            bridged.run("dut1", "ethtool", "-K", interface, "gro", gro)
-        facts = generator.configure(agent, configuration)
-        assert facts["kind"] == facts["generator"] == kind
-        assert ("does not send frames of XDP programs" in facts.get("instead_of_xdp_because", "")) == (gro == "off")
-        assert facts["catch_up"] == 10.0
-
-
-def test_auto_is_refused_what_the_embedded_generator_would_be_refused_too(ready, agent):
-    configuration = make_configuration(load_profile("ethip4-udp", frame_size=64), [PortPair(WEST, EAST)], settle_time=0)
-    ready.run("dut1", "ip", "link", "set", "dev", "dut0", "down")
-    with pytest.raises(AgentRefusalError, match="Interface tg0 is down"):
-        Auto(AutoGenerator(kind="auto"), node=NODE, ports=()).configure(agent, configuration)
-
-
-def test_a_processor_that_is_not_there_is_refused(ready, agent):
-    error = refusal(agent, cpus=[4095])
-    assert "'cpus' ask for CPU [4095]" in str(error)
-
-
-def test_programs_go_with_the_agent_however_it_ends(ready, session):
-    agent = AgentClient.start(session, python=PYTHON)
-    configure(agent)
-    assert attached(ready)
-    agent.start_traffic(2_000)
-    pid = session.processes[-1].process.pid
-    os.kill(pid, signal.SIGKILL)
-    agent.close()
-    wait_until(lambda: not attached(ready))
-    quiet = received_by(ready, "dut0")
-    time.sleep(0.2)
-    assert received_by(ready, "dut0") == quiet
-
-
-def test_a_stopped_agent_sends_nothing_after_the_end(ready, session):
-    agent = AgentClient.start(session, python=PYTHON)
-    configure(agent)
-    agent.start_traffic(2_000)
-    pid = session.processes[-1].process.pid
-    os.kill(pid, signal.SIGSTOP)
-
-    def is_quiet():
-        before = received_by(ready, "dut0")
-        time.sleep(0.5)
-        return received_by(ready, "dut0") == before
-
-    wait_until(is_quiet, 60.0)
-    os.kill(pid, signal.SIGKILL)
-    agent.close()
-
-
-def test_a_burst_has_all_its_frames_at_its_rate(ready, agent):
-    configure(agent)
-    output = TrafficMeasurer(agent, repeats=REPEATS).measure(TrialInput.burst(3000, 100_000.0))
-    assert (output.sent_frames, output.lost_frames, output.unsent_frames) == (6000, 0, 0)
-    for timeline in output.timelines:
-        assert timeline.rate == pytest.approx(100_000.0, rel=0.02)
-        assert abs(timeline.began - time.monotonic()) < 60.0
-
-
-def test_a_policer_passes_the_burst_that_the_arithmetic_gives(ready, agent):
-    drop(ready, "dut0", "limit rate over 20000/second burst 500 packets")
-    configure(agent, bidirectional=False)
-    measurer, known = TrafficMeasurer(agent, repeats=REPEATS), math.floor((500 - 0.4) / (1 - 0.4))
-
-    def lost(frames):
-        time.sleep(500 / 20_000)
-        return measurer.measure(TrialInput.burst(frames, 50_000.0)).lost_frames
-
-    # A wake-up of the device that is 0.2 ms late moves the result by 7 frames.
-    assert any(lost(known - 8) == 0 for _ in range(10))
-    assert lost(known + 8) > 0
-
-
-def test_every_lost_frame_of_a_schedule_has_its_step(ready, agent):
-    drop(ready, "dut0", "numgen inc mod 10 9")
-    configure(agent, bidirectional=False)
-    output = TrafficMeasurer(agent).measure(TrialInput.schedule(Step(0.2, 20_000.0), Step(0.2, 10_000.0)))
-    (timeline,) = output.timelines
-    sent = [step.sent for step in timeline.steps]
-    assert sum(sent) == output.sent_frames > 0
-    assert [step.lost for step in timeline.steps] == [sent[0] // 10, sum(sent) // 10 - sent[0] // 10]
-    assert (timeline.lost, timeline.steps[1].start) == (output.lost_frames, 0.2)
-    assert 0.0 < timeline.steps[0].last_lost <= timeline.steps[1].last_lost
-    # The last tenth frame is one of the last ten.
-    assert timeline.steps[1].last_lost >= timeline.steps[1].start
-    assert abs(timeline.began - time.monotonic()) < 60.0
-
-
-def test_a_policer_recovers_at_once_and_a_device_that_loses_all_does_not(ready, agent):
-    drop(ready, "dut0", "limit rate over 10000/second burst 200 packets")
-    configure(agent)
-    measurer = TrafficMeasurer(agent)
-    schedule = TrialInput.schedule(Step(0.3, 20_000.0), Step(0.3, 10_000.0 / 2))
-    for attempt in range(10):
-        policed, other = measurer.measure(schedule).timelines
-        assert policed.steps[0].lost > 0
-        # A stall of the machine is made up for, and may empty the bucket again.
-        if policed.recovery_time() < 1e-3 and other.lost == 0:
-            break
-        assert attempt < 9, policed
-    drop(ready, "dut1", "limit rate over 1/second burst 1000 packets")
-    for attempt in range(10):
-        _, lossy = measurer.measure(schedule).timelines
-        assert lossy.steps[1].lost == lossy.steps[1].sent
-        if lossy.recovery_time() == pytest.approx(0.3, abs=0.05):
-            break
-        assert attempt < 9, lossy
-
-
-def test_schedules_whose_times_are_not_kept_and_outages_are_refused(ready, agent):
-    configure(agent)
-    measurer = TrafficMeasurer(agent)
-    with pytest.raises(AgentRefusalError, match=r"times of the last 1,048,576 frames of each sender, and 2,000,000"):
-        measurer.measure(TrialInput.schedule(Step(0.1, 2e6), Step(2.0, 1e6)))
-    with pytest.raises(AgentRefusalError, match="cannot locate losses of running traffic in time"):
-        measurer.start_traffic(1000.0, watch=True)
-    assert agent.trial(1000.0, 0.01)
-
-
-def test_a_link_with_fewer_receive_queues_than_its_other_end_sends_from_is_received_behind_the_driver(ready, agent):
-    ends = (TrafficPort("a", "qa"), TrafficPort("b", "qb"))
-    link = ("link", "add", "qa", "numtxqueues", "4", "type", "veth", "peer", "name", "qb", "numrxqueues", "1")
-    ready.run("tg", "ip", *link)
-    for end in ("qa", "qb"):
-        ready.run("tg", "ip", "link", "set", "dev", end, "up")
-    traffic = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
-    configuration = make_configuration(traffic, [PortPair(*ends)], settle_time=0.1)
-    ready.run("tg", "ethtool", "-K", "qb", "gro", "off")
-    # Without a program in the driver, a veth needs GRO to take frames.
-    with pytest.raises(AgentRefusalError, match=r"qa does not send frames of XDP programs.*gro on"):
-        agent.configure(configuration, generator="xdp", options={"catch_up": 10.0})
-    ready.run("tg", "ethtool", "-K", "qb", "gro", "on")
-    facts = agent.configure(configuration, generator="xdp", options={"catch_up": 10.0})
-    assert facts["receives"] == {"qb": "generic"}
-    (east,) = whole(agent.trial, 5_000, 0.1)
-    assert (east.sent_frames, east.received_frames, east.examined_frames, east.faulty) == (500, 500, 500, 0)
