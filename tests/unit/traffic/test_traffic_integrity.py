@@ -23,12 +23,7 @@ from lossratio.bpf import why_impossible
 from lossratio.errors import TrafficError
 from lossratio.topology import XdpGenerator
 from lossratio.traffic import AgentClient, load_profile, make_configuration
-from lossratio.traffic.agent.afpacket import examination
-from lossratio.traffic.agent.afpacket.examination import MOST_EXAMINED, Examiner
 from lossratio.traffic.agent.afpacket.filters import Sample
-from lossratio.traffic.agent.afpacket.receive import ReceiveRing
-from lossratio.traffic.agent.core.configuration import Direction
-from lossratio.traffic.agent.core.links import Link
 from lossratio.traffic.frame_sizes import MOST_SIZES
 from lossratio.traffic.generators.own import Xdp
 
@@ -386,119 +381,10 @@ def test_a_wrong_length_is_seen_among_many_right_ones(through, tmp_path, fault):
     assert (west.received_frames, faults(west)) == (SENT, {})
 
 
-def sample(one_in, tag=0, mac=frame_samples.DESTINATION_MAC, lengths=(60,)):
-    return Sample(tag, one_in, mac, lengths)
-
-
 def test_the_kernel_and_the_agent_choose_the_same_frames(through):
     # Frames as large as these have room for 512 that are chosen.
     east, west = through("none", frame_size=9000, duration=2 * DURATION)
     assert (east.sent_frames, west.sent_frames) == (2 * SENT, 2 * SENT)
-    chosen = int(sample(2).chooses(np.arange(2 * SENT)).sum())
+    sample = Sample(0, 2, frame_samples.DESTINATION_MAC, (60,))
+    chosen = int(sample.chooses(np.arange(2 * SENT)).sum())
     assert (east.examined_frames, west.examined_frames) == (chosen, chosen)
-
-
-@pytest.mark.parametrize("one_in", [1, 2, 32, 512])
-def test_of_all_flows_about_the_same_share_is_in_a_sample(one_in):
-    numbers = np.arange(one_in * MOST_EXAMINED)
-    chosen = numbers[sample(one_in).chooses(numbers)]
-    assert len(chosen) == pytest.approx(MOST_EXAMINED, rel=0.02)
-    for flows in (1, 64, 336, 1000, 4064, 25552, 65536):
-        # As many flows as if frames were drawn one by one.
-        drawn = flows * (1.0 - np.exp(-MOST_EXAMINED / flows))
-        assert len(np.unique(chosen % flows)) > 0.75 * drawn, flows
-
-
-def test_a_smaller_sample_is_a_part_of_a_larger_one():
-    numbers = np.arange(1 << 20)
-    assert (sample(32).chooses(numbers) >= sample(64).chooses(numbers)).all()
-
-
-class Kernel:
-    """A ring of the kernel: frames that a sample chooses, or that are odd, in slots with their lengths."""
-
-    def __init__(self, frames):
-        self.frames, self.sample, self.dropped = frames, None, 0
-        self.ring = ReceiveRing.__new__(ReceiveRing)
-        self.ring._memory = np.zeros((256, 256), dtype=np.uint8)
-        self.ring.slots = len(self.ring._memory)
-        self.ring._status = self.ring._memory.view(np.uint32)[:, 0]
-        self.ring._head = self.place = 0
-        self.ring.socket = None
-        self.ring.overlooked = lambda: self.dropped
-
-    def write(self, number, length):
-        """Lets a frame arrive, cut or whole."""
-        if not self.sample.chooses(np.array([number]))[0] and length == 60:
-            return
-        slot = self.ring._memory[self.place]
-        words = slot.view(np.uint32)
-        if words[0]:
-            self.dropped += 1
-            return
-        data, _ = self.frames(self.sample.tag, np.array([number]), 0)
-        slot[96 : 96 + data.shape[1]] = data[0]
-        words[1], slot.view(np.uint16)[6], words[0] = length, 96, 1
-        self.place = (self.place + 1) % self.ring.slots
-
-
-@pytest.fixture
-def endless(monkeypatch):
-    """An examiner of traffic without an end, and the kernel that gives it frames."""
-    spec = frame_samples.spec()
-    direction, cycle = Direction("east", "tg0", "tg1", None, spec), frame_samples.cycle(spec)
-    kernel = Kernel(examination._ExpectedFrames(direction, cycle).frames)
-    monkeypatch.setattr(examination, "ReceiveRing", lambda *_: kernel.ring)
-    monkeypatch.setattr(examination, "let_sample_through", lambda _, __, chosen: setattr(kernel, "sample", chosen))
-    monkeypatch.setattr(examination, "let_nothing_through", lambda _: None)
-    sink = Link(1, "tg1", frame_samples.DESTINATION_MAC, 1500, "veth", True, None, None, 0, 0, 0)
-    examiner = Examiner(direction, cycle, sink)
-    examiner.watch(tag=0x0A0B0C00, load=50.0, duration=None)
-    return examiner, kernel
-
-
-@pytest.mark.parametrize("cut", [0, 50])
-def test_traffic_without_an_end_is_examined_to_its_end_in_a_fixed_room(endless, cut):
-    examiner, kernel = endless
-    sent = 100_000
-    for number in range(sent):
-        kernel.write(number, 56 if number >= sent - cut else 60)
-        examiner.make_room()
-    seen = examiner.examine(0, sent)
-    assert kernel.dropped == 0
-    assert 64 < seen["examined"] <= 256
-    assert seen["wrong_length"] == cut
-    assert (seen["corrupted"], seen["duplicated"], seen["reordered"], seen["strayed"]) == (0, 0, 0, 0)
-    assert kernel.sample.one_in > 256
-
-
-@pytest.mark.parametrize("every", [0, 1, 7, 60])
-def test_frames_that_are_examined_while_traffic_flows_are_examined_alike(endless, every):
-    examiner, kernel = endless
-    examiner.watch(tag=0x0A0B0C00, load=50.0, duration=1.0)
-    # Two frames overtake each other, one comes twice, some are short, and the last ones were never sent.
-    for place, number in enumerate([0, 1, 3, 2, 4, 4, *range(5, 53)]):
-        kernel.write(number, 56 if number in (7, 8) else 60)
-        if every and place % every == 0:
-            examiner.look(0, least=1)
-    seen = examiner.examine(0, sent=50)
-    assert seen.pop("changed") == [{"name": "length", "before": "60 bytes", "after": "56 bytes"}]
-    found = {name: count for name, count in seen.items() if count}
-    assert found == {"examined": 54, "duplicated": 1, "reordered": 1, "corrupted": 3, "wrong_length": 2}
-
-
-def test_no_frames_at_all_of_a_million_flows_are_examined():
-    data, lengths = frame_samples.cycle(frame_samples.spec("ethip4-udp-1mflows")).frames(np.zeros(0, dtype=np.int64))
-    assert (len(data), len(lengths)) == (0, 0)
-
-
-def test_a_slot_that_is_filled_late_keeps_the_ring_in_step(endless):
-    _, kernel = endless
-    ring = kernel.ring
-    ring._status[[0, 1, 3]] = 1
-    assert len(ring.captured()) == 2
-    ring._status[2] = 1
-    ring.release(2)
-    assert len(ring.captured()) == 2
-    ring.release(2)
-    assert (len(ring.captured()), ring._head) == (0, 4)
