@@ -194,7 +194,8 @@ class PLRsearch:
         """
         if why_set_aside(result) is None:
             self._rows.append(count(result, self._time))
-            self._selection.record(result)
+            choice = None if self._next is None else self._next[1]
+            self._selection.record(result, choice)
         else:
             self._set_aside += 1
         self._time += result.elapsed

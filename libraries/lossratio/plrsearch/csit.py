@@ -348,7 +348,7 @@ class CsitSelection:
         )
         self.estimate: CsitEstimate | None = None
 
-    def record(self, result: TrialResult) -> None:
+    def record(self, result: TrialResult, choice: Choice | None = None) -> None:
         """See `PosteriorSelection.record`.
 
         Raises:

@@ -4,6 +4,7 @@ In overload, a count shows the capacity. Trials at equal loads show how many suc
 """
 
 from dataclasses import dataclass
+from enum import Enum, auto
 
 import numpy as np
 
@@ -70,6 +71,17 @@ _MODEL_ERROR = 0.03
 """Relative error of the curve itself. No trial counts as more precise than this."""
 
 
+class Aim(Enum):
+    """What a trial shows besides the loss at its load."""
+
+    LOSS = auto()
+    """Nothing else."""
+    CAPACITY = auto()
+    """How much the capacity varies: a trial in overload."""
+    BUCKET = auto()
+    """A bucket or a buffer: a shorter trial in overload."""
+
+
 @dataclass(frozen=True)
 class Choice:
     """A load, and the reason for it."""
@@ -80,6 +92,8 @@ class Choice:
     """The reason in words."""
     share: float = 1.0
     """The share of the usual duration."""
+    aim: Aim = Aim.LOSS
+    """What the trial shows besides its loss."""
 
 
 class PosteriorSelection:
@@ -111,11 +125,9 @@ class PosteriorSelection:
         self._verifying = Verifying(question)
         self._forwarding_rate = question.max_load
         self._overload = Overload(question)
-        self._is_overloading = False
         self._is_compared = False
-        self._is_comparing = False
         self._faster = Faster(question)
-        self._wider: list[tuple[float, float]] = []
+        self._wider: list[Choice] = []
         self._begin = 0
         self._asked = 0
         self._once = 0.0
@@ -123,8 +135,14 @@ class PosteriorSelection:
         self._retried = 0
         self._last = (0.0, False)
 
-    def record(self, result: TrialResult) -> None:
-        """Records a trial that is evidence. Each trial must be recorded once, in order."""
+    def record(self, result: TrialResult, choice: Choice | None = None) -> None:
+        """Records a trial that is evidence. Each trial must be recorded once, in order.
+
+        Args:
+            result: The trial.
+            choice: The choice that led to it; None if the search did not choose it.
+        """
+        aim = Aim.LOSS if choice is None else choice.aim
         load, exposure, lost, *_ = count(result, 0.0)
         self._usual = self._usual or result.duration
         self._trials += 1
@@ -139,35 +157,44 @@ class PosteriorSelection:
         )
         lost = max(lost - self._once, 0.0)
         self._last = load, lost > self._question.target_loss_ratio * load * exposure
-        is_overload = self._forwarding_rate <= load < self._question.max_load
-        if self._is_comparing and not lost and is_overload:
-            # All frames passed. The SUT has become faster, or a trial with more load shows how many can pass.
-            self._wider = [
-                (load, 1.0),
-                (self._question.max_load, 1.0),
-                (self._question.max_load, _SHORTER),
-            ]
-        elif self._is_overloading and not lost:
+        if self._wider and choice is self._wider[0]:
+            self._wider.pop(0)
+        if aim is Aim.BUCKET:
+            self._is_compared = True
+            if not lost and self._forwarding_rate <= load < self._question.max_load:
+                self._wider = self._for_large_bucket(load)
+        elif aim is Aim.CAPACITY and not lost:
             self._wider = []
-        if not is_short and self._shows_faster(load, load * exposure, lost, result.forwarding_rate):
+        if not is_short and self._shows_faster(load, load * exposure, lost, result, aim):
             self._overload.begin_again()
         is_overloaded = lost > OVERLOAD * load * exposure
         if (is_overloaded and not is_short) or self._trials == 1:
             self._forwarding_rate = result.forwarding_rate
-        if self._is_overloading:
+        if aim is Aim.CAPACITY:
             self._overload.record(lost)
-        self._is_overloading = False
-        self._is_comparing = False
+
+    def _for_large_bucket(self, load: float) -> list[Choice]:
+        """Trials after a short one in overload that lost nothing.
+
+        The SUT has become faster, or a trial with more load shows how many frames can pass.
+        """
+        purpose = "overload, to see a large bucket or a change"
+        most = self._question.max_load
+        return [
+            Choice(load, purpose, aim=Aim.CAPACITY),
+            Choice(most, purpose),
+            Choice(most, purpose, _SHORTER, Aim.BUCKET),
+        ]
 
     def _shows_faster(
-        self, load: float, frames: float, lost: float, forwarding_rate: float
+        self, load: float, frames: float, lost: float, result: TrialResult, aim: Aim
     ) -> bool:
         """Whether a trial shows that the SUT has become much faster.
 
         If the SUT may have done so, a trial at the maximum load is next.
         """
-        is_faster = self._faster.record(load, frames, lost, forwarding_rate)
-        share = 1.0 if self._is_overloading else _WELL_ABOVE
+        is_faster = self._faster.record(load, frames, lost, result.forwarding_rate)
+        share = 1.0 if aim is Aim.CAPACITY else _WELL_ABOVE
         if not lost and load > share * self._forwarding_rate:
             self._faster.ask()
         return is_faster
@@ -211,16 +238,11 @@ class PosteriorSelection:
 
         repeated = self._overload.repeated
         if repeated is not None and not self._is_compared:
-            self._is_compared = self._is_comparing = True
-            return Choice(
-                repeated, "overload in a shorter trial, to see a bucket or a buffer", _SHORTER
-            )
+            purpose = "overload in a shorter trial, to see a bucket or a buffer"
+            return Choice(repeated, purpose, _SHORTER, Aim.BUCKET)
 
         if self._wider:
-            load, share = self._wider.pop(0)
-            self._is_overloading = share == 1.0 and load < question.max_load
-            self._is_comparing = share == _SHORTER
-            return Choice(load, "overload, to see a large bucket or a change", share)
+            return self._wider[0]
 
         contested = None if has_events else self._contested(known, left)
         if contested is not None:
@@ -238,9 +260,9 @@ class PosteriorSelection:
         if scatter in (Scatter.CHANCE, Scatter.BATCHES, Scatter.EVENTS):
             share = _IF_CONSTANT
         if self._varies and (is_unclear or share * self._trials > self._overload.trials):
-            self._is_overloading = True
             load = self._overload.load(known, self._forwarding_rate)
-            return Choice(load, "overload, to see how much the capacity varies")
+            purpose = "overload, to see how much the capacity varies"
+            return Choice(load, purpose, aim=Aim.CAPACITY)
 
         informative = self._most_informative(known, duration)
         if informative is None:

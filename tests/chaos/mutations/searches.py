@@ -120,9 +120,16 @@ SEARCHES = (
     Mutation(
         "a short trial without loss is a sign of a large bucket",
         "plrsearch/selection.py",
-        "if self._is_comparing and not lost",
-        "if is_short and not lost",
+        "if aim is Aim.BUCKET:",
+        "if is_short:",
         ("plrsearch/test_once.py::test_short_trials_without_loss_are_no_sign_of_a_large_bucket",),
+    ),
+    Mutation(
+        "a shorter trial in overload that does not count is not repeated",
+        "plrsearch/selection.py",
+        "return Choice(repeated, purpose, _SHORTER, Aim.BUCKET)",
+        "self._is_compared = True\n            return Choice(repeated, purpose, _SHORTER, Aim.BUCKET)",
+        ("plrsearch/test_policer.py::test_a_trial_in_overload_that_does_not_count_is_repeated",),
     ),
     Mutation(
         "pauses may overlap",
