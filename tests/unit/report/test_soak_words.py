@@ -6,7 +6,7 @@ import pytest
 from report_examples import conditions, counted_trial
 from soak_examples import MEAN, STDEV, guarded, soak, stalled, verified, whole
 
-from lossratio.measurements.soak.result import SoakLimit
+from lossratio.measurements.soak.result import SeenBucket, SeenPauses, SoakLimit
 from lossratio.plrsearch import Verdict
 from lossratio.results.findings import caveats_of, findings_of, message
 from lossratio.results.model import Outcome
@@ -92,6 +92,17 @@ def test_a_soak_without_long_trials_says_that_the_long_run_is_not_known():
     assert in_the_long_run(one) == lost
 
 
+@pytest.mark.parametrize("may_be_larger", [False, True])
+def test_what_is_stated_allows_for_a_bucket_of_known_size(may_be_larger):
+    long_run = None if may_be_larger else conditions().rate(147e3)
+    bucket = SeenBucket(frames_per_interface=2e3, may_be_larger=may_be_larger, long_run=long_run)
+    critical = guarded().critical_load.model_copy(update={"trial_s": 1.0, "bucket": bucket})
+    shown = " ".join(message(soak().model_copy(update={"critical_load": critical})).split())
+    said = "Everything stated here is from trials of 1 s, and allows for the bucket or buffer that they show"
+    assert (said in shown) is not may_be_larger
+    assert ("a buffer would let more through than in the long run" in shown) is may_be_larger
+
+
 def test_long_trials_at_other_loads_are_named_with_their_losses():
     others = [JournalEntry(counted_trial(load, lost=50, duration=12.5)) for load in (149e3, 151e3)]
     lost = "2 trials of 12.5 s at 149.00 kfps to 151.00 kfps lost 100 of 3,750,000 frames"
@@ -105,10 +116,11 @@ def test_long_trials_that_lose_frames_say_how_much_passes_at_most_in_the_long_ru
     quiet = JournalEntry(counted_trial(147e3, duration=20.0))
     lost = (
         "1 trial of 20 s at 149.00 kfps lost 38,000 of 2,980,000 frames; 2 trials of 20 s at 147.00 kfps lost 0 of "
-        "5,880,000 frames. Everything else stated here is about trials of 1 s"
+        "5,880,000 frames. Most trials took 1 s"
     )
-    for process, limit in (((), "at most 147.10 kfps: "), (("Frames are lost in pauses.",), "")):
-        critical = guarded().critical_load.model_copy(update={"trial_s": 1.0, "process": process})
+    pauses = SeenPauses(per_hour=900.0, length_s=0.034, ring_frames=None)
+    for seen, limit in ((None, "at most 147.10 kfps: "), (pauses, "")):
+        critical = guarded().critical_load.model_copy(update={"trial_s": 1.0, "pauses": seen})
         result = soak(trials=[*usual, lossy, quiet, quiet]).model_copy(update={"critical_load": critical})
         assert f"in the long run {limit}{lost}" in " ".join(message(result).split())
 

@@ -5,10 +5,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from lossratio.measurements.soak.result import CriticalLoad, CurvePoint, FittedFunction, SoakLimit
+from lossratio.measurements.soak.result import (
+    CriticalLoad,
+    CurvePoint,
+    FittedFunction,
+    SeenBucket,
+    SeenPauses,
+    SoakLimit,
+)
 from lossratio.plrsearch import CriticalLoadEstimate, GuardStatement, LocalFit, Posterior
 from lossratio.results import Conditions
 
+_HOUR = 3600.0
 _CURVE_POINTS = 121
 _KNEE_POINTS = 41
 _KNEE = 3.0
@@ -63,6 +71,30 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
         rarest_s=estimate.rarest_s,
         doubt=doubt,
         process=estimate.sentences,
+        bucket=_bucket(estimate, conditions),
+        pauses=_pauses(estimate),
+    )
+
+
+def _bucket(estimate: CriticalLoadEstimate, conditions: Conditions) -> SeenBucket | None:
+    bucket = estimate.description.bucket
+    if bucket is None:
+        return None
+    return SeenBucket(
+        frames_per_interface=bucket.frames,
+        may_be_larger=not bucket.has_lost,
+        long_run=conditions.rate(bucket.rate) if bucket.has_lost else None,
+    )
+
+
+def _pauses(estimate: CriticalLoadEstimate) -> SeenPauses | None:
+    pauses = estimate.description.stated_pauses
+    if pauses is None:
+        return None
+    return SeenPauses(
+        per_hour=_HOUR / pauses.every_s,
+        length_s=pauses.length_s,
+        ring_frames=pauses.known_ring_frames,
     )
 
 

@@ -103,6 +103,28 @@ class FittedFunction(Record):
     """Probability that the critical load is the maximum load or more."""
 
 
+class SeenBucket(Record):
+    """A bucket or a buffer: frames that pass only once in each trial, however long it is."""
+
+    frames_per_interface: float = Field(gt=0.0)
+    """Number of these frames."""
+    may_be_larger: bool
+    """Whether short trials lost nothing, so that the bucket may hold more."""
+    long_run: Rate | None
+    """At least this rate passes in the long run; null: not known, because the bucket may hold more."""
+
+
+class SeenPauses(Record):
+    """Pauses of which the losses show the length."""
+
+    per_hour: float = Field(gt=0.0)
+    """Mean number of pauses in an hour."""
+    length_s: Seconds
+    """Their mean length."""
+    ring_frames: float | None
+    """Frames that the ring holds that they overflow; null: the losses do not show it."""
+
+
 class CriticalLoad(Record):
     """The critical load: the load at which the long-term loss ratio is the target loss ratio."""
 
@@ -163,6 +185,10 @@ class CriticalLoad(Record):
     number."""
     process: tuple[str, ...] = ()
     """How frames are lost, in sentences."""
+    bucket: SeenBucket | None = None
+    """A bucket or a buffer of the SUT; null: none is seen, or in results of earlier versions."""
+    pauses: SeenPauses | None = None
+    """The pauses in which the SUT loses frames; null: none are known well enough, or in results of earlier versions."""
 
     @property
     def stated(self) -> Rate:

@@ -125,9 +125,8 @@ def loss_process(description: Description) -> Iterator[str]:
 
     if replicates.scatter is Scatter.EVENTS and description.rare is not None:
         yield as_sentence(str(description.rare))
-    pauses = None if description.rare is None else description.pauses
-    if pauses is not None and pauses.is_sure:
-        yield str(pauses)
+    if description.stated_pauses is not None:
+        yield str(description.stated_pauses)
     if description.bucket is not None:
         yield str(description.bucket)
     has_capacities = description.lowest is not None or description.posteriors

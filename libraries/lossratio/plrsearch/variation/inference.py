@@ -87,6 +87,13 @@ class Description:
         return Pauses.of(self.pausing, has_batches=self.replicates.scatter is Scatter.BATCHES)
 
     @property
+    def stated_pauses(self) -> Pauses | None:
+        """The pauses, if some losses certainly do not come from the load and show how long pauses are."""
+        if self.rare is None or self.pauses is None or not self.pauses.is_sure:
+            return None
+        return self.pauses
+
+    @property
     def _loses_far_below_overload(self) -> bool:
         """Whether several trials lose frames far below the forwarding rate, and no line describes these losses."""
         if self.local is None or self.local.is_line:

@@ -217,11 +217,16 @@ class Pauses:
         high = load * math.exp(2.0 * stdev)
         return max(low, question.min_load), min(high, question.max_load)
 
+    @property
+    def known_ring_frames(self) -> float | None:
+        """Frames that the ring holds; None if the losses do not show it."""
+        return self.ring_frames if self.stdevs[1] < _RING else None
+
     def __str__(self) -> str:
         """The pauses, in one line. It does not say who pauses: the frames may also have come too late."""
         lengths = "on average, of very different length" if self.shape < 2.0 else "long"
         ring = "a ring"
-        if self.stdevs[1] < _RING:
+        if self.known_ring_frames is not None:
             ring = f"a ring of about {format_about(self.ring_frames)} frames, if all frames go through one ring"
         return (
             f"Frames are lost in pauses, about {format_about(3600.0 / self.every_s)} times an hour. Pauses are about "
