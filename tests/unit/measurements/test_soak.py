@@ -1,26 +1,31 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
 from measurement_examples import NO_LOSS, PROFILE, SIMULATED, StallingTestbed, place, policed
+from report_examples import conditions
 
 from lossratio.errors import SearchError, TrafficError
 from lossratio.measurements.connection_soak import ConnectionSoak
+from lossratio.measurements.soak.description import describe_critical_load
 from lossratio.measurements.soak.measure import Soak, SoakPreset, SoakRequest, find_critical_load, warm_start_from
 from lossratio.measurements.soak.result import CapacityVariation, SoakLimit
 from lossratio.measurements.throughput.measure import find_conditional_throughput
 from lossratio.measurements.throughput.request import SearchRequest
-from lossratio.plrsearch import IntervalPoint, LikelihoodName
+from lossratio.plrsearch import IntervalPoint, LikelihoodName, PLRsearch
 from lossratio.results.conditions import LoadOrigin
 from lossratio.results.contradictions import contradictions_of
 from lossratio.results.findings import caveats_of, findings_of, message
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
+from lossratio.simulation import SimulatedMeasurer
 from lossratio.testbed import LoadRange
 from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
+from lossratio.trials import run_search
 from lossratio.trials.journal_reading import read_journal
 from lossratio.trials.trial import TrialResult
 from lossratio.trials.trial_input import TrialInput
@@ -229,6 +234,53 @@ def test_a_result_whose_estimate_is_limited_by_a_bucket_can_be_read(tmp_path):
     critical_load = result.critical_load
     assert critical_load.median.per_interface_fps < 50.1e3 < critical_load.mean.per_interface_fps
     assert not list(contradictions_of(result))
+
+
+def test_a_bucket_is_in_the_result_with_its_size_and_the_rate_in_the_long_run(tmp_path):
+    request = SoakRequest(profile=ONE_WAY, timeout=60.0, trial_duration=1.0)
+    where = place(tmp_path)
+    result = find_critical_load(policed(police="50 kfps", burst="300"), request, where)
+    bucket = result.critical_load.bucket
+    assert bucket.frames_per_interface == pytest.approx(300.0, rel=0.05)
+    assert bucket.long_run.per_interface_fps == pytest.approx(50e3, rel=0.01)
+    assert not bucket.may_be_larger
+    assert read_result(where.directory.result_path(where.test.full_name)) == result
+
+
+@dataclass(frozen=True)
+class Pausing:
+    """A box of 25,000 frames/s that pauses for 34 ms every 4 s, with a ring of 700 frames."""
+
+    def start(self, rng):
+        def lost_frames(traffic):
+            overload = max(0.0, traffic.frames - 25e3 * traffic.duration)
+            pauses = rng.random() < traffic.duration / 4.0
+            return round(overload + pauses * max(0.0, 0.034 * traffic.load - 700.0))
+
+        return lost_frames
+
+    def truth(self, **_):
+        """Not asked for here."""
+
+
+def pausing_search():
+    return PLRsearch(1e-3, 100.0, 40e3, timeout=300.0)
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_pauses_in_half_of_the_trials_are_no_change_of_the_sut(seed):
+    found = run_search(pausing_search(), SimulatedMeasurer(Pausing(), seed=seed, overhead=0.5))
+    assert found.description.change is None
+    # 34 ms of frames minus 700 are a thousandth of the frames in 4 s.
+    assert 0.9 < found.stated / (700.0 / 0.030) <= 1.0
+
+
+def test_pauses_that_are_stated_have_their_numbers_in_the_result():
+    found = run_search(pausing_search(), SimulatedMeasurer(Pausing(), seed=4, overhead=0.5))
+    pauses = describe_critical_load(found, conditions()).pauses
+    assert pauses.per_hour == pytest.approx(900.0, rel=0.25)
+    assert pauses.length_s == pytest.approx(0.034, rel=0.1)
+    assert pauses.ring_frames == pytest.approx(700.0, rel=0.2)
 
 
 def test_a_warm_start_begins_at_the_bounds_of_the_search_before(tmp_path):
