@@ -111,6 +111,27 @@ SEARCHES = (
         ("plrsearch/test_once.py::test_pauses_that_most_trials_see_do_not_come_once",),
     ),
     Mutation(
+        "short trials that lose far more than others show losses that come once",
+        "plrsearch/variation/once.py",
+        "return bool(np.median(short.lost) > _LARGEST * compared.lost.max())",
+        "return False",
+        ("plrsearch/test_once.py::test_short_trials_that_lose_far_more_show_a_change_of_the_sut",),
+    ),
+    Mutation(
+        "short trials are compared with trials at all loads",
+        "plrsearch/variation/once.py",
+        "return below.at(apart <= max(_EQUAL, np.sort(apart)[_USUAL - 1]))",
+        "return below",
+        ("plrsearch/test_once.py::test_without_trials_at_their_load_short_ones_are_compared_with_the_nearest_two",),
+    ),
+    Mutation(
+        "pauses in some of the trials at a load show how much is lost there",
+        "plrsearch/variation/change.py",
+        "differ &= np.isin(self.group, self.group[is_later & ~loses_much])",
+        "differ &= False",
+        ("measurements/test_soak.py::test_pauses_in_half_of_the_trials_are_no_change_of_the_sut",),
+    ),
+    Mutation(
         "losses that come once are a change of the device",
         "plrsearch/variation/inference.py",
         "change = Change.of(counts)",

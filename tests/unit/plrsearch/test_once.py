@@ -172,16 +172,74 @@ def test_short_trials_are_asked_for_until_they_show_how_losses_grow():
     # Two trials lose similar numbers of frames. Most trials must be of the usual length.
     usual += [(16e6, 2.0, 30.0), *[(16e6, 2.0, 0.0)] * 0]
     rows = counts_of([*usual, *[(18.2e6, 2.0, 400_000.0)] * 8])
-    lost = []
+    assert asked(rows, shortly([])) == 15e6
+    lost = [20.0]
     while asked(rows, shortly(lost)) is not None:
         assert asked(rows, shortly(lost)) == 16e6
         lost.append(20.0)
     assert len(lost) == 8
-    lost = []
+    lost = [5.0]
     while asked(rows, shortly(lost)) is not None:
         lost.append(5.0)
     assert len(lost) == 4
     assert asked(counts_of(usual), shortly([20.0] * 4)) is None
+
+
+@dataclass(frozen=True)
+class Holding:
+    """Each of four queues holds up to 31 frames back until the trial is over. Half of what is above the knee passes."""
+
+    def start(self, rng):
+        knee = SmoothKnee(14e6, 2e4)
+
+        def lost_frames(traffic):
+            mean = 0.5 * knee.loss_rate(traffic.load) * traffic.duration
+            return int(rng.poisson(mean) + rng.integers(0, 32, size=4).sum())
+
+        return lost_frames
+
+    def truth(self, **_):
+        """Not asked for here."""
+
+
+@pytest.mark.parametrize("seconds", [60.0, 300.0])
+def test_frames_that_are_held_back_are_seen_at_loads_that_are_far_apart(seconds):
+    # Only the trials that halve the range are below the knee.
+    found, _ = searched(Holding(), seed=1, seconds=seconds)
+    assert found.doubt.startswith("each trial loses up to ")
+    assert 0.9 < found.stated / 13.8e6 < 1.01
+
+
+def test_the_highest_two_loads_are_compared_if_no_others_are_near():
+    rows = counts_of([*OVERLOAD, (12e6, 2.0, 20.0), (7e6, 2.0, 30.0), (5e6, 2.0, 20.0)])
+    assert asked(rows, shortly([])) == 7e6
+    near = (16.9e6, 2.0, 900.0)
+    rows = counts_of([*OVERLOAD, near, (12e6, 2.0, 20.0), (7e6, 2.0, 30.0), (5e6, 2.0, 20.0)])
+    assert asked(rows, shortly([])) == 7e6
+
+
+def test_short_trials_are_compared_with_those_at_their_load():
+    """Above, the load causes losses, too."""
+    there = [(14.9e6, 2.0, 20.0), (15e6, 2.0, 25.0)]
+    above = [(16e6, 2.0, 90.0), (16.1e6, 2.0, 100.0), (16.2e6, 2.0, 100.0)]
+    short = counts_of([(15e6, 0.4, 24.0)] * 8)
+    assert OnceLost.of(counts_of([*OVERLOAD, *there, *above]), short).frames < 150.0
+    elsewhere = counts_of([*[(15e6, 0.4, 5.0)] * 8, (17e6, 0.4, 500.0)])
+    assert OnceLost.of(counts_of([*OVERLOAD, *there, *above]), elsewhere) is None
+
+
+def test_without_trials_at_their_load_short_ones_are_compared_with_the_nearest_two():
+    near = [(14e6, 2.0, 100.0), (15e6, 2.0, 110.0)]
+    rows = counts_of([*OVERLOAD, *[(load, 2.0, 20.0) for load in (9e6, 10e6, 11e6, 12e6)], *near])
+    assert OnceLost.of(rows, counts_of([(14.5e6, 0.4, 21.0)] * 8)) is None
+    assert OnceLost.of(rows, counts_of([(14.5e6, 0.4, 100.0)] * 8)) is not None
+
+
+def test_short_trials_that_lose_far_more_show_a_change_of_the_sut():
+    usual = [*OVERLOAD, *[(18.2e6, 2.0, 400_000.0)] * 8, (15e6, 2.0, 20.0), (16e6, 2.0, 30.0)]
+    assert asked(counts_of(usual), shortly([85.0])) == 16e6
+    assert asked(counts_of(usual), shortly([2000.0])) is None
+    assert OnceLost.of(counts_of(usual), shortly([2000.0] * 8)) is None
 
 
 def test_losses_that_differ_much_between_loads_do_not_come_once():

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lossratio.plrsearch.model import TrialCounts
 from lossratio.units import format_about
@@ -20,7 +19,10 @@ _BELOW = 0.95
 _SAFE = 0.93
 """No load above this share of it is verified, because losses by overload hide among those that come once."""
 _LOWEST = 0.7
-"""Only trials at more than this share of it are compared, because similar loads lose similar numbers of frames."""
+"""Only trials at or above this share of it are compared, because similar loads lose similar numbers of frames. If there
+are too few, the highest ones below it are compared, too."""
+_EQUAL = 0.01
+"""Loads that differ by less than this share count as equal."""
 _ALIKE = 6.0
 """The mean loss at the higher half of these loads is at most this many times that at the lower half."""
 _LARGEST = 3.0
@@ -72,8 +74,9 @@ class OnceLost:
     def of(cls, usual: TrialCounts, short: TrialCounts) -> OnceLost | None:
         """What short trials show, compared with usual ones; None: losses grow with time, or the trials are too few."""
         rate = _highest_rate(usual)
-        compared = usual.at(_is_compared(usual, rate))
-        if not _may_come_once(compared) or len(short) < _ENOUGH:
+        short = _at_one_load(short)
+        compared = _compared(usual, short)
+        if not _may_come_once(compared) or len(short) < _ENOUGH or _lose_more(short, compared):
             return None
 
         usual_s = float(np.median(compared.duration))
@@ -107,13 +110,30 @@ class OnceLost:
 
 def asked(usual: TrialCounts, short: TrialCounts) -> float | None:
     """The load of the next short trial, in frames per second; None: there is no sign of such losses, or it is known."""
-    compared = usual.at(_is_compared(usual, _highest_rate(usual)))
+    short = _at_one_load(short)
+    compared = _compared(usual, short)
     # Most trials are usual ones.
     if not _may_come_once(compared) or len(short) >= min(_ENOUGH, len(usual) - 1):
         return None
+    if _lose_more(short, compared):
+        return None
     if len(short) >= _FIRST and short.lost.mean() < _LESS * compared.lost.mean():
         return None
-    return float(np.sort(compared.load)[len(compared) // 2])
+    if len(short):
+        return float(short.load[0])
+    return float(np.sort(compared.load)[(len(compared) - 1) // 2])
+
+
+def _at_one_load(short: TrialCounts) -> TrialCounts:
+    """The short trials at the load of the first one."""
+    return short.at(np.abs(short.load - short.load[:1]) <= _EQUAL * short.load)
+
+
+def _lose_more(short: TrialCounts, compared: TrialCounts) -> bool:
+    """Whether short trials lose far more frames than others did, so that the SUT has changed."""
+    if not len(short):
+        return False
+    return bool(np.median(short.lost) > _LARGEST * compared.lost.max())
 
 
 def _highest_rate(usual: TrialCounts) -> float:
@@ -125,10 +145,25 @@ def _highest_rate(usual: TrialCounts) -> float:
     return float(overloaded.forwarding_rate.max()) if len(overloaded) else np.inf
 
 
-def _is_compared(usual: TrialCounts, rate: float) -> NDArray[np.bool_]:
-    """Which trials are compared with short ones."""
-    is_near = (usual.load > _LOWEST * rate) & (usual.load < _BELOW * rate)
-    return np.asarray(is_near & (usual.lost < _MOST_LOST * usual.sent))
+def _compared(usual: TrialCounts, short: TrialCounts) -> TrialCounts:
+    """The trials that short ones are compared with: those at their load, or the two that are nearest to it.
+
+    Without short trials: those at similar loads, or at the highest two.
+    """
+    rate = _highest_rate(usual)
+    is_below = (usual.load < _BELOW * rate) & (usual.lost < _MOST_LOST * usual.sent)
+    below = usual.at(is_below)
+    if len(below) < _USUAL:
+        return below
+
+    if len(short):
+        apart = np.abs(below.load / short.load[0] - 1.0)
+        return below.at(apart <= max(_EQUAL, np.sort(apart)[_USUAL - 1]))
+
+    # A trial near overload loses other frames, too.
+    alike = below.at(below.lost <= _ALIKE * np.median(below.lost))
+    highest = np.sort(alike.load)[-_USUAL:]
+    return alike.at(alike.load >= min(_LOWEST * rate, highest[0]))
 
 
 def _may_come_once(compared: TrialCounts) -> bool:
