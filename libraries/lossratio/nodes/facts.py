@@ -164,12 +164,20 @@ def read_hardware(session: CommandRunner, addresses: Sequence[str] = ()) -> Hard
 
 
 def cores_in(listing: Mapping[str, Any]) -> tuple[Core, ...]:
-    """The physical cores in the output of ``lscpu --json --online --extended=CPU,CORE,SOCKET,NODE``."""
-    cpus: dict[tuple[int, int], list[int]] = {}
-    numa_nodes: dict[tuple[int, int], int] = {}
+    """The physical cores in the output of ``lscpu --json --online --extended=CPU,CORE,SOCKET,NODE``.
+
+    A CPU whose core the kernel does not report, as on some virtual machines, is a core of its own.
+    """
+    cpus: dict[tuple[int | None, int], list[int]] = {}
+    numa_nodes: dict[tuple[int | None, int], int] = {}
     for row in listing.get("cpus", ()):
-        core = (_number(row.get("socket")) or 0, int(row["core"]))
-        cpus.setdefault(core, []).append(int(row["cpu"]))
+        cpu = int(row["cpu"])
+        number = _number(row.get("core"))
+        core: tuple[int | None, int] = (None, cpu)
+        if number is not None:
+            core = (_number(row.get("socket")) or 0, number)
+
+        cpus.setdefault(core, []).append(cpu)
         numa_nodes[core] = _number(row.get("node")) or 0
     cores = (Core(tuple(sorted(siblings)), numa_nodes[core]) for core, siblings in cpus.items())
     return tuple(sorted(cores, key=lambda core: core.cpus[0]))

@@ -25,6 +25,13 @@ class Answering:
         return CommandResult(command, 0, self._text, "")
 
 
+@pytest.mark.parametrize("unknown", ["null", '"-"'])
+def test_cpus_whose_cores_are_not_reported_are_cores_of_their_own(unknown):
+    rows = [f'{{"cpu": {number}, "core": {unknown}, "socket": {unknown}, "node": null}}' for number in range(2)]
+    cores = read_cores(DutNode(Answering(f'{{"cpus": [{", ".join(rows)}]}}')))
+    assert cores == (Core((0,), 0), Core((1,), 0))
+
+
 def test_the_first_core_is_left_to_the_system_and_the_second_controls():
     choice = choose_cores(CORES, 2, 0, where="DUT1")
     assert (choice.main, choice.workers, choice.shared) == (1, (2, 10, 3, 11), False)
