@@ -13,7 +13,7 @@ from lossratio.report import write_report
 from lossratio.report.run import read_run, runs_in
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory, read_result, write_whole
-from lossratio.trials import journal
+from lossratio.trials import TrialInput, TrialOutput, TrialResult, journal
 from lossratio.trials.journal import Journal, is_being_written
 from lossratio.trials.journal_reading import read_journal
 
@@ -124,6 +124,24 @@ def test_a_journal_that_another_process_begins_at_the_same_moment_is_kept(tmp_pa
     with pytest.raises(SearchError, match="Another process is writing the journal"):
         Journal.open(path, {})
     assert read_journal(path).search == {"of": "the other one"}
+
+
+def test_trials_that_another_process_adds_at_the_same_moment_are_kept(tmp_path, monkeypatch):
+    path = tmp_path / "one.jsonl"
+    Journal.open(path, {}).close()
+    read = journal.read_journal
+
+    def read_a_moment_earlier(path):
+        contents = read(path)
+        monkeypatch.setattr(journal, "read_journal", read)
+        with Journal.open(path, {}) as other:
+            other.append(TrialResult(TrialInput(1.0, 100.0), TrialOutput(0.0)))
+        return contents
+
+    monkeypatch.setattr(journal, "read_journal", read_a_moment_earlier)
+    with pytest.raises(SearchError, match="Another process is writing the journal"):
+        Journal.open(path, {})
+    assert len(read_journal(path).results) == 1
 
 
 def test_the_files_of_an_earlier_version_are_found_by_robot_frameworks_name(tmp_path):

@@ -195,10 +195,17 @@ class Journal(AbstractContextManager["Journal"]):
 
     @classmethod
     def _at(cls, path: Path, contents: JournalContents) -> "Journal":
+        """Opens a journal behind its last whole line, unless another process has written to it since it was read."""
         with _opening(path):
             file = _locked(path, "r+b")
-            file.truncate(contents.intact_bytes)
-            file.seek(0, os.SEEK_END)
+            try:
+                if file.seek(0, os.SEEK_END) != contents.file_bytes:
+                    raise _written_elsewhere(path)
+                file.truncate(contents.intact_bytes)
+                file.seek(contents.intact_bytes)
+            except BaseException:
+                file.close()
+                raise
             return cls(path, file, contents.digest, contents)
 
     @checked(SearchError)

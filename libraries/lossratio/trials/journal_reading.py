@@ -45,8 +45,10 @@ class JournalContents:
     """The proved trials, in the order in which they were measured, with their late frames."""
     intact_bytes: int
     """Bytes of all whole lines. The rest of the file may be a line that was cut off while it was written."""
+    file_bytes: int
+    """Bytes of the whole file."""
     digest: str
-    """Digest of the last of these lines."""
+    """Digest of the last whole line."""
     additions: tuple[Addition, ...] = ()
     """What was measured after the search, in the order measured."""
     about: Mapping[str, Any] | None = None
@@ -145,6 +147,7 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | Non
         header["created"],
         reading.entries(reading.proved),
         intact,
+        len(data),
         digest,
         tuple(reading.additions),
         header.get("about"),

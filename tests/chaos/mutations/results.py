@@ -154,6 +154,13 @@ RESULTS = (
         ("test_never_overwritten.py::test_a_journal_that_another_process_begins_at_the_same_moment_is_kept",),
     ),
     Mutation(
+        "trials that another process added a moment ago are cut off",
+        "trials/journal.py",
+        "if file.seek(0, os.SEEK_END) != contents.file_bytes:",
+        "if not contents.file_bytes:",
+        ("test_never_overwritten.py::test_trials_that_another_process_adds_at_the_same_moment_are_kept",),
+    ),
+    Mutation(
         "the result of another measurement is replaced",
         "results/run_directory.py",
         "began is not None and began[0] in path.read_bytes()",
