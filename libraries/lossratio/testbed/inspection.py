@@ -11,7 +11,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from lossratio.dut.linux import core_choices, lifelines_among
-from lossratio.errors import NodeError, TopologyError, TrafficError
+from lossratio.errors import DutError, NodeError, TopologyError, TrafficError
 from lossratio.nodes import (
     INTERFACES_OF_CARD,
     REPORT_SECONDS,
@@ -29,8 +29,6 @@ from lossratio.topology import Interface, Node, Port, RealGenerator, Topology, T
 from lossratio.traffic import Configuration, load_generator
 from lossratio.units import format_bit_rate
 from lossratio.yaml_file import describe_problem
-
-"""The kernel reports the speed of a link in Mbit/s."""
 
 _INTERFACES = (
     INTERFACES_OF_CARD
@@ -288,7 +286,7 @@ def _inspect(name: str, node: Node, paths: Sequence[TrafficPath]) -> NodeReport:
                 if node.interfaces[port].link is not None
             ]
             # A node with missing tools cannot report more.
-            with suppress(NodeError):
+            with suppress(NodeError, DutError):
                 problems += tuple(lifelines_among(DutNode(session), wired))
 
             if isinstance(node.generator, RealGenerator):
@@ -304,9 +302,12 @@ def _inspect(name: str, node: Node, paths: Sequence[TrafficPath]) -> NodeReport:
                     problems = (*problems, str(error))
 
             hops = [hop for path in paths for hop in path.hops if hop.node_name == name]
-            choices += tuple(
-                choice for hop in hops for choice in core_choices(DutNode(session), hop)
-            )
+            try:
+                choices += tuple(
+                    choice for hop in hops for choice in core_choices(DutNode(session), hop)
+                )
+            except DutError as error:
+                problems = (*problems, str(error))
     except NodeError as error:
         return NodeReport(name, None, {}, (str(error),))
 

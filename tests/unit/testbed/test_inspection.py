@@ -132,6 +132,20 @@ def test_a_dut_on_cards_has_the_cpus_that_programs_would_get(lab, monkeypatch):
     assert "\n  cores=1: main thread 1" in describe_node(dut)
 
 
+def test_a_node_that_lacks_programs_is_inspected_nevertheless(lab, monkeypatch):
+    run = NodeSession.run
+
+    def without_programs(session, *command, **options):
+        words = ("missing" if word in ("ip", "lscpu") else word for word in command)
+        return run(session, *words, **options)
+
+    monkeypatch.setattr(NodeSession, "run", without_programs)
+    assert problems_of(lab, "DUT1") == ()
+    cards = with_port(with_port(lab, "DUT1", "port0", driver="vfio-pci"), "DUT1", "port1", driver="vfio-pci")
+    (problem,) = problems_of(cards, "DUT1")
+    assert problem.startswith("DUT1: lscpu --json --online --extended=CPU,CORE,SOCKET,NODE failed: ")
+
+
 def test_a_node_with_another_host_key_is_not_reached(lab):
     (problem,) = problems_of(changed(lab, "DUT1", host_key=lab.nodes["TG"].host_key), "DUT1")
     assert "host key" in problem
