@@ -1,7 +1,7 @@
 """Sessions on the nodes of a testbed over SSH: commands, files, and long-lived processes that exchange lines."""
 
 from lossratio.nodes.background import LIVES, BackgroundProgram, before_ordinary
-from lossratio.nodes.credentials import NO_CREDENTIALS, Credentials
+from lossratio.nodes.credentials import NO_CREDENTIALS, Credentials, own_name
 from lossratio.nodes.facts import (
     INTERFACES_OF_CARD,
     SPEED_UNIT,

@@ -3,7 +3,6 @@
 The files with host keys and private keys may be broken: an error then names the file and the line.
 """
 
-import getpass
 import io
 import logging
 import socket
@@ -16,7 +15,7 @@ from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 
 from lossratio.errors import NodeError
 from lossratio.input_file import read_input_file
-from lossratio.nodes.credentials import Credentials
+from lossratio.nodes.credentials import Credentials, own_name
 from lossratio.nodes.limits import within
 from lossratio.topology import Node
 
@@ -61,7 +60,12 @@ def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSH
             f"Node {name} has no host to connect to; a local testbed must be brought up first."
         )
 
-    username = node.username or _own_name(name)
+    username = node.username or own_name()
+    if username is None:
+        raise NodeError(
+            f"Node {name}: your user has no name on this machine. Set the node's 'username'."
+        )
+
     where = f"Node {name} ({username}@{node.host}:{node.port})"
     client = paramiko.SSHClient()
     client.set_log_channel(_LOG_CHANNEL)
@@ -107,15 +111,6 @@ def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSH
     if transport is not None:
         transport.set_keepalive(KEEPALIVE)
     return client
-
-
-def _own_name(node_name: str) -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError) as cause:
-        raise NodeError(
-            f"Node {node_name}: your user has no name on this machine. Set the node's 'username'."
-        ) from cause
 
 
 class _RefuseUnknown(paramiko.MissingHostKeyPolicy):

@@ -1,5 +1,6 @@
-"""Secrets for log-ins."""
+"""Who logs in on nodes: the user's own name, and secrets."""
 
+import getpass
 import os
 import re
 from dataclasses import dataclass, field
@@ -31,3 +32,11 @@ class Credentials:
 
 NO_CREDENTIALS = Credentials()
 """No secrets but those in the environment."""
+
+
+def own_name() -> str | None:
+    """The name of the user who runs this process; None: the user has none here, as in many containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return None

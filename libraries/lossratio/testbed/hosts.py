@@ -1,6 +1,5 @@
 """The path between two existing hosts: their own addresses, routes and next hops, as their kernels have them."""
 
-import getpass
 import json
 import os
 import re
@@ -14,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from lossratio.errors import NodeError, TopologyError
-from lossratio.nodes import NETNS_DIRECTORY, NO_CREDENTIALS, Credentials, NodeSession
+from lossratio.nodes import NETNS_DIRECTORY, NO_CREDENTIALS, Credentials, NodeSession, own_name
 from lossratio.shipped import nearest
 from lossratio.topology import WAYS_IN, Interface, Node
 from lossratio.wrong_values import in_words
@@ -66,7 +65,7 @@ class Host:
         match = _SSH.match(rest)
         if match is None:
             raise TopologyError(f"{text!r} is not an end of a path. {_ENDS}")
-        user = match["user"] or getpass.getuser()
+        user = match["user"] or own_name()
         needs_sudo = {} if user == "root" else _SUDO
         fields: dict[str, Any] = {"host": match["host"], **ssh, **needs_sudo}
         if match["port"] is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from lossratio.errors import NodeError, TopologyError
 from lossratio.nodes import NO_CREDENTIALS
 from lossratio.results import RunDirectory
 from lossratio.testbed import Host, find_host_path
+from lossratio.testbed.reservation import make_claim
 from lossratio.topology import load_topology
 from lossratio.trials import read_journal
 
@@ -64,7 +66,7 @@ def told(tmp_path, *words):
     ],
 )
 def test_a_name_is_a_namespace_a_container_or_a_host(text, name, fields, monkeypatch):
-    monkeypatch.setattr("lossratio.testbed.hosts.getpass.getuser", lambda: "root")
+    monkeypatch.setattr("getpass.getuser", lambda: "root")
     monkeypatch.setattr("lossratio.testbed.hosts.os.geteuid", lambda: 0)
     host = Host.named(text)
     assert (host.name, dict(host.fields)) == (name, fields)
@@ -76,6 +78,18 @@ def test_the_user_id_says_who_needs_sudo_here_and_no_name_in_the_environment(tex
     monkeypatch.setattr("lossratio.testbed.hosts.os.geteuid", lambda: user_id)
     monkeypatch.setenv("LOGNAME", "root" if user_id else "tester")
     assert Host.named(text).fields.get("sudo", False) is needs_sudo
+
+
+def test_a_user_without_a_name_on_this_machine_names_hosts_and_claims_testbeds(monkeypatch):
+    def nobody():
+        raise KeyError("getpwuid(): uid not found: 4711")
+
+    monkeypatch.setattr("getpass.getuser", nobody)
+    monkeypatch.setattr("os.geteuid", lambda: 4711)
+    assert Host.named("host:h1").fields["sudo"]
+    claim = make_claim(load_topology("local"))
+    assert claim is not None
+    assert claim.owner == f"4711@{socket.gethostname()}"
 
 
 @pytest.mark.parametrize("text", ["netns:", "container:", "host:", "a@b@c", "h1:port"])

@@ -1,6 +1,5 @@
 """The claim to a testbed: who wants it, for what, and where on the TG node its lease is kept."""
 
-import getpass
 import os
 import re
 import secrets
@@ -9,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from lossratio.nodes import namespace_key
+from lossratio.nodes import namespace_key, own_name
 from lossratio.topology import Reservation, Topology
 
 TOKEN_VARIABLE = "LOSSRATIO_RESERVATION"  # noqa: S105 (a name)
@@ -90,7 +89,8 @@ def make_claim(
     if place is not None:
         name = re.sub(r"[^A-Za-z0-9_-]", "-", f"{reservation.name}-{place}")[:100]
 
-    owner = os.environ.get(OWNER_VARIABLE) or f"{getpass.getuser()}@{socket.gethostname()}"
+    user = own_name() or os.geteuid()
+    owner = os.environ.get(OWNER_VARIABLE) or f"{user}@{socket.gethostname()}"
     return Claim(
         name=name,
         directory=reservation.directory or default,
