@@ -7,6 +7,7 @@ containerlab itself accepts is read, even if the schema is stricter.
 import os
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from ipaddress import ip_address, ip_interface
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,8 @@ _GATEWAY = re.compile(
 )
 """Commands with which labs give addresses and routes to Linux nodes."""
 _NO_CONTAINERS = frozenset({"bridge", "ovs-bridge", "host", "k8s-kind"})
+_OF_CONTAINER = "container:"
+"""The beginning of the network mode of a node that shares the namespace of a container."""
 
 _JUNOS = r"(?:et|xe|ge)-0/0/(?P<port>\d+)$"
 _IOS = r"(?:Gi|GigabitEthernet)\s?(?P<port>\d+)$"
@@ -209,6 +212,11 @@ def _problems(file: _File) -> Iterator[Problem]:
                 ("topology", "nodes", name),
                 "no kind: neither the node, its group nor the defaults have one",
             )
+        if reader.owner(name) is None:
+            yield (
+                ("topology", "nodes", name),
+                "network-mode: the containers share each other's namespace in a circle, so none of them has one",
+            )
 
     for number, link in enumerate(file.topology.links or ()):
         try:
@@ -347,33 +355,52 @@ class _Reader:
                 facts.setdefault(f"gateway{gateway.version}", match["gateway"])
         return facts
 
-    def _reach(self, name: str) -> dict[str, Any]:
+    def owner(self, name: str) -> str | None:
+        """The node that has the network namespace of a node, which may be shared; None: no node has it.
+
+        A node can share the namespace of a node that itself shares a namespace, but not in a circle.
+        """
+        seen = []
+        while name not in seen:
+            seen.append(name)
+            other = self._shared_with(name)
+            if other not in self._nodes:
+                return name
+            name = other
+        return None
+
+    def _shared_with(self, name: str) -> str:
+        """The container whose namespace a node shares; empty: it has its own namespace, or this machine's."""
         mode = self._setting(name, "network_mode")
-        kind = self.kind(name)
-        if mode.startswith("container:"):
-            other = mode.removeprefix("container:")
-            if other in self._nodes and other != name:
-                return self._reach(other)
+        if mode.startswith(_OF_CONTAINER):
+            return mode.removeprefix(_OF_CONTAINER)
+        return ""
+
+    def _reach(self, name: str) -> dict[str, Any]:
+        owner = self.owner(name) or name
+        kind = self.kind(owner)
+        # A container that does not belong to the lab.
+        other = self._shared_with(owner)
+        if other:
             return {"netns": other}
-        if mode == "host" or kind in _NO_CONTAINERS:
+        if self._setting(owner, "network_mode") == "host" or kind in _NO_CONTAINERS:
             return {}
         prefix, lab = self._file.prefix, self._file.name
         if kind == "ext-container" or prefix == "":
-            return {"netns": name}
+            return {"netns": owner}
 
         if prefix == "__lab-name":
             before = ""
         else:
             before = f"{'clab' if prefix is None else prefix}-"
 
-        return {"netns": f"{before}{lab}-{name}"}
+        return {"netns": f"{before}{lab}-{owner}"}
 
     def _in_its_namespace(self, end: LabEnd) -> LabEnd:
         """The end at the node that owns the namespace, if several nodes share it."""
-        owner = self._setting(end.node, "network_mode").removeprefix("container:")
-        if self.kind(end.node) in _NO_CONTAINERS or owner == end.node or owner not in self._nodes:
+        if self.kind(end.node) in _NO_CONTAINERS:
             return end
-        return LabEnd(owner, end.interface, end.facts, end.mac_address)
+        return replace(end, node=self.owner(end.node) or end.node)
 
 
 def _lab_node(name: str, kind: str, reach: Mapping[str, Any], image: str) -> LabNode:

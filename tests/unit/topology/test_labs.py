@@ -247,6 +247,34 @@ topology:
     assert interfaces(topology, "card") == ["e1-1-1", "e2-1-c1-1"]
 
 
+SHARED = """\
+name: shared
+topology:
+  nodes:
+    t: {kind: linux}
+    a: {kind: linux, image: frr, network-mode: "container:b"}
+    b: {kind: linux, image: frr, network-mode: "container:c"}
+    c: {kind: linux, image: frr}
+  links:
+    - endpoints: ["t:eth1", "a:eth1"]
+    - endpoints: ["t:eth2", "b:eth2"]
+"""
+
+
+def test_a_namespace_that_is_shared_over_several_nodes_has_all_their_ports(lab):
+    topology = lab(SHARED)
+    assert path_of(topology) == ["c"]
+    assert topology["nodes"]["c"]["netns"] == "clab-shared-c"
+    assert interfaces(topology, "c") == ["eth1", "eth2"]
+
+
+@pytest.mark.parametrize("other", ["a", "c"])
+def test_namespaces_that_are_shared_in_a_circle_are_refused(lab, other):
+    circle = SHARED.replace("c: {kind: linux, image: frr}", f'c: {{kind: linux, network-mode: "container:{other}"}}')
+    with pytest.raises(TopologyError, match=r"a\.clab\.yml:7: topology\.nodes\.c: network-mode: .* in a circle"):
+        lab(circle)
+
+
 def test_a_bridge_is_a_device_and_other_links_are_left_out_with_the_reason(tmp_path):
     path = tmp_path / "b.clab.yml"
     path.write_text("""\
