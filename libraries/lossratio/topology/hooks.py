@@ -1,6 +1,7 @@
 """Hooks for a device that lossratio does not set up: how to reset, read, change and describe it."""
 
 import re
+import shlex
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
@@ -27,6 +28,19 @@ def _words(value: Any) -> Any:
     return value
 
 
+def _checked_command(command: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    try:
+        words = shlex.split(command) if isinstance(command, str) else command
+    except ValueError:
+        raise ValueError(
+            f"{command!r} has a quote that is not closed, or ends with a backslash. Write the command as a list of "
+            "words"
+        ) from None
+    if not words:
+        raise ValueError("the command is empty. Name a program, with its arguments if it has any")
+    return command
+
+
 def _checked_place(place: str) -> str:
     """A place in an answer: a JSON pointer, an OID, or a regular expression with one group."""
     if place.startswith("/") or _OID.match(place):
@@ -45,7 +59,10 @@ def _checked_place(place: str) -> str:
 
 Place = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_checked_place)]
 """Where a value is in the answer of a device."""
-Command = Annotated[str | tuple[str, ...], BeforeValidator(_words), ONE_OR_SEVERAL]
+Command = Annotated[
+    str | tuple[str, ...], BeforeValidator(_words), AfterValidator(_checked_command), ONE_OR_SEVERAL
+]
+"""A command: a line, whose words may be in quotes, or a list of words."""
 
 
 class SnmpAgent(FileModel):
