@@ -74,16 +74,14 @@ class HookCaller:
         for name in Hooks.model_fields:
             hook = getattr(self._hooks, name)
             if hook is None:
-                missing = []
-            else:
-                missing = [secret for secret in hook.secrets() if secret not in os.environ]
-
+                continue
+            missing = [secret for secret in hook.secrets() if secret not in os.environ]
             if missing:
                 raise self._error(
                     name,
                     f"the environment variable {missing[0]} is not set. Export it before the run",
                 )
-            if hook is not None and getattr(hook, "snmp", None) is not None:
+            if getattr(hook, "snmp", None) is not None:
                 _load_snmp(self.name)
 
     def describe(self) -> Any:
@@ -202,7 +200,7 @@ class HookCaller:
 
     def _of_request(self, name: str, hook: Hook, entries: int | None) -> str:
         url = _filled(str(hook.url), entries)
-        shown = f"{hook.method} {without_secrets(url)}"
+        request = f"{hook.method} {without_secrets(url)}"
         if hook.body is None:
             body = None
         else:
@@ -220,12 +218,14 @@ class HookCaller:
                 most=MOST_OUTPUT,
             )
         except AnswerError as error:
-            raise self._error(name, f"{shown} was answered with {error}") from error
+            raise self._error(name, f"{request} was answered with {error}") from error
         except CallError as error:
-            raise NodeError(f"{self.name}: the hook {name!r} failed: {shown}: {error}.") from error
+            raise NodeError(
+                f"{self.name}: the hook {name!r} failed: {request}: {error}."
+            ) from error
 
         if len(data) > MOST_OUTPUT:
-            raise self._error(name, f"the answer to {shown} has more than {MOST_OUTPUT:,} bytes")
+            raise self._error(name, f"the answer to {request} has more than {MOST_OUTPUT:,} bytes")
         return data.decode(errors="replace")
 
     def _of_snmp(
