@@ -201,8 +201,8 @@ def counted(trial: TrialResult) -> tuple[float, float, float]:
 def _trials(file: Path) -> list[tuple[float, float, float]]:
     """Load, frames sent and frames lost of each trial."""
     try:
-        first, *_ = lines = file.read_text().splitlines() or [""]
-        if '"lost"' not in first:
+        lines = file.read_text(encoding="utf-8").splitlines()
+        if not lines or '"lost"' not in lines[0]:
             return [*map(counted, read_journal(file).results)]
 
         records = [json.loads(line) for line in lines if line.strip()]

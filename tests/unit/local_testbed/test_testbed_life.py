@@ -3,6 +3,8 @@
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -191,3 +193,24 @@ print(json.dumps([namespaces, seen.name, seen.keep, seen.pid == joined.pid, seen
             assert not testbed.keep
             assert find("probe") is None
         assert not testbed.is_up
+
+
+def test_a_testbed_is_found_whatever_the_encoding_of_the_locale(tmp_path):
+    state_of = """
+import os
+from pathlib import Path
+from lossratio.testbed.local import state
+from lossratio.topology import load_topology
+
+topology = load_topology("local").model_copy(update={"description": "M\\N{LATIN SMALL LETTER U WITH DIAERESIS}nchen"})
+directory, lock = state.create_directory("probe")
+state.write_state(directory, state.State(topology=topology, pid=1, keep=True, username="me", nodes={}))
+((_, known),) = state.running()
+print(ascii(known.topology.description))
+"""
+    # Python's own encoding would be UTF-8 in this locale, as in most others.
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "XDG_STATE_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", state_of], env={**os.environ, **ascii_only}, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout.strip(), done.stderr) == (r"'M\xfcnchen'", "")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -95,6 +98,22 @@ def test_a_journal_of_a_search_is_a_record(tmp_path):
     recorded = sut_from({"model": "recorded", "file": str(file)})
     again = run_search(MLRsearch([goal], 1000.0, 10_000.0), SimulatedMeasurer(recorded, seed=2))
     assert again[goal].relevant_lower_bound == found[goal].relevant_lower_bound
+
+
+def test_a_record_is_read_as_utf_8_whatever_the_encoding_of_the_locale(tmp_path):
+    file = tmp_path / "night.jsonl"
+    line = {"load": 1000.0, "frames": 10_000, "lost": 100, "remark": "\N{LATIN SMALL LETTER U WITH DIAERESIS}ber Nacht"}
+    file.write_text(json.dumps(line, ensure_ascii=False), encoding="utf-8")
+    read = "import sys; from lossratio.simulation import Recorded; print(Recorded(sys.argv[1]).loads())"
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", read, file],
+        env={**os.environ, **ascii_only},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout.strip(), done.stderr) == ("(1000.0,)", "")
 
 
 @pytest.mark.parametrize(

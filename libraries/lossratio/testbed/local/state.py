@@ -61,7 +61,8 @@ def write_state(directory: Path, state: State) -> None:
     """Writes the record of a testbed in one step, so that a reader never sees a part of it."""
     temporary = directory / f"{_STATE}.new"
     # Unset fields are left out, so that they are still unset after the record is read again.
-    temporary.write_text(state.model_dump_json(indent=1, exclude_unset=True))
+    text = state.model_dump_json(indent=1, exclude_unset=True)
+    temporary.write_text(text, encoding="utf-8")
     temporary.rename(directory / _STATE)
 
 
