@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from lossratio.errors import NodeError, TopologyError
 from lossratio.nodes import NETNS_DIRECTORY, NO_CREDENTIALS, Credentials, NodeSession, own_name
 from lossratio.shipped import nearest
-from lossratio.topology import WAYS_IN, Interface, Node
+from lossratio.topology import WAYS_IN, Interface, Node, as_file_name
 from lossratio.wrong_values import in_words
 
 _SSH = re.compile(r"(?:(?P<user>[^@:/]+)@)?(?P<host>[^@:/]+)(?::(?P<port>\d+))?$")
@@ -60,7 +60,7 @@ class Host:
         if way != "host":
             # The names in the environment may be those of somebody else.
             needs_sudo = {} if os.geteuid() == 0 else _SUDO
-            return cls(_node_name(rest), {way: rest, **needs_sudo})
+            return cls(as_file_name(rest, "host"), {way: rest, **needs_sudo})
 
         match = _SSH.match(rest)
         if match is None:
@@ -72,7 +72,7 @@ class Host:
             fields["port"] = int(match["port"])
         if match["user"] is not None:
             fields["username"] = match["user"]
-        return cls(_node_name(match["host"]), fields)
+        return cls(as_file_name(match["host"], "host"), fields)
 
     @property
     def distinction(self) -> str:
@@ -192,7 +192,7 @@ class HostPath:
 
         return {
             "format": "lossratio-topology/1",
-            "name": f"{west.host.name}-{east.host.name}",
+            "name": as_file_name(f"{west.host.name}-{east.host.name}", "between"),
             "description": f"What is between {west} and {east}.",
             "addresses": "lab",
             "nodes": nodes,
@@ -346,7 +346,3 @@ def _read(name: str, text: str) -> list[dict[str, Any]]:
             f"Node {name}: the answer of 'ip' cannot be read: {text[:200]!r}."
         ) from error
     return parts
-
-
-def _node_name(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", text).lstrip("_.-") or "host"

@@ -53,6 +53,7 @@ from lossratio.topology.quantities import (
     FileName as FileName,
     FrameRate as FrameRate,
     MacAddress as MacAddress,
+    as_file_name as as_file_name,
     is_interface_name as is_interface_name,
 )
 from lossratio.topology.vpp import VppStart as VppStart

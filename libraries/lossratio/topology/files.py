@@ -6,7 +6,6 @@ Secrets are left out.
 
 import logging
 import os
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,6 +18,7 @@ from lossratio.shipped import TOPOLOGIES
 from lossratio.topology.generators import GeneratorSettings, RealGenerator
 from lossratio.topology.model import Node, Topology
 from lossratio.topology.path import Interface
+from lossratio.topology.quantities import as_file_name
 from lossratio.topology.vpp import VppStart
 from lossratio.yaml_file import Problem, load_yaml_file
 
@@ -257,7 +257,7 @@ def _from_csit(data: dict[str, Any], path: Path) -> dict[str, Any]:
 
     return {
         "format": "lossratio-topology/1",
-        "name": re.sub(r"[^A-Za-z0-9_.-]", "_", path.stem).lstrip("_.-") or "csit",
+        "name": as_file_name(path.stem, "csit"),
         "description": f"FD.io CSIT's topology {path.name}.",
         "nodes": _without_dangling_links(nodes),
     }

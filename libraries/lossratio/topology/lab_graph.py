@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from lossratio.errors import TopologyError
-from lossratio.topology.quantities import is_interface_name
+from lossratio.topology.quantities import as_file_name, is_interface_name
 
 _ROUTERS = re.compile(
     r"frr|bird|quagga|vyos|gobgp|holo|rtr|router|vpp|switch|ovs|cumulus|sonic|firewall|"
@@ -425,7 +425,7 @@ def _topology(lab: Lab, source: Path, path: _Path, lab_addresses: bool) -> dict[
     return {
         "format": "lossratio-topology/1",
         **({"addresses": "lab"} if lab_addresses else {}),
-        "name": re.sub(r"[^A-Za-z0-9_.-]", "_", lab.name).lstrip("_.-") or "lab",
+        "name": as_file_name(lab.name, "lab"),
         "description": f"Lab {lab.name} of {lab.tool}, from {source.name}.",
         "nodes": known,
     }
@@ -447,7 +447,7 @@ def _node_names(path: _Path) -> dict[str, str]:
     is_alone = len(path.ends) < _PORTS
     names = {(*path.ends, "")[0]: "TG"} if is_alone else {}
     for node in path.duts if is_alone else (*path.ends, *path.duts):
-        name = re.sub(r"[^A-Za-z0-9_.-]", "-", node).lstrip("_.-") or "node"
+        name = as_file_name(node, "node")
         while name in names.values():
             name += "_"
         names[node] = name

@@ -3,6 +3,7 @@
 Names become words of commands and parts of paths on nodes. None begins with ``-``, as options do.
 """
 
+import re
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
@@ -101,15 +102,29 @@ def _without_port(host: str) -> str:
     return host
 
 
+_LONGEST_FILE_NAME = 100
 FileName = Annotated[
     str,
     Like(
         r"^[A-Za-z0-9][A-Za-z0-9_.-]*$",
         "a name of letters, digits, '_', '.' and '-' that begins with a letter or a digit, such as lab-1",
-        100,
+        _LONGEST_FILE_NAME,
     ),
 ]
 """A name that becomes part of file names."""
+
+
+def as_file_name(text: str, otherwise: str) -> str:
+    """The `FileName` that is most like a text: it has ``_`` for other characters, and only as many as it may have.
+
+    Args:
+        text: The text, such as the name of a host.
+        otherwise: The name if nothing is left of the text.
+    """
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", text).lstrip("_.-")
+    return name[:_LONGEST_FILE_NAME] or otherwise
+
+
 Label = Annotated[str, Like(r"^\S(.*\S)?$", "a name on one line, without spaces at its ends", 100)]
 """A name for people; one line."""
 HostName = Annotated[

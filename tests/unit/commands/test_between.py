@@ -18,7 +18,8 @@ from lossratio.commands.between import between
 from lossratio.errors import NodeError, TopologyError
 from lossratio.nodes import NO_CREDENTIALS
 from lossratio.results import RunDirectory
-from lossratio.testbed import Host, find_host_path
+from lossratio.testbed import Host, HostPath, find_host_path
+from lossratio.testbed.hosts import HostPort
 from lossratio.testbed.reservation import make_claim
 from lossratio.topology import load_topology
 from lossratio.trials import read_journal
@@ -78,6 +79,19 @@ def test_the_user_id_says_who_needs_sudo_here_and_no_name_in_the_environment(tex
     monkeypatch.setattr("lossratio.testbed.hosts.os.geteuid", lambda: user_id)
     monkeypatch.setenv("LOGNAME", "root" if user_id else "tester")
     assert Host.named(text).fields.get("sudo", False) is needs_sudo
+
+
+def test_the_topology_of_hosts_with_long_names_can_be_read(tmp_path):
+    names = [f"instance-{number}.europe-west1-b.c.a-project-with-a-long-name.internal" for number in (1, 2)]
+    ends = [
+        HostPort(Host.named(f"root@{name}"), f"eth{number}", f"10.0.0.{number}/24", None, "10.0.0.0/24")
+        for number, name in enumerate(names, 1)
+    ]
+    file = tmp_path / "between.yaml"
+    file.write_text(yaml.safe_dump(HostPath(*ends, others=()).topology({"kind": "afpacket"})))
+    topology = load_topology(file)
+    assert list(topology.tg_names) == names
+    assert topology.name.startswith(f"{names[0]}-instance-2.")
 
 
 def test_a_user_without_a_name_on_this_machine_names_hosts_and_claims_testbeds(monkeypatch):
