@@ -15,9 +15,10 @@ from lossratio.nodes.facts import (
 )
 from lossratio.nodes.namespaces import NETNS_DIRECTORY, namespace_key
 from lossratio.nodes.node import NOT_FOUND, DutNode, Will, reason, shown
-from lossratio.nodes.process import NodeProcess, Pulse, was_killed
+from lossratio.nodes.process import NodeProcess, was_killed
 from lossratio.nodes.program import NodeProgram, pack_program, read_sources
 from lossratio.nodes.public_keys import is_public_key
+from lossratio.nodes.pulse import Pulse
 from lossratio.nodes.session import (
     COMMAND_SECONDS,
     REPORT_SECONDS,

@@ -84,9 +84,7 @@ class DutNode:
             DutError: If its exit status is not 0.
             NodeError: If it cannot be started or does not end in time, or the connection is lost.
         """
-        result = self._session.run(
-            *_ENVIRONMENT, *command, timeout=timeout, check=False, stdin=stdin
-        )
+        result = self.attempt(*command, stdin=stdin, timeout=timeout)
         if result.exit_status != 0:
             raise self.error(f"{shown(command, stdin)} failed: {reason(result)}.")
         return result.stdout

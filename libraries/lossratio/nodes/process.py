@@ -1,11 +1,11 @@
-"""A long-lived process on a node that reads and writes lines, its channel, and the pulse that shows it life."""
+"""A long-lived process on a node that reads and writes lines, and its channel."""
 
 import math
 import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 from lossratio.errors import NodeError
@@ -17,6 +17,16 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 16
 """Bytes that are requested from a channel at once."""
+_STDERR_TAIL = 8192
+"""Bytes of standard error that are kept."""
+_BY_SIGNAL = 128
+"""Shells add the number of the signal that has ended a command."""
+_LONGEST_LINE = 1 << 24
+"""Bytes."""
+_WRITE_TIMEOUT = 30.0
+"""Seconds that a process may take to read a line."""
+_MEANWHILE = 1.0
+"""Seconds between calls of what is done while a process is waited for."""
 AnyChannel: TypeAlias = "paramiko.Channel | Channel"
 """A channel of a connection, or of a namespace of this machine."""
 
@@ -126,14 +136,6 @@ def quoted_tail(stderr: str) -> str:
     if lines:
         return f": {' | '.join(lines).rstrip('.')}."
     return "."
-
-
-_STDERR_TAIL = 8192
-_BY_SIGNAL = 128
-"""Shells add the number of the signal that has ended a command."""
-_LONGEST_LINE = 1 << 24
-_WRITE_TIMEOUT = 30.0
-_MEANWHILE = 1.0
 
 
 class NodeProcess(AbstractContextManager["NodeProcess"]):
@@ -288,38 +290,3 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
         return (
             f"Node {self.node_name}: {shown(self.command)} {end}{quoted_tail(self.stderr_tail())}"
         )
-
-
-class Pulse:
-    """Calls a function at this interval (seconds) from its own thread, until it is stopped.
-
-    A `NodeError` of the function is ignored: the thread that needs the node gets the error itself.
-    """
-
-    def __init__(self, seconds: float, beat: Callable[[], object]) -> None:
-        self._seconds = seconds
-        self._beat = beat
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> "Pulse":
-        self.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.stop()
-
-    def start(self) -> None:
-        """Starts the thread; the first call comes after one interval."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Ends the thread; no call begins afterwards."""
-        self._stopped.set()
-        if self._thread.is_alive():
-            self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stopped.wait(self._seconds):
-            with suppress(NodeError):
-                self._beat()
