@@ -4,13 +4,14 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from lossratio.errors import NodeError
+from lossratio.errors import LossRatioError
 
 
 class Pulse:
     """Calls a function at this interval (seconds) from its own thread, until it is stopped.
 
-    A `NodeError` of the function is ignored: the thread that needs the node gets the error itself.
+    A `LossRatioError` of the function is ignored, and the function is called again after the next interval: a refusal
+    may be temporary, and the thread that needs the node gets the error itself.
     """
 
     def __init__(self, seconds: float, beat: Callable[[], object]) -> None:
@@ -38,5 +39,5 @@ class Pulse:
 
     def _run(self) -> None:
         while not self._stopped.wait(self._seconds):
-            with suppress(NodeError):
+            with suppress(LossRatioError):
                 self._beat()
