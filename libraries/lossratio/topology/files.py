@@ -140,31 +140,29 @@ def _node_problems(topology: Topology, name: str, node: Node) -> Iterator[Proble
             f"{' and '.join(ways)} contradict each other: a node is reached in one way",
         )
 
-    for hook, settings in (
-        (hook, getattr(node.hooks, hook)) for hook in type(node.hooks).model_fields
-    ):
-        if settings is None:
+    for hook, text in _hook_problems(testbed, node):
+        yield (*where, "hooks", *hook), text
+    for way in ways:
+        if testbed != "lab" and way != "host":
+            yield (*where, way), f"cannot be used with 'testbed: {testbed}': leave it out"
+
+
+def _hook_problems(testbed: str, node: Node) -> Iterator[Problem]:
+    """Finds the hooks that cannot be called; their places are within ``hooks``."""
+    is_reached = bool(node.ways_in) or testbed != "lab"
+    for name in type(node.hooks).model_fields:
+        hook = getattr(node.hooks, name)
+        if hook is None:
             continue
 
         if node.type != "DUT":
-            yield (*where, "hooks", hook), "only a DUT has hooks"
-        if (
-            settings.command is not None
-            and settings.runs_on == "node"
-            and not ways
-            and testbed == "lab"
-        ):
+            yield (name,), "only a DUT has hooks"
+        if hook.command is not None and hook.runs_on == "node" and not is_reached:
             yield (
-                (*where, "hooks", hook, "command"),
-                (
-                    "the file does not say how to reach the node: add 'host', 'netns' or 'container', or set 'runs_on: "
-                    "controller'"
-                ),
+                (name, "command"),
+                "the file does not say how to reach the node: add 'host', 'netns' or 'container', or set 'runs_on: "
+                "controller'",
             )
-
-    for way in ways if testbed != "lab" else ():
-        if way != "host":
-            yield (*where, way), f"cannot be used with 'testbed: {testbed}': leave it out"
 
 
 def _interface_problems(testbed: str, name: str, node: Node) -> Iterator[Problem]:
@@ -303,13 +301,10 @@ def _without_dangling_links(nodes: Any) -> Any:
     ]
     ends = Counter(str(port["link"]) for port in ports)
     for port in ports:
-        if ends[str(port["link"])] == 1:
-            other = port.get("other", {})
-            # Anything but a mapping is left for the checks to find.
-            if isinstance(other, dict):
-                port["other"] = {**other, "link": port.pop("link")}
-            else:
-                port["other"] = other
+        other = port.get("other", {})
+        # Anything but a mapping is left for the checks to find.
+        if ends[str(port["link"])] == 1 and isinstance(other, dict):
+            port["other"] = {**other, "link": port.pop("link")}
 
     return nodes
 

@@ -355,10 +355,8 @@ class Topology(FileModel):
             }
             for field, address in own.items():
                 if address is None:
-                    other = port
-                else:
-                    other = addresses.setdefault((field, address), port)
-
+                    continue
+                other = addresses.setdefault((field, address), port)
                 if other is not port:
                     where = ("nodes", port.node_name, "interfaces", port.name, field)
                     yield where, f"{other} has the same {field}"
