@@ -142,12 +142,12 @@ def cores_of_path(
         choice = choose_cores_of_both(cores, count, (west, east), where=node.name)
     else:
         choice = choose_cores(cores, count, west, where=node.name)
-    name = (
-        hop.east.interface.pci_address if are_cards else hop.east.interface.name
-    ) or hop.east.name
     if choice.of_east:
         return choice
-    return replace(choice, far=(name,))
+
+    interface = hop.east.interface
+    name = interface.pci_address if are_cards else interface.name
+    return replace(choice, far=(name or hop.east.name,))
 
 
 _COUNTS = (1, 2, 4)
@@ -172,13 +172,11 @@ def core_choices(node: DutNode, hop: Hop) -> Iterator[str]:
 def describe_cores(choice: CoreChoice) -> str:
     """The CPUs of a choice, and what they are for, in a line."""
     of_west, of_east = choice.by_side
-    main = (
-        f"main thread {choice.main}{' (shared with the operating system)' if choice.shared else ''}"
-    )
+    main = f"main thread {choice.main}"
+    if choice.shared:
+        main += " (shared with the operating system)"
     if choice.beside:
         main = f"on the CPUs of {', '.join(choice.beside)}, too: {main}"
-    else:
-        main = main
 
     if choice.of_east:
         return (

@@ -134,10 +134,15 @@ def _check_spare(
 
 def _above(name: str, links: Mapping[str, Link]) -> list[str]:
     """Names of all interfaces on top of another: its bridge or bond, its VLANs, and whatever is on top of those."""
-    stack = [name]
-    for below in stack:
-        stack += [name for name in links if name not in stack and _is_on_top(name, below, links)]
-    return stack[1:]
+    above: list[str] = []
+    to_look_at = [name]
+    while to_look_at:
+        below = to_look_at.pop(0)
+        for other in links:
+            if other not in (name, *above) and _is_on_top(other, below, links):
+                above.append(other)
+                to_look_at.append(other)
+    return above
 
 
 def _is_on_top(name: str, below: str, links: Mapping[str, Link]) -> bool:

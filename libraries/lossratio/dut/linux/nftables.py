@@ -112,10 +112,11 @@ class Ruleset:
                 )
 
         for name, expressions in self.connection_rules:
+            *conditions, verdict = expressions
             if name:
                 yield self._add("counter", name=name)
-                expressions = (*expressions[:-1], {"counter": name}, expressions[-1])
-            yield self._rule(_FORWARD, *expressions)
+                conditions.append({"counter": name})
+            yield self._rule(_FORWARD, *conditions, verdict)
 
     def _rule(self, chain: str, *expressions: Command) -> Command:
         return self._add("rule", chain=chain, expr=list(expressions))
