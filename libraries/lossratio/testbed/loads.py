@@ -13,7 +13,7 @@ import yaml
 
 from lossratio.errors import SearchError, TopologyError, storing
 from lossratio.records import FileModel
-from lossratio.results import Conditions, LoadOrigin, MaxLoad
+from lossratio.results import Conditions, LoadOrigin, MaxLoad, write_whole
 from lossratio.testbed.testbed import Testbed
 from lossratio.topology import FrameRate, NicModel, Port, Topology
 from lossratio.traffic import TrafficDirection, TrafficProfile
@@ -43,10 +43,10 @@ class TesterLimit(FileModel):
     @property
     def key(self) -> tuple[str, bool, int]:
         """The values that identify a limit: a later limit with the same key replaces this one."""
-        return str(self.frame_size), self.bidirectional, self.links
+        return _key(self.frame_size, self.bidirectional, self.links)
 
     def write(self, file: Path, generator: str) -> None:
-        """Writes the limit into the record of a generator, instead of one with its key. A missing record is made.
+        """Writes the limit into the record of a generator, in place of the one with its key. A missing record is made.
 
         Raises:
             TopologyError: If the file is not a record, is the record of another generator, or cannot be written.
@@ -65,7 +65,7 @@ class TesterLimit(FileModel):
         data = record.model_copy(update={"limits": (*others, self)}).model_dump(mode="json")
         with storing(f"write {file}", error=TopologyError):
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
+            write_whole(file, yaml.safe_dump(data, sort_keys=False).encode())
 
 
 class SelfTestRecord(FileModel):
@@ -80,11 +80,13 @@ class SelfTestRecord(FileModel):
 
     def limit_for(self, profile: TrafficProfile, links: int) -> TesterLimit | None:
         """The limit for these frames over this number of links; None: there is none."""
-        asked = (str(profile.frame_size).casefold(), profile.bidirectional, links)
-        return next(
-            (limit for limit in self.limits if (limit.key[0].casefold(), *limit.key[1:]) == asked),
-            None,
-        )
+        asked = _key(profile.frame_size, profile.bidirectional, links)
+        return next((limit for limit in self.limits if limit.key == asked), None)
+
+
+def _key(frame_size: int | str, bidirectional: bool, links: int) -> tuple[str, bool, int]:
+    """What identifies a limit; the case of a mix's name makes no difference."""
+    return str(frame_size).casefold(), bidirectional, links
 
 
 def read_record(file: Path) -> SelfTestRecord:

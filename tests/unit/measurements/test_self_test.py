@@ -47,7 +47,8 @@ def state_home():
 
 def test_a_record_has_one_limit_for_the_same_frames(tmp_path):
     file = tmp_path / "new" / "self-test.yaml"
-    for one_limit in (limit(1e3), limit(2e3, bidirectional=False), limit(3e3, "IMIX_v4_1"), limit(4e3)):
+    again = (limit(2.5e3, "imix_V4_1"), limit(3e3, "IMIX_v4_1"))
+    for one_limit in (limit(1e3), limit(2e3, bidirectional=False), *again, limit(4e3)):
         one_limit.write(file, "afpacket")
     record = read_record(file)
     assert [limit.max_load for limit in record.limits] == [2e3, 3e3, 4e3]
