@@ -187,7 +187,7 @@ class TrafficProfile(ProfileFile):
         """The directions of the traffic: from the first port to the second one, and back."""
         back = self.reverse
         first = self._first_headers
-        headers = back.headers or self._first_headers
+        headers = back.headers or first
         eastward = self._direction(first, self.frame_size, self.load_share, self.seed)
         received = self.received or as_received(first, headers)
         eastward = eastward.model_copy(update={"received": received})
