@@ -14,7 +14,7 @@ from lossratio.nodes.facts import (
     read_hardware,
 )
 from lossratio.nodes.namespaces import NETNS_DIRECTORY, namespace_key
-from lossratio.nodes.node import NOT_FOUND, DutNode, Will, reason, shown
+from lossratio.nodes.node import NOT_FOUND, SEARCH_PATH, DutNode, Will, reason, shown
 from lossratio.nodes.process import NodeProcess, was_killed
 from lossratio.nodes.program import NodeProgram, pack_program, read_sources
 from lossratio.nodes.public_keys import is_public_key

@@ -10,12 +10,10 @@ from lossratio.errors import DutError
 from lossratio.nodes.facts import GatheredFacts, gather_facts
 from lossratio.nodes.session import COMMAND_SECONDS, CommandResult, CommandRunner
 
-# Users other than root may lack the sbin directories in their path, and messages should be in one language.
-_ENVIRONMENT = (
-    "env",
-    "LC_ALL=C",
-    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-)
+SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""The search path of programs on nodes: users other than root may lack the sbin directories in theirs."""
+# Messages should be in one language.
+_ENVIRONMENT = ("env", "LC_ALL=C", f"PATH={SEARCH_PATH}")
 NOT_FOUND = 127
 """Exit status of a command whose program the node does not have."""
 _LONGEST_SHOWN = 400

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 
 from lossratio.errors import NodeError
-from lossratio.nodes import NodeProcess, NodeSession, Will
+from lossratio.nodes import SEARCH_PATH, NodeProcess, NodeSession, Will
 
 _INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM)
 
@@ -84,7 +84,6 @@ _START_SECONDS = 10.0
 _UNDO_SECONDS = 60
 """Seconds that a node may take to undo the changes of controllers that have ended, which includes stopping programs and
 giving back cards."""
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 # The keeper holds the commands, the newest first. While its input is open, its controller is alive, and no other
 # controller may have the commands run. When the input has ended, the keeper starts a child, whose environment shows
@@ -235,7 +234,7 @@ class LastWill(Will):
 
     def _start(self) -> None:
         variables = (
-            f"PATH={_PATH}",
+            f"PATH={SEARCH_PATH}",
             "LC_ALL=C",
             f"{_MARK}=kept",
             f"{_OWNER}={socket.gethostname()}:{os.getpid()}",

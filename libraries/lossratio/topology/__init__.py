@@ -6,6 +6,7 @@ Field names come from FD.io CSIT's topology files wherever both mean the same.
 from lossratio.topology.addressing import (
     EAST as EAST,
     WEST as WEST,
+    Address as Address,
     Side as Side,
     split_sides as split_sides,
 )

@@ -21,6 +21,7 @@ from lossratio.topology.quantities import ONE_OR_SEVERAL, as_tuple
 
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
+"""An address of either version of IP."""
 
 
 def _with_length(address: Any) -> Any:

@@ -192,7 +192,7 @@ class Topology(FileModel):
     @property
     def tg_name(self) -> str:
         """Name of the node that generates the traffic."""
-        return next(name for name, node in self.nodes.items() if node.type == "TG")
+        return self.tg_names[0]
 
     @property
     def tg_names(self) -> tuple[str, ...]:

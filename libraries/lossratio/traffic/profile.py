@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Literal
 
 from pydantic import Field, computed_field, field_validator, model_validator
@@ -10,7 +9,7 @@ from pydantic import Field, computed_field, field_validator, model_validator
 from lossratio.errors import ProfileError
 from lossratio.records import FileModel, left_out_if_empty
 from lossratio.results import FrameSizeShare, LoadSemantics, Traffic, load_semantics
-from lossratio.topology import EAST, WEST, FileName, Side
+from lossratio.topology import EAST, WEST, Address, FileName, Side
 from lossratio.traffic.frame_sizes import RESERVED_NAMES, parse_frame_size, weights_of
 from lossratio.traffic.headers import (
     AddressRange,
@@ -33,7 +32,6 @@ from lossratio.wrong_values import refused_in_words
 
 MOST_FLOWS = 1 << 22
 """The maximum number of flows of a profile in each direction."""
-Address = IPv4Address | IPv6Address
 
 
 class Reverse(FileModel):

@@ -15,12 +15,11 @@ from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configur
 from lossratio.traffic.agent.core.frame_order import FrameOrder
 from lossratio.traffic.agent.core.frames_spec import FramesSpec, SteppingField
 from lossratio.traffic.agent.core.losses import MOST_FLOWS, Fates, LossTables
-from lossratio.traffic.agent.xdp.constants import RING_BITS, WRAP_BITS
+from lossratio.traffic.agent.xdp.constants import RING, RING_BITS, WRAP_BITS
 from lossratio.traffic.agent.xdp.fates import CHUNK, MOST_CHUNKS, FateLog, fates_of
 from lossratio.trials import Losses, read_counts, read_record
 
 MIX = ((64, 7), (570, 4), (1518, 1))
-_RING = 1 << RING_BITS
 
 
 def spec(flows: int = 1, sizes: tuple[tuple[int, int], ...] = ((64, 1),)) -> FramesSpec:
@@ -151,12 +150,12 @@ class Ring:
     """A stream's ring of times, as a sender and a receiver leave it."""
 
     def __init__(self) -> None:
-        self.words = np.zeros(_RING, dtype=np.uint64)
+        self.words = np.zeros(RING, dtype=np.uint64)
 
     def send(self, numbers: np.ndarray, is_lost: np.ndarray) -> None:
         rounds = (numbers >> RING_BITS) + 1
         times = np.where(is_lost, numbers + 1000, 0)
-        self.words[numbers % _RING] = (times << WRAP_BITS | rounds).astype(np.uint64)
+        self.words[numbers % RING] = (times << WRAP_BITS | rounds).astype(np.uint64)
 
     def view(self) -> memoryview:
         return memoryview(self.words)
@@ -164,7 +163,7 @@ class Ring:
 
 def test_the_ring_leaves_the_lost_frames_of_traffic_that_is_longer_than_it():
     random = np.random.default_rng(1)
-    ring, sent, step = Ring(), 3 * _RING + 12_345, 1 << 18
+    ring, sent, step = Ring(), 3 * RING + 12_345, 1 << 18
     log = FateLog(ring.view)
     lost = random.random(sent) < 0.01
     for start in range(0, sent, step):
@@ -177,13 +176,13 @@ def test_the_ring_leaves_the_lost_frames_of_traffic_that_is_longer_than_it():
 
 
 def test_the_latest_frames_are_known_if_nobody_looked_before():
-    ring, sent = Ring(), 2 * _RING
+    ring, sent = Ring(), 2 * RING
     numbers = np.arange(sent)
     ring.send(numbers, numbers % 1000 == 0)
     fates = fates_of([FateLog(ring.view)], [sent], int((numbers % 1000 == 0).sum()))
     assert fates.is_whole
-    assert fates.first == sent - _RING
-    assert fates.lost.tolist() == [number for number in range(sent - _RING, sent) if number % 1000 == 0]
+    assert fates.first == sent - RING
+    assert fates.lost.tolist() == [number for number in range(sent - RING, sent) if number % 1000 == 0]
 
 
 def test_two_streams_are_one_direction():

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from ipaddress import IPv4Address, IPv4Network, IPv6Network
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator
@@ -10,9 +10,8 @@ from pydantic import BeforeValidator
 from lossratio.dut.changes import Changes
 from lossratio.errors import DutError
 from lossratio.nodes import DutNode
-from lossratio.topology import EAST, WEST
+from lossratio.topology import EAST, WEST, Address
 
-IpAddress = IPv4Address | IPv6Address
 IpVersion = Annotated[
     Literal[4, 6], BeforeValidator(lambda value: {"4": 4, "6": 6}.get(value, value))
 ]
@@ -37,7 +36,7 @@ def add(changes: Changes, version: int, what: str, *arguments: str) -> None:
 
 
 def add_host_routes(
-    changes: Changes, addresses: Iterable[IpAddress], via: IpAddress, interface: str
+    changes: Changes, addresses: Iterable[Address], via: Address, interface: str
 ) -> None:
     """Adds a route to each of these hosts, in one batch. A protocol number marks these routes."""
     family = f"-{via.version}"
@@ -71,20 +70,20 @@ class RouterSide:
     """The network. Its last addresses are the router's and its neighbour's."""
 
     @property
-    def address(self) -> IpAddress:
+    def address(self) -> Address:
         """The router's own address on this side."""
         return self.network[-2]
 
     @property
-    def neighbour(self) -> IpAddress:
+    def neighbour(self) -> Address:
         """The address of the neighbour at the other end of the link."""
         return self.network[-3]
 
-    def hosts(self, count: int) -> list[IpAddress]:
+    def hosts(self, count: int) -> list[Address]:
         """The first hosts behind the neighbour: test traffic goes to them."""
         return [self.network[number] for number in range(1, count + 1)]
 
-    def last_hosts(self, count: int) -> list[IpAddress]:
+    def last_hosts(self, count: int) -> list[Address]:
         """The last hosts behind the neighbour: test traffic is least likely to go to them."""
         last = int(self.neighbour) - 1
         return [type(self.neighbour)(last - number) for number in range(count)]
@@ -111,7 +110,7 @@ class RouterSide:
             )
 
     def add_neighbour(
-        self, changes: Changes, interface: str, address: IpAddress, mac_address: str
+        self, changes: Changes, interface: str, address: Address, mac_address: str
     ) -> None:
         """Adds a permanent entry for the neighbour that leads to this side's network."""
         self.add(

@@ -21,7 +21,8 @@ MOST_WAYS = 8
 FOREVER = (1 << 64) - 1
 """A time, or a number, that never comes."""
 RING_BITS = 20
-"""For how many frames of a stream the sending time is kept; a power of two. Later frames overwrite the oldest."""
+RING = 1 << RING_BITS
+"""For how many frames of a stream the sending time is kept. Later frames overwrite the oldest."""
 WRAP_BITS = 16
 """Lower bits of an entry of the ring that hold how often the ring was full before this frame, plus 1. Above them is the
 time of sending: the lower 48 bits of the kernel's clock in nanoseconds."""

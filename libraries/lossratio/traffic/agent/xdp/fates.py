@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.losses import Fates
-from .constants import RING_BITS, WRAP_BITS
+from .constants import RING, RING_BITS, WRAP_BITS
 
 CHUNK = 1 << 16
 """Number of frames of a stream that are read together."""
 MOST_CHUNKS = 128
 """The maximum number of chunks of a stream that are kept, one bit for each frame; in longer traffic, every second chunk
 is kept, and so on."""
-_RING = 1 << RING_BITS
 _ROUNDS = 1 << 32 - RING_BITS
 """After this many rounds of the ring, frame numbers begin again."""
 
@@ -47,7 +46,7 @@ class FateLog:
 
     def note(self, sent: int) -> None:
         """Reads frames whose places will soon be taken; none of them is still in flight."""
-        while sent - self._next * CHUNK > _RING // 2:
+        while sent - self._next * CHUNK > RING // 2:
             self._look(sent, CHUNK)
 
     def end(self, sent: int) -> None:
@@ -59,10 +58,10 @@ class FateLog:
         number = self._next
         self._next += 1
         # Later frames may have taken the places of frames that are this far behind.
-        if number % self._stride or sent - number * CHUNK > _RING:
+        if number % self._stride or sent - number * CHUNK > RING:
             return
 
-        start = number * CHUNK % _RING
+        start = number * CHUNK % RING
         entries = np.frombuffer(self._ring()[start : start + count], dtype=np.uint64)
         if self._is_elsewhere:
             lost = entries != np.uint64((number * CHUNK >> RING_BITS) % _ROUNDS + 1)

@@ -15,11 +15,10 @@ from ..core.configuration import Direction
 from ..core.generator import check_numbered, counted_course
 from ..core.pacing import LONGEST_STALL, RAMP_STEPS, frames_within, grace_after
 from ..core.protocol import AgentError, Message, unsupported
-from .constants import FOREVER, RING_BITS, WRAP_BITS
+from .constants import FOREVER, RING, WRAP_BITS
 from .send_program import ScheduledProgram, Segment
 
 _NANOSECONDS = 1e9
-_RING = 1 << RING_BITS
 _TIME_BITS = 64 - WRAP_BITS
 
 
@@ -105,9 +104,9 @@ def check_schedule(steps: Sequence[tuple[float, float]], directions: Sequence[Di
     """Checks that losses of a schedule can be located if each direction has at least this many streams."""
     check_numbered(direction.frames for direction in directions)
     frames = sum(load * duration for load, duration in steps[1:]) / streams
-    if frames > _RING:
+    if frames > RING:
         raise unsupported(
-            f"The generator xdp keeps the times of the last {_RING:,} frames of each sender, and {frames:,.0f} follow "
+            f"The generator xdp keeps the times of the last {RING:,} frames of each sender, and {frames:,.0f} follow "
             "the first step. Shorten the time after it (limit), or lower the load."
         )
 
@@ -136,7 +135,7 @@ def schedule_course(
         total = sum(counts)
         for step, count in enumerate(counts):
             # When lost frames were sent, in nanoseconds after the start.
-            kept = (times[number % _RING] >> WRAP_BITS for number in range(max(first, total - _RING), first + count))
+            kept = (times[number % RING] >> WRAP_BITS for number in range(max(first, total - RING), first + count))
             lost[step] += [(time - start) % (1 << _TIME_BITS) for time in kept if time]
             first += count
 
