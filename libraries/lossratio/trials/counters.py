@@ -189,13 +189,15 @@ def output_from_counters(
             "frames until the next trial."
         )
 
+    forwarding_rate = None
+    if is_early:
+        forwarding_rate = trial.load * (1.0 - min(1.0, total.lost / total.sent))
+
     return TrialOutput(
         loss_ratio=total.loss_ratio,
         effective_duration=effective_duration,
         elapsed=elapsed,
-        forwarding_rate=trial.load * (1.0 - min(1.0, total.lost / total.sent))
-        if is_early
-        else None,
+        forwarding_rate=forwarding_rate,
         sent_frames=total.sent,
         lost_frames=total.lost,
         unsent_frames=total.unsent,
@@ -260,24 +262,20 @@ class _Total:
 
     @classmethod
     def of(cls, directions: Sequence[DirectionCounters], *, is_early: bool) -> "_Total":
-        sent, unsent = (
-            sum(each.sent_frames for each in directions),
-            sum(each.unsent_frames for each in directions),
-        )
-        return cls(
-            sent=sent,
-            lost=sum(abs(direction.lost) for direction in directions),
-            unsent=unsent,
-            whole=sum(direction.intended_frames for direction in directions)
-            if is_early
-            else sent + unsent,
-            is_early=is_early,
-        )
+        sent = sum(direction.sent_frames for direction in directions)
+        lost = sum(abs(direction.lost) for direction in directions)
+        unsent = sum(direction.unsent_frames for direction in directions)
+        whole = sent + unsent
+        if is_early:
+            whole = sum(direction.intended_frames for direction in directions)
+        return cls(sent, lost, unsent, whole, is_early)
 
     @property
     def loss_ratio(self) -> float:
-        # Frames that were not sent might still have been sent if the trial had gone on.
-        return (self.lost + (0 if self.is_early else self.unsent)) / self.whole
+        if self.is_early:
+            # Frames that were not sent might still have been sent if the trial had gone on.
+            return self.lost / self.whole
+        return (self.lost + self.unsent) / self.whole
 
 
 def _least_expected(trial: TrialInput, direction: DirectionCounters, tolerance: float) -> int:
