@@ -421,18 +421,11 @@ def linux_name(kind: str, interface: str) -> str:
             return f"eth{number}"
 
     if kind in ("srl", "nokia_srlinux") and (match := _SRLINUX.match(interface)):
-        return "-".join(
-            ("e" + match["card"], match["port"], *([match["channel"]] if match["channel"] else []))
-        )
+        return _joined_name(match, {"card": "e", "port": "", "channel": ""})
     if kind == "nokia_srsim" and (match := _SRSIM.match(interface)):
-        parts = [
-            f"e{match['card']}",
-            f"x{match['xiom']}",
-            match["mda"],
-            f"c{match['connector']}",
-            match["port"],
-        ]
-        return "-".join(part for part in parts if not part.endswith("None"))
+        return _joined_name(
+            match, {"card": "e", "xiom": "x", "mda": "", "connector": "c", "port": ""}
+        )
     if kind == "cisco_iol" and (match := _IOL.match(interface)):
         return f"eth{4 * int(match['slot']) + int(match['port'])}"
     if not is_interface_name(interface):
@@ -441,6 +434,14 @@ def linux_name(kind: str, interface: str) -> str:
         )
 
     return interface
+
+
+def _joined_name(match: re.Match[str], letters: Mapping[str, str]) -> str:
+    """The numbers in a name that are there, each after its letter: ``e1-x2-3``."""
+    numbers = {part: match[part] for part in letters}
+    return "-".join(
+        f"{letters[part]}{number}" for part, number in numbers.items() if number is not None
+    )
 
 
 def _deployed_problems(deployed: _Deployed) -> Iterator[Problem]:
