@@ -21,6 +21,7 @@ from lossratio.traffic.frame_headers import ETHERTYPES, frames_spec, received_sp
 from lossratio.traffic.profile import TrafficProfile, address_span
 
 _MOST_NEIGHBOURS = 256
+"""The maximum number of addresses of a port that its gateways are reminded of."""
 MOST_SPREAD = 1024
 """The maximum number of flows that represent all flows in the check of a path."""
 _GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
@@ -230,6 +231,7 @@ def questions_of_ports(
             for first, last in ((ip_address(first), ip_address(last)) for first, last in ranges):
                 if first.version == asker.version:
                     lowest = max(int(first), int(asker.network[0]))
+                    # One more than the maximum is enough to see that there are too many.
                     highest = min(int(last), int(asker.network[-1]), lowest + _MOST_NEIGHBOURS)
                     known |= dict.fromkeys(
                         str(type(first)(number)) for number in range(lowest, highest + 1)
@@ -237,10 +239,9 @@ def questions_of_ports(
 
             if len(known) > _MOST_NEIGHBOURS:
                 raise TopologyError(
-                    f"{port}: its gateway {gateway} would have to know {len(known)} addresses of traffic by ARP or "
-                    f"neighbour discovery, but a generator with cards can announce at most {_MOST_NEIGHBOURS}. Give "
-                    "the port a 'network' that the gateway routes to its address, or take a profile with fewer "
-                    "addresses."
+                    f"{port}: its gateway {gateway} would have to know more than {_MOST_NEIGHBOURS} addresses of "
+                    "traffic by ARP or neighbour discovery, and a generator with cards cannot announce more. Give the "
+                    "port a 'network' that the gateway routes to its address, or take a profile with fewer addresses."
                 )
 
             tags = header[12 : place - 2].hex()
