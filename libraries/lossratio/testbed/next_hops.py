@@ -57,13 +57,10 @@ def find_next_hops(
     asked: list[tuple[Port, Question]] = []
     for link in links:
         for port, direction in zip(link.path.tg_ports, profile.directions, strict=False):
-            if any(dut.is_managed for dut in link.duts) or (
-                link.duts and _has_fixed_mac(link, port)
-            ):
+            if _is_mac_known(link, port):
                 continue
-            if (
-                question := gateway_question(port, direction, set_up.generator.port_name(port))
-            ) is not None:
+            question = gateway_question(port, direction, set_up.generator.port_name(port))
+            if question is not None:
                 asked.append((port, question))
 
     macs: dict[str, str] = {}
@@ -197,8 +194,12 @@ def gateway_question(port: Port, direction: TrafficDirection, name: str) -> Ques
     return Question(name, str(source), str(gateway), headers.tags.hex())
 
 
-def _has_fixed_mac(link: LiveLink, port: Port) -> bool:
-    """Whether a MAC address follows from the nearest device alone, such as from the options of a black box."""
+def _is_mac_known(link: LiveLink, port: Port) -> bool:
+    """Whether the next hop's MAC address follows from a set-up, or from the options of the nearest device alone."""
+    if not link.duts:
+        return False
+    if any(dut.is_managed for dut in link.duts):
+        return True
     if port == link.path.west:
         return bool(link.duts[0].destination_macs("", "").from_west)
     return bool(link.duts[-1].destination_macs("", "").from_east)
