@@ -137,11 +137,7 @@ class SimulatedMeasurer:
             # A SUT that was just started has rested for any requested time.
             trial = replace(trial, rest=0.0)
         self.now += trial.rest
-        intended = _whole_frames(trial.load * trial.duration)
-        if self._max_rate < math.inf:
-            sent = min(intended, _whole_frames(self._max_rate * trial.duration))
-        else:
-            sent = intended
+        intended, sent = self._frames(trial.load, trial.duration)
 
         if trial.certain_above is None or sent < intended:
             # Losses at a load that the generator cannot send may be the generator's fault.
@@ -190,12 +186,7 @@ class SimulatedMeasurer:
 
     def run(self, courses: Sequence[Course], step: trials.Step) -> None:
         """Sends a part of a trial's traffic, adds it to the directions' courses, and advances the clock by it."""
-        intended = _whole_frames(step.load * step.duration)
-        if self._max_rate < math.inf:
-            sent = min(intended, _whole_frames(self._max_rate * step.duration))
-        else:
-            sent = intended
-
+        intended, sent = self._frames(step.load, step.duration)
         traffic = Traffic(self.now, step.duration, sent)
         for course, losses in zip(courses, self._located(traffic), strict=True):
             course.add(traffic, intended, losses)
@@ -248,6 +239,13 @@ class SimulatedMeasurer:
             self.run(courses, step)
         timelines = tuple(course.timeline() for course in courses)
         return replace(self._output(trial, self.counters(timelines)), timelines=timelines)
+
+    def _frames(self, load: float, duration: float) -> tuple[int, int]:
+        """How many frames a load asks for in some seconds, and how many of them the generator sends."""
+        intended = _whole_frames(load * duration)
+        if self._max_rate == math.inf:
+            return intended, intended
+        return intended, min(intended, _whole_frames(self._max_rate * duration))
 
     def _output(
         self,
