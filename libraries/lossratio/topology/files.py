@@ -55,7 +55,7 @@ def _topology_problems(topology: Topology) -> Iterator[Problem]:
 
 
 def _node_type_problems(topology: Topology) -> Iterator[Problem]:
-    generators = [name for name, node in topology.nodes.items() if node.type == "TG"]
+    generators = topology.tg_names
     if len(generators) not in (1, 2):
         yield (
             ("nodes",),
@@ -69,6 +69,7 @@ def _node_type_problems(topology: Topology) -> Iterator[Problem]:
             )
     if generators[1:] and topology.generator is not None:
         yield from _two_ends_problems(topology, generators[0], topology.generator)
+
     kind = topology.generator.kind if generators and topology.generator is not None else None
     reflectors = [name for name, node in topology.nodes.items() if node.type == "reflector"]
     for name in reflectors:
@@ -93,6 +94,7 @@ def _two_ends_problems(
             ("testbed",),
             f"two nodes of type TG cannot be used with 'testbed: {topology.testbed}'",
         )
+
     names = [name for tg in topology.tg_names for name in topology.nodes[tg].interfaces]
     if len(set(names)) < len(names):
         yield (

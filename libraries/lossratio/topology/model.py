@@ -346,16 +346,14 @@ class Topology(FileModel):
         """Finds interfaces that have the same address, although each needs its own."""
         addresses: dict[tuple[str, str], Port] = {}
         for port in (port for ports in self.links().values() for port in ports):
-            pci_address, mac_address = port.interface.pci_address, port.interface.mac_address
-            own = {
-                "pci_address": None
-                if pci_address is None
-                else f"{port.node_name} {pci_address.lower()}",
-                "mac_address": None if mac_address is None else mac_address.lower(),
-            }
+            interface = port.interface
+            own: dict[str, str] = {}
+            if interface.pci_address is not None:
+                own["pci_address"] = f"{port.node_name} {interface.pci_address.lower()}"
+            if interface.mac_address is not None:
+                own["mac_address"] = interface.mac_address.lower()
+
             for field, address in own.items():
-                if address is None:
-                    continue
                 other = addresses.setdefault((field, address), port)
                 if other is not port:
                     where = ("nodes", port.node_name, "interfaces", port.name, field)
