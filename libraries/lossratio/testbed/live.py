@@ -12,7 +12,7 @@ from typing import Any
 from lossratio import traffic
 from lossratio.errors import NodeError, ReservationError, TrafficError
 from lossratio.testbed.changes import Way
-from lossratio.testbed.connections import EstablishingMeasurer, connections_through
+from lossratio.testbed.connections import Connections, EstablishingMeasurer, connections_through
 from lossratio.testbed.fingerprint import FingerprintReader
 from lossratio.testbed.inspection import check_mtus
 from lossratio.testbed.next_hops import find_next_hops
@@ -150,95 +150,100 @@ class LiveTestbed(Testbed):
         """The measurer, and the conditions of its trials; the generator is configured, and frames pass the path."""
         set_up = self._set_up
         next_hops = find_next_hops(self.request.topology, set_up, profile, self._running_agent)
-        pairs = set_up.port_pairs(next_hops.destinations)
-        sides = next_hops.sides
-        growth = self.request.growth
         made = traffic.make_configuration(
-            profile, pairs, settle_time=set_up.settle_time, sides=sides, growth=growth
+            profile,
+            set_up.port_pairs(next_hops.destinations),
+            settle_time=set_up.settle_time,
+            sides=next_hops.sides,
+            growth=self.request.growth,
         )
-        examines = integrity is not Integrity.OFF and not set_up.translates
         configuration = replace(
             made,
-            examines=examines,
+            examines=integrity is not Integrity.OFF and not set_up.translates,
             connects=connects,
             watches=watches,
             loads_default_route=set_up.loads_default_route(self.request.topology),
         )
-        set_up.generator.check_growth(growth)
+        set_up.generator.check_growth(self.request.growth)
         check_mtus(set_up.ports, configuration)
         connections = connections_through(
             set_up.duts, configuration, to_nat=profile.directions[-1].to_nat
         )
         self._watch.begin()
         with self._watch.blaming():
-            if connections is not None:
-                # A table that others have filled would be mistaken for a dead path.
-                connections.forget()
-            agent, facts = self._configured(configuration)
-            if configuration.examines:
-                self._reset_duts()
-                facts = {
-                    **facts,
-                    "integrity": traffic.check_at_low_rate(agent, facts, set_up.idle_time),
-                }
+            agent, facts = self._passing(configuration, connections)
+
         if next_hops.answers:
             facts = {**facts, "next_hops": dict(next_hops.answers)}
         if connections is not None:
             facts = {**facts, "connections": connections.facts}
         conditions = set_up.conditions(self.request, profile, {**asdict(agent.facts), **facts})
-        idle_time = max(set_up.idle_time, rest)
 
         late_frames = LateFrames()
-
-        def measurer_with(agent: AgentClient) -> TrafficMeasurer:
-            checked = CheckedTraffic(agent, lambda _: None, configuration, reset=self._reset_duts)
-
-            def look() -> dict[str, tuple[ChangedField, ...]]:
-                return {
-                    name: tuple(
-                        ChangedField(change.name, change.before, change.after)
-                        for change in fields.values()
-                    )
-                    for name, fields in look_at_fields(checked).items()
-                }
-
-            return TrafficMeasurer(
-                agent,
-                idle_time=idle_time,
-                quiet_since=self._quiet_since,
-                ramp=ramp,
-                reset=begin_attempt,
-                forget=forget,
-                late_frames=late_frames,
-                look=look,
-            )
-
-        def begin_attempt() -> None:
-            self._reset_duts()
-            self._watch.begin_attempt()
-            # Both of these may have asked DUTs something.
-            time.sleep(self._set_up.wakeful_time)
-
-        def forget() -> None:
-            if connections is not None:
-                connections.forget()
-
+        measurer_with = partial(
+            self._measurer,
+            configuration=configuration,
+            connections=connections,
+            idle_time=max(set_up.idle_time, rest),
+            ramp=ramp,
+            late_frames=late_frames,
+        )
         measurer = measurer_with(agent)
-        source = WatchedSource(measurer, self._watch, connections)
         repairing = self._repairing(measurer, configuration, measurer_with)
         if connections is not None:
             repairing = EstablishingMeasurer(repairing, connections)
-        stated = conditions.with_ramp(ramp).with_rest(rest)
         return Ready(
             repairing,
-            source,
-            stated,
+            WatchedSource(measurer, self._watch, connections),
+            conditions.with_ramp(ramp).with_rest(rest),
             late_frames,
             wait_for_late_frames=partial(self._wait_for_late_frames, late_frames),
             is_verified=lambda: self._watch.is_verified,
             verify_within=self._watch.verify_within,
             verify_often=self._watch.verify_often,
         )
+
+    def _passing(
+        self, configuration: Configuration, connections: Connections | None
+    ) -> tuple[AgentClient, Mapping[str, Any]]:
+        """An agent whose traffic gets through as it was sent, and the facts that its generator reports."""
+        # A table that others have filled would be mistaken for a dead path.
+        _forget(connections)
+        agent, facts = self._configured(configuration)
+        if not configuration.examines:
+            return agent, facts
+        self._reset_duts()
+        checked = traffic.check_at_low_rate(agent, facts, self._set_up.idle_time)
+        return agent, {**facts, "integrity": checked}
+
+    def _measurer(
+        self,
+        agent: AgentClient,
+        *,
+        configuration: Configuration,
+        connections: Connections | None,
+        idle_time: float,
+        ramp: float,
+        late_frames: LateFrames,
+    ) -> TrafficMeasurer:
+        """Performs trials with an agent; there is another agent after each repair."""
+        checked = CheckedTraffic(agent, lambda _: None, configuration, reset=self._reset_duts)
+        return TrafficMeasurer(
+            agent,
+            idle_time=idle_time,
+            quiet_since=self._quiet_since,
+            ramp=ramp,
+            reset=self._begin_attempt,
+            forget=partial(_forget, connections),
+            late_frames=late_frames,
+            look=partial(_changed_fields, checked),
+        )
+
+    def _begin_attempt(self) -> None:
+        self._reset_duts()
+        self._watch.begin_attempt()
+        # Both of these may have asked DUTs something.
+        time.sleep(self._set_up.wakeful_time)
 
     def rested_for(self) -> float:
         """See `Testbed.rested_for`."""
@@ -366,6 +371,22 @@ class LiveTestbed(Testbed):
         self._agent = None
         if agent is not None:
             agent.close()
+
+
+def _forget(connections: Connections | None) -> None:
+    """Makes devices forget all connections; None: no device keeps any."""
+    if connections is not None:
+        connections.forget()
+
+
+def _changed_fields(checked: CheckedTraffic) -> dict[str, tuple[ChangedField, ...]]:
+    """The fields that come back with other values in single frames, by direction, as results have them."""
+    changed = {}
+    for name, fields in look_at_fields(checked).items():
+        changed[name] = tuple(
+            ChangedField(field.name, field.before, field.after) for field in fields.values()
+        )
+    return changed
 
 
 def wait_for_late_frames(agent: AgentClient, late_frames: LateFrames) -> None:
