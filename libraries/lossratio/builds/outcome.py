@@ -36,8 +36,8 @@ class ComparisonResult:
     difference: float | None
     """The difference of the means of whole blocks, relative to A's; None before the first block is whole."""
     interval: tuple[float, float]
-    """The interval that contains the relative difference with the requested certainty; infinite before two blocks are
-    whole."""
+    """The interval that contains the relative difference with the requested certainty; its upper end is infinite while
+    there are too few measurements."""
     measurements: int
     """Number of measurements of both builds."""
     share: float = 0.0

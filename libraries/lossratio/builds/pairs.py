@@ -140,7 +140,7 @@ class Pairs:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The interval of the difference, relative to A; infinite if there are too few pairs."""
+        """The interval of the difference, relative to A; from -1 to infinity if there are too few pairs."""
         low, high = _interval(self._differences, self._doubt)
         return relative(low), relative(high)
 

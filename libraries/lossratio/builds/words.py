@@ -25,14 +25,21 @@ def describe_comparison(name: str, result: ComparisonResult) -> str:
     if result.difference is not None:
         difference = f" by {result.difference:+.2%}"
 
-    low, high = result.interval
     interval = ""
-    if low != -high:
+    if _is_bounded(result):
+        low, high = result.interval
         interval = f" (between {low:+.2%} and {high:+.2%})"
 
     verdict = _verdict_in_words(result.verdict)
     missing = _missing_in_words(result, difference)
     return f"{name}: {verdict}{difference}{interval}, after {result.measurements} measurements.{missing}"
+
+
+def _is_bounded(result: ComparisonResult) -> bool:
+    """Whether there were enough measurements for both ends of the interval."""
+    _, high = result.interval
+    # The lower end is never infinite after pairs: a throughput can fall by no more than all of it.
+    return not math.isinf(high)
 
 
 def _verdict_in_words(verdict: ComparisonVerdict) -> str:
@@ -120,9 +127,9 @@ def _row(name: str, result: ComparisonResult) -> str:
     if result.difference is not None:
         change = f"{result.difference:+.2%}"
 
-    low, high = result.interval
     interval = ""
-    if not math.isinf(high):
+    if _is_bounded(result):
+        low, high = result.interval
         interval = range_in_words(f"{low:+.2%}", f"{high:+.2%}")
 
     return f"| {cell} | {verdict} | {change} | {interval} | {result.measurements} |"

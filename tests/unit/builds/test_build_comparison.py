@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lossratio.builds import AbRequest, Build, BuildComparison, ComparisonVerdict
+from lossratio.builds.outcome import ComparisonResult
+from lossratio.builds.words import describe_comparison
 from lossratio.errors import SearchError
 
 
@@ -185,3 +187,15 @@ def test_the_order_of_pairs_is_drawn_and_the_same_when_it_is_drawn_again():
     firsts = orders[0][::2]
     assert 15 <= firsts.count(Build.A) <= 35
     assert all(one is not other for one, other in zip(firsts, orders[0][1::2], strict=True))
+
+
+def test_an_interval_around_zero_is_shown():
+    result = ComparisonResult(ComparisonVerdict.SAME, 0.0, (-0.004, 0.004), 8)
+    assert "(between -0.40% and +0.40%)" in describe_comparison("64B NDR", result)
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_an_interval_without_an_end_is_not_shown(pairs):
+    result = compare(noisy(0.0, 0.5, 1), limit=8, pairs=pairs)
+    assert math.isinf(result.interval[1])
+    assert "between" not in describe_comparison("64B NDR", result)
