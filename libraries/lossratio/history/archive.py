@@ -8,11 +8,12 @@ import hashlib
 import os
 import re
 import secrets
+import shutil
 import tarfile
 import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -93,19 +94,10 @@ class ObjectStore:
         with self._errors(f"take {name}", stores=True):
             files, root = self._opened
             path = f"{root}/{name}"
-
-            if "file" in ([protocol] if isinstance(protocol := files.protocol, str) else protocol):
-                # Object stores only show whole objects. In a folder, the file must be moved into place for the same
-                # effect.
-                part = f"{path}.{secrets.token_hex(4)}.part"
-                files.makedirs(path.rpartition("/")[0], exist_ok=True)
-                try:
-                    files.put_file(str(file), part)
-                    files.mv(part, path)
-                finally:
-                    # On a full disk, an incomplete file would take the space that others need.
-                    with suppress(OSError):
-                        Path(part).unlink()
+            if _is_folder(files):
+                # Only object stores show nothing but whole objects.
+                with _whole(Path(path)) as part:
+                    shutil.copyfile(file, part)
             else:
                 files.put_file(str(file), path)
 
@@ -117,13 +109,8 @@ class ObjectStore:
         """
         with self._errors(f"give {name}"):
             files, root = self._opened
-            file.parent.mkdir(parents=True, exist_ok=True)
-            part = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
-            try:
+            with _whole(file) as part:
                 files.get_file(f"{root}/{name}", str(part))
-                part.replace(file)
-            finally:
-                part.unlink(missing_ok=True)
 
     def names(self, pattern: str) -> list[str]:
         """Names of the objects that match a pattern, with ``*`` within and ``**`` across slashes.
@@ -167,6 +154,25 @@ class ObjectStore:
             if stores and (remedy := remedy_for(error)) is not None:
                 words += f" {remedy}{' there' if remedy == FREE_SPACE else ''}."
             raise ArchiveError(without_secrets(words)) from error
+
+
+def _is_folder(files: Any) -> bool:
+    """Whether a file system of fsspec is this machine's own."""
+    from fsspec.implementations.local import LocalFileSystem  # type: ignore[import-untyped]
+
+    return isinstance(files, LocalFileSystem)
+
+
+@contextmanager
+def _whole(file: Path) -> Iterator[Path]:
+    """Gives a file to write, which takes the place of another one once it is whole."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
+    try:
+        yield part
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def check_without_secrets(place: str) -> None:
@@ -221,12 +227,18 @@ def mirror_history(store: ObjectStore, cache: Path | None = None) -> History:
     if not wanted:
         store.require_archive()
         raise ReportError(f"{store} has no history yet: nothing below {HISTORY}/.")
-    here = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    here = _mirrored(folder)
     for name in sorted(wanted - (here - {ANNOTATIONS_NAME})):
         store.get(f"{HISTORY}/{name}", folder / name)
     for name in here - wanted:
         (folder / name).unlink(missing_ok=True)
     return History(folder)
+
+
+def _mirrored(folder: Path) -> set[str]:
+    """The names of the files in a mirror, without those that another process is fetching."""
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    return {name for name in names if _MIRRORED.fullmatch(name)}
 
 
 def put_annotations(url: str, history: History) -> None:

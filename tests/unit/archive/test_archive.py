@@ -129,6 +129,18 @@ def test_a_mirror_fetches_what_is_new_once_and_forgets_what_is_gone(run, outbox,
     assert mirror_history(store, cache).read().table.num_rows == 1
 
 
+def test_a_mirror_leaves_the_files_alone_that_another_process_is_fetching(run, outbox, store, tmp_path):
+    outbox.add(run)
+    outbox.send()
+    cache = tmp_path / "cache"
+    mirror_history(store, cache)
+    (file,) = cache.rglob("*.parquet")
+    part = file.with_name(f".{file.name}.0123abcd.part")
+    part.write_bytes(b"PAR1")
+    assert mirror_history(store, cache).read().table.num_rows == 1
+    assert part.exists()
+
+
 def test_a_name_in_an_archive_never_leads_out_of_its_mirror(run, outbox, store, tmp_path, monkeypatch):
     outbox.add(run)
     outbox.send()
