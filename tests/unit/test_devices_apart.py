@@ -151,3 +151,4 @@ def test_two_results_of_one_name_of_csit_are_not_written_over_each_other(tmp_pat
     export = CsitExport(names, "csit-vpp-perf-mrr-daily-master-x-2n-lab", case)
     with pytest.raises(CsitExportError, match="Two results have CSIT's name"):
         write_csit(tmp_path, [export, replace(export, case={**case, "version": "other"})], build=1)
+    assert not list(tmp_path.iterdir())

@@ -71,6 +71,8 @@ _NIC_CODES = {
     "cavium-a063-100g": "100ge2p1a063",
     "virtual": "1ge1p82540em",
 }
+_AREAS = {"vxlan": "ip4_tunnels", "l2": "l2", "ip6": "ip6"}
+"""The areas of tests, by a part of their body."""
 
 
 class CsitNameError(ReportError):
@@ -102,9 +104,10 @@ def csit_names(result: TestResult) -> CsitNames:
     """Derives the names of a test in CSIT's results.
 
     Raises:
-        CsitNameError: If the test's own names lack a part of them.
+        CsitNameError: If the test's own names lack a part of them, or contradict each other.
+        CsitExportError: If the result does not name the kind of its DUT.
     """
-    test, conditions = result.test, result.conditions
+    test = result.test
     parts = _TEST.fullmatch(test.name.lower().replace(" ", "_"))
     if parts is None:
         raise CsitNameError(
@@ -117,58 +120,115 @@ def csit_names(result: TestResult) -> CsitNames:
         )
 
     folders = [part.replace(" ", "_") for part in test.suite.lower().split(".")]
-    suite = _SUITE.fullmatch(folders[-1])
-    if suite is None:
-        # CSIT leaves out vfio-pci, and has no name for other drivers.
-        drivers = {
-            _DRIVERS.get(str(described.get("driver")), "")
-            for described, _ in _interfaces(conditions)
-        }
-        driver = drivers.pop() if len(drivers) == 1 else ""
-        body = parts["body"]
-        if driver and not body.startswith(f"{driver}-"):
-            body = f"{driver}-{body}"
-        in_path = {end.partition(".")[0] for end in conditions.testbed.path}
-        devices = sum((_nodes(conditions).get(node) or {}).get("type") == "DUT" for node in in_path)
-        links = {0: "1n1l-", 1: "2n1l-"}.get(devices, "")
-        code = _nic_code(test, conditions)
-        # The dashboards show the last folder above a suite as the area, except for DPDK's tests.
-        kind = _dut_kind(result)
-        areas = {"vxlan": "ip4_tunnels", "l2": "l2", "ip6": "ip6"}
-        if kind == "dpdk":
-            area = []
-        else:
-            area = [next((area for part, area in areas.items() if part in body), "ip4")]
-
-        folders = ["tests", kind, "perf", *area, f"{links}{code}-{body}-{parts['type']}"]
+    named = _SUITE.fullmatch(folders[-1])
+    if named is None:
+        suite = _derived_suite(result, parts)
     else:
-        body = suite["body"]
-        links = suite["links"]
-        code = suite["code"] + suite["nic"]
-        if body != parts["body"] and not body.endswith(f"-{parts['body']}"):
-            raise CsitNameError(
-                f"The test {test.name!r} does not contain the name of its suite {folders[-1]!r}."
-            )
-        if suite["type"] != parts["type"]:
-            raise CsitNameError(
-                f"The names of {test.full_name} end with two types, {suite['type']} and {parts['type']}."
-            )
+        suite = _kept_suite(test, parts, folders, named)
 
     # The tag with the numbers of worker threads and cores, or else the cores alone, which CSIT also accepts.
     tags = (tag.lower() for tag in test.tags)
     threads = next(
         (tag for tag in tags if re.fullmatch(rf"\d+t{parts['cores']}", tag)), parts["cores"]
     )
-    nic = re.sub(r"^\d+ge\d+p\d", "", code)
-    name_long = "-".join(filter(None, (nic, parts["size"], threads, body)))
-    name = f"{parts['size']}-{parts['cores']}-{body}-{parts['type']}"
+    nic = re.sub(r"^\d+ge\d+p\d", "", suite.code)
+    name_long = "-".join(filter(None, (nic, parts["size"], threads, suite.body)))
+    name = f"{parts['size']}-{parts['cores']}-{suite.body}-{parts['type']}"
     return CsitNames(
-        test_id=".".join((*folders, name)),
-        name_short=body,
+        test_id=f"{suite.path}.{name}",
+        name_short=suite.body,
         name_long=name_long,
         test_type=parts["type"],
-        nodes={"1n1l-": "1n", "2n1l-": "2n"}.get(links, "3n"),
+        nodes={"1n1l-": "1n", "2n1l-": "2n"}.get(suite.links, "3n"),
     )
+
+
+@dataclass(frozen=True)
+class _Suite:
+    """A suite in CSIT's results."""
+
+    path: str
+    """Its folders and its name, separated by dots."""
+    links: str
+    """``1n1l-``, ``2n1l-`` or, with three nodes, empty."""
+    code: str
+    """The speed, ports and model of the NIC, e.g. ``100ge2p1e810cq``."""
+    body: str
+    """The driver, if any, and the body."""
+
+
+def _kept_suite(
+    test: TestIdentity, parts: re.Match[str], folders: Sequence[str], named: re.Match[str]
+) -> _Suite:
+    """A suite whose name has CSIT's form.
+
+    Args:
+        test: The test, for errors.
+        parts: The parts of the test's name.
+        folders: The folders and the name of the suite.
+        named: The parts of the suite's name.
+
+    Raises:
+        CsitNameError: If the names of test and suite contradict each other.
+    """
+    body = named["body"]
+    if body != parts["body"] and not body.endswith(f"-{parts['body']}"):
+        raise CsitNameError(
+            f"The test {test.name!r} does not contain the name of its suite {folders[-1]!r}."
+        )
+    if named["type"] != parts["type"]:
+        raise CsitNameError(
+            f"The names of {test.full_name} end with two types, {named['type']} and {parts['type']}."
+        )
+    return _Suite(".".join(folders), named["links"], named["code"] + named["nic"], body)
+
+
+def _derived_suite(result: TestResult, parts: re.Match[str]) -> _Suite:
+    """A suite of another name, as CSIT would name it.
+
+    Args:
+        result: The result of the test.
+        parts: The parts of the test's name.
+
+    Raises:
+        CsitNameError: If the result does not name the NIC.
+        CsitExportError: If it does not name the kind of its DUT.
+    """
+    conditions = result.conditions
+    body = parts["body"]
+    driver = _driver(conditions)
+    if driver and not body.startswith(f"{driver}-"):
+        body = f"{driver}-{body}"
+
+    in_path = {end.partition(".")[0] for end in conditions.testbed.path}
+    devices = sum((_nodes(conditions).get(node) or {}).get("type") == "DUT" for node in in_path)
+    links = {0: "1n1l-", 1: "2n1l-"}.get(devices, "")
+    code = _nic_code(result.test, conditions)
+
+    kind = _dut_kind(result)
+    folders = ["tests", kind, "perf"]
+    if kind != "dpdk":
+        folders.append(_area(body))
+    folders.append(f"{links}{code}-{body}-{parts['type']}")
+    return _Suite(".".join(folders), links, code, body)
+
+
+def _driver(conditions: Conditions) -> str:
+    """CSIT's name of the driver of all the DUTs' interfaces; empty: it has none, as for vfio-pci."""
+    drivers = {
+        _DRIVERS.get(str(described.get("driver")), "") for described, _ in _interfaces(conditions)
+    }
+    if len(drivers) == 1:
+        return drivers.pop()
+    return ""
+
+
+def _area(body: str) -> str:
+    """The area of a test, which is the last folder above its suite in the dashboards, except for DPDK's tests."""
+    for part, area in _AREAS.items():
+        if part in body:
+            return area
+    return "ip4"
 
 
 def _nodes(conditions: Conditions) -> Mapping[str, Any]:
@@ -221,6 +281,10 @@ def csit_job(result: TestResult) -> str:
     """A name for the job that measured a result, with all parts that CSIT's dashboards read from it.
 
     Everything after the part ``x`` is the testbed: the dashboards know this form for testbeds outside FD.io's lab.
+
+    Raises:
+        CsitNameError: If the test's own names lack a part of those of CSIT.
+        CsitExportError: If the result does not name the kind of its DUT.
     """
     names = csit_names(result)
     testbed = re.sub(r"[^a-z0-9-]+", "_", result.conditions.testbed.name.lower())
@@ -308,12 +372,21 @@ def csit_export(result: TestResult) -> CsitExport:
 def write_csit(
     folder: Path, exports: Sequence[CsitExport], *, job: str | None = None, build: int
 ) -> list[Path]:
-    """Writes the files of a run below ``JOB/BUILD`` in a folder. Without a job, each type of test has its own job.
+    """Writes the files of a run below ``JOB/BUILD`` in a folder, or none of them if one cannot be named.
+
+    Args:
+        folder: The folder.
+        exports: The results of the run.
+        job: The name of the job; None: each type of test has its own job.
+        build: The number of the build.
+
+    Returns:
+        The files of the tests.
 
     Raises:
-        ReportError: If the job has no name like CSIT's, or a file cannot be written.
         CsitNameError: If the job has no name like CSIT's.
         CsitExportError: If two results would have the same file.
+        ReportError: If a file cannot be written.
     """
     if job is not None and not _JOB.fullmatch(job):
         raise CsitNameError(
@@ -321,25 +394,25 @@ def write_csit(
             "'csit-vpp-perf-ndrpdr-daily-master-x-2n-lab': its dashboards read no other names."
         )
 
-    paths = []
+    files: dict[Path, Mapping[str, Any]] = {}
     jobs: dict[str, list[Mapping[str, Any]]] = {}
     for export in exports:
         name = job or export.job
         path = folder / name / str(build) / export.names.path
-        if path in paths:
+        if path in files:
             raise CsitExportError(
                 f"Two results have CSIT's name {export.names.test_id}, and would overwrite each "
                 f"other: {path}. Export these runs or suites to separate builds or jobs."
             )
 
+        files[path] = export.case
         jobs.setdefault(name, []).append(export.case)
-        paths.append(_write(path, export.case))
 
+    for path, case in files.items():
+        _write(path, case)
     for name, cases in jobs.items():
-        start, end = (
-            min(case["start_time"] for case in cases),
-            max(case["end_time"] for case in cases),
-        )
+        start = min(case["start_time"] for case in cases)
+        end = max(case["end_time"] for case in cases)
         started, ended = (datetime.fromisoformat(text.removesuffix("Z")) for text in (start, end))
         # The file for the whole run, from which CSIT's dashboards take the time and duration of a build.
         whole = {
@@ -355,15 +428,14 @@ def write_csit(
         }
         _write(folder / name / str(build) / "tests" / "suite.info.json.gz", whole)
 
-    return paths
+    return list(files)
 
 
-def _write(path: Path, fields: Mapping[str, Any]) -> Path:
+def _write(path: Path, fields: Mapping[str, Any]) -> None:
     with storing(f"write {path}", error=ReportError):
         path.parent.mkdir(parents=True, exist_ok=True)
         # Without the time in the archive's header, a result always gives the same file.
         write_whole(path, gzip.compress(json.dumps(fields, indent=1).encode() + b"\n", mtime=0))
-    return path
 
 
 def _dut_kind(result: TestResult) -> str:
