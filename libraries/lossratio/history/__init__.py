@@ -10,9 +10,6 @@ from lossratio.history.analysis import (
     explain_alarms,
     known_changes,
     require_no_regression,
-    trend_cases,
-    trend_json,
-    trend_text,
 )
 from lossratio.history.archive import (
     RUNS,
@@ -31,4 +28,5 @@ from lossratio.history.readings import BETWEEN, TELEMETRY, series_of_readings
 from lossratio.history.series import Series
 from lossratio.history.store import History
 from lossratio.history.trend import LOOK_AT, NO_VERDICT, Trend, TrendVerdict
+from lossratio.history.trend_formats import trend_cases, trend_json, trend_text
 from lossratio.history.trend_words import describe_trend

@@ -23,7 +23,7 @@ from lossratio.history.trend_words import describe_trend
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
 from lossratio.records import FileModel
 from lossratio.report import write_report
-from lossratio.units import results_counted
+from lossratio.units import and_more, counted, results_counted
 from lossratio.yaml_file import load_yaml_file
 
 FORMAT: Literal["lossratio-alerts/1"] = "lossratio-alerts/1"
@@ -151,7 +151,7 @@ class Alerts:
                 yield f"Alert {alert.name!r} was not sent and will be tried again next time: {error}."
                 continue
 
-            yield f"Alert {alert.name!r} was sent: {len(news)} {'change' if len(news) == 1 else 'changes'}."
+            yield f"Alert {alert.name!r} was sent: {counted(len(news), 'change')}."
             changes |= {_keys(trend)[0]: trend.series.times[-1] for trend in news}
             try:
                 write_report(
@@ -166,13 +166,12 @@ def alert_subject(trends: Sequence[Trend]) -> str:
     """What an alert is about, in one line."""
     first = trends[0]
     size = "" if first.change is None else f" of {abs(100 * first.change.ratio):.2f} %"
-    more = f", and {len(trends) - 1} more" if len(trends) > 1 else ""
     if first.verdict is TrendVerdict.TESTER:
         what = "a change of the tester"
     else:
         what = first.verdict.value
 
-    return f"lossratio: {what}{size}: {first.series}{more}"
+    return f"lossratio: {what}{size}: {first.series}{and_more(len(trends) - 1)}"
 
 
 def _paragraph(trend: Trend) -> Iterator[str]:

@@ -8,6 +8,10 @@ from lossratio.history.trend import NO_VERDICT, Trend, TrendVerdict
 from lossratio.results import share_in_words
 from lossratio.units import and_more, change_in_words, counted, results_counted
 
+_WITHOUT_VALUE = (TrendVerdict.NO_VALUE, TrendVerdict.NOT_OFFERED, TrendVerdict.TESTER)
+_MOST_FOLLOWERS = 5
+"""Maximum number of tests that are named beside the tester's own. Any more are only counted."""
+
 
 def sentence_of(trends: Sequence[Trend]) -> str:
     """What the trends prove, in one sentence, for people who read nothing else."""
@@ -63,9 +67,21 @@ def describe_trend(trend: Trend) -> str:
 
 def details_of(trend: Trend) -> Iterator[str]:
     """The details of a trend: its change, what is new, how old it is, and what is left out."""
-    if trend.change is not None:
-        change = trend.change
-        unit = trend.series.unit
+    yield from _of_change(trend)
+    yield from _of_doubts(trend)
+    yield from _of_newest(trend)
+    yield from _of_tester(trend)
+    yield from _of_age(trend)
+    yield from _of_what_is_left_out(trend)
+
+
+def _of_change(trend: Trend) -> Iterator[str]:
+    """The change of a trend, and what people know of it."""
+    change = trend.change
+    unit = trend.series.unit
+    known = trend.known
+    if change is not None:
+        known = change.known
         size = f"{100 * change.ratio:+.2f} %"
         if change.measured_ratio is not None and any(trend.shares):
             size = f"{100 * change.measured_ratio:+.2f} % as measured, {size} if these frames had passed"
@@ -75,13 +91,16 @@ def details_of(trend: Trend) -> Iterator[str]:
         )
 
     if trend.nights is not None:
-        yield trend.nights.in_words(trend.series.unit)
-    known = trend.known if trend.change is None else trend.change.known
+        yield trend.nights.in_words(unit)
     if known is not None:
         yield f"known: {known}"
     yield from (f"noted: {note}" for note in trend.notes)
     if trend.bands is not None:
-        yield trend.bands.describe(trend.series.unit)
+        yield trend.bands.describe(unit)
+
+
+def _of_doubts(trend: Trend) -> Iterator[str]:
+    """The frames that no device lost, and that a trend may come from."""
     if trend.verdict is TrendVerdict.NOT_OFFERED:
         yield (
             "frames that the generator did not send or did not count may be the reason, and this says nothing about "
@@ -93,41 +112,47 @@ def details_of(trend: Trend) -> Iterator[str]:
         if words:
             yield f"{when}, up to {words}"
 
-    if not np.isfinite(trend.series.values[-1]) and trend.verdict in _WITHOUT_VALUE:
-        yield f"the newest result of {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC: {trend.series['reason'][-1]}"
-    if trend.series.as_before:
-        *_, newest = trend.series.as_before
+
+def _of_newest(trend: Trend) -> Iterator[str]:
+    """Why the newest result has no value, and the later nights that only confirmed it."""
+    series = trend.series
+    if not np.isfinite(series.values[-1]) and trend.verdict in _WITHOUT_VALUE:
+        yield f"the newest result of {series.times[-1]:%Y-%m-%d %H:%M} UTC: {series['reason'][-1]}"
+    if series.as_before:
+        newest = series.as_before[-1]
         yield (
-            f"as before in {len(trend.series.as_before)} later nights, the last of {newest:%Y-%m-%d %H:%M} UTC, "
+            f"as before in {counted(len(series.as_before), 'later night')}, the last of {newest:%Y-%m-%d %H:%M} UTC, "
             "without a search"
         )
-    yield from _of_tester(trend)
+
+
+def _of_age(trend: Trend) -> Iterator[str]:
+    """New kinds of values, too few values, and values that are old."""
+    series = trend.series
     if trend.new_kinds:
         yield f"change of kind: {', '.join(trend.new_kinds)}"
     if trend.verdict is TrendVerdict.TOO_FEW:
-        count = int(np.isfinite(trend.series.values).sum())
-        yield f"{results_counted(len(trend.series.times))}, {count or 'none'} of them with a value"
+        count = int(np.isfinite(series.values).sum())
+        yield f"{results_counted(len(series.times))}, {count or 'none'} of them with a value"
 
     if trend.is_old:
         yield (
-            f"old: not measured since {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC, "
+            f"old: not measured since {series.times[-1]:%Y-%m-%d %H:%M} UTC, "
             f"{counted(trend.idle.days, 'day')} before the testbed's newest result"
         )
 
+
+def _of_what_is_left_out(trend: Trend) -> Iterator[str]:
+    """The earlier results that a trend leaves out, and the scale of those of earlier versions."""
     if trend.begins:
         yield f"begins anew: {trend.begins}; left out: {results_counted(trend.left_out)} before that"
     elif trend.left_out:
         yield (
-            f"{trend.left_out} earlier results are left out: they used other traffic, another path, another goal or "
+            f"left out: {counted(trend.left_out, 'earlier result')} with other traffic, another path, another goal or "
             "another generator"
         )
     if trend.series.is_aggregate:
         yield "its rates are aggregates because an earlier version measured them"
-
-
-_WITHOUT_VALUE = (TrendVerdict.NO_VALUE, TrendVerdict.NOT_OFFERED, TrendVerdict.TESTER)
-_MOST_FOLLOWERS = 5
-"""Maximum number of tests that are named beside the tester's own. Any more are only counted."""
 
 
 def _of_tester(trend: Trend) -> Iterator[str]:

@@ -10,8 +10,9 @@ from history_examples import nightly
 
 from lossratio.commands.trend import ack, trend
 from lossratio.history.alerts import Alerts
-from lossratio.history.analysis import TrendRequest, analyse, trend_cases
+from lossratio.history.analysis import TrendRequest, analyse
 from lossratio.history.store import History
+from lossratio.history.trend_formats import trend_cases
 
 SLOW = "linux_router, police=50000"
 FAST = "linux_router, police=60000"

@@ -9,9 +9,10 @@ import pytest
 from history_examples import START, entry
 
 from lossratio.history.alerts import alert_subject
-from lossratio.history.analysis import TrendRequest, analyse, explain_alarms, trend_cases, trend_text
+from lossratio.history.analysis import TrendRequest, analyse, explain_alarms
 from lossratio.history.store import History
 from lossratio.history.trend import TrendVerdict
+from lossratio.history.trend_formats import trend_cases, trend_text
 
 A, B = "S.64B-1c-eth-a-ndrpdr", "S.64B-1c-eth-b-ndrpdr"
 TWIN, TWIN_OF_B = "S.64B-1c-eth-a-tg-ndrpdr", "S.64B-1c-eth-b-tg-ndrpdr"

@@ -196,7 +196,7 @@ def test_results_of_another_generator_are_left_out_and_reported_if_it_is_known()
     mixed = with_columns(series(values), generator=[None, *["afpacket"] * 7, *["xdp"] * 6])
     (trend,) = trends_of([mixed])
     assert trend.left_out == 7
-    assert "7 earlier results are left out" in describe_trend(trend)
+    assert "left out: 7 earlier results with other traffic" in describe_trend(trend)
     assert "another generator" in describe_trend(trend)
     (trend,) = trends_of([with_columns(mixed, generator=[None] * 14)])
     assert trend.left_out == 0
@@ -207,7 +207,7 @@ def test_results_that_mean_something_else_are_left_out_and_reported():
     (trend,) = trends_of([series([*STEADY, 50e3, 50.1e3, 49.9e3, 50e3], measured_as=quick + csit)])
     assert trend.verdict is TrendVerdict.STEADY
     assert trend.left_out == 8
-    assert "8 earlier results are left out" in describe_trend(trend)
+    assert "left out: 8 earlier results with other traffic" in describe_trend(trend)
 
 
 def test_results_of_which_nothing_is_known_are_taken_for_the_same():

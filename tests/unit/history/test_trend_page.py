@@ -12,9 +12,10 @@ from history_examples import START, entry
 from waiting import wait_until
 
 from lossratio.history import page_of_trends as page_module
-from lossratio.history.analysis import TrendRequest, analyse, trend_text
+from lossratio.history.analysis import TrendRequest, analyse
 from lossratio.history.page_of_trends import address_of_run, date_ticks, trend_page
 from lossratio.history.store import History
+from lossratio.history.trend_formats import trend_text
 
 EVIL = "<script>window.injected = true</script><img src=x onerror='window.injected = true'></script>"
 

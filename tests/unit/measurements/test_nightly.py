@@ -154,7 +154,7 @@ def test_a_trend_lacks_no_value_of_a_night_without_a_search(as_before, nights, t
     assert {trend.series.key.quantity for trend in trends} == {"NDR", "PDR"}
     for trend in trends:
         assert len(trend.series.times) == 5
-        assert "as before in 1 later nights" in describe_trend(trend)
+        assert "as before in 1 later night, " in describe_trend(trend)
         assert "no value" not in describe_trend(trend)
 
 

@@ -1,0 +1,205 @@
+"""The trends of a history as text, as JSON, and as cases of JUnit."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from lossratio.history.analysis import Analysis
+from lossratio.history.bands import Bands
+from lossratio.history.nights import AllNights
+from lossratio.history.series import rates_in_words
+from lossratio.history.trend import NO_VERDICT, Change, Trend, TrendVerdict
+from lossratio.history.trend_words import describe_trend, sentence_of
+from lossratio.history.unmeasured import describe_nothing_measured
+from lossratio.report import Case, of_stream
+from lossratio.results import quick_goals_in
+from lossratio.units import and_more, counted, results_counted
+
+FORMAT = "lossratio-trend/2"
+_COUNTED = {
+    TrendVerdict.NO_VALUE: "without a value",
+    TrendVerdict.TESTER: "from the tester",
+    TrendVerdict.NOT_OFFERED: "whose load was not offered",
+    TrendVerdict.UNCONFIRMED: "with one bad result",
+    TrendVerdict.ONE_OTHER: "with one other result",
+    TrendVerdict.TOO_FEW: "with too few results",
+}
+"""How verdicts are counted, if not by their names."""
+_QUIET = (TrendVerdict.STEADY, TrendVerdict.TOO_FEW)
+"""Verdicts that alone are not worth a line."""
+
+
+def trend_text(analysis: Analysis) -> str:
+    """One sentence; a line for each alarm, known change, progression and change of kind; a summary; readings."""
+    lines = [sentence_of(analysis.trends), *_lines(analysis.trends), *_summary(analysis)]
+    if analysis.readings:
+        results = sum(len(trend.series.times) for trend in analysis.readings)
+        lines += _lines(analysis.readings)
+        lines.append(
+            f"{counted(len(analysis.readings), 'reading')} of latency and telemetry, {counted(results, 'number')}: "
+            f"{_verdicts(analysis.readings)}. They explain changes and raise no alarms."
+        )
+    return "\n".join(lines)
+
+
+def _lines(trends: Sequence[Trend]) -> list[str]:
+    """A line for each trend that is worth one, in the order of the verdicts."""
+    # Changes that come from the tester are in the tester's line.
+    told = {follower.series.key for trend in trends for follower in trend.followers}
+    shown = [trend for trend in trends if _is_worth_a_line(trend) and trend.series.key not in told]
+    order = list(TrendVerdict)
+    shown.sort(key=lambda trend: order.index(trend.verdict))
+    return [describe_trend(trend) for trend in shown]
+
+
+def _is_worth_a_line(trend: Trend) -> bool:
+    """Whether a trend says more than that nothing is known to have changed."""
+    if trend.verdict not in _QUIET:
+        return True
+    return bool(trend.new_kinds or trend.bands or trend.nights)
+
+
+def _begun_anew(trends: Sequence[Trend]) -> Iterator[str]:
+    """A line for each change of a device that restarts series, if their trends have no lines of their own."""
+    told = {describe_trend(trend) for trend in trends if trend.begins} & set(_lines(trends))
+    series: dict[str, list[Trend]] = {}
+    for trend in trends:
+        if trend.begins and describe_trend(trend) not in told:
+            series.setdefault(trend.begins, []).append(trend)
+    for change, begun in series.items():
+        first = min(begun, key=lambda trend: trend.series.times[0])
+        more = and_more(len(begun) - 1)
+        yield f"begins anew, {first.series.times[0]:%Y-%m-%d %H:%M} UTC: {change}: {first.series}{more}"
+
+
+def _verdicts(trends: Sequence[Trend]) -> str:
+    """How often each verdict was given, e.g. ``1 regression, 2 with one bad result``."""
+    counts = Counter(trend.verdict for trend in trends)
+    words = [
+        f"{counts[verdict]} {_COUNTED.get(verdict, verdict.value)}"
+        for verdict in TrendVerdict
+        if verdict in counts
+    ]
+    return ", ".join(words) or "no series"
+
+
+def _summary(analysis: Analysis) -> Iterator[str]:
+    results = sum(len(trend.series.times) for trend in analysis.trends)
+    yield from _begun_anew(analysis.trends)
+    yield (
+        f"{len(analysis.trends)} series of {results_counted(results)}: "
+        f"{_verdicts(analysis.trends)}. {rates_in_words(trend.series for trend in analysis.trends)}"
+    )
+
+    banded = sum(trend.bands is not None for trend in analysis.trends)
+    if banded:
+        yield f"Two bands: {banded} of these series, whose values flip between two levels; real changes move both."
+    old = sum(trend.is_old for trend in analysis.trends)
+    if old:
+        yield f"Old: {old} of these series have not been measured lately; their verdicts are just as old."
+    if not analysis.has_verdict:
+        yield "No verdict: there are too few results, the generator did not send enough, or the tester changed."
+    yield from quick_goals_in(trend.series.key.quantity for trend in analysis.trends)
+    yield from describe_nothing_measured(analysis.unmeasured)
+    yield from (f"Not read: {problem}" for problem in analysis.problems)
+
+
+def trend_cases(analysis: Analysis) -> list[Case]:
+    """The trends as JUnit cases: an alarm is a failure, a series with too few results is skipped."""
+    cases = []
+    for trend in analysis.trends:
+        if trend.is_alarm:
+            state = "failure"
+        elif trend.verdict in NO_VERDICT:
+            state = "skipped"
+        else:
+            state = "passed"
+
+        key = trend.series.key
+        text = describe_trend(trend)
+        cases.append(
+            Case(
+                suite=f"{key.testbed}.{key.test}",
+                name=trend.series.quantity,
+                state=state,
+                message=text,
+                output=text,
+                properties=of_stream(trend.series.stream),
+            )
+        )
+
+    return cases
+
+
+def trend_json(analysis: Analysis) -> str:
+    """All trends as JSON: the verdict, change, bands and newest result of each. The trends of readings come last."""
+    fields: dict[str, Any] = {
+        "format": FORMAT,
+        "trends": [_trend(trend) for trend in analysis.trends],
+    }
+
+    if analysis.readings:
+        fields["readings"] = [_trend(trend) for trend in analysis.readings]
+    fields["unmeasured"] = [
+        {**asdict(test), "time": test.time.isoformat()} for test in analysis.unmeasured
+    ]
+    return json.dumps({**fields, "problems": analysis.problems}, indent=2) + "\n"
+
+
+def _trend(trend: Trend) -> dict[str, Any]:
+    # Record: the format's fields of a trend.
+    return {
+        **asdict(trend.series.key),
+        "stream": trend.series.stream,
+        "unit": trend.series.unit.name,
+        "aggregate_factor": trend.series.aggregate_factor,
+        "verdict": trend.verdict.value,
+        "is_alarm": trend.is_alarm,
+        "text": describe_trend(trend),
+        "change": None if trend.change is None else _change(trend.change),
+        "nights": None if trend.nights is None else _nights(trend.nights),
+        "bands": None if trend.bands is None else _bands(trend.bands),
+        "builds": trend.builds,
+        "notes": [str(note) for note in trend.notes],
+        "new_kinds": trend.new_kinds,
+        "results": len(trend.series.times),
+        "newest": {
+            "started": trend.series.times[-1].isoformat(),
+            "value": _finite(trend.series.values[-1]),
+            "reason": trend.series["reason"][-1],
+        },
+    }
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return {
+        "ratio": _finite(change.ratio),
+        "before": change.before,
+        "after": change.after,
+        "began": change.began.isoformat(),
+        "known": None if change.known is None else str(change.known),
+    }
+
+
+def _nights(nights: AllNights) -> dict[str, Any]:
+    return {**asdict(nights), "since": nights.since.isoformat()}
+
+
+def _bands(bands: Bands) -> dict[str, Any]:
+    return {
+        "low": bands.low,
+        "high": bands.high,
+        "in_lower": bands.in_lower_count,
+        "in_upper": bands.in_upper_count,
+        "switches": bands.switches,
+    }
+
+
+def _finite(value: float) -> float | None:
+    if np.isfinite(value):
+        return float(value)
+    return None
