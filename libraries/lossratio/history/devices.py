@@ -8,7 +8,7 @@ line, and only the newest count (`lossratio.history.Series.like_newest`).
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import pairwise
+from itertools import groupby, pairwise
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -17,7 +17,8 @@ from lossratio.units import results_counted
 
 LINE = "line"
 """Column of a table of entries: the number of an entry's line among the lines of its quantity."""
-_SERIES = ("testbed", "test", "quantity")
+QUANTITY_COLUMNS = ("testbed", "test", "quantity")
+"""Columns of a table of entries that name a quantity."""
 _OVERDUE = 0.75
 """A device has been replaced if another one was measured for this share of the usual time between its results."""
 _SURE = 2
@@ -174,9 +175,9 @@ def with_lines(table: Any) -> tuple[Any, tuple[str, ...]]:
 
     if LINE in table.column_names:
         table = table.drop_columns([LINE])
-    parts = (*_SERIES, *Identity._fields[:3])
+    parts = (*QUANTITY_COLUMNS, *Identity._fields[:3])
     is_divided = (
-        table.group_by([*_SERIES]).aggregate([]).num_rows
+        table.group_by([*QUANTITY_COLUMNS]).aggregate([]).num_rows
         != table.group_by([*parts]).aggregate([]).num_rows
     )
     problems: tuple[str, ...] = ()
@@ -192,7 +193,14 @@ def with_lines(table: Any) -> tuple[Any, tuple[str, ...]]:
     else:
         table = table.append_column(LINE, [[0] * len(table)])
 
-    return table.sort_by([(name, "ascending") for name in (*_SERIES, LINE, "started")]), problems
+    return table.sort_by(
+        [(name, "ascending") for name in (*QUANTITY_COLUMNS, LINE, "started")]
+    ), problems
+
+
+def in_order(table: Any) -> Any:
+    """A table of entries, sorted by testbed, test, quantity and time."""
+    return table.sort_by([(name, "ascending") for name in (*QUANTITY_COLUMNS, "started")])
 
 
 def _uncertain(tests: Sequence[str], places: Sequence[Place]) -> Iterator[str]:
@@ -211,10 +219,9 @@ def _uncertain(tests: Sequence[str], places: Sequence[Place]) -> Iterator[str]:
 
 def _places(column: Mapping[str, list[Any]]) -> Iterator[Place]:
     """Where entries belong, if they are sorted by testbed, test, quantity and time."""
-    keys = list(zip(*(column[name] for name in _SERIES), strict=True))
-    starts = [number for number, key in enumerate(keys) if number == 0 or key != keys[number - 1]]
-    for start, end in pairwise([*starts, len(keys)]):
-        rows = range(start, end)
+    keys = list(zip(*(column[name] for name in QUANTITY_COLUMNS), strict=True))
+    for _, group in groupby(range(len(keys)), key=keys.__getitem__):
+        rows = list(group)
         identities = [
             identity_in({name: values[row] for name, values in column.items()}) for row in rows
         ]

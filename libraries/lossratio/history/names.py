@@ -7,6 +7,7 @@ from glob import escape
 from typing import Any
 
 from lossratio.history.annotations import KnownChange
+from lossratio.history.devices import in_order
 from lossratio.results import fitting
 
 
@@ -53,8 +54,7 @@ def with_names_now(table: Any, same: Iterable[tuple[str, str]]) -> tuple[Any, Na
     tests = [names.now.get((testbed, test), test) for testbed, test, _ in rows]
     column = table.schema.get_field_index("test")
     renamed = table.set_column(column, table.schema.field(column), [tests])
-    order = [(name, "ascending") for name in ("testbed", "test", "quantity", "started")]
-    return renamed.sort_by(order), names
+    return in_order(renamed), names
 
 
 def _names(rows: Iterable[tuple[str, str, str | None]], same: dict[str, str]) -> Names:

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import cached_property
-from itertools import pairwise
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lossratio import results
-from lossratio.history.devices import LINE
+from lossratio.history.devices import LINE, QUANTITY_COLUMNS
 from lossratio.history.entries import AS_BEFORE, MEASURED, Entry
 from lossratio.history.rates import with_rates_per_interface
 from lossratio.units import FRAMES_PER_SECOND, Unit
@@ -236,7 +236,7 @@ def series_of(table: Any, last: int) -> Iterator[Series]:
     Their rates are per interface; the table's rates are as in files.
     """
     table = with_rates_per_interface(table)
-    for key, rows in groups_of(table, ("testbed", "test", "quantity")):
+    for key, rows in groups_of(table, QUANTITY_COLUMNS):
         lines = (_made_line(key, line, last) for _, line in groups_of(rows, (LINE,)))
         made = list(_distinguished([line for line in lines if line is not None]))
         yield from made
@@ -320,6 +320,6 @@ def _distinguished(series: Sequence[Series]) -> Iterator[Series]:
 def groups_of(table: Any, names: Sequence[str]) -> Iterator[tuple[Any, Any]]:
     """Groups of successive rows of a table that are equal in some columns: the values there, and the rows."""
     keys = list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
-    starts = [index for index, key in enumerate(keys) if index == 0 or key != keys[index - 1]]
-    for start, end in pairwise([*starts, len(keys)]):
-        yield keys[start], table.slice(start, end - start)
+    for key, group in groupby(range(len(keys)), key=keys.__getitem__):
+        rows = list(group)
+        yield key, table.slice(rows[0], len(rows))

@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote
 
 from lossratio.errors import ReportError, storing
 from lossratio.history.annotations import ANNOTATIONS_NAME, load_same_names
-from lossratio.history.devices import with_lines
+from lossratio.history.devices import in_order, with_lines
 from lossratio.history.entries import Entry
 from lossratio.history.names import Names, with_names_now
 from lossratio.history.unmeasured import NothingMeasured
@@ -151,8 +151,7 @@ def continued(table: Any, entries: Sequence[Entry]) -> Any:
     )
     arrow = required("pyarrow")
     newest = arrow.Table.from_pylist([asdict(entry) for entry in entries], schema=table.schema)
-    order = [(name, "ascending") for name in ("testbed", "test", "quantity", "started")]
-    return arrow.concat_tables([earlier, newest]).sort_by(order)
+    return in_order(arrow.concat_tables([earlier, newest]))
 
 
 def _with_schema(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:

@@ -313,15 +313,8 @@ def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> 
     earlier = series.kinds[-1 - rules.fresh : -1]
     # The first result of a series has changed from nothing.
     new_kinds = tuple(sorted(series.kinds[-1].difference(*earlier))) if earlier else ()
-    # A series without values is judged by its failures.
-    failed = FAILED in series.kinds[-1] and any(FAILED not in kinds for kinds in series.kinds)
-
-    if not np.isfinite(series.values[-1]) if len(indices) else failed:
-        first = len(series.times) - missing_in_a_row(series)
-        cause = _explanation(series, first - 1, first, known)
-        verdict = TrendVerdict.NO_VALUE if cause is None else TrendVerdict.EXPLAINED
-        verdict = TrendVerdict.NOT_OFFERED if series.unsent_share(-1) else verdict
-        return Trend(series, steps, verdict, None, new_kinds, bands=judged.bands, known=cause)
+    if _lacks_a_value(judged):
+        return _without_a_value(judged, new_kinds, known)
 
     if len(indices) < LEAST_RESULTS:
         return Trend(series, steps, TrendVerdict.TOO_FEW, None, new_kinds)
@@ -336,14 +329,8 @@ def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> 
         else:
             change = sure
 
-    if verdict in _UNCONFIRMED and change is not None:
-        # How many of the newest values lie in the direction of the change, by the minimum change or more.
-        off = (judged.values[-LOOK_AT:] - change.before) * np.sign(change.after - change.before)
-        worse = int(
-            np.count_nonzero((off > 0.0) & (off >= rules.least_change * abs(change.before)))
-        )
-        if max(int(np.count_nonzero(indices >= steps[-1].first)), worse) < rules.confirm:
-            verdict = _UNCONFIRMED[verdict]
+    if change is not None and not _is_confirmed(judged, change, rules):
+        verdict = _UNCONFIRMED.get(verdict, verdict)
 
     if verdict is not TrendVerdict.REGRESSION and not series.is_reading:
         still_open = _open_regression(judged, known, rules)
@@ -352,6 +339,39 @@ def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> 
             change = still_open
 
     return Trend(series, steps, verdict, change, new_kinds, bands=judged.bands)
+
+
+def _lacks_a_value(judged: _Judged) -> bool:
+    """Whether the newest result has no value. A series without values is judged by its failures."""
+    series = judged.series
+    if len(judged.indices):
+        return not np.isfinite(series.values[-1])
+    return FAILED in series.kinds[-1] and any(FAILED not in kinds for kinds in series.kinds)
+
+
+def _without_a_value(
+    judged: _Judged, new_kinds: tuple[str, ...], known: Sequence[KnownChange]
+) -> Trend:
+    """The trend of a series whose newest result has no value."""
+    series = judged.series
+    first = len(series.times) - missing_in_a_row(series)
+    cause = _explanation(series, first - 1, first, known)
+    if series.unsent_share(-1):
+        verdict = TrendVerdict.NOT_OFFERED
+    elif cause is None:
+        verdict = TrendVerdict.NO_VALUE
+    else:
+        verdict = TrendVerdict.EXPLAINED
+    return Trend(series, judged.steps, verdict, None, new_kinds, bands=judged.bands, known=cause)
+
+
+def _is_confirmed(judged: _Judged, change: Change, rules: TrendRules) -> bool:
+    """Whether enough results show a change: those of its step, or those of the newest that are as far off."""
+    in_step = int(np.count_nonzero(judged.indices >= judged.steps[-1].first))
+    # How many of the newest values lie in the direction of the change, by the minimum change or more.
+    off = (judged.values[-LOOK_AT:] - change.before) * np.sign(change.after - change.before)
+    worse = int(np.count_nonzero((off > 0.0) & (off >= rules.least_change * abs(change.before))))
+    return max(in_step, worse) >= rules.confirm
 
 
 def _open_regression(
