@@ -245,6 +245,18 @@ def _seconds(text: str | float) -> float:
     return float(timestr_to_secs(text, round_to=None))
 
 
+def prefix_of(value: float) -> tuple[str, float]:
+    """The prefix of a unit, with its scale, that gives a value the shortest number, e.g. ``k`` and 1000.
+
+    Args:
+        value: The value in the unit itself. Below 1000, it has no prefix.
+    """
+    for prefix in ("G", "M", "k"):
+        if value >= _PREFIXES[prefix]:
+            return prefix, _PREFIXES[prefix]
+    return "", 1.0
+
+
 def format_frame_rate(rate: float) -> str:
     """Writes a frame rate with five digits, e.g. ``50.250 kfps``.
 
@@ -405,8 +417,9 @@ def _rounded(value: float, rounding: str) -> str:
 
 
 def _format_scaled(value: float, unit: str) -> str:
-    for prefix in ("G", "M", "k"):
-        if value >= _PREFIXES[prefix]:
-            scaled = value / _PREFIXES[prefix]
-            return f"{scaled:.{max(0, 4 - int(math.log10(scaled)))}f} {prefix}{unit}"
-    return f"{value:.5g} {unit}"
+    prefix, scale = prefix_of(value)
+    if not prefix:
+        return f"{value:.5g} {unit}"
+    scaled = value / scale
+    digits = max(0, 4 - int(math.log10(scaled)))
+    return f"{scaled:.{digits}f} {prefix}{unit}"

@@ -35,7 +35,6 @@ from lossratio.drawing.plot import (
     shortened,
     title,
     trial_hint,
-    unit_of,
     values_axis,
     xml_text,
 )

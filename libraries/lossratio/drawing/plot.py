@@ -15,7 +15,7 @@ from html import escape
 
 from lossratio.results import Trial, format_loss
 from lossratio.trials import sut_loss_ratio
-from lossratio.units import FRAMES_PER_SECOND, Unit, format_frame_rate
+from lossratio.units import FRAMES_PER_SECOND, Unit, format_frame_rate, prefix_of
 
 WIDTH = 900.0
 """Width of a picture that fills the page, in pixels."""
@@ -364,18 +364,6 @@ def mark_at(mark: Mark, x: float, y: float, hint: str = "") -> str:
     return f'<path d="{path}">{inside}</path>'
 
 
-def unit_of(value: float) -> tuple[str, float]:
-    """The unit prefix, with its scale, that gives an axis up to this value the shortest numbers."""
-    return next(
-        (
-            (prefix, scale)
-            for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3))
-            if value >= scale
-        ),
-        ("", 1),
-    )
-
-
 def in_unit(scale: float) -> Callable[[float], str]:
     """A function that formats a value in a unit of this scale, without needless zeros."""
     return lambda value: f"{value / scale:,.8g}"
@@ -383,7 +371,7 @@ def in_unit(scale: float) -> Callable[[float], str]:
 
 def rates_axis(quantity: str, high: float) -> tuple[str, Callable[[float], str]]:
     """The title of an axis of rates up to `high`, and a function that formats a rate on it."""
-    prefix, scale = unit_of(high)
+    prefix, scale = prefix_of(high)
     return f"{quantity}, {prefix}{FRAMES_PER_SECOND.name}", in_unit(scale)
 
 

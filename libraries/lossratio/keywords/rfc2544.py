@@ -18,13 +18,13 @@ from lossratio.keywords.groups import Keywords
 from lossratio.keywords.live_view import live_view, say
 from lossratio.keywords.measurements import run_keyword
 from lossratio.keywords.session import Doubts
-from lossratio.measurements import rfc2544, seconds_in_words
+from lossratio.measurements import rfc2544
 from lossratio.measurements.reset import reset_of
 from lossratio.mlrsearch import Forecast
 from lossratio.results import message
 from lossratio.traffic import RFC2544_FRAME_SIZES, load_profile
 from lossratio.trials import Integrity
-from lossratio.units import counted, range_in_words, tests_counted
+from lossratio.units import counted, format_duration, range_in_words, tests_counted
 
 _FRAME_SIZES = FrameSizes(FrameSize(f"{size}B") for size in RFC2544_FRAME_SIZES)
 _NONE = Commands()
@@ -117,7 +117,7 @@ class Rfc2544Keywords(Keywords):
 
 def _show_forecast(measurements: int, forecast: Forecast) -> None:
     expected, low, high = (
-        seconds_in_words(seconds) for seconds in (forecast.seconds, forecast.low, forecast.high)
+        format_duration(seconds) for seconds in (forecast.seconds, forecast.low, forecast.high)
     )
     announce(
         f"RFC 2544: {counted(measurements, 'measurement')}, {expected} ({range_in_words(low, high)})"

@@ -7,7 +7,7 @@ from typing import Any
 from lossratio.mlrsearch import Forecast, GoalBounds, RelevantBounds
 from lossratio.results import format_interval, format_loss
 from lossratio.trials import TrialInput, TrialResult
-from lossratio.units import format_frame_rate, format_ratio
+from lossratio.units import format_duration, format_frame_rate, format_ratio, prefix_of
 
 _INTERVAL_WIDTH = 22
 _HEAD = "{:>3} {:>11} {:>6} {:>8}"
@@ -212,10 +212,8 @@ def _short(bounds: GoalBounds) -> str:
 
 
 def _short_rate(rate: float) -> str:
-    for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if rate >= scale:
-            return f"{rate / scale:.4g}{prefix}"
-    return f"{rate:.4g}"
+    prefix, scale = prefix_of(rate)
+    return f"{rate / scale:.4g}{prefix}"
 
 
 def trial_in_words(number: int, trial: TrialResult) -> str:
@@ -232,7 +230,5 @@ def _shown(bounds: GoalBounds) -> tuple[str, RelevantBounds]:
 
 
 def seconds_in_words(seconds: float) -> str:
-    """A number of seconds in words, e.g. ``1min 20s``."""
-    from robot.utils import secs_to_timestr
-
-    return str(secs_to_timestr(max(0, round(seconds)), compact=True))
+    """A number of seconds that are left in words, e.g. ``1min 20s``; a negative number is none."""
+    return format_duration(max(0.0, seconds))

@@ -12,11 +12,11 @@ from typing import Any
 from lossratio.drawing import html_fragment
 from lossratio.errors import storing
 from lossratio.input_file import parse_json
-from lossratio.measurements import seconds_in_words
 from lossratio.measurements.rfc2544.chapters import CHAPTERS
 from lossratio.measurements.rfc2544.compliance import Requirement, requirements_of, verdict_of
 from lossratio.measurements.rfc2544.run import Rfc2544Part, Rfc2544Run, Rfc2544Test
 from lossratio.results import aggregate_of, findings_of, message, view_of, write_whole
+from lossratio.units import format_duration
 
 REPORT_FORMAT = "lossratio-rfc2544/1"
 """Format of the JSON file."""
@@ -50,9 +50,9 @@ def rfc2544_report(run: Rfc2544Run) -> Rfc2544Report:
             (result.goals[0].goal for result in run.results_of(Rfc2544Test.THROUGHPUT)), None
         ),
         conditions=results[0].conditions if results else None,
-        took=seconds_in_words((run.ended - run.started).total_seconds()),
-        forecast=seconds_in_words(run.forecast.seconds),
-        measured=seconds_in_words(
+        took=format_duration((run.ended - run.started).total_seconds()),
+        forecast=format_duration(run.forecast.seconds),
+        measured=format_duration(
             sum(trial.elapsed_s for result in results for trial in result.trials)
         ),
         chapters=[chapter for chapter in CHAPTERS if run.of(chapter.test)],

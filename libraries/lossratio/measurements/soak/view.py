@@ -19,7 +19,6 @@ from lossratio.drawing import (
     in_unit,
     series_colour,
     trial_hint,
-    unit_of,
 )
 from lossratio.measurements import CsitExportError, csit_rate
 from lossratio.measurements.soak.inferred import (
@@ -48,6 +47,7 @@ from lossratio.units import (
     format_frame_rate,
     format_ratio,
     format_target,
+    prefix_of,
     range_in_words,
     trials_counted,
 )
@@ -344,7 +344,7 @@ def _draw_curves(
     lowest = min(trial.loss_ratio or result.target_loss_ratio for trial in result.trials)
     floor = 10.0 ** (math.floor(math.log10(min(lowest, result.target_loss_ratio))) - 1.0)
     plot = Plot(x, Axis(floor, 1.0, place[1], place[0], is_logarithmic=True), picture)
-    prefix, scale = unit_of(x.high)
+    prefix, scale = prefix_of(x.high)
     ticks = x.ticks(8 if place is _CURVES else 6), [floor, *plot.y.ticks(8)[1:]]
     plot.frame(*ticks, label(scale), lambda loss: "none" if loss == floor else format_target(loss))
     plot.line(

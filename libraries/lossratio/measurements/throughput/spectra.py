@@ -17,7 +17,7 @@ from lossratio import drawing
 from lossratio.measurements.throughput.result import Goal, GoalReport, GoalsResult
 from lossratio.records import Rate
 from lossratio.results import Trial
-from lossratio.units import format_frame_rate, format_ratio
+from lossratio.units import format_frame_rate, format_ratio, prefix_of
 
 _COLUMNS = 4
 _ROW, _CELL = 224.0, 222.0
@@ -106,7 +106,7 @@ def draw_spectra(result: GoalsResult) -> str:
             top + _CELL_TOP,
         )
         plot = drawing.Plot(drawing.Axis(0.0, 1.0, left, left + _CELL_WIDTH), y, picture)
-        prefix, scale = drawing.unit_of(max(rates))
+        prefix, scale = prefix_of(max(rates))
         plot.frame([0.0, 0.5, 1.0], y.ticks(4), format_ratio, drawing.in_unit(scale))
         colour = drawing.series_colour(spectrum.goal)
         exceeding = 1.0 - spectrum.report.goal.exceed_ratio
