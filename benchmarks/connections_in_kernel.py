@@ -21,9 +21,8 @@ from typing import Any
 import click
 
 import lossratio
-from lossratio.measurements.connections import per_second
 from lossratio.mlrsearch import SearchGoal
-from lossratio.results import findings_of
+from lossratio.results import findings_of, number_of
 from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials import Exchange, Integrity, TrialInput
@@ -132,7 +131,7 @@ def compare_searches(directory: Path, runs: int) -> None:
                         "64B", goals=(GOAL,), min_load=truth / 4, max_load=4 * truth, name=kind
                     )
                 (finding,) = findings_of([result])
-                lower, upper = (per_second(bound) or 0.0 for bound in (finding.lower_bound, finding.upper_bound))
+                lower, upper = (number_of(bound) or 0.0 for bound in (finding.lower_bound, finding.upper_bound))
                 is_right = lower <= truth * (1 + WIDTH) and upper >= truth * (1 - WIDTH)
                 click.echo(f"{kind:>8}: {lower:,.1f} to {upper:,.1f}{'' if is_right else ', wrong'}")
     for dut, table in TABLES:

@@ -26,7 +26,7 @@ from lossratio.measurements.throughput.sentence import sentences
 from lossratio.measurements.throughput.view import ThroughputView
 from lossratio.mlrsearch import MLRsearch, SearchGoal
 from lossratio.quantities import Duration
-from lossratio.results import Finding, Offered, value_line
+from lossratio.results import Finding, Offered, number_of, value_line
 from lossratio.trials import Exchange
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_ratio
 
@@ -159,15 +159,11 @@ class ConnectionRateView(ThroughputView):
             if found is None:
                 continue
 
-            bound = connections.per_second(found.relevant_lower_bound)
+            bound = number_of(found.relevant_lower_bound)
             yield value_line("lower bound", bound, self.measured_in)
+            yield value_line("upper bound", number_of(found.relevant_upper_bound), self.measured_in)
             yield value_line(
-                "upper bound", connections.per_second(found.relevant_upper_bound), self.measured_in
-            )
-            yield value_line(
-                "connection rate",
-                connections.per_second(found.conditional_throughput),
-                self.measured_in,
+                "connection rate", number_of(found.conditional_throughput), self.measured_in
             )
 
             if bound is not None:

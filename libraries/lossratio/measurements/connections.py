@@ -16,8 +16,7 @@ from pydantic import Field
 from lossratio.errors import DutError, SearchError, TrafficError
 from lossratio.measurements import NOT_IN_FILES, Request
 from lossratio.quantities import FrameRate
-from lossratio.records import Rate
-from lossratio.results import Finding, TestResult, value_line
+from lossratio.results import Finding, TestResult, number_of, value_line
 from lossratio.trials import Exchange, Integrity, Measurer, TrialInput, TrialOutput, missing_frames
 from lossratio.units import Unit
 
@@ -38,20 +37,13 @@ def is_spoilt(output: TrialOutput) -> bool:
     return missing is not None and (missing.by_tester > 0 or missing.late > 0)
 
 
-def per_second(rate: Rate | float | None) -> float | None:
-    """Connections per second of a rate whose frames open one connection each."""
-    if isinstance(rate, Rate):
-        return rate.per_interface_fps
-    return rate
-
-
 def in_connections(finding: Finding) -> Finding:
     """The finding with its rates in connections per second."""
     names = ("value", "lower_bound", "upper_bound", "deviation")
-    rates: dict[str, Any] = {name: per_second(getattr(finding, name)) for name in names}
+    rates: dict[str, Any] = {name: number_of(getattr(finding, name)) for name in names}
     estimate = finding.estimate
     if estimate is not None:
-        estimate = replace(estimate, value=per_second(estimate.value) or 0.0)
+        estimate = replace(estimate, value=number_of(estimate.value) or 0.0)
     return replace(finding, **rates, estimate=estimate)
 
 
