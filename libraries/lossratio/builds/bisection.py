@@ -23,6 +23,7 @@ from lossratio.builds.record import BuildRecord
 from lossratio.errors import BuildError, SearchError
 from lossratio.exit_status import ExitStatus
 from lossratio.results import agreed_change, share_in_words
+from lossratio.units import counted
 
 _CHANGE_SCALE = 10.0
 """The prior of the change is normal; this is its standard deviation, in standard deviations of the noise."""
@@ -413,15 +414,15 @@ def describe_bisection(result: BisectionResult, subject: Callable[[str], str]) -
 
 
 def _answer(result: BisectionResult, subject: Callable[[str], str]) -> str:
-    counted = f"after {result.measurements} measurements"
+    effort = f"after {counted(result.measurements, 'measurement')}"
     if result.questions:
-        counted += f", {result.questions} of them only questions"
+        effort += f", {result.questions} of them only questions"
     if result.verdict is BisectionVerdict.NO_CHANGE:
-        return f"No change that matters between the first and the last revision, {counted}."
+        return f"No change that matters between the first and the last revision, {effort}."
     change = "" if result.change is None else f" by {result.change:+.2%}"
-    sure = f"probability {result.probability:.1%}, {counted}"
+    sure = f"probability {result.probability:.1%}, {effort}"
     if result.is_split:
-        return f"Undecided, {counted}: the change may be due to frames that no build lost."
+        return f"Undecided, {effort}: the change may be due to frames that no build lost."
     if result.verdict is BisectionVerdict.UNDECIDED:
         return f"Undecided at the limit; the most probable revision is {result.candidates[0]} ({sure})."
     if len(result.candidates) > 1:

@@ -7,7 +7,7 @@ from html import escape
 from lossratio.builds.outcome import AbRequest, ComparisonResult, ComparisonVerdict
 from lossratio.builds.record import BuildRecord
 from lossratio.results import share_in_words
-from lossratio.units import range_in_words
+from lossratio.units import counted, range_in_words
 
 _WORST_FIRST = (
     ComparisonVerdict.SLOWER,
@@ -32,7 +32,7 @@ def describe_comparison(name: str, result: ComparisonResult) -> str:
 
     verdict = _verdict_in_words(result.verdict)
     missing = _missing_in_words(result, difference)
-    return f"{name}: {verdict}{difference}{interval}, after {result.measurements} measurements.{missing}"
+    return f"{name}: {verdict}{difference}{interval}, after {counted(result.measurements, 'measurement')}.{missing}"
 
 
 def _is_bounded(result: ComparisonResult) -> bool:

@@ -29,7 +29,7 @@ from lossratio.quantities import Repeats
 from lossratio.records import Record
 from lossratio.results import MaxLoad, View, value_line
 from lossratio.trials import MissingFrames, TrialInput, TrialResult, missing_frames
-from lossratio.units import Unit
+from lossratio.units import Unit, counted
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Testbed
@@ -253,10 +253,8 @@ class ConnectionCapacityView(View[ConnectionCapacityResult]):
 
     def lines(self, result: ConnectionCapacityResult) -> Iterator[str]:
         """The median, and the percentiles."""
-        yield self.head(
-            result,
-            f"capacity of the table of connections (RFC 9693), {result.settings.repeats} searches",
-        )
+        searches = counted(result.settings.repeats, "search", "searches")
+        yield self.head(result, f"capacity of the table of connections (RFC 9693), {searches}")
         yield value_line(
             "opened at", f"{result.max_load.rate.per_interface_fps:,.0f} connections/s"
         )

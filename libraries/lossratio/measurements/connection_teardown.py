@@ -23,7 +23,7 @@ from lossratio.quantities import Repeats
 from lossratio.records import Record, Seconds
 from lossratio.results import Doubt, DoubtKind, Finding, MaxLoad, TestResult, View, value_line
 from lossratio.trials import Measurer, TrialInput, TrialOutput, TrialResult, missing_frames
-from lossratio.units import format_precise_time, range_in_words
+from lossratio.units import counted, format_precise_time, range_in_words
 
 if TYPE_CHECKING:
     from lossratio.dut import ConnectionTable
@@ -205,7 +205,8 @@ class ConnectionTeardownView(View[ConnectionTeardownResult]):
     def lines(self, result: ConnectionTeardownResult) -> Iterator[str]:
         """The median, and the percentiles."""
         settings, values = result.settings, result.teardown
-        yield f"tear-down of {settings.connections:,} connections (RFC 9693), {settings.repeats} repetitions"
+        repetitions = counted(settings.repeats, "repetition")
+        yield f"tear-down of {settings.connections:,} connections (RFC 9693), {repetitions}"
         if values is not None:
             yield value_line("median", values.median_per_second, CONNECTIONS_PER_SECOND)
             ends = (values.percentile_1_per_second, values.percentile_99_per_second)

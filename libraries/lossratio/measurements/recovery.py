@@ -37,7 +37,7 @@ from lossratio.trials import (
     TrialResult,
     missing_frames,
 )
-from lossratio.units import format_precise_time
+from lossratio.units import counted, format_precise_time
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
@@ -281,10 +281,8 @@ class RecoveryView(View[RecoveryResult]):
 
     def lines(self, result: RecoveryResult) -> Iterator[str]:
         """The average, its spread, and the loads."""
-        yield self.head(
-            result,
-            f"system recovery (RFC 2544, section 26.5), {result.settings.repeats} repetitions",
-        )
+        repetitions = counted(result.settings.repeats, "repetition")
+        yield self.head(result, f"system recovery (RFC 2544, section 26.5), {repetitions}")
         yield value_line("throughput", result.throughput)
         if result.recovery is None:
             return

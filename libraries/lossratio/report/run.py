@@ -29,7 +29,7 @@ from lossratio.results import (
     withdrawn_in_words,
 )
 from lossratio.trials import JournalContents, missing_frames, read_journal
-from lossratio.units import and_more, format_frame_rate
+from lossratio.units import and_more, counted, format_frame_rate
 
 NOTHING_MEASURED = "nothing measured"
 """Stands for the quantities of a test that failed before it measured anything, because they are not known."""
@@ -254,10 +254,8 @@ def _read(path: Path) -> Run:
             last = None
             bounds = () if kind is None else tuple(kind.known_so_far(contents))
             if contents.unproved:
-                rest = len(contents.unproved)
-                bounds += (
-                    f"{rest} further trials do not count: the devices were not checked after them",
-                )
+                rest = counted(len(contents.unproved), "further trial")
+                bounds += (f"not counted: {rest}, after which the devices were not checked",)
 
             bounds += tuple(withdrawn_in_words(contents))
             for result in contents.results[-1:]:

@@ -148,7 +148,7 @@ def test_the_exit_status_shows_that_a_run_is_not_whole(cut_off):
     assert "half.json is damaged" in answer.stderr
     assert "| measured |" in answer.stdout
     assert "Suite.killed after 0 trials" in answer.stdout
-    assert "1 further trials do not count" in answer.stdout
+    assert "not counted: 1 further trial, after which" in answer.stdout
 
 
 def test_several_runs_need_a_place_for_their_report(directory, tmp_path):
