@@ -190,12 +190,11 @@ def ack(
 
     Exit status: 0 if alarms are explained, 2 if no alarm is open.
     """
+    author = by or _own_name()
     alerts = None if alert is None else histories.Alerts.load(alert)
     folder = histories.open_history(history)
     chosen = rules.request(testbed=testbed, test=test, quantity=quantity, device=device)
-    explained = histories.explain_alarms(
-        folder, chosen, why, by or getpass.getuser(), keeps_open=keep_open
-    )
+    explained = histories.explain_alarms(folder, chosen, why, author, keeps_open=keep_open)
     if not explained:
         raise click.UsageError(f"No such alarm is open in {history}.")
     if histories.is_url(history) and rules.annotations is None:
@@ -204,6 +203,15 @@ def ack(
         click.echo(f"{'noted' if keep_open else 'explained'}: {histories.describe_trend(alarm)}")
     for line in () if alerts is None else alerts.send(explained):
         click.echo(line, err=True)
+
+
+def _own_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        raise click.UsageError(
+            "Your user has no name on this machine. Name the author of the reason: --by NAME"
+        ) from None
 
 
 def _address(_: click.Context, __: click.Parameter, value: str | None) -> str | None:

@@ -1,3 +1,4 @@
+import getpass
 import json
 from pathlib import Path
 from xml.etree import ElementTree
@@ -174,6 +175,17 @@ def test_who_looks_at_an_alarm_is_noted_and_the_alarm_stays_open(tmp_path):
     assert "I look at it (ann)" in page.read_text()
     CliRunner().invoke(ack, [history, "new kernel", "--by=bob"])
     assert "known: new kernel (bob)" in CliRunner().invoke(trend, [history]).output
+
+
+def test_a_user_without_a_name_is_asked_for_one(tmp_path, monkeypatch):
+    def is_unknown():
+        raise KeyError("getpwuid(): uid not found: 1234")
+
+    history = history_of(tmp_path, [*STEADY, 90e3, 90.1e3])
+    monkeypatch.setattr(getpass, "getuser", is_unknown)
+    answer = CliRunner().invoke(ack, [history, "new kernel"])
+    assert (answer.exit_code, "--by NAME" in answer.output) == (2, True)
+    assert CliRunner().invoke(ack, [history, "new kernel", "--by=ann"]).exit_code == 0
 
 
 def test_a_file_of_known_changes_without_a_place_at_its_end_is_kept_as_it_is(tmp_path):
