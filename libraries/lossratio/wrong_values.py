@@ -149,6 +149,15 @@ def in_words(wrong: Mapping[str, Any], *, of_yaml: bool = False, written: str | 
     return said + ("." + meant if (meant := did_you_mean(str(value), names)) else "")
 
 
+def first_problem(error: ValidationError) -> str:
+    """The first thing that is wrong in data from a file, with its place, e.g. ``tests.0.name: must be text, not 1``."""
+    first, *_ = error.errors()
+    where = ".".join(map(str, first["loc"]))
+    if not where:
+        return in_words(first)
+    return f"{where}: {in_words(first)}"
+
+
 def refused_in_words(error: type[LossRatioError]) -> Callable[[ClassT], ClassT]:
     """Makes the constructor of a class of pydantic say in words what is wrong with its arguments.
 

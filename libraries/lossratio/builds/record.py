@@ -19,7 +19,7 @@ from lossratio.checked_arguments import shown_value
 from lossratio.errors import BuildError, JobError
 from lossratio.exit_status import ExitStatus
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
-from lossratio.wrong_values import in_words
+from lossratio.wrong_values import first_problem
 
 FORMAT = "lossratio-builds/2"
 """Format of the record."""
@@ -80,9 +80,7 @@ class BuildMeasurement:
         try:
             return TypeAdapter(cls).validate_python(line)
         except ValidationError as error:
-            first, *_ = error.errors()
-            where = ".".join(map(str, first["loc"]))
-            raise ValueError(f"{where}: {in_words(first)}".removeprefix(": ")) from error
+            raise ValueError(first_problem(error)) from error
 
     @property
     def answers(self) -> Mapping[str, AsBefore]:

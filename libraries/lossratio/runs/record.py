@@ -22,7 +22,7 @@ from lossratio.results import write_whole
 from lossratio.runs.assignments import Assignment
 from lossratio.runs.robot_run import RunRequest
 from lossratio.version import __version__
-from lossratio.wrong_values import in_words
+from lossratio.wrong_values import first_problem
 
 MAKE_ROOM = "Nothing that was measured is lost. Free some space, and repeat the command."
 """The way out if a run cannot write to its directory."""
@@ -143,11 +143,9 @@ def read_record(directory: Path) -> RunRecord:
 
 def _problem(error: ValidationError) -> str:
     """The first problem of a record, with its place."""
-    first, *_ = error.errors()
-    if first["type"] == "json_invalid":
+    if error.errors()[0]["type"] == "json_invalid":
         return "it is not JSON"
-    where = ".".join(map(str, first["loc"]))
-    return f"{where}: {in_words(first)}".removeprefix(": ")
+    return first_problem(error)
 
 
 def _files(suite: Path) -> Iterator[Path]:
