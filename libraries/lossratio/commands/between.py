@@ -311,7 +311,9 @@ def _begun(output: Path | None, name: str, topology: str) -> Path:
         name: The name of a new directory.
         topology: The contents of the topology file.
     """
-    directory = output or _new_directory(name)
+    from lossratio.runs import new_directory
+
+    directory = output or new_directory(name)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / _TOPOLOGY).write_text(topology, encoding="utf-8")
     return directory
@@ -326,17 +328,3 @@ def _continued(directory: Path, topology: str) -> Path:
             "run, without --resume."
         )
     return directory
-
-
-def _new_directory(name: str) -> Path:
-    """A directory in ``results`` that nobody else uses."""
-    path = Path("results") / name
-    number = 1
-    while True:
-        try:
-            path.mkdir(parents=True)
-        except FileExistsError:
-            number += 1
-            path = path.with_name(f"{name}-{number}")
-        else:
-            return path

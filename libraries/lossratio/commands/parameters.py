@@ -17,7 +17,13 @@ from lossratio.checked_arguments import shortened, shown_value
 from lossratio.exit_status import FailureKind, kind_of_error
 from lossratio.input_file import is_url, kind_of_contents, shown_name, way_to_read
 from lossratio.shipped import SUITES, did_you_mean
-from lossratio.units import parse_duration, parse_frame_rate, parse_number, parse_ratio
+from lossratio.units import (
+    LARGEST_NUMBER,
+    parse_duration,
+    parse_frame_rate,
+    parse_number,
+    parse_ratio,
+)
 
 
 class _Quantity(click.ParamType):  # type: ignore[type-arg]
@@ -42,10 +48,6 @@ RATIO = _Quantity("ratio", parse_ratio)
 """A ratio such as ``0.1 %`` or ``1e-7``."""
 VERBOSE_HELP = "Also show how each result was measured."
 """The help of an option that shows the details that pages hide at first."""
-
-
-_LARGEST_NUMBER = 10**15
-"""The largest whole number of an option: more than any testbed or run has of anything."""
 
 
 def _bounds_in_words(limits: click.IntRange | click.FloatRange) -> str:
@@ -77,8 +79,8 @@ class WholeNumber(click.IntRange):
             number = int(value)
         except ValueError:
             self.fail(f"must be a whole number, {bounds}, not {shown_value(value)}.", param, ctx)
-        if abs(number) > _LARGEST_NUMBER:
-            most = f"the largest number is {_LARGEST_NUMBER:,}"
+        if abs(number) > LARGEST_NUMBER:
+            most = f"the largest number is {LARGEST_NUMBER:,}"
             self.fail(f"{shortened(str(number))} is too large; {most}.", param, ctx)
 
         try:

@@ -6,7 +6,7 @@ from lossratio.runs.csit_comparison import (
     csit_coverage,
     describe_coverage,
 )
-from lossratio.runs.directory import check_directory
+from lossratio.runs.directory import check_directory, new_directory
 from lossratio.runs.job import Testbed, load_job
 from lossratio.runs.matrix import matrix
 from lossratio.runs.plan import History, describe_plan, plan_job, plan_suites, write_argument_files
