@@ -23,7 +23,9 @@ from pathlib import Path
 from lossratio.version import __version__ as __version__
 
 # Imported when a script asks for a name: each part of the package imports this module first, and some must start fast.
-_LINES = [line.split() for line in Path(__file__).with_suffix(".pyi").read_text().splitlines()]
+_LINES = [
+    line.split() for line in Path(__file__).with_suffix(".pyi").read_text("utf-8").splitlines()
+]
 _ROOM_OF = {words[3]: words[1] for words in _LINES if words[:1] == ["from"]}
 
 __all__ = list(_ROOM_OF)

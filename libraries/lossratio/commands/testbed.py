@@ -344,7 +344,7 @@ def _write_new(output: Path, text: str) -> None:
             f"{output} already exists. Remove it, or name another file with --output."
         )
 
-    output.write_text(text)
+    output.write_text(text, encoding="utf-8")
     for line in text.splitlines():
         if line.startswith("# "):
             click.echo(line[2:])

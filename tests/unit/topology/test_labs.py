@@ -462,6 +462,16 @@ def test_an_imported_lab_is_a_topology_with_the_path(lossratio, tmp_path):
     assert (status, "already exists" in err) == (2, True)
 
 
+def test_an_imported_lab_is_written_in_utf_8_whatever_the_language_of_the_shell(tmp_path):
+    lab, file = tmp_path / "round.clab.yml", tmp_path / "round.yaml"
+    lab.write_text('prefix: ""\n' + ROUND.replace("name: round", "name: Büro"), encoding="utf-8")
+    command = [sys.executable, "-m", "lossratio", "lab", "import", "containerlab", lab, "--output", file]
+    plain = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(command, env=plain, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "the lab Büro of containerlab" in file.read_text(encoding="utf-8")
+
+
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "measure-a-lab-of-another-tool.md"
 CLOS = """\
 name: clos01
