@@ -232,43 +232,9 @@ def _in_order(result: TestResult) -> tuple[datetime, str]:
 
 
 def _read(path: Path) -> Run:
-    results: list[TestResult] = []
-    problems: list[str] = []
-    with cycles_left_alone():
-        for file in sorted((path / "results").glob("*.json")):
-            try:
-                results.append(read_result(file))
-            except ReportError as error:
-                problems.append(str(error))
-
-    cut_off: list[CutOff] = []
-    for journal in sorted((path / "trials").glob("*.jsonl")):
-        try:
-            contents = read_journal(journal)
-        except SearchError as error:
-            problems.append(str(error))
-            continue
-
-        if not (path / "results" / f"{journal.stem}.json").exists():
-            kind = kind_of_journal(contents)
-            last = None
-            bounds = () if kind is None else tuple(kind.known_so_far(contents))
-            if contents.unproved:
-                rest = counted(len(contents.unproved), "further trial")
-                bounds += (f"not counted: {rest}, after which the devices were not checked",)
-
-            bounds += tuple(withdrawn_in_words(contents))
-            for result in contents.results[-1:]:
-                loss = format_loss(result.loss_ratio, result.output.decided_after)
-                missing = missing_frames(result.output)
-                if missing is not None and missing.not_lost:
-                    loss += f" ({missing.not_lost})"
-                last = f"{format_frame_rate(result.load)} for {result.duration:g} s, loss {loss}"
-
-            names = _names_in(contents)
-            cut_off.append(
-                CutOff(journal.stem, contents.created, len(contents.entries), bounds, last, *names)
-            )
+    results, problems = _results_in(path)
+    cut_off, damaged = _cut_off_in(path)
+    problems += damaged
 
     stems = {file.stem for name in ("results", "trials") for file in (path / name).glob("*.json*")}
     all_failed = tuple(failures_of(path))
@@ -289,6 +255,73 @@ def _read(path: Path) -> Run:
         _recorded_testbed(path),
         {test.name: test.error for test in all_failed},
     )
+
+
+def _results_in(path: Path) -> tuple[list[TestResult], list[str]]:
+    """The results in a directory, and messages about those that cannot be read."""
+    results: list[TestResult] = []
+    problems: list[str] = []
+    with cycles_left_alone():
+        for file in sorted((path / "results").glob("*.json")):
+            try:
+                results.append(read_result(file))
+            except ReportError as error:
+                problems.append(str(error))
+    return results, problems
+
+
+def _cut_off_in(path: Path) -> tuple[list[CutOff], list[str]]:
+    """The tests in a directory that have a journal and no result, and messages about journals that cannot be read."""
+    cut_off: list[CutOff] = []
+    problems: list[str] = []
+    for journal in sorted((path / "trials").glob("*.jsonl")):
+        try:
+            contents = read_journal(journal)
+        except SearchError as error:
+            problems.append(str(error))
+            continue
+
+        if not (path / "results" / f"{journal.stem}.json").exists():
+            cut_off.append(_cut_off(journal.stem, contents))
+    return cut_off, problems
+
+
+def _cut_off(name: str, contents: JournalContents) -> CutOff:
+    """What is known of a test that was cut off.
+
+    Args:
+        name: The name of its journal, without the suffix.
+        contents: The journal.
+    """
+    kind = kind_of_journal(contents)
+    known: list[str] = []
+    if kind is not None:
+        known += kind.known_so_far(contents)
+    if contents.unproved:
+        rest = counted(len(contents.unproved), "further trial")
+        known.append(f"not counted: {rest}, after which the devices were not checked")
+    known += withdrawn_in_words(contents)
+
+    return CutOff(
+        name,
+        contents.created,
+        len(contents.entries),
+        tuple(known),
+        _last_trial_in(contents),
+        *_names_in(contents),
+    )
+
+
+def _last_trial_in(journal: JournalContents) -> str | None:
+    """The last trial of a journal in words; None: it has no trial."""
+    if not journal.results:
+        return None
+    result = journal.results[-1]
+    loss = format_loss(result.loss_ratio, result.output.decided_after)
+    missing = missing_frames(result.output)
+    if missing is not None and missing.not_lost:
+        loss += f" ({missing.not_lost})"
+    return f"{format_frame_rate(result.load)} for {result.duration:g} s, loss {loss}"
 
 
 def _recorded_testbed(path: Path) -> str | None:
