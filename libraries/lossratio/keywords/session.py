@@ -124,6 +124,14 @@ class Session:
         said = self._doubts or BuiltIn().get_variable_value("${DOUBTS}") or Doubts.WARN.value
         return doubts_policy(str(said))
 
+    def check_settings(self) -> None:
+        """Checks the goals and the policy for doubts, before a node is touched.
+
+        Raises:
+            LossRatioError: If they are not known.
+        """
+        _ = self.goals, self.doubts
+
     def ready_testbed(self) -> Testbed:
         """The testbed.
 

@@ -49,8 +49,7 @@ class TestbedKeywords(Keywords):
         | Suite Setup       `Reserve Testbed`    ${TOPOLOGY}    wait=2 h    purpose=nightly
         | Suite Teardown    `Release Testbed`
         """
-        # Unknown goals, or an unknown policy for doubts, must be an error before a node is touched.
-        _ = self.session.goals, self.session.doubts
+        self.session.check_settings()
         if self.session.reservation is not None:
             raise LossRatioError(
                 "A testbed is already reserved in this suite. Call the keyword 'Release Testbed' before you reserve "
@@ -110,8 +109,7 @@ class TestbedKeywords(Keywords):
         """  # noqa: E501 (a row of a table cannot be broken)
         # The page also shows a set-up that fails.
         RunReport.require_page()
-        # Unknown goals, or an unknown policy for doubts, must be an error before a node is touched.
-        _ = self.session.goals, self.session.doubts
+        self.session.check_settings()
         if self.session.testbed is not None:
             raise LossRatioError(
                 "A testbed is already set up in this suite. Call the keyword 'Tear Down Testbed' before another "
