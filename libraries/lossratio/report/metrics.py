@@ -14,7 +14,15 @@ from typing import Any
 
 from lossratio.report.formats import ReportFormat
 from lossratio.report.run import NOTHING_MEASURED, Run
-from lossratio.results import Outcome, TestResult, aggregate_of, doubts_of, findings_of, view_of
+from lossratio.results import (
+    Finding,
+    Outcome,
+    TestResult,
+    aggregate_of,
+    findings_of,
+    generator_of,
+    view_of,
+)
 from lossratio.units import FRAMES_PER_SECOND
 
 _SPLIT = re.compile(r"[,={}'\"\s]+")
@@ -43,7 +51,13 @@ _SKIPS = {
     ),
 }
 """Name and meaning of the metric of skipped tests, by whether the testbed is too small for them."""
-_STATISTICS = ("value", "lower_bound", "upper_bound", "deviation")
+_STATISTICS = {
+    "value": "value",
+    "lower_bound": "lower_bound",
+    "upper_bound": "upper_bound",
+    "deviation": "standard_deviation",
+}
+"""The statistics of metrics, by the field of a finding."""
 
 
 @dataclass(frozen=True)
@@ -91,44 +105,50 @@ def _telemetry_metrics(result: TestResult) -> Iterator[Sample]:
         rate = str(fields.get("goal") or "load").lower()
         for dut in fields["duts"]:
             labels = {"hostname": dut["node"], "rate": rate}
-            for counter, about in _COUNTERS.items():
-                for place, frames in dut[counter].items():
-                    yield Sample(
-                        f"dut_{counter}", about, frames, result.ended, {**labels, "place": place}
-                    )
-
-            for statistic in dut.get("statistics", ()):
-                about = f"The DUT's counter during the trial, in {statistic['unit']}."
-                of_node = statistic.get("labels")
-                csit = _CSIT_NAMES.get(statistic["name"]) if of_node else None
-                if csit is None:
-                    own = {"place": statistic["place"]}
-                else:
-                    own = dict(sorted(of_node.items()))
-
-                name = csit or f"dut_{statistic['name']}"
-                yield Sample(name, about, statistic["value"], result.ended, {**labels, **own})
-
-            for field_name, names, about_frames, share, about_share in _LOADS:
-                for load in dut.get(field_name, ()):
-                    own = {**labels, **{name: str(load[name]) for name in names}}
-                    metric = f"dut_{names[-1]}"
-                    yield Sample(
-                        f"{metric}_frames", about_frames, load["frames"], result.ended, own
-                    )
-                    if share is not None and load[share] is not None:
-                        yield Sample(
-                            f"{metric}_{share}_ratio", about_share, load[share], result.ended, own
-                        )
-
-            lost = dut["unaccounted_frames"]
+            yield from _counter_metrics(dut, labels, result.ended)
+            yield from _statistic_metrics(dut, labels, result.ended)
+            yield from _load_metrics(dut, labels, result.ended)
             yield Sample(
                 "dut_unaccounted_frames",
                 "Frames lost without a named place.",
-                lost,
+                dut["unaccounted_frames"],
                 result.ended,
                 labels,
             )
+
+
+def _counter_metrics(
+    dut: Mapping[str, Any], labels: Mapping[str, str], time: datetime
+) -> Iterator[Sample]:
+    for counter, about in _COUNTERS.items():
+        for place, frames in dut[counter].items():
+            yield Sample(f"dut_{counter}", about, frames, time, {**labels, "place": place})
+
+
+def _statistic_metrics(
+    dut: Mapping[str, Any], labels: Mapping[str, str], time: datetime
+) -> Iterator[Sample]:
+    for statistic in dut.get("statistics", ()):
+        about = f"The DUT's counter during the trial, in {statistic['unit']}."
+        name = f"dut_{statistic['name']}"
+        own = {"place": statistic["place"]}
+        # Only a graph node of VPP has labels.
+        if statistic.get("labels") and statistic["name"] in _CSIT_NAMES:
+            name = _CSIT_NAMES[statistic["name"]]
+            own = dict(sorted(statistic["labels"].items()))
+        yield Sample(name, about, statistic["value"], time, {**labels, **own})
+
+
+def _load_metrics(
+    dut: Mapping[str, Any], labels: Mapping[str, str], time: datetime
+) -> Iterator[Sample]:
+    for field_name, names, about_frames, share, about_share in _LOADS:
+        for load in dut.get(field_name, ()):
+            own = {**labels, **{name: str(load[name]) for name in names}}
+            metric = f"dut_{names[-1]}"
+            yield Sample(f"{metric}_frames", about_frames, load["frames"], time, own)
+            if share is not None and load[share] is not None:
+                yield Sample(f"{metric}_{share}_ratio", about_share, load[share], time, own)
 
 
 # Table: CSIT's names for VPP's statistics.
@@ -178,59 +198,59 @@ _LOADS = (
 def samples_of(run: Run) -> Iterator[Sample]:
     """The samples of a run: values with bounds, outcomes, doubts, times, and the DUTs' counters."""
     for finding in findings_of(run.results):
-        result = finding.result
-        labels = {
-            **_labels(run, result),
-            "quantity": finding.quantity,
-            "stream": finding.stream or "",
-        }
-        unit = _UNITS.get(finding.unit.name, re.sub(r"\W+", "_", finding.unit.name))
-        for name in _STATISTICS:
-            value = aggregate_of(getattr(finding, name))
-            statistic = name.replace("deviation", "standard_deviation")
-            if value is not None and finding.outcome is Outcome.MEASURED:
-                about = (
-                    f"Measured values and their bounds, in {unit.replace('_', ' ')}; rates are "
-                    "aggregates."
-                )
-                yield Sample(
-                    f"lossratio_result_{unit}",
-                    about,
-                    value,
-                    result.ended,
-                    {**labels, "statistic": statistic},
-                )
-        if finding.is_as_before:
-            yield Sample("lossratio_as_before", _AS_BEFORE, 1.0, result.ended, labels)
-            continue
-        regular = float(finding.outcome is Outcome.MEASURED)
-        yield Sample("lossratio_measured", _MEASURED, regular, result.ended, labels)
-    for result, doubts in zip(run.results, doubts_of(run.results), strict=True):
-        labels = _labels(run, result)
-        yield Sample(
-            "lossratio_doubts",
-            "Number of doubts about a result.",
-            len(doubts),
-            result.ended,
-            labels,
-        )
-        failed_test = float(run.failure_of(result) is not None)
-        yield Sample("lossratio_test_failed", _TEST_FAILED, failed_test, result.ended, labels)
-        about = "Duration of a measurement, including latency and telemetry after a search."
-        yield Sample("lossratio_test_seconds", about, result.took_s, result.ended, labels)
-        ended = result.ended.timestamp()
-        yield Sample(
-            "lossratio_test_ended_timestamp_seconds",
-            "Time when a measurement ended.",
-            ended,
-            result.ended,
-            labels,
-        )
-        for sample in device_metrics(result):
-            yield replace(
-                sample, name=f"lossratio_{sample.name}", labels={**labels, **sample.labels}
-            )
+        yield from _samples_of_finding(run, finding)
+    for result, doubts in zip(run.results, run.doubts, strict=True):
+        yield from _samples_of_result(run, result, len(doubts))
+    yield from _samples_without_results(run)
 
+
+def _samples_of_finding(run: Run, finding: Finding) -> Iterator[Sample]:
+    """The values of a quantity, and whether it was measured."""
+    ended = finding.result.ended
+    labels = {
+        **_labels(run, finding.result),
+        "quantity": finding.quantity,
+        "stream": finding.stream or "",
+    }
+    is_measured = finding.outcome is Outcome.MEASURED
+    if is_measured:
+        unit = _UNITS.get(finding.unit.name, re.sub(r"\W+", "_", finding.unit.name))
+        in_unit = unit.replace("_", " ")
+        about = f"Measured values and their bounds, in {in_unit}; rates are aggregates."
+        for name, statistic in _STATISTICS.items():
+            value = aggregate_of(getattr(finding, name))
+            if value is not None:
+                of_statistic = {**labels, "statistic": statistic}
+                yield Sample(f"lossratio_result_{unit}", about, value, ended, of_statistic)
+
+    if finding.is_as_before:
+        yield Sample("lossratio_as_before", _AS_BEFORE, 1.0, ended, labels)
+    else:
+        yield Sample("lossratio_measured", _MEASURED, float(is_measured), ended, labels)
+
+
+def _samples_of_result(run: Run, result: TestResult, doubts: int) -> Iterator[Sample]:
+    """The number of doubts about a result, what became of its test, its times, and the DUTs' counters."""
+    labels = _labels(run, result)
+    ended = result.ended
+    yield Sample("lossratio_doubts", "Number of doubts about a result.", doubts, ended, labels)
+    has_failed = float(run.failure_of(result) is not None)
+    yield Sample("lossratio_test_failed", _TEST_FAILED, has_failed, ended, labels)
+    about = "Duration of a measurement, including latency and telemetry after a search."
+    yield Sample("lossratio_test_seconds", about, result.took_s, ended, labels)
+    yield Sample(
+        "lossratio_test_ended_timestamp_seconds",
+        "Time when a measurement ended.",
+        ended.timestamp(),
+        ended,
+        labels,
+    )
+    for sample in device_metrics(result):
+        yield replace(sample, name=f"lossratio_{sample.name}", labels={**labels, **sample.labels})
+
+
+def _samples_without_results(run: Run) -> Iterator[Sample]:
+    """The tests of a run that were cut off, measured nothing, or were skipped."""
     # All samples have the same labels, so that queries that group by one of them also find these tests.
     about_run = {
         "testbed": run.testbed or "",
@@ -241,13 +261,8 @@ def samples_of(run: Run) -> Iterator[Sample]:
     now = datetime.now(timezone.utc)
     for cut_off in run.cut_off:
         labels = {**about_run, "suite": cut_off.suite or "", "test": cut_off.test or cut_off.name}
-        yield Sample(
-            "lossratio_cut_off_trials",
-            "Trials of a test that was cut off.",
-            cut_off.trials,
-            now,
-            labels,
-        )
+        about = "Trials of a test that was cut off."
+        yield Sample("lossratio_cut_off_trials", about, cut_off.trials, now, labels)
     for failed in run.unmeasured:
         names = {"suite": failed.suite, "test": failed.test}
         labels = {**about_run, **names, "quantity": NOTHING_MEASURED, "stream": ""}
@@ -343,7 +358,7 @@ def _labels(run: Run, result: TestResult) -> dict[str, str]:
         "suite": result.test.suite,
         "test": result.test.name,
         "run": run.path.resolve().name,
-        "generator": str(result.conditions.generator.get("kind") or ""),
+        "generator": generator_of(result) or "",
         "device": result.conditions.measured_on or "",
     }
 
