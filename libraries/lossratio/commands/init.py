@@ -26,6 +26,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*$")
 _PCI = re.compile(
     r"(?:(?P<domain>[0-9a-fA-F]{4}):)?(?P<rest>[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])$"
 )
+_MAC = re.compile(r"([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$")
 _SIDES = ("west", "east")
 _POLICED = "linux_bridge"
 _POLICER = "    police=10 kfps"
@@ -96,81 +97,124 @@ def init(
     )
     tg = {} if is_local else _reach("the traffic generator", needs_one=True)
     lab = lab_of_trex or _asked_lab(is_local)
-    if is_local:
-        dut = {}
-    else:
-        dut = _reach(
-            "the device (Enter: a black box, which lossratio cannot log in to)", needs_one=False
-        )
+    dut, kind, ends = _asked_device(is_local)
+    options = _options(kind, lab, is_local=is_local)
+    job = _job(name)
+    if is_local and kind == _POLICED:
+        job["self_test"] = {**_DEMAND, "topologies": {name: "local-cable"}}
 
-    kinds = [kind for kind in dut_kinds() if kind != CABLE]
-    usual = _POLICED if is_local else BLACK_BOX
-    if is_local or dut:
-        kind = click.prompt("Kind of the device", default=usual, type=OneOf(kinds))
-    else:
-        kind = BLACK_BOX
-
-    names = ("dut0", "dut1") if is_local else ("eth1", "eth2")
-    ends = _interfaces("Its interface", names) if is_local or dut else ({}, {})
-    # The TG's first two ports are on the path. The others have no link.
-    linked = ({"link": side} for side in _SIDES)
-    ports = {f"port{number}": {**port, **next(linked, {})} for number, port in enumerate(lab.ports)}
-    sides = {side: {**end, "link": side} for side, end in zip(_SIDES, ends, strict=True)}
-    nodes = {
-        "TG": {"type": "TG", **tg, "generator": lab.generator, "interfaces": ports},
-        "DUT1": {"type": "DUT", **dut, "interfaces": sides},
-    }
+    remarks = "".join(f"# {remark}\n" for remark in lab.remarks)
+    nodes = {"TG": _tg(tg, lab), "DUT1": _dut(dut, ends)}
     kept = {"testbed": "local"} if is_local else {}
     topology = {"format": "lossratio-topology/1", "name": name, **kept, "nodes": nodes}
-    options = ""
-    demand = {}
-    if is_local and kind == _POLICED:
-        # Without the policer, the generator reaches its limit before the bridge does, and the search has no upper
-        # bound.
-        options = _POLICER
-        demand = {"self_test": {**_DEMAND, "topologies": {name: "local-cable"}}}
-    if kind == BLACK_BOX:
-        known = zip(("west_mac", "east_mac"), lab.next_hops, strict=True)
-        options = "".join(f"    {option}={mac}" for option, mac in known if mac is not None)
-    tag = re.sub(r"[^a-z0-9]+", "", name.lower()) or "lab"
-    template = files("lossratio.commands").joinpath("new_lab.robot").read_text(encoding="utf-8")
-    # In a sentence, a comma separates what four blanks separate in a suite.
-    device = f"{kind}{options}".replace("    ", ", ")
-    words = {"NAME": name, "DEVICE": device, "KIND": kind, "OPTIONS": options, "TAG": tag}
-    remarks = "".join(f"# {remark}\n" for remark in lab.remarks)
-    tests = re.sub("|".join(words), lambda found: words[found[0]], template)
-    demanded = yaml.safe_dump(_job(name) | demand, sort_keys=False, width=120)
-    described = remarks + yaml.safe_dump(topology, sort_keys=False, width=120)
+    texts = (
+        remarks + yaml.safe_dump(topology, sort_keys=False, width=120),
+        _suite(name, kind, options),
+        yaml.safe_dump(job, sort_keys=False, width=120),
+    )
     directory.mkdir(parents=True, exist_ok=True)
-    for file, text in zip(files_of_lab, (described, tests, demanded), strict=True):
+    for file, text in zip(files_of_lab, texts, strict=True):
         file.write_text(text, encoding="utf-8")
-    lab_file, suite, job = files_of_lab
+
+    lab_file, suite_file, job_file = files_of_lab
     load_topology(lab_file)
     for remark in lab.remarks:
         click.echo(remark)
     click.echo(f"Written: {', '.join(map(str, files_of_lab))}. Next:")
     click.echo(f"  lossratio check {shell_word(lab_file)}{'' if is_local else ' --connect'}")
-    click.echo(f"  lossratio run --job {shell_word(job)}")
-    is_measured = False
+    click.echo(f"  lossratio run --job {shell_word(job_file)}")
+    if is_local and _wants_a_result():
+        sys.exit(_measured(lab_file, suite_file, directory / "results"))
+
+
+def _asked_device(is_local: bool) -> tuple[dict[str, Any], str, tuple[dict[str, str], ...]]:
+    """How to reach the device, its kind, and its interfaces in the west and in the east."""
+    dut = {}
+    if not is_local:
+        dut = _reach(
+            "the device (Enter: a black box, which lossratio cannot log in to)", needs_one=False
+        )
+        if not dut:
+            return {}, BLACK_BOX, ({}, {})
+
+    kinds = [kind for kind in dut_kinds() if kind != CABLE]
+    usual = _POLICED if is_local else BLACK_BOX
+    kind = click.prompt("Kind of the device", default=usual, type=OneOf(kinds))
+    names = ("dut0", "dut1") if is_local else ("eth1", "eth2")
+    return dut, kind, _interfaces("Its interface", names)
+
+
+def _options(kind: str, lab: _Lab, *, is_local: bool) -> str:
+    """The options of a device as in a suite, with four blanks before each."""
+    if is_local and kind == _POLICED:
+        # Without the policer, the generator reaches its limit before the bridge does, and the search has no upper
+        # bound.
+        return _POLICER
+    if kind == BLACK_BOX:
+        known = zip(("west_mac", "east_mac"), lab.next_hops, strict=True)
+        return "".join(f"    {option}={mac}" for option, mac in known if mac is not None)
+    return ""
+
+
+def _tg(reach: dict[str, Any], lab: _Lab) -> dict[str, Any]:
+    """The traffic generator's node. Its first two ports are on the path. The others have no link."""
+    ports = {f"port{number}": dict(port) for number, port in enumerate(lab.ports)}
+    # There may be more ports than sides.
+    for port, side in zip(ports.values(), _SIDES, strict=False):
+        port["link"] = side
+    return {"type": "TG", **reach, "generator": lab.generator, "interfaces": ports}
+
+
+def _dut(reach: dict[str, Any], ends: tuple[dict[str, str], ...]) -> dict[str, Any]:
+    """The device's node, with an interface on each side."""
+    sides = {side: {**end, "link": side} for side, end in zip(_SIDES, ends, strict=True)}
+    return {"type": "DUT", **reach, "interfaces": sides}
+
+
+def _suite(name: str, kind: str, options: str) -> str:
+    """The suite of a lab."""
+    template = files("lossratio.commands").joinpath("new_lab.robot").read_text(encoding="utf-8")
+    tag = re.sub(r"[^a-z0-9]+", "", name.lower()) or "lab"
+    # In a sentence, a comma separates what four blanks separate in a suite.
+    device = f"{kind}{options}".replace("    ", ", ")
+    words = {"NAME": name, "DEVICE": device, "KIND": kind, "OPTIONS": options, "TAG": tag}
+    return re.sub("|".join(words), lambda found: words[found[0]], template)
+
+
+def _wants_a_result() -> bool:
+    """Whether the user wants to measure the lab at once."""
     # If the input ends before the question, there is no answer.
     with suppress(click.Abort):
-        is_measured = is_local and click.confirm(
+        return click.confirm(
             "Measure it now at 64 B, with coarse goals (bounds 2 % apart)? It takes a minute.",
             default=True,
         )
-    if is_measured:
-        from lossratio.runs import RunRequest
+    return False
 
-        # These loads are so far apart that short stalls decide nothing, so even a busy machine gets a first number.
-        # Latency and telemetry would take longer than the search.
-        variables = ("GOALS:coarse", "LATENCY:off", "TELEMETRY:off")
-        named = (part for variable in variables for part in ("--variable", variable))
-        robot_options = ("--outputdir", str(directory / "results"), *named)
-        real = RunRequest((lab_file,), (suite,), ("ndrpdrAND64b",), robot_options)
-        outcome = measured_or_simulated(real, replace(real, topologies=(Path("simulated"),)))
-        if outcome.error is not None:
-            click.echo(f"Error: {outcome.error}", err=True)
-        sys.exit(int(outcome.status))
+
+def _measured(lab: Path, suite: Path, results: Path) -> int:
+    """Measures a lab, or else simulates it.
+
+    Args:
+        lab: The topology file.
+        suite: The suite.
+        results: The directory of the run.
+
+    Returns:
+        The exit status.
+    """
+    from lossratio.runs import RunRequest
+
+    # These loads are so far apart that short stalls decide nothing, so even a busy machine gets a first number.
+    # Latency and telemetry would take longer than the search.
+    variables = ("GOALS:coarse", "LATENCY:off", "TELEMETRY:off")
+    named = (part for variable in variables for part in ("--variable", variable))
+    robot_options = ("--outputdir", str(results), *named)
+    real = RunRequest((lab,), (suite,), ("ndrpdrAND64b",), robot_options)
+    outcome = measured_or_simulated(real, replace(real, topologies=(Path("simulated"),)))
+    if outcome.error is not None:
+        click.echo(f"Error: {outcome.error}", err=True)
+    return int(outcome.status)
 
 
 def _asked_lab(is_local: bool) -> _Lab:
@@ -240,9 +284,6 @@ def _trex_lab(file: Path) -> _Lab:
             f"{file.name} has gateways (default_gw): set them as 'gateway' of the TG's interfaces."
         )
     return lab
-
-
-_MAC = re.compile(r"([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$")
 
 
 def _mac(value: str | tuple[int, ...] | None) -> str | None:
