@@ -1,4 +1,4 @@
-"""The commands around a night: for its tests `plan`, `matrix`, `csit-coverage`; for its results `send` and `fetch`."""
+"""The commands around a night: those that plan its tests, and those that send its results to an archive and back."""
 
 import json
 from dataclasses import asdict

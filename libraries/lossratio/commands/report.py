@@ -137,11 +137,10 @@ def compare(
         [read_run(path) for path in runs_in(after)],
     )
     comparison = reports.compare(*sides, least_change=least_change / 100)
-    click.echo(
-        (reports.comparison_markdown if table_format == "md" else reports.comparison_table)(
-            comparison
-        )
-    )
+    if table_format == "md":
+        click.echo(reports.comparison_markdown(comparison))
+    else:
+        click.echo(reports.comparison_table(comparison))
     if html is not None:
         write_report(
             html,

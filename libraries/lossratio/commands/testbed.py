@@ -1,4 +1,4 @@
-"""The commands of testbeds: ``check``, ``import``, ``testbed``, ``reserve``, ``release`` and ``status``."""
+"""The command ``lossratio check``, and the commands of ``lossratio lab`` for files, testbeds and reservations."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack

@@ -58,10 +58,10 @@ class Column(Generic[RowT]):
         if content in ("", NOTHING):
             return ""
 
-        if self.number is None:
-            data = ""
-        else:
-            data = f' data-value="{"" if (number := self.number(row)) is None else number}"'
+        data = ""
+        if self.number is not None:
+            number = self.number(row)
+            data = f' data-value="{"" if number is None else number}"'
 
         return f"<td{_class(self.style)}{data}>{content}</td>"
 

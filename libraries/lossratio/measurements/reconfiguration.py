@@ -224,7 +224,11 @@ def measure_reconfiguration_loss(
 
 
 def _found_load(searched: ThroughputResult) -> float:
-    """The load that the search found. Raises TesterError if it found none because of the generator."""
+    """The load that the search found.
+
+    Raises:
+        TesterError: If it found none because of the generator.
+    """
     try:
         _, load = searched.relevant_load(None)
     except SearchError as error:

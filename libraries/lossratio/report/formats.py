@@ -53,5 +53,9 @@ def report_format(name: str) -> ReportFormat:
 
 
 def render(name: str, runs: Sequence[Run]) -> str:
-    """Makes a report of runs in the named format, as text. Raises ReportError if there is no such format."""
+    """Makes a report of runs in the named format, as text.
+
+    Raises:
+        ReportError: If there is no such format.
+    """
     return report_format(name).write(runs)

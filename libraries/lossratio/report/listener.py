@@ -92,7 +92,11 @@ class RunReport:
     ROBOT_AUTO_KEYWORDS = False
 
     def __init__(self, *formats: str) -> None:
-        """Takes the formats to write; without formats, only the page. Raises ReportError if there is no such format."""
+        """Takes the formats to write; without formats, only the page.
+
+        Raises:
+            ReportError: If there is no such format.
+        """
         # Robot Framework closes the listener of a global library at the end of the outermost suite.
         self.ROBOT_LIBRARY_LISTENER = self
         self._formats = list(formats) or [PAGE]
@@ -123,12 +127,11 @@ class RunReport:
 
     def end_test(self, data: Any, result: Any) -> None:
         """Notes a test that failed or was skipped: it may have measured nothing. Robot Framework calls this method."""
-        if (
-            not self._notes_failures
-            or self._directory is None
-            or result.status not in ("FAIL", "SKIP")
-        ):
+        if not self._notes_failures or self._directory is None:
             return
+        if result.status not in ("FAIL", "SKIP"):
+            return
+
         try:
             if result.status == "SKIP":
                 note_skip(self._directory, result, is_misfit=self._misfits.has(result))

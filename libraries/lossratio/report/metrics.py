@@ -105,6 +105,7 @@ def _telemetry_metrics(result: TestResult) -> Iterator[Sample]:
         rate = str(fields.get("goal") or "load").lower()
         for dut in fields["duts"]:
             labels = {"hostname": dut["node"], "rate": rate}
+
             yield from _counter_metrics(dut, labels, result.ended)
             yield from _statistic_metrics(dut, labels, result.ended)
             yield from _load_metrics(dut, labels, result.ended)
@@ -236,6 +237,7 @@ def _samples_of_result(run: Run, result: TestResult, doubts: int) -> Iterator[Sa
     yield Sample("lossratio_doubts", "Number of doubts about a result.", doubts, ended, labels)
     has_failed = float(run.failure_of(result) is not None)
     yield Sample("lossratio_test_failed", _TEST_FAILED, has_failed, ended, labels)
+
     about = "Duration of a measurement, including latency and telemetry after a search."
     yield Sample("lossratio_test_seconds", about, result.took_s, ended, labels)
     yield Sample(
@@ -245,6 +247,7 @@ def _samples_of_result(run: Run, result: TestResult, doubts: int) -> Iterator[Sa
         ended,
         labels,
     )
+
     for sample in device_metrics(result):
         yield replace(sample, name=f"lossratio_{sample.name}", labels={**labels, **sample.labels})
 
@@ -259,15 +262,18 @@ def _samples_without_results(run: Run) -> Iterator[Sample]:
         "device": "",
     }
     now = datetime.now(timezone.utc)
+
     for cut_off in run.cut_off:
         labels = {**about_run, "suite": cut_off.suite or "", "test": cut_off.test or cut_off.name}
         about = "Trials of a test that was cut off."
         yield Sample("lossratio_cut_off_trials", about, cut_off.trials, now, labels)
+
     for failed in run.unmeasured:
         names = {"suite": failed.suite, "test": failed.test}
         labels = {**about_run, **names, "quantity": NOTHING_MEASURED, "stream": ""}
         yield Sample("lossratio_measured", _MEASURED, 0.0, now, labels)
         yield Sample("lossratio_test_failed", _TEST_FAILED, 1.0, now, {**about_run, **names})
+
     for alike in run.skipped:
         name, about = _SKIPS[alike.is_misfit]
         for test in alike.tests:

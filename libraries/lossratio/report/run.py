@@ -185,6 +185,7 @@ def read_run(path: str | Path) -> Run:
         )
     if not path.is_dir():
         raise ReportError(f"{path} is not the directory of a run: there is no such directory.")
+
     if not parts:
         below = _runs_below(path)
         if below:
@@ -196,6 +197,7 @@ def read_run(path: str | Path) -> Run:
         raise ReportError(
             f"{path} is not the directory of a run: it has no directory 'results' or 'trials'."
         )
+
     if parts == [path]:
         return _read(path)
     return _joined(path, [_read(part) for part in parts])

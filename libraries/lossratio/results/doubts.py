@@ -205,9 +205,12 @@ def late_frames(trials: Sequence[Trial], late_in_last: int) -> Doubt | None:
 
 
 def only_late(counts: Sequence[int], missing: int, which: str) -> Doubt | None:
-    """The doubt that the missing frames of some trials, which `which` names, were only late; None: none was late.
+    """The doubt that the missing frames of some trials were only late; None: none was late.
 
-    The arguments are the late frames of each trial, and the missing frames of all trials.
+    Args:
+        counts: The late frames of each trial.
+        missing: The missing frames of all trials.
+        which: The words that say which trials these are, after a blank; empty: all.
     """
     late = sum(counts)
     if not late:

@@ -364,7 +364,11 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def _check_format(path: Path, text: bytes) -> None:
-    """Raises ReportError if a result file does not have the format that this version reads."""
+    """Checks that a result file has the format that this version reads.
+
+    Raises:
+        ReportError: If it has not.
+    """
     try:
         data = parse_json(text)
     except ValueError as error:

@@ -257,7 +257,8 @@ def _key(path: Path) -> _Key | None:
 
 
 def _entries(table: Mapping[str, Setup], name: str, value: str) -> bool:
-    return name in table or f"{name}={value}" in table or f"{name}=False" == f"{name}={value}"
+    """Whether a table says what an option means. An option that is off needs no entry."""
+    return name in table or f"{name}={value}" in table or value == "False"
 
 
 def _tags_of(section: SettingSection) -> Iterator[str]:

@@ -29,6 +29,7 @@ def matrix(places: Iterable[Path], kinds: Iterable[str] = ()) -> dict[str, Any]:
         raise JobError(
             f"No testbed in {shown}. Name topology files, job files, or folders with such files."
         )
+
     files: dict[str, str] = {}
     for job in include:
         name = job["testbed"]

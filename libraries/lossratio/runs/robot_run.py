@@ -308,7 +308,11 @@ def run_robot(
 
 
 def _write_page(directory: Path, *, is_shown: bool) -> Iterator[str]:
-    """Writes the page of the run. Returns a message if it cannot be written; damaged files go to standard error."""
+    """Writes the page of the run; damaged files go to standard error.
+
+    Yields:
+        A message if the page cannot be written.
+    """
     try:
         for path in write_reports(directory, [PAGE]):
             if is_shown:

@@ -126,7 +126,15 @@ class FailureRecord:
         note_failure(self._directory, test, message, failure=kind.value, suite=suite)
 
     def skip(self, test: Any, *, is_misfit: bool) -> None:
-        """Records why a test was skipped. Raises OSError if the line cannot be written to the disk."""
+        """Records why a test was skipped.
+
+        Args:
+            test: Robot Framework's result of the test.
+            is_misfit: Whether the testbed is too small for it.
+
+        Raises:
+            OSError: If the line cannot be written to the disk.
+        """
         note_skip(self._directory, test, is_misfit=is_misfit)
 
     def forget(self, test: str) -> None:
