@@ -34,8 +34,8 @@ _USUAL = TrendRequest()
 
 
 @dataclass(frozen=True)
-class TrendRules:
-    """The rules for changes and alarms: fields of `lossratio.history.TrendRequest`."""
+class RuleOptions:
+    """The options for changes and alarms, with the names of the fields of `lossratio.history.TrendRequest`."""
 
     fresh: int = option(
         "A change can raise an alarm if it began among this many of the newest results.",
@@ -66,6 +66,15 @@ class TrendRules:
         return TrendRequest(**{**vars(self), "least_change": self.least_change / 100, **others})
 
 
+def _pattern(text: str) -> Any:
+    """Declares an option that chooses series by a pattern; by default, all of them."""
+    return option(text, default="*", show_default=False, metavar="PATTERN")
+
+
+def _runs_to_add() -> Any:
+    return option("First add the run in DIR to HISTORY.", "--add", metavar="DIR")
+
+
 def _opened(history: str, runs: Sequence[Path]) -> histories.History:
     if histories.is_url(history) and runs:
         raise click.UsageError(
@@ -81,25 +90,17 @@ def _opened(history: str, runs: Sequence[Path]) -> histories.History:
 def trend(
     history: str = argument(),
     *,
-    runs: tuple[Path, ...] = option("First add the run in DIR to HISTORY.", "--add", metavar="DIR"),
+    runs: tuple[Path, ...] = _runs_to_add(),
     testbed: str | None = option("Only this testbed.", metavar="NAME"),
-    test: str = option(
-        "Only tests with matching full names, e.g. '*64B*'.",
-        default="*",
-        show_default=False,
-        metavar="PATTERN",
-    ),
-    quantity: str = option(ONLY_QUANTITY, default="*", show_default=False, metavar="PATTERN"),
-    device: str = option(
-        "Only matching devices, with their options, e.g. 'linux_router, police=*'.",
-        default="*",
-        show_default=False,
-        metavar="PATTERN",
+    test: str = _pattern("Only tests with matching full names, e.g. '*64B*'."),
+    quantity: str = _pattern(ONLY_QUANTITY),
+    device: str = _pattern(
+        "Only matching devices, with their options, e.g. 'linux_router, police=*'."
     ),
     readings: bool = option(
         "Also follow the latency at each load and telemetry such as clocks per packet. These raise no alarms."
     ),
-    rules: TrendRules,
+    rules: RuleOptions,
     alert: Path | None = option("Send the alerts of this YAML file.", metavar="FILE"),
     html: Path | None = option("Write a page with a picture for each test.", type=FILE_TO_WRITE),
     pages: str | None = option(
@@ -161,25 +162,12 @@ def ack(
         "Only add WHY as a note, e.g. who investigates it. The alarms stay open."
     ),
     testbed: str | None = option("Only alarms of this testbed.", metavar="NAME"),
-    test: str = option(
-        "Only alarms of tests with matching full names, e.g. '*64B*'.",
-        default="*",
-        show_default=False,
-        metavar="PATTERN",
+    test: str = _pattern("Only alarms of tests with matching full names, e.g. '*64B*'."),
+    quantity: str = _pattern("Only alarms of this quantity, e.g. NDR or MRR."),
+    device: str = _pattern(
+        "Only alarms of matching devices, with their options, e.g. 'linux_router, police=*'."
     ),
-    quantity: str = option(
-        "Only alarms of this quantity, e.g. NDR or MRR.",
-        default="*",
-        show_default=False,
-        metavar="PATTERN",
-    ),
-    device: str = option(
-        "Only alarms of matching devices, with their options, e.g. 'linux_router, police=*'.",
-        default="*",
-        show_default=False,
-        metavar="PATTERN",
-    ),
-    rules: TrendRules,
+    rules: RuleOptions,
     alert: Path | None = option(
         "Send WHY to the alerts in this YAML file that sent the alarm.", metavar="FILE"
     ),
@@ -230,7 +218,7 @@ def site(
     output: Path | None = option(
         "Folder of the site.", metavar="DIR", type=LocalPath(path_type=Path, file_okay=False)
     ),
-    runs: tuple[Path, ...] = option("First add the run in DIR to HISTORY.", "--add", metavar="DIR"),
+    runs: tuple[Path, ...] = _runs_to_add(),
     title: str | None = option("Title of the site. Default: the name of HISTORY."),
     pages: str | None = option(
         "Address of the pages of runs. {run} is the name of a run; without it: URL/{run}/lossratio.html.",
@@ -242,7 +230,7 @@ def site(
     port: int = option(
         "Port for --serve.", type=WholeNumber(0, 65535), default=0, show_default="any"
     ),
-    rules: TrendRules,
+    rules: RuleOptions,
 ) -> None:
     """Write a site that needs no server, with the trends, coverage and comparisons of HISTORY.
 
