@@ -134,7 +134,12 @@ def command_reset(
     def reset() -> None:
         try:
             done = subprocess.run(
-                shlex.split(command), capture_output=True, text=True, timeout=timeout, check=False
+                shlex.split(command),
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=timeout,
+                check=False,
             )
         except (OSError, ValueError) as error:
             raise DutError(

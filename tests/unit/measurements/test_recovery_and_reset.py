@@ -228,6 +228,10 @@ def test_a_reset_command_that_fails_is_one_error(testbed_of, tmp_path, command, 
         measure_reset(testbed_of(**restarting()), request, place(tmp_path))
 
 
+def test_a_reset_command_may_print_what_is_no_text():
+    command_reset(f"{sys.executable} -c 'import os; os.write(1, bytes([0xFC]))'")()
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
