@@ -148,20 +148,10 @@ def run(
     Exit status: 0 all tests passed, 1 a test failed, 2 bad input, 3 a value has regressed, 69 the infrastructure
     failed, 75 the testbed is not available, 130 the user stopped the run. After 69 and 75, try again.
     """
-    from lossratio.keywords import problem_with_variable
     from lossratio.runs import Limits, RunRequest, resume as go_on, run as begin
-    from lossratio.units import tests_counted
 
+    _check_variables(variable)
     variables = list(variable)
-    for each in variables:
-        if ":" not in each:
-            raise click.UsageError(
-                f"--variable {each} gives no value. Write NAME:VALUE, e.g. --variable FRAME_SIZE:64B."
-            )
-        name, _, value = each.partition(":")
-        problem = problem_with_variable(name, value)
-        if problem is not None:
-            raise click.UsageError(f"--variable {each}: {problem}")
     if doubts is not None:
         variables.append(f"DOUBTS:{doubts}")
     robot_options = (
@@ -204,13 +194,7 @@ def run(
         status = with_trouble(status)
     _show_problems(outcome)
     if outcome.error is None:
-        skipped = Counter(
-            (verdict.skip, verdict.message)
-            for verdict in outcome.verdicts
-            if verdict.skip is not None
-        )
-        for (what, reason), count in skipped.items():
-            click.echo(f"{what.capitalize()}, {tests_counted(count)}: {reason}", err=True)
+        _show_skipped(outcome.verdicts)
         # Robot Framework ignores capitals and hyphens in options.
         is_dry = any(option.lower().replace("-", "") == "dryrun" for option in robot_options)
         click.echo(_summary(outcome.verdicts, int(status), is_dry=is_dry), err=True)
@@ -219,6 +203,36 @@ def run(
 
 _VERBOSE = ("--variable", "LOSSRATIO_VERBOSE:yes")
 """The measuring keywords read this variable."""
+
+
+def _check_variables(variables: Sequence[str]) -> None:
+    """Checks the variables of the command line.
+
+    Raises:
+        click.UsageError: If one has no value, or a value that no suite takes.
+    """
+    from lossratio.keywords import problem_with_variable
+
+    for variable in variables:
+        name, colon, value = variable.partition(":")
+        if not colon:
+            raise click.UsageError(
+                f"--variable {variable} gives no value. Write NAME:VALUE, e.g. --variable FRAME_SIZE:64B."
+            )
+        problem = problem_with_variable(name, value)
+        if problem is not None:
+            raise click.UsageError(f"--variable {variable}: {problem}")
+
+
+def _show_skipped(verdicts: Sequence[TestVerdict]) -> None:
+    """Shows each reason for which tests were skipped, with the number of these tests."""
+    from lossratio.units import tests_counted
+
+    skipped = Counter(
+        (verdict.skip, verdict.message) for verdict in verdicts if verdict.skip is not None
+    )
+    for (what, reason), count in skipped.items():
+        click.echo(f"{what.capitalize()}, {tests_counted(count)}: {reason}", err=True)
 
 
 def _repeated(name: str, values: Sequence[str]) -> Iterator[str]:
