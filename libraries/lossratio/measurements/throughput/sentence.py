@@ -13,7 +13,7 @@ from lossratio.measurements.throughput.result import (
 from lossratio.mlrsearch import Bound, evidence_of, of_sut
 from lossratio.records import Rate
 from lossratio.results import Trial, frames_in_words, in_trials_without_loss, share_missing_in_words
-from lossratio.units import format_ratio, range_in_words
+from lossratio.units import format_ratio, range_in_words, trials_counted
 
 
 def sentences(result: GoalsResult, *, of_connections: bool = False) -> Iterator[str]:
@@ -69,7 +69,7 @@ def _about_question(question: QuestionAsked) -> str:
     """The outcome of the question whether the SUT is as before, or why it was not asked."""
     if question.answer == "not asked":
         return f"Searched, without asking whether the SUT is as before: {question.reason}."
-    trials = f"{question.trials} trials"
+    trials = trials_counted(question.trials)
     if question.answer != "as before":
         known = "has changed" if question.answer == "changed" else "may have changed"
         return f"Searched, as the SUT {known} since {_day(question)}, by {trials}."
