@@ -49,7 +49,7 @@ def plan(
     forecast for the search.
     """
     from lossratio.runs import (
-        History,
+        KnownTimes,
         Testbed,
         describe_plan,
         load_job,
@@ -59,11 +59,11 @@ def plan(
     )
     from lossratio.topology import load_topology
 
-    times = History()
+    times = KnownTimes()
     if history is not None:
         from lossratio.history import open_history
 
-        times = History.of(open_history(history).read().table)
+        times = KnownTimes.of(open_history(history).read().table)
     if job_file is not None:
         if suites or topologies or include:
             raise click.UsageError(

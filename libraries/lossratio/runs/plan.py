@@ -1,36 +1,22 @@
 """A night's plan: how long each test is expected to take, and which testbed runs it."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
-from statistics import median
-from typing import Any
 
-from robot.running import Keyword, TestCase
-from robot.utils import is_truthy, normalize, timestr_to_secs
+from robot.running import TestCase
 
-from lossratio.history import FAILED
-from lossratio.measurements.latency import LATENCY_DURATION, LATENCY_SHARES
-from lossratio.measurements.mrr import MrrRequest
-from lossratio.measurements.telemetry import TELEMETRY_DURATION
-from lossratio.measurements.throughput import NdrPdrGoals, duration_after_search
-from lossratio.mlrsearch import MLRsearch, SearchGoal
-from lossratio.plrsearch import TIMEOUT
-from lossratio.results import fitting, identity_of
+from lossratio.results import identity_of
+from lossratio.runs.expected_times import (
+    UNKNOWN_SECONDS,
+    KnownTimes,
+    expected_seconds,
+    has_forecast,
+)
 from lossratio.runs.job import Job, Testbed
 from lossratio.runs.job_tests import job_tests, suite_tests
 from lossratio.units import tests_counted
-
-_SEARCH = "findndrandpdr"
-_MRR = "measuremrr"
-_SOAK = "findcriticalload"
-_AFTER_SEARCHES = (
-    ("latency", len(LATENCY_SHARES) + 1, LATENCY_DURATION),
-    ("telemetry", 1, TELEMETRY_DURATION),
-)
-"""Measurements after searches for NDR and PDR: the argument, the number of trials, and their usual duration."""
 
 
 @dataclass(frozen=True)
@@ -96,137 +82,20 @@ def spread(tests: Sequence[PlannedTest], testbeds: Sequence[str]) -> Plan:
     return Plan(tuple(shares))
 
 
-UNKNOWN_SECONDS = 60.0
-"""Expected time of a test about which nothing is known."""
-_LATEST = 5
-_MIN_LOAD, _MAX_LOAD = 9001.0, 1e7
-
-
-@dataclass(frozen=True)
-class History:
-    """How long tests took in earlier nights."""
-
-    seconds: Mapping[tuple[str, str], tuple[float, ...]] = field(default_factory=dict)
-    """Times by testbed and full name of the test, oldest first."""
-
-    @classmethod
-    def of(cls, table: Any) -> "History":
-        """Reads the times from a table of entries, as `lossratio.history.History.read` gives it.
-
-        Failed tests are left out because they may have ended early. A test with several goals counts once.
-        """
-        taken: dict[tuple[str, str], dict[datetime, float]] = {}
-        columns = [
-            table.column(name).to_pylist()
-            for name in ("testbed", "test", "started", "seconds", "outcome")
-        ]
-        for testbed, test, started, seconds, outcome in zip(*columns, strict=True):
-            if seconds is not None and outcome != FAILED:
-                taken.setdefault((testbed, test), {})[started] = seconds
-        in_order = {}
-        for key, times in taken.items():
-            in_order[key] = tuple(times[started] for started in sorted(times))
-        return cls(in_order)
-
-    def expected(self, testbed: str, test: str) -> float | None:
-        """Median of the latest times on a testbed, or else on any testbed, in seconds; None: never measured."""
-        here = self.seconds.get((testbed, test))
-        anywhere = [
-            seconds
-            for (_, name), times in self.seconds.items()
-            if name == test
-            for seconds in times
-        ]
-        if not anywhere:
-            earlier = fitting((name for _, name in self.seconds), [test])
-            anywhere = [
-                seconds
-                for (_, name), times in self.seconds.items()
-                if name in earlier
-                for seconds in times
-            ]
-
-        if here or anywhere:
-            return median((here or anywhere)[-_LATEST:])
-        return None
-
-
-def expected_seconds(test: TestCase, variables: Mapping[str, str]) -> float:
-    """Expected time of a test without history, in seconds: the sum over all its measurements.
-
-    Keywords that measure nothing take no time. The variables ``GOALS``, ``LATENCY`` and ``TELEMETRY`` count.
-    """
-    times = []
-    usual = MrrRequest.model_fields
-    for keyword, named in _keywords(test):
-        if keyword == _SEARCH:
-            times.append(
-                MLRsearch(_goals(named, variables), _MIN_LOAD, _MAX_LOAD).forecast().seconds
-            )
-        elif keyword == _MRR:
-            trials = named.get("trials", "")
-            count = int(trials) if trials.isdecimal() else usual["trials"].default
-            times.append(
-                count * _seconds(named.get("trial_duration"), usual["trial_duration"].default)
-            )
-        elif keyword == _SOAK:
-            times.append(_seconds(named.get("timeout"), TIMEOUT))
-
-    if times:
-        return sum(times) + _seconds_after_searches(test, variables)
-    return UNKNOWN_SECONDS
-
-
-def _seconds_after_searches(test: TestCase, variables: Mapping[str, str]) -> float:
-    seconds = 0.0
-    searches = [named for keyword, named in _keywords(test) if keyword == _SEARCH]
-    for named in searches:
-        for what, trials, usual in _AFTER_SEARCHES:
-            if is_truthy(named.get(what, variables.get(what.upper(), "on"))):
-                seconds += trials * duration_after_search(_goals(named, variables), usual)
-    return seconds
-
-
-def _keywords(test: TestCase) -> Iterator[tuple[str, dict[str, str]]]:
-    """The keywords of a test: their names, ignoring case, spaces and underscores, and their named arguments."""
-    for keyword in test.body:
-        if isinstance(keyword, Keyword):
-            named = dict(
-                str(argument).split("=", 1) for argument in keyword.args if "=" in str(argument)
-            )
-            yield normalize(keyword.name, ignore="_"), named
-
-
-def _goals(named: Mapping[str, str], variables: Mapping[str, str]) -> tuple[SearchGoal, ...]:
-    title = named.get("goals", variables.get("GOALS", NdrPdrGoals.csit.title))
-    pair = NdrPdrGoals.titled(title) or NdrPdrGoals.csit
-    goals: tuple[SearchGoal, ...] = pair.value
-    return goals
-
-
-def _seconds(text: str | None, otherwise: float) -> float:
-    if text is None:
-        return otherwise
-    try:
-        return float(timestr_to_secs(text))
-    except ValueError:
-        return otherwise
-
-
-def plan_job(job: Job, history: History) -> Plan:
+def plan_job(job: Job, known: KnownTimes) -> Plan:
     """Plans a job: a test for several testbeds runs on the testbed that has time for it.
 
     Raises:
         JobError: If the job cannot be used.
     """
     tests = {testbed.topology.name: job_tests(job, testbed) for testbed in job.testbeds}
-    return _plan(tests, history, job.file.variables)
+    return _plan(tests, known, job.file.variables)
 
 
 def plan_suites(
     suites: Sequence[Path],
     testbeds: Sequence[Testbed],
-    history: History,
+    known: KnownTimes,
     include: tuple[str, ...] = (),
 ) -> Plan:
     """Plans suites on equal testbeds.
@@ -238,7 +107,7 @@ def plan_suites(
         testbed.topology.name: suite_tests(tuple(suites), testbed.file, include)
         for testbed in testbeds
     }
-    return _plan(tests, history, {})
+    return _plan(tests, known, {})
 
 
 def write_argument_files(plan: Plan, directory: Path) -> list[Path]:
@@ -272,19 +141,15 @@ def describe_plan(plan: Plan) -> str:
         ]
 
     forecast = sum(not test.is_known for share in plan.shares for test in share.tests)
+    note = ""
     if forecast:
         note = f" {forecast} of the tests were never measured; their time is a forecast."
-    else:
-        note = ""
 
     guessed = sum(
         not test.is_known and not test.is_forecast for share in plan.shares for test in share.tests
     )
-    note += (
-        f" For {guessed} of these, there is only a guess: {UNKNOWN_SECONDS:g} s each."
-        if guessed
-        else ""
-    )
+    if guessed:
+        note += f" For {guessed} of these, there is only a guess: {UNKNOWN_SECONDS:g} s each."
 
     return "\n".join([*lines, f"The last testbed ends after {_clock(plan.seconds)}.{note}"])
 
@@ -298,18 +163,19 @@ def _origin(test: PlannedTest) -> str:
 
 
 def _plan(
-    tests: Mapping[str, Sequence[TestCase]], history: History, variables: Mapping[str, str]
+    tests: Mapping[str, Sequence[TestCase]], known: KnownTimes, variables: Mapping[str, str]
 ) -> Plan:
     planned: dict[str, PlannedTest] = {}
     for testbed, cases in tests.items():
         for case in cases:
-            known = history.expected(testbed, identity_of(case))
-            seconds = expected_seconds(case, variables) if known is None else known
+            seconds = known.expected(testbed, identity_of(case))
+            is_known = seconds is not None
+            if seconds is None:
+                seconds = expected_seconds(case, variables)
+
             times = planned[case.full_name].seconds if case.full_name in planned else {}
-            times = {**times, testbed: seconds}
-            is_forecast = any(keyword in (_SEARCH, _MRR, _SOAK) for keyword, _ in _keywords(case))
             planned[case.full_name] = PlannedTest(
-                case.full_name, times, known is not None, is_forecast
+                case.full_name, {**times, testbed: seconds}, is_known, has_forecast(case)
             )
     return spread(list(planned.values()), list(tests))
 

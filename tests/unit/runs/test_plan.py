@@ -11,10 +11,11 @@ from robot.api import TestSuite
 
 from lossratio.commands.night import matrix, plan
 from lossratio.history.entries import Entry
-from lossratio.history.store import History as StoredHistory
+from lossratio.history.store import History
+from lossratio.runs.expected_times import UNKNOWN_SECONDS, KnownTimes, expected_seconds
 from lossratio.runs.job import load_job
 from lossratio.runs.job_tests import suite_tests
-from lossratio.runs.plan import UNKNOWN_SECONDS, History, PlannedTest, expected_seconds, plan_job, spread
+from lossratio.runs.plan import PlannedTest, plan_job, spread
 
 ALL = "- {suites: [bridge.robot]}"
 
@@ -41,7 +42,7 @@ def test_tests_stay_in_their_order_on_each_testbed():
 
 
 def test_a_test_takes_as_long_as_it_did_lately_here_or_else_anywhere():
-    history = History({("one", "a"): (900.0, *(100.0,) * 5), ("two", "b"): (30.0,)})
+    history = KnownTimes({("one", "a"): (900.0, *(100.0,) * 5), ("two", "b"): (30.0,)})
     assert history.expected("one", "a") == 100.0
     assert history.expected("one", "b") == 30.0
     assert history.expected("one", "c") is None
@@ -77,7 +78,7 @@ def test_a_time_of_which_nothing_is_known_is_no_forecast(tmp_path):
 
 
 def test_a_job_is_spread_over_its_testbeds(tmp_path):
-    night = plan_job(load_job(write_job(tmp_path, ALL, names=("one", "two"))), History())
+    night = plan_job(load_job(write_job(tmp_path, ALL, names=("one", "two"))), KnownTimes())
     assert sum(len(share.tests) for share in night.shares) == 6
     assert abs(night.shares[0].seconds - night.shares[1].seconds) < 120
 
@@ -87,7 +88,7 @@ def test_the_command_uses_the_history(tmp_path):
     (test,) = suite_tests((tmp_path / "bridge.robot",), tmp_path / "one.yaml", ("mrrAND64b",))
     started = datetime(2026, 11, 1, tzinfo=timezone.utc)
     entry = Entry("one", test.full_name, "MRR", started, 77.0, 1e6, None, None, "measured", None, (), "0.1.0")
-    StoredHistory(tmp_path / "history").add([entry])
+    History(tmp_path / "history").add([entry])
     arguments = ["--job", str(job), "--history", str(tmp_path / "history"), "--json"]
     answer = json.loads(CliRunner().invoke(plan, arguments, catch_exceptions=False).output)
     assert answer["seconds"] == 77.0
@@ -97,7 +98,7 @@ def test_the_command_uses_the_history(tmp_path):
 def test_a_search_that_is_known_takes_its_time_alone_which_has_latency_and_telemetry_in_it(tmp_path):
     job = load_job(write_job(tmp_path, "- {suites: [bridge.robot], include: [ndrpdr], frame_sizes: [64B]}"))
     (test,) = suite_tests((tmp_path / "bridge.robot",), tmp_path / "one.yaml", ("ndrpdrAND64b",))
-    assert plan_job(job, History({("one", test.full_name): (90.0,)})).seconds == 90.0
+    assert plan_job(job, KnownTimes({("one", test.full_name): (90.0,)})).seconds == 90.0
 
 
 def test_tests_take_as_long_as_when_they_were_measured_last_and_not_as_when_they_failed(tmp_path):
@@ -105,10 +106,10 @@ def test_tests_take_as_long_as_when_they_were_measured_last_and_not_as_when_they
         started = datetime(2026, 11, day, tzinfo=timezone.utc)
         return Entry("one", "a", quantity, started, seconds, 1e6, None, None, outcome, None, (), "0.1.0")
 
-    stored = StoredHistory(tmp_path)
+    stored = History(tmp_path)
     stored.add([entry(day, 100.0 * day, goal) for day in (1, 2, 3) for goal in ("NDR", "PDR")])
     stored.add([entry(day, 2.0, goal, "failed") for day in (4, 5) for goal in ("NDR", "PDR")])
-    assert History.of(stored.read().table).seconds == {("one", "a"): (100.0, 200.0, 300.0)}
+    assert KnownTimes.of(stored.read().table).seconds == {("one", "a"): (100.0, 200.0, 300.0)}
 
 
 def test_the_plan_is_written_as_argument_files_that_robot_takes(tmp_path):
