@@ -21,7 +21,7 @@ from lossratio.report.junit import junit_report
 from lossratio.report.metrics import bencher_report, openmetrics_report
 from lossratio.report.run import Run, read_run
 from lossratio.results.conditions import Conditions, Testbed
-from lossratio.results.identity import Device
+from lossratio.results.device import Device
 from lossratio.results.view import CsitExportError
 from lossratio.testbed.opening import open_testbed
 

@@ -15,6 +15,13 @@ from lossratio.results.contradictions import (
     differences as differences,
     same_value as same_value,
 )
+from lossratio.results.device import (
+    Device as Device,
+    Role as Role,
+    kind_in_words as kind_in_words,
+    options_that_count as options_that_count,
+    what_differs as what_differs,
+)
 from lossratio.results.doubts import (
     Doubt as Doubt,
     DoubtKind as DoubtKind,
@@ -56,17 +63,12 @@ from lossratio.results.frame_integrity import (
 from lossratio.results.identity import (
     ID as ID,
     VARIATION as VARIATION,
-    Device as Device,
-    Role as Role,
     fitting as fitting,
     identity_of as identity_of,
-    kind_in_words as kind_in_words,
     names_of_tests_in as names_of_tests_in,
     namesakes_of as namesakes_of,
-    options_that_count as options_that_count,
     suite_identity as suite_identity,
     suite_identity_of as suite_identity_of,
-    what_differs as what_differs,
     with_any_values as with_any_values,
 )
 from lossratio.results.kinds import (

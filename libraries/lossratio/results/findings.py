@@ -8,7 +8,7 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from lossratio.results import doubts
-from lossratio.results.identity import what_differs
+from lossratio.results.device import what_differs
 from lossratio.results.loss_counts import counted_places
 from lossratio.results.losses import LossPlaces
 from lossratio.results.model import Outcome, TestResult

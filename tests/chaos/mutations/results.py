@@ -89,7 +89,7 @@ RESULTS = (
     ),
     Mutation(
         "options of a device do not distinguish series",
-        "results/identity.py",
+        "results/device.py",
         "        if Role.TESTED not in field.metadata:\n            counted[name] = value",
         "        if Role.TESTED not in field.metadata:\n            pass",
         ("dut/test_options_that_count.py",),
