@@ -132,12 +132,8 @@ def _study() -> _Line:
 
 
 def _has(program: str) -> bool:
-    return (
-        shutil.which(
-            program, path=os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))
-        )
-        is not None
-    )
+    places = (os.environ.get("PATH", ""), "/usr/sbin", "/sbin")
+    return shutil.which(program, path=os.pathsep.join(places)) is not None
 
 
 def _home_lacks(variable: str, program: str) -> str | None:
