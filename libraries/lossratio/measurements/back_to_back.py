@@ -26,6 +26,7 @@ from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Frames, Repeats
 from lossratio.records import FrameCount, Rate, Record, Seconds
 from lossratio.results import (
+    ROUNDING,
     Finding,
     MaxLoad,
     View,
@@ -51,8 +52,6 @@ NO_BUFFER_FILLS = (
     "no buffer fills because the bursts are sent at the throughput (RFC 9004, section 6.1)"
 )
 """The reason given by a result without bursts."""
-SAME = 1e-9
-"""Loads that differ by less than this share count as the same."""
 
 
 class BurstFound(Record):
@@ -150,7 +149,7 @@ class BackToBackRequest(measurements.AfterThroughput):
         Args:
             rate: Frames per second per interface.
         """
-        return math.floor(self.longest_burst * rate * (1.0 + SAME))
+        return math.floor(self.longest_burst * rate * (1.0 + ROUNDING))
 
 
 class BackToBackResult(measurements.FoundResult):
@@ -308,7 +307,7 @@ class BackToBack(
                 f"A burst of {request.longest_burst:g} s at {format_frames_per_second(rate)} has no frame. Raise "
                 "longest_burst."
             )
-        repeats = request.repeats if throughput < rate * (1.0 - SAME) else 0
+        repeats = request.repeats if throughput < rate * (1.0 - ROUNDING) else 0
         verification = request.loss_verification
         return BurstSearch(
             rate, longest, step=request.step, repeats=repeats, loss_verification=verification

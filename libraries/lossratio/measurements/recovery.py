@@ -27,7 +27,7 @@ from lossratio.measurements import (
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Repeats, Share
 from lossratio.records import FrameCount, Rate, Record, Seconds
-from lossratio.results import Finding, MaxLoad, View, value_line
+from lossratio.results import ROUNDING, Finding, MaxLoad, View, value_line
 from lossratio.trials import (
     MissingFrames,
     Step,
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
 
 
-_SAME = 1e-9
 QUIET_RATIO = 0.1
 """The last part of the time after the change, as a share. A loss in it means that the DUT has not recovered."""
 
@@ -113,7 +112,7 @@ class RecoveryRequest(AfterThroughput):
             max_load: Frames per second per interface.
         """
         throughput = self.known_throughput
-        if throughput >= max_load * (1.0 - _SAME):
+        if throughput >= max_load * (1.0 - ROUNDING):
             return 0.0
         return min(self.overload * throughput, max_load)
 

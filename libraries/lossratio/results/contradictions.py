@@ -15,7 +15,7 @@ from lossratio.results.model import TestResult
 from lossratio.trials import TrialResult, contradictions
 
 ROUNDING = 1e-9
-"""Numbers with at most this relative difference are equal, because versions of Python add floats differently."""
+"""Numbers with at most this relative difference are equal: they differ by the rounding of floats."""
 _LEAST = 1e-15
 """Numbers below this count as zero, because they are rounding errors."""
 

@@ -13,6 +13,7 @@ from lossratio.measurements.rfc2544.graphs import draw_loss, draw_throughput, th
 from lossratio.measurements.rfc2544.run import Rfc2544Run, Rfc2544Test
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.records import Rate
+from lossratio.results import ROUNDING
 from lossratio.units import counted, format_precise_time, format_ratio
 
 _DEFINITION = (
@@ -63,9 +64,6 @@ def _fps(rate: Rate | None, unit: str = "per_interface_fps") -> str:
     return f"{getattr(rate, unit):,.0f}"
 
 
-_WHOLE = 1.0 - 1e-9
-
-
 def _throughput_share(result: ThroughputResult) -> str:
     rate = result.goals[0].throughput
     load = result.max_load
@@ -76,10 +74,8 @@ def _throughput_share(result: ThroughputResult) -> str:
 
 def _throughput_state(result: ThroughputResult) -> str:
     rate, outcome = result.goals[0].throughput, result.goals[0].result
-    if (
-        rate is not None
-        and rate.per_interface_fps >= result.max_load.rate.per_interface_fps * _WHOLE
-    ):
+    maximum = result.max_load.rate.per_interface_fps
+    if rate is not None and rate.per_interface_fps >= maximum * (1.0 - ROUNDING):
         return "the maximum load"
     if outcome is None or outcome.reason is None:
         return "measured"

@@ -16,7 +16,6 @@ ONE_SIDED_LEAST = 3
 """Minimum number of results on one side if the other side has only one. Their spread represents both sides."""
 SIGNIFICANCE = 0.05
 """Adjusted probability below which a difference counts as real."""
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -193,4 +192,4 @@ def _tested(one: Sample, other: Sample, equal_variances: bool) -> Any:
 
 
 def _have_spread(*samples: Sample) -> bool:
-    return any((sample.stdev or 0.0) > _ROUNDING * abs(sample.mean) for sample in samples)
+    return any((sample.stdev or 0.0) > results.ROUNDING * abs(sample.mean) for sample in samples)
