@@ -80,9 +80,8 @@ def modified(profile: TrafficProfile, modifier: Modifier | None) -> TrafficProfi
     if modifier not in (Modifier.ADDRESSES, Modifier.BROADCAST):
         return profile
 
-    fields = profile.model_dump(
-        exclude={"average_frame_size", "transmitting_directions", "load_factor", "flows"}
-    )
+    # Without the fields that follow from others.
+    fields = profile.model_dump(include=set(type(profile).model_fields))
     if modifier is Modifier.BROADCAST:
         share = {"broadcast_share": BROADCAST_SHARE, "name": f"{profile.name}-broadcast"}
         return type(profile).model_validate({**fields, **share})
