@@ -33,6 +33,7 @@ from lossratio.exit_status import ExitStatus
 
 if TYPE_CHECKING:
     from lossratio import builds
+    from lossratio.history import History, Series
 
 _MOST_RUNS, _MOST_TRIALS = 40, 2000
 
@@ -267,65 +268,36 @@ def bisect(
     matters, or the status of the run that failed.
     """
     from lossratio import builds
-    from lossratio.history import (
-        TrendRequest,
-        analyse,
-        explain_alarms,
-        is_url,
-        open_history,
-        put_annotations,
-    )
-    from lossratio.results import file_stem, in_columns
-    from lossratio.topology import load_topology
+    from lossratio.results import in_columns
     from lossratio.units import counted
 
-    chosen = folder = key = earlier = None
+    alarm = None
     if history is not None:
         if good or bad:
             raise click.UsageError(
                 "The alarm of --history names the revisions: leave out --good and --bad."
             )
-        folder = open_history(history)
-        chosen = TrendRequest(
-            testbed=load_topology(measured.topology).name,
-            quantity=measured.quantity or "*",
-            device=device,
-        )
-        alarms = [
-            alarm
-            for test in measured.tests or ("*",)
-            for alarm in analyse(folder, replace(chosen, test=test)).alarms
-        ]
-        found = builds.alarm_to_bisect(alarms, repository)
-        if found is None:
+        alarm = _alarm_in(history, device, repository, measured)
+        if alarm is None:
             click.echo("There is no alarm to bisect.")
             return
-        alarm, good, bad = found
-        key = alarm.series.key
-        chosen = replace(
-            chosen,
-            test=escape(key.test),
-            quantity=escape(key.quantity),
-            device=escape(key.device) or "*",
-        )
-        named = (f"{alarm.began:%Y-%m-%d}", key.test, key.quantity, key.device)
-        folder_of_alarm = measured.output / file_stem("-".join(filter(None, named)))
-        measured = replace(
-            measured, tests=(key.test,), quantity=key.quantity, output=folder_of_alarm
-        )
-        if measured.as_before is not None:
-            earlier = builds.runs_before(
-                alarm.began, key.test, measured.as_before, folder_of_alarm / "earlier"
-            )
         click.echo(f"Alarm of {alarm.series}:")
+        good, bad, measured = alarm.good, alarm.bad, alarm.measured
+
     if good is None or bad is None:
         raise click.UsageError(
             "Name the revisions with --good and --bad, or a --history with an alarm that names them."
         )
-    bench = measured.bench(None if key is None else key.test, earlier)
+
+    test = of_device = earlier = None
+    if alarm is not None:
+        test = alarm.series.key.test
+        of_device = alarm.series.key.device or None
+        earlier = alarm.earlier
+    bench = measured.bench(test, earlier)
     revisions = builds.revisions_between(good, bad, repository)
     asked = {"good": revisions[0], "bad": revisions[-1], "set_up": set_up, **measured.conditions}
-    record = builds.BuildRecord(measured.output, asked, None if key is None else key.device or None)
+    record = builds.BuildRecord(measured.output, asked, of_device)
 
     def measure(revision: str, directory: Path, wanted: builds.Wanted) -> Any:
         if bench.set_up(set_up, revision, "LOSSRATIO_REVISION"):
@@ -339,13 +311,86 @@ def bisect(
     with measured.kept(), closing(bench):
         asks = measured.as_before is not None
         result = builds.bisect(search, record, measure, click.echo, asks=asks)
+
     answer = builds.describe_bisection(result, builds.subject_of(repository))
     click.echo(in_columns(answer))
-    if chosen is not None and folder is not None and history is not None:
-        explain_alarms(
-            folder, chosen, " ".join(answer.split()), builds.BISECTED_BY, keeps_open=True
-        )
-        if is_url(history):
-            put_annotations(history, folder)
+    if alarm is not None:
+        alarm.explain(" ".join(answer.split()))
     if result.verdict is not builds.BisectionVerdict.FOUND:
         sys.exit(ExitStatus.FAILED)
+
+
+@dataclass(frozen=True)
+class _Alarm:
+    """An open alarm of a history, and what to measure to find its cause."""
+
+    series: Series
+    """The series with the alarm."""
+    good: str
+    """The revision before the alarm."""
+    bad: str
+    """The revision with the alarm."""
+    measured: _Measured
+    """The settings of the measurements, with the alarm's test and a directory of its own."""
+    earlier: Path | None
+    """The folder of runs before the alarm; None: the builds are not asked whether they are as before."""
+    history: str
+    """The history, as the user named it."""
+    folder: History
+    """The opened history."""
+
+    def explain(self, answer: str) -> None:
+        """Records the answer in the history. The alarm stays open."""
+        from lossratio import builds
+        from lossratio.history import TrendRequest, explain_alarms, is_url, put_annotations
+
+        key = self.series.key
+        only = TrendRequest(
+            testbed=key.testbed,
+            test=escape(key.test),
+            quantity=escape(key.quantity),
+            device=escape(key.device) or "*",
+        )
+        explain_alarms(self.folder, only, answer, builds.BISECTED_BY, keeps_open=True)
+        if is_url(self.history):
+            put_annotations(self.history, self.folder)
+
+
+def _alarm_in(history: str, device: str, repository: Path, measured: _Measured) -> _Alarm | None:
+    """The worst alarm of a history that has not been bisected yet; None: there is none.
+
+    Args:
+        history: The history.
+        device: The pattern of the alarm's device.
+        repository: The git repository of the builds.
+        measured: The settings of the command.
+    """
+    from lossratio import builds
+    from lossratio.history import TrendRequest, analyse, open_history
+    from lossratio.results import file_stem
+    from lossratio.topology import load_topology
+
+    folder = open_history(history)
+    wanted = TrendRequest(
+        testbed=load_topology(measured.topology).name,
+        quantity=measured.quantity or "*",
+        device=device,
+    )
+    alarms = [
+        alarm
+        for test in measured.tests or ("*",)
+        for alarm in analyse(folder, replace(wanted, test=test)).alarms
+    ]
+    found = builds.alarm_to_bisect(alarms, repository)
+    if found is None:
+        return None
+
+    alarm, good, bad = found
+    key = alarm.series.key
+    named = (f"{alarm.began:%Y-%m-%d}", key.test, key.quantity, key.device)
+    output = measured.output / file_stem("-".join(filter(None, named)))
+    earlier = None
+    if measured.as_before is not None:
+        earlier = builds.runs_before(alarm.began, key.test, measured.as_before, output / "earlier")
+    only = replace(measured, tests=(key.test,), quantity=key.quantity, output=output)
+    return _Alarm(alarm.series, good, bad, only, earlier, history, folder)
