@@ -145,16 +145,14 @@ class _Ours:
         by_nodes = self._tests.get((test.dut, f"{test.suite}-{test.test_type}"), {})
         others = next(iter(by_nodes.values()), {})
         tests = by_nodes.get(nodes, by_nodes.get(None, others))
-        size = test.frame_size if test.frame_size == "imix" else f"{test.frame_size}b"
-        cores = "1" if test.cores == "-" else test.cores
-        if (size, cores) in tests:
-            return tests[size, cores], ()
+        point = (test.size, "1" if test.cores == "-" else test.cores)
+        if point in tests:
+            return tests[point], ()
 
-        points = (size, cores)
         lacking = tuple(
             aspect
             for number, aspect in enumerate(_OF_THE_TEST)
-            if points[number] not in {point[number] for point in tests}
+            if point[number] not in {ours[number] for ours in tests}
         )
         return next(iter(tests.values()), None), lacking
 

@@ -70,6 +70,13 @@ class CsitTest:
     """Physical cores of the DUT, or ``-``."""
 
     @property
+    def size(self) -> str:
+        """The frame size as in names of tests, e.g. ``64b`` or ``imix``."""
+        if self.frame_size == "imix":
+            return self.frame_size
+        return f"{self.frame_size}b"
+
+    @property
     def id(self) -> str:
         """CSIT's id of the test, without directory and number of nodes."""
         if self.driver in _UNNAMED_DRIVERS:
@@ -77,10 +84,9 @@ class CsitTest:
         else:
             driver = f"{_DRIVER_NAMES.get(self.driver, self.driver)}-"
 
-        size = self.frame_size if self.frame_size == "imix" else f"{self.frame_size}b"
         cores = "" if self.cores == "-" else f"{self.cores}c"
         name = f"{driver if cores else ''}{self.suite}-{self.test_type}"
-        return f"{self.nic}-{driver}{self.suite}-{self.test_type}.{size}-{cores}-{name}"
+        return f"{self.nic}-{driver}{self.suite}-{self.test_type}.{self.size}-{cores}-{name}"
 
 
 def csit_jobs(specifications: Path, pattern: str) -> dict[str, tuple[CsitTest, ...]]:
