@@ -151,6 +151,10 @@ def run(
     from lossratio.runs import Limits, RunRequest, resume as go_on, run as begin
 
     _check_variables(variable)
+    for_robot = click.get_current_context().obj or ()
+    named = (_option_of_robot(word.partition("=")[0]) for word in for_robot)
+    if output is not None and "--outputdir" in named:
+        raise click.UsageError("--outputdir is --output here. Leave one of them out.")
     variables = list(variable)
     if doubts is not None:
         variables.append(f"DOUBTS:{doubts}")
@@ -160,7 +164,7 @@ def run(
         *_repeated("--variable", variables),
         *(("--outputdir", str(output)) if output else ()),
         *(_VERBOSE if verbose else ()),
-        *(click.get_current_context().obj or ()),
+        *for_robot,
     )
     if results is not None:
         from lossratio.history import Outbox
@@ -195,9 +199,7 @@ def run(
     _show_problems(outcome)
     if outcome.error is None:
         _show_skipped(outcome.verdicts)
-        # Robot Framework ignores capitals and hyphens in options.
-        is_dry = any(option.lower().replace("-", "") == "dryrun" for option in robot_options)
-        click.echo(_summary(outcome.verdicts, int(status), is_dry=is_dry), err=True)
+        click.echo(_summary(outcome.verdicts, int(status), is_dry=outcome.is_dry), err=True)
     sys.exit(int(status))
 
 

@@ -35,6 +35,8 @@ _SYSTEM_ERROR = re.compile(r"\w+Error: \[Errno \d+\] (.+): '[^']*'$")
 _NO_TEXT = re.compile(r"UnicodeDecodeError: 'utf-8' codec .* position (\d+).*", re.DOTALL)
 _NO_SUITE = re.compile(r"Creating 'robot\.running\.TestSuite' object .*", re.DOTALL)
 """The end of a message of Robot Framework about a file in JSON, which names Python's classes."""
+_NAME_THE_OUTPUT = ("output", "timestampoutputs")
+"""Options of Robot Framework that give its output another name."""
 GRACE = 120.0
 """Seconds that tear-downs have when a run is stopped, before it is stopped by force."""
 
@@ -162,7 +164,7 @@ class RunRequest:
         """Options by long name without dashes, as `robot.run` takes them, argument files included; and the suites.
 
         Raises:
-            RobotOptionsError: If Robot Framework does not accept the options, or they run nothing.
+            RobotOptionsError: If Robot Framework does not accept the options, they run nothing, or they name the output.
         """
         included = [argument for pattern in self.include for argument in ("--include", pattern)]
         try:
@@ -178,9 +180,14 @@ class RunRequest:
                 f"The options for Robot Framework are wrong: {error.message}"
             ) from error
 
-        return {
-            name: value for name, value in options.items() if value not in (None, [], "")
-        }, list(map(str, sources))
+        given = {name: value for name, value in options.items() if value not in (None, [], "")}
+        for name in _NAME_THE_OUTPUT:
+            if name in given:
+                raise RobotOptionsError(
+                    f"Robot Framework's option --{name} cannot be used here, because reports and --resume read "
+                    "output.xml. Leave it out, also in argument files and in the environment variable ROBOT_OPTIONS."
+                )
+        return given, list(map(str, sources))
 
 
 def check_selection(

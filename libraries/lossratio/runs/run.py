@@ -68,6 +68,8 @@ class RunOutcome:
     """Why it never began; None if it did."""
     troubles: tuple[str, ...] = ()
     """Messages about files that could not be written."""
+    is_dry: bool = False
+    """Whether it was a dry run, which measures nothing."""
 
 
 def _in_outcome(perform: Callable[_P, RunOutcome]) -> Callable[_P, RunOutcome]:
@@ -179,8 +181,17 @@ def run(request: RunRequest) -> RunOutcome:
             )
 
     return RunOutcome(
-        exit_status(return_code, verdicts, troubles), directory, verdicts, troubles=troubles
+        exit_status(return_code, verdicts, troubles),
+        directory,
+        verdicts,
+        troubles=troubles,
+        is_dry=_is_dry(way.options),
     )
+
+
+def _is_dry(options: Mapping[str, Any]) -> bool:
+    """Whether Robot Framework only checks the suites, by options from the command line, a file or the environment."""
+    return bool(options.get("dryrun"))
 
 
 @_in_outcome
@@ -213,6 +224,11 @@ def resume(
     original = record.request()
     (assignment,) = assignments_of(original)
     options, suites = original.robot_command(assignment.suites)
+    if _is_dry(options):
+        raise ResumeError(
+            f"The run in {directory} is not resumed: it was a dry run, which measures nothing. To measure, begin a new "
+            "run without --dryrun."
+        )
     # Differences that the files show are refused before any machine is touched.
     as_files_are = make_record(original, assignment, record.kernels)
     _check_conditions(directory, record.differences(as_files_are), force=force)

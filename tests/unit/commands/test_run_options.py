@@ -74,11 +74,42 @@ def test_robots_directory_of_output_is_an_option_of_the_command(lossratio, suite
     assert f"{option} is an option of Robot Framework. Here it is --output DIR." in refused.err
 
 
-@pytest.mark.parametrize("option", ["--dryrun", "--DryRun"])
-def test_a_dry_run_is_not_said_to_have_measured(lossratio, suite, option):
-    done = lossratio("run", "--topology", "simulated", suite, "--output", "dry", "--", option)
+def test_the_directory_of_output_is_named_once(lossratio, suite, tmp_path):
+    refused = lossratio("run", "--topology", "simulated", suite, "--output", "a", "--", "-d", "b")
+    assert refused.status == 2
+    assert "--outputdir is --output here. Leave one of them out." in refused.err
+    assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize("option", ["--output=o.xml", "--output=NONE", "--timestampoutputs", "-T"])
+@pytest.mark.parametrize("way", ["command line", "environment"])
+def test_an_output_of_another_name_is_refused_because_a_run_could_not_be_resumed(
+    lossratio, suite, tmp_path, monkeypatch, option, way
+):
+    if way == "environment":
+        monkeypatch.setenv("ROBOT_OPTIONS", option)
+    options = ("--", option) if way == "command line" else ()
+    refused = lossratio("run", "--topology", "simulated", suite, "--output", "here", *options)
+    assert refused.status == 2
+    assert "cannot be used here, because reports and --resume read output.xml." in refused.err
+    assert not (tmp_path / "here").exists()
+
+
+@pytest.mark.parametrize("option", ["--dryrun", "--DryRun", "--dry", "of the environment"])
+def test_a_dry_run_is_not_said_to_have_measured(lossratio, suite, monkeypatch, option):
+    if option == "of the environment":
+        monkeypatch.setenv("ROBOT_OPTIONS", "--dryrun")
+    options = ("--", option) if option.startswith("--") else ()
+    done = lossratio("run", "--topology", "simulated", suite, "--output", "dry", *options)
     assert done.status == 0
     assert "tests passed a dry run, which measures nothing. Exit status 0." in done.err
+
+
+def test_a_dry_run_is_not_resumed_because_that_would_measure_nothing(lossratio, suite):
+    assert lossratio("run", "--topology", "simulated", suite, "--output", "dry", "--", "--dryrun").status == 0
+    refused = lossratio("run", "--resume", "dry")
+    assert refused.status == 2
+    assert "it was a dry run, which measures nothing. To measure, begin a new run without --dryrun." in refused.err
 
 
 def test_an_unknown_option_names_the_nearest(lossratio, suite):
