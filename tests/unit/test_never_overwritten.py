@@ -171,6 +171,21 @@ def test_a_report_takes_the_place_of_nothing_that_was_measured(tmp_path, name):
     assert (tmp_path / name).read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ('<?xml version="1.0" encoding="UTF-8"?>\n<robot generator="Robot 7.3" schemaversion="5">\n', "the output"),
+        ("*** Settings ***\nDocumentation    A report is no test.\n", "a suite"),
+    ],
+)
+def test_a_report_replaces_no_output_and_no_suite_of_robot_framework(tmp_path, text, kind):
+    path = tmp_path / "of-robot"
+    path.write_text(text)
+    with pytest.raises(ReportError, match=f"is {kind} of Robot Framework, and a report would replace it\\. Name another"):
+        write_report(path, "a report")
+    assert path.read_text() == text
+
+
 def test_a_report_is_replaced_by_the_next_one_and_a_link_to_it_stays(tmp_path):
     (tmp_path / "link").symlink_to("report.json")
     for text in ('{"format": "lossratio-report/1"}', "the next one"):

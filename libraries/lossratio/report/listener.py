@@ -27,6 +27,8 @@ _LIBRARY = "library"
 
 _MADE_AGAIN = tuple(f"of the format lossratio-{name}/" for name in ("report", "trend", "alerts"))
 """Kinds of files that a command makes again, and that a new report may replace."""
+_ROBOTS_OUTPUT = b"<robot "
+"""The element that an output.xml of Robot Framework begins with."""
 _LOOKED_AT = 4096
 
 
@@ -51,8 +53,12 @@ def write_report(path: Path, text: str, again: str = "repeat the command") -> No
         ReportError: If it would replace a file that somebody wrote or measured.
         StorageError: If it cannot be written, e.g. because the disk is full.
     """
-    kind = kind_of_contents(_beginning(path))
-    if kind.startswith("of the format ") and not kind.startswith(_MADE_AGAIN):
+    beginning = _beginning(path)
+    kind = kind_of_contents(beginning)
+    if _ROBOTS_OUTPUT in beginning:
+        kind = "the output of Robot Framework"
+    is_unique = kind.startswith(("of the format ", "the output of Robot", "a suite of Robot"))
+    if is_unique and not kind.startswith(_MADE_AGAIN):
         raise ReportError(f"{path} is {kind}, and a report would replace it. Name another file.")
     with storing(f"write the report {path}", f"Free some space, and {again}."):
         write_whole(path, text.encode("utf-8", "replace"))
