@@ -10,7 +10,14 @@ import pytest
 from lossratio.errors import TrafficError
 from lossratio.measurements.open_testbed import open_testbed
 from lossratio.measurements.throughput import SearchRequest, require_lower_bounds
-from lossratio.measurements.throughput.experiments import NO_CHANGE, AfterSearch, Change, changes_of, run_experiments
+from lossratio.measurements.throughput.experiments import (
+    NO_CHANGE,
+    AfterSearch,
+    Change,
+    SmallerLoad,
+    changes_of,
+    run_experiments,
+)
 from lossratio.measurements.throughput.goals import PRESETS
 from lossratio.results import message
 from lossratio.shipped import TOPOLOGIES
@@ -115,6 +122,14 @@ def test_the_smallest_frames_have_no_smaller_ones(name, size):
     assert words == ["after a rest of 3 s", "behind a ramp of 1 s", "with a single flow"]
     larger = [change.in_words for change in changes_of(load_profile(name, frame_size=size + 1))]
     assert f"with frames of {size} B instead of {size + 1} B" in larger
+
+
+@pytest.mark.parametrize(
+    ("load", "written"), [(900.1, "900"), (3000.0, "3000"), (12_345.6, "12300"), (4.5e6, "4500000"), (0.25, "0.25")]
+)
+def test_a_smaller_load_is_written_without_a_power_of_ten(load, written):
+    trial = SmallerLoad(goal="NDR", load_per_interface_fps=load, duration_s=1.0, loss_ratio=0.0, passed=True)
+    assert trial.sentence.endswith(f'min_load={written} fps, or for the whole run --variable "MIN_LOAD:{written} fps"')
 
 
 def failed_search(tmp_path, model):

@@ -60,9 +60,25 @@ def test_a_request_refuses_what_is_no_goal_with_what_there_is():
         goals_from(["NDR", 3])
 
 
-@pytest.mark.parametrize("text", ["NRD", "", "[1, 2]", "{", "loss_ratio=0"])
+@pytest.mark.parametrize("text", ["NRD", "", "[1, 2]", "loss_ratio=0"])
 def test_an_unknown_name_is_an_error_that_names_what_there_is(text):
     with pytest.raises(SearchError, match=r"NDR, PDR, RFC2544, TST009.*QUICK_NDR.*loss_ratio"):
+        goal_from(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", r"from character 1 on\. Write it like"),
+        ('{"loss_ratio": 0, "name": "a\nb"}', r"from character 27 on.*two backslashes for each"),
+        ("{loss_ratio: 0}", r"put the names of fields and each text in quotes.*like \{\"loss_ratio\""),
+        ('{"loss_ratio": NaN}', "put the names .* and write numbers as digits"),
+        ('{"loss_ratio": 0, "loss_ratio": "2 %"}', "has the field 'loss_ratio' twice. Leave one of them out"),
+        ("""{"loss_ratio": 0, 'loss_ratio': 0}""", "has the field 'loss_ratio' twice"),
+    ],
+)
+def test_a_goal_of_fields_that_cannot_be_read_is_an_error_that_names_the_mistake(text, message):
+    with pytest.raises(SearchError, match=message):
         goal_from(text)
 
 

@@ -122,7 +122,8 @@ class SmallerLoad(Record):
 
         tried = f"a trial of {self.duration_s:g} s at {load} lost {lost}"
         if self.passed:
-            least = f"{self.load_per_interface_fps:.3g} fps"
+            # Three digits, but never a power of ten such as 3e+03.
+            least = f"{float(f'{self.load_per_interface_fps:.3g}'):.12g} fps"
             way_out = f'min_load={least}, or for the whole run --variable "MIN_LOAD:{least}"'
             return f"{tried} and met {self.goal}. Search from a smaller load: {way_out}"
         if self.other_ratio:

@@ -1,9 +1,9 @@
 """Search goals as users write them: the name of a preset, the fields of a goal of their own, or a file of goals."""
 
+import ast
 import warnings
-from ast import literal_eval
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -32,6 +32,7 @@ _QUANTITY = {"anyOf": [{"type": "number"}, {"type": "string"}]}
 Ratio = Annotated[float, BeforeValidator(parse_ratio), WithJsonSchema(_QUANTITY)]
 Duration = Annotated[float, BeforeValidator(parse_duration), WithJsonSchema(_QUANTITY)]
 
+_EXAMPLE = '{"loss_ratio": "0.1 %", "duration_sum": "5 s"}'
 _SHARE_AFTER_SEARCH = 0.5
 QUICK_NDR = SearchGoal(0.0, 0.5, 0.5, 2.0, 0.01, 0.5, name="QUICK_NDR")
 """A tenth of NDR's evidence: for trying things out, not for comparison with other numbers."""
@@ -179,13 +180,13 @@ def goal_from(description: str | Mapping[str, Any] | SearchGoal) -> SearchGoal:
         preset = PRESETS.get(description.strip().upper())
         if preset is not None:
             return preset
-        with suppress(ValueError, SyntaxError):
-            value = literal_eval(description)
+        if description.lstrip().startswith("{"):
+            value = _fields_in(description)
 
     if not isinstance(value, Mapping):
         raise SearchError(
             f"There is no search goal {shown_value(description)}. The goals are {', '.join(PRESETS)}; "
-            'write your own goal like {"loss_ratio": "0.1 %", "duration_sum": "5 s"}.'
+            f"write your own goal like {_EXAMPLE}."
         )
     try:
         fields = _NamedFields.model_validate(dict(value))
@@ -193,6 +194,36 @@ def goal_from(description: str | Mapping[str, Any] | SearchGoal) -> SearchGoal:
     except ValidationError as error:
         faults = "; ".join(_fault(item) for item in error.errors())
         raise SearchError(f"The search goal {dict(value)} cannot be used: {faults}.") from error
+
+
+def _fields_in(text: str) -> Any:
+    """The fields of a goal that is written as JSON or as a dictionary of Python.
+
+    Raises:
+        SearchError: If they cannot be read, or a field is there twice.
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+        fields = ast.literal_eval(tree)
+    except SyntaxError as error:
+        raise SearchError(
+            f"The search goal {shown_value(text)} cannot be read from character {error.offset} on. Write it like "
+            f"{_EXAMPLE}, with two backslashes for each backslash if it is in a suite of Robot Framework."
+        ) from error
+    except ValueError as error:
+        raise SearchError(
+            f"The search goal {shown_value(text)} cannot be read: put the names of fields and each text in quotes, "
+            f"and write numbers as digits, like {_EXAMPLE}."
+        ) from error
+
+    keys = tree.keys if isinstance(tree, ast.Dict) else ()
+    counts = Counter(ast.unparse(key) for key in keys if key is not None)
+    twice = [key for key, count in counts.items() if count > 1]
+    if twice:
+        raise SearchError(
+            f"The search goal {shown_value(text)} has the field {twice[0]} twice. Leave one of them out."
+        )
+    return fields
 
 
 def _fault(item: Any) -> str:
