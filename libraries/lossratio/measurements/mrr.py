@@ -183,7 +183,17 @@ class MaximumReceiveRate(measurements.PlannedKind[MrrRequest, MrrResult]):
     algorithm = "MRR"
 
     def controller(self, request: MrrRequest, loads: LoadRange) -> measurements.PlannedTrials:
-        """Trials at the same load, as many as requested."""
+        """Trials at the same load, as many as requested.
+
+        Raises:
+            SearchError: If a trial would send too few frames for a rate.
+        """
+        if loads.max_load * request.trial_duration < FEWEST_FRAMES:
+            raise SearchError(
+                f"A trial of {request.trial_duration:g} s at the maximum load ({format_frame_rate(loads.max_load)} per "
+                f"interface) sends fewer than {FEWEST_FRAMES} frames, which are too few for a rate. Give a longer "
+                "trial_duration."
+            )
         return measurements.PlannedTrials(
             [TrialInput(request.trial_duration, loads.max_load)] * request.trials
         )
@@ -207,6 +217,8 @@ class MaximumReceiveRate(measurements.PlannedKind[MrrRequest, MrrResult]):
         return maximum_receive_rate(trials, result.conditions)
 
 
+FEWEST_FRAMES = 10
+"""Frames that each trial must send at least. With fewer, one frame more or less changes the rate by more than 10 %."""
 measure_mrr = partial(measurements.measure, MaximumReceiveRate())
 MRR_LEAST_DEFICIT_RATIO = 0.03
 """An MRR that is below a throughput by at most this share of the throughput causes no doubt. Bursts in short trials

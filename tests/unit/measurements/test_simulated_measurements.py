@@ -51,6 +51,20 @@ def test_the_bounds_of_a_zero_loss_goal_enclose_the_policers_truth(tmp_path, rat
     assert goal_result.relevant_upper_bound.per_interface_fps >= truth - 1 / duration
 
 
+def test_a_rate_needs_trials_that_send_several_frames(tmp_path):
+    short = MrrRequest(profile=PROFILE, trial_duration=0.000_01, max_load=200e3)
+    with pytest.raises(SearchError, match=r"A trial of 1e-05 s .* fewer than 10 frames.*Give a longer trial_duration"):
+        measure_mrr(policed(police="20 kfps"), short, place(tmp_path))
+    enough = MrrRequest(profile=PROFILE, trial_duration=0.000_05, max_load=200e3, trials=1)
+    assert measure_mrr(policed(police="20 kfps"), enough, place(tmp_path)).mrr.sent_frames == 20
+
+
+def test_a_search_needs_trials_that_send_a_frame(tmp_path):
+    request = SearchRequest(goals=(SearchGoal(0.0, 0.5, 1e-6, 1e-6, 0.005, 1e-6),), profile=PROFILE)
+    with pytest.raises(SearchError, match=r"sends less than one frame\. Give the search goal a longer final_trial_dur"):
+        find_conditional_throughput(policed(police="20 kfps"), request, place(tmp_path))
+
+
 def test_each_direction_has_a_policer_of_its_own_and_shares_a_device_from_the_topology(tmp_path):
     one_way = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
 

@@ -100,8 +100,15 @@ class GoalSearch(
         """MLRsearch.
 
         Raises:
-            SearchError: If two different goals have the same name, or the request makes no sense.
+            SearchError: If two different goals have the same name, a trial would send less than one frame even at the
+                maximum load, or the request makes no sense.
         """
+        shortest = min((goal.first_duration for goal in request.goals), default=math.inf)
+        if loads.max_load * shortest < 1.0:
+            raise SearchError(
+                f"A trial of {shortest:g} s at the maximum load ({format_frame_rate(loads.max_load)} per interface) "
+                "sends less than one frame. Give the search goal a longer final_trial_duration."
+            )
         self._ask(request, loads)
         # Record: the search as the request asks for it.
         controller = MLRsearch(
