@@ -31,6 +31,10 @@ _ARGUMENTS = ("topology", "frame_sizes", "cores", "duts", "nic")
 _LINKS = {1: "single", 2: "double"}
 
 
+class SuiteError(LossRatioError):
+    """A suite cannot be expanded: its metadata or an argument of its set-up is wrong."""
+
+
 @dataclass(frozen=True)
 class _Setting:
     name: str = ""
@@ -68,7 +72,8 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
     Variables in names, tags and the arguments of the suite's set-up are replaced as Robot Framework itself replaces
     them. So a suite also runs without this modifier: once, with the variables' values.
 
-    A wrong argument is one error, and no test runs. Otherwise, Robot Framework would run the suites unexpanded.
+    A wrong argument, or a wrong value in a suite, is one error, and no test runs. Otherwise, Robot Framework would run
+    the suites unexpanded.
     """
 
     def __init__(
@@ -97,12 +102,17 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
             self._problem = str(error)
 
     def start_suite(self, suite: TestSuite) -> bool | None:
-        """Expands a suite's tests. If an argument is wrong, it raises DataError, and leaves no test in the suite."""
-        if self._expander is None:
+        """Expands a suite's tests. If something is wrong, it raises DataError, and leaves no test in any suite."""
+        try:
+            if self._expander is None:
+                raise SuiteError(self._problem)
+            return self._expander.start_suite(suite)
+        except SuiteError as error:
+            while suite.parent is not None:
+                suite = suite.parent
             suite.tests.clear()
             suite.suites.clear()
-            raise DataError(self._problem)
-        return self._expander.start_suite(suite)
+            raise DataError(str(error)) from error
 
 
 def _check_arguments(*arguments: str | None) -> None:
@@ -116,11 +126,15 @@ def _check_arguments(*arguments: str | None) -> None:
     _, frame_sizes, cores, duts, _ = arguments
     for size in _listed(frame_sizes):
         parse_frame_size(size)
-    for name, number in (*(("cores", number) for number in _listed(cores)), ("duts", duts)):
-        if number is not None and not number.isdecimal():
-            raise ValueError(
-                f"{name}={shortened(number)}: {shown_value(number)} is not a number, such as 1."
-            )
+    for number in _listed(cores):
+        _check_cores(number, f"cores={shortened(number)}")
+    if duts is not None and not duts.isdecimal():
+        raise ValueError(f"duts={shortened(duts)}: {shown_value(duts)} is not a number, such as 1.")
+
+
+def _check_cores(number: str, place: str) -> None:
+    if not (number.isascii() and number.isdecimal() and int(number)):
+        raise ValueError(f"{place}: {shown_value(number)} is not a number, such as 1.")
 
 
 class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
@@ -128,6 +142,7 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
 
     Raises:
         TopologyError: If the file does not describe a usable testbed, or has no such path.
+        SuiteError: If a suite that it visits has a wrong value.
     """
 
     def __init__(
@@ -172,6 +187,7 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
         return False
 
     def _settings(self, suite: TestSuite) -> list[_Setting]:
+        _check_metadata(suite)
         counts = self._cores or _listed_by(suite, "Cores") or ("1",)
         settings = []
         for place, values, cores in product(self._places(suite), _variants(suite), counts):
@@ -189,14 +205,14 @@ class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
         if self._topology is None or self._file is None:
             return (_Setting(),)
 
-        asked = _literal_argument(suite, "duts")
-        duts = self._duts if asked is None or self._duts == 0 else int(asked)
+        asked = _number_in_set_up(suite, "duts")
+        duts = self._duts if asked is None or self._duts == 0 else asked
         models: tuple[str | None, ...] = (self._nic,)
         if self._nic is None:
             models = _models_with_a_path(self._topology, duts)
 
         several = len(models) > 1
-        links = int(_literal_argument(suite, "links") or 1)
+        links = _number_in_set_up(suite, "links") or 1
         found = [(model, _paths(self._topology, duts, model, links)) for model in models]
         places = [
             _place(self._file, paths, self._topology, model, several=several)
@@ -340,7 +356,7 @@ def _paths(
 def _listed(text: str | None) -> tuple[str, ...]:
     if text is None:
         return ()
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+    return (*dict.fromkeys(part.strip() for part in text.split(",") if part.strip()),)
 
 
 def _literal_argument(suite: TestSuite, name: str) -> str | None:
@@ -352,7 +368,38 @@ def _literal_argument(suite: TestSuite, name: str) -> str | None:
 
 
 def _listed_by(suite: TestSuite, name: str) -> tuple[str, ...]:
-    return tuple(str(suite.metadata.get(name, "")).split())
+    return (*dict.fromkeys(str(suite.metadata.get(name, "")).split()),)
+
+
+def _check_metadata(suite: TestSuite) -> None:
+    """Checks the frame sizes and numbers of cores that a suite lists."""
+    for name in ("Frame Sizes", "Cores"):
+        for value in _listed_by(suite, name):
+            place = f"{suite.source or suite.name}: Metadata {name}"
+            if "," in value:
+                raise SuiteError(
+                    f"{place}: {shown_value(value)} has a comma. Separate the values with spaces."
+                )
+            try:
+                if name == "Cores":
+                    _check_cores(value, place)
+                else:
+                    parse_frame_size(value)
+            except ValueError as error:
+                raise SuiteError(f"{place}: {str(error).removeprefix(f'{place}: ')}") from error
+
+
+def _number_in_set_up(suite: TestSuite, name: str) -> int | None:
+    """A number among the arguments of the suite's set-up; None: there is none, or a variable has it."""
+    value = _literal_argument(suite, name)
+    if value is None:
+        return None
+    if not value.isdecimal():
+        raise SuiteError(
+            f"{suite.source or suite.name}: Suite Setup: {name}={shortened(value)}: {shown_value(value)} is not a "
+            "number, such as 1."
+        )
+    return int(value)
 
 
 def _depends_on(text: str, variable: str) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from robot.api import logger
+from robot.api import SuiteVisitor, logger
 from robot.conf import RobotSettings
 from robot.errors import FRAMEWORK_ERROR, STOPPED_BY_USER, DataError, Information
 from robot.model import ModelModifier
@@ -164,7 +164,7 @@ class RunRequest:
         """Options by long name without dashes, as `robot.run` takes them, argument files included; and the suites.
 
         Raises:
-            RobotOptionsError: If Robot Framework does not accept the options, they run nothing, or they name the output.
+            RobotOptionsError: If Robot Framework does not accept the options, or they run nothing or name the output.
         """
         included = [argument for pattern in self.include for argument in ("--include", pattern)]
         try:
@@ -193,7 +193,7 @@ class RunRequest:
 def check_selection(
     options: Mapping[str, Any],
     suites: Sequence[str],
-    modifiers: Sequence[object],
+    modifiers: Sequence[SuiteVisitor],
     *,
     topology: Topology,
     variables: Mapping[str, object],
@@ -209,17 +209,14 @@ def check_selection(
 
     Raises:
         RobotOptionsError: If Robot Framework cannot read the suites, or no test is selected.
+        SuiteError: If a suite has a wrong value.
         ProfileError: If the generator cannot send the streams of a test.
     """
     tags: list[str] = []
     given = [f"{name}:{value}" for name, value in variables.items()]
     try:
         settings = RobotSettings(
-            {
-                **options,
-                "variable": [*given, *_listed(options.get("variable"))],
-                "prerunmodifier": [*_listed(options.get("prerunmodifier")), *modifiers],
-            }
+            {**options, "variable": [*given, *_listed(options.get("variable"))]}
         )
         root = TestSuiteBuilder(
             included_extensions=settings.extension,
@@ -229,6 +226,9 @@ def check_selection(
             allow_empty_suite=settings.run_empty_suite,
         ).build(*suites)
         root.visit(ModelModifier(settings.pre_run_modifiers, settings.run_empty_suite, LOGGER))
+        # Robot Framework would only show their errors, and run the suites unexpanded.
+        for modifier in modifiers:
+            root.visit(modifier)
         tags += sorted(
             {str(tag) for test in root.all_tests for tag in test.tags} if settings.include else ()
         )

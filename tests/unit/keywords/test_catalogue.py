@@ -162,6 +162,7 @@ def test_two_duts_are_three_nodes_unless_asked_for_one():
         ("framesizes=64B", "There is no argument 'framesizes'"),
         ("{lab}:duts=two", "duts=two: 'two' is not a number"),
         ("{lab}:cores=1,x", "cores=x: 'x' is not a number"),
+        ("{lab}:cores=0", "cores=0: '0' is not a number, such as 1"),
         ("{lab}:duts=3", "DUT"),
         ("{lab}:frame_sizes=64 X", "64 X"),
     ],
@@ -177,6 +178,52 @@ def test_a_wrong_argument_is_one_error_and_runs_nothing(tmp_path, argument, erro
     assert error in console.getvalue()
     assert "Traceback" not in console.getvalue()
     assert "no tests after model modifiers" in console.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "error"),
+    [
+        (
+            "64B IMIX",
+            "64B  1518B,IMIX",
+            "Metadata Frame Sizes: '1518B,IMIX' has a comma. Separate the values with spaces.",
+        ),
+        ("64B IMIX", "64b IMIX", "Metadata Frame Sizes: '64b' is not a size in bytes; write it like '64B'."),
+        (
+            "Metadata ",
+            "Metadata    Cores    1,2\nMetadata ",
+            "Metadata Cores: '1,2' has a comma. Separate the values with spaces.",
+        ),
+        ("Metadata ", "Metadata    Cores    1 two\nMetadata ", "Metadata Cores: 'two' is not a number, such as 1."),
+        ("dut=linux", "links=two    dut=linux", "Suite Setup: links=two: 'two' is not a number, such as 1."),
+        ("duts=${DUTS}", "duts=all", "Suite Setup: duts=all: 'all' is not a number, such as 1."),
+    ],
+)
+def test_a_wrong_value_of_a_suite_is_an_error_that_names_it_and_no_suite_runs(
+    lossratio, tmp_path, before, after, error
+):
+    folder = tmp_path / "suites"
+    folder.mkdir()
+    (folder / "a_right_one.robot").write_text(SUITE.lstrip())
+    file = folder / "bridge.robot"
+    file.write_text(SUITE.lstrip().replace(before, after, 1))
+    console = io.StringIO()
+    simulated = ROOT / "topologies" / "simulated.yaml"
+    options = {"prerunmodifier": f"lossratio.keywords.Catalogue:{simulated}", "pythonpath": str(ROOT / "libraries")}
+    streams = {"stdout": console, "stderr": console}
+    assert robot.run(str(folder), outputdir=str(tmp_path), output=None, log=None, report=None, **options, **streams)
+    assert f"{file}: {error}" in console.getvalue()
+    assert "no tests after model modifiers" in console.getvalue()
+
+    refused = lossratio("run", "--topology", "simulated", folder, "--output", tmp_path / "out")
+    assert (refused.status, refused.err) == (2, f"Error: {file}: {error}\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_value_that_is_listed_twice_is_one_test():
+    twice = SUITE.replace("64B IMIX", "64B IMIX 64B").replace("Metadata", "Metadata    Cores    1 1\nMetadata", 1)
+    assert names(expanded(Catalogue(), twice)) == names(expanded(Catalogue()))
+    assert names(expanded(Catalogue(frame_sizes="64B,IMIX,64B", cores="1,1"))) == names(expanded(Catalogue()))
 
 
 def test_a_suite_runs_with_and_without_the_catalogue(tmp_path):
