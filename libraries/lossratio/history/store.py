@@ -27,9 +27,11 @@ from lossratio.input_file import shell_word
 from lossratio.plugins import how_to_install
 from lossratio.report import NOTHING_MEASURED
 from lossratio.results import write_whole
+from lossratio.units import and_more
 
 _PARTITIONS = ("testbed", "date")
 _DIGEST_LENGTH = 32
+_PROBLEMS_SHOWN = 5
 _OLDEST_COLUMNS = ("test", "quantity", "started", "value", "outcome", "doubts")
 
 
@@ -87,7 +89,10 @@ class History:
                 f"trend {shell_word(self.path)} --add DIR"
             )
 
-        whole, problems = _with_schema(paths)
+        dated, problems = _with_days(paths)
+        whole, more = _with_schema(dated)
+        problems += more
+        _check_any(whole, problems)
         duckdb = required("duckdb")
         try:
             table, unusable = _query(whole, testbed, readings=readings)
@@ -95,6 +100,7 @@ class History:
             # So far, only the end of each file was read, because reading whole files each time would take too long.
             whole, more = _without_damage(whole)
             problems += more
+            _check_any(whole, problems)
             table, unusable = _query(whole, testbed, readings=readings)
 
         problems += [
@@ -154,6 +160,36 @@ def continued(table: Any, entries: Sequence[Entry]) -> Any:
     return in_order(arrow.concat_tables([earlier, newest]))
 
 
+def _with_days(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
+    """The files whose folder is named after a day, and messages about the others."""
+    dated, problems = [], []
+    for file in paths:
+        try:
+            datetime.strptime(file.parent.name, "date=%Y-%m-%d")
+        except ValueError:
+            problems.append(
+                f"{file} is left out: its folder is not named after a day, as in date=2026-08-01"
+            )
+        else:
+            dated.append(file)
+    return dated, problems
+
+
+def _check_any(readable: Sequence[Path], problems: Sequence[str]) -> None:
+    """Checks that a history has a file that can be read.
+
+    Raises:
+        ReportError: If it has none; the message has the first problems.
+    """
+    if not readable:
+        shown = "".join(f"\n  {problem}" for problem in problems[:_PROBLEMS_SHOWN])
+        others = and_more(max(0, len(problems) - _PROBLEMS_SHOWN))
+        raise ReportError(
+            f"No file of the history can be read:{shown}{others}\nRestore these "
+            "files from a copy, or move them away and add the runs again: lossratio trend HISTORY --add DIR"
+        )
+
+
 def _with_schema(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
     """The files whose ends are whole and whose columns are ours, and messages about the others."""
     parquet, arrow = required("pyarrow.parquet"), required("pyarrow")
@@ -200,6 +236,8 @@ def _without_damage(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
 
 
 def _damaged(file: Path) -> str:
+    if not file.exists():
+        return f"{file} is left out: it is a symbolic link to a file that does not exist"
     if not os.access(file, os.R_OK):
         return f"{file} is left out: you need permission to read it"
     return f"{file} is damaged, and left out: it is not a whole Parquet file of a history"
@@ -207,9 +245,6 @@ def _damaged(file: Path) -> str:
 
 def _query(paths: Sequence[Path], testbed: str | None, *, readings: bool) -> tuple[Any, list[str]]:
     """The entries in some files, for one testbed if it is not None, and the files that are left out."""
-    if not paths:
-        raise ReportError("No file of the history can be read: all of them are damaged.")
-
     names = ", ".join(name for name in _schema().names if name != "readings")
     text = files("lossratio.history").joinpath("entries.sql").read_text(encoding="utf-8")
     found, chosen = text.format(names=names).split(";\n")

@@ -137,8 +137,23 @@ def test_damaged_files_are_named_and_the_rest_is_read(tmp_path):
     assert stored.table.column("value").to_pylist() == [2e6]
     assert [first.name in problem and "damaged" in problem for problem in stored.problems] == [True]
     second.write_bytes(b"")
-    with pytest.raises(ReportError, match="No file of the history can be read"):
+    with pytest.raises(ReportError, match=r"No file of the history can be read:(?s:.*)Restore these files") as caught:
         history.read()
+    assert all(f"{file} is damaged" in str(caught.value) for file in (first, second))
+
+
+def test_files_that_are_missing_or_in_the_wrong_folder_are_named_with_the_reason(tmp_path):
+    history = History(tmp_path)
+    first, second = history.add([entry(0, 1e6), entry(1, 2e6)])
+    wrong = first.parent.rename(first.parent.with_name("date=2026-99-99")) / first.name
+    link = second.with_name("link.parquet")
+    link.symlink_to("missing")
+    stored = history.read()
+    assert stored.table.column("value").to_pylist() == [2e6]
+    assert set(stored.problems) == {
+        f"{wrong} is left out: its folder is not named after a day, as in date=2026-08-01",
+        f"{link} is left out: it is a symbolic link to a file that does not exist",
+    }
 
 
 def test_a_file_with_damaged_pages_is_named_and_the_rest_is_read(tmp_path):
