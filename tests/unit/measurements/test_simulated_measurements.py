@@ -59,6 +59,17 @@ def test_a_rate_needs_trials_that_send_several_frames(tmp_path):
     assert measure_mrr(policed(police="20 kfps"), enough, place(tmp_path)).mrr.sent_frames == 20
 
 
+@pytest.mark.parametrize("given", [{"timeout": 3.0}, {"rest": 3600.0}])
+def test_a_search_without_a_load_whose_time_ran_out_advises_more_time(tmp_path, given):
+    request = SearchRequest(goals=(NDR, PDR), profile=PROFILE).but(**given)
+    result = find_conditional_throughput(policed(police="20 kfps"), request, place(tmp_path))
+    with pytest.raises(
+        AssertionError, match=r"the time ran out\. Give the search more time, e\.g\. timeout=1 h"
+    ) as caught:
+        require_lower_bounds(result)
+    assert "smallest load" not in str(caught.value)
+
+
 def test_a_search_needs_trials_that_send_a_frame(tmp_path):
     request = SearchRequest(goals=(SearchGoal(0.0, 0.5, 1e-6, 1e-6, 0.005, 1e-6),), profile=PROFILE)
     with pytest.raises(SearchError, match=r"sends less than one frame\. Give the search goal a longer final_trial_dur"):

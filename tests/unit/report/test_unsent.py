@@ -217,8 +217,8 @@ def test_no_demand_of_throughput_fails_by_the_generator():
     ("others", "words"),
     [
         ({}, "The smallest load of the search was 9.0010 kfps per interface. If a search may end without such a load"),
-        ({4e5: 395_000}, "It lost a larger share at larger loads. No smaller load was tried. If a search may"),
-        ({4e5: 4_000}, "It lost a smaller share at other loads, and the load may not be the cause"),
+        ({4e5: 395_000}, "The SUT lost a larger share at larger loads. No smaller load was tried. If a search may"),
+        ({4e5: 4_000}, "The SUT lost a smaller share at other loads, and the load may not be the cause"),
         ({4e5: 177_800, 2e5: 88_900}, "The load is not the cause: a smaller one would lose as large a share"),
         ({1.5e4: 4_000, 2e4: 4_000}, "The load is not the cause: a smaller one would lose a larger share"),
     ],
@@ -244,8 +244,8 @@ def test_what_lost_frames_have_in_common_is_said_in_place_of_advice():
         return str(caught.value)
 
     assert "per interface. All lost frames are of 1 of 8 flows. If a search may end" in told(flows, way)
-    assert "All are of one direction. It lost a smaller share at other loads" in told(way)
-    assert "per interface. It lost a smaller share at other loads" in told(few)
+    assert "All are of one direction. The SUT lost a smaller share at other loads" in told(way)
+    assert "per interface. The SUT lost a smaller share at other loads" in told(few)
 
 
 def test_a_build_is_not_judged_by_a_starved_generator(tmp_path):

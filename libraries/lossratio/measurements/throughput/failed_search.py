@@ -118,12 +118,23 @@ def require_lower_bounds(result: GoalsResult) -> None:
 
     refuse_generators_limit(missing)
     goals = "; ".join(f"{report.goal.name}, {format_regularity(report)}" for report in missing)
+    if all(_ran_out_of_time(report) for report in missing):
+        # The trials show nothing about smaller loads: the search did not reach them.
+        raise AssertionError(
+            f"No load was found that meets the goal: {goals}. Give the search more time, e.g. timeout=1 h, choose "
+            "shorter trials, or shorten a rest or ramp before them. If a search may end without such a load, set "
+            "must_find=False."
+        )
     least = result.min_load.per_interface_fps
     raise AssertionError(
         f"No load was found that meets the goal: {goals}. The smallest load of the search was "
         f"{format_frame_rate(least)} per interface. {_about_losses(result)}If a search may end without such a load, "
         "set must_find=False."
     )
+
+
+def _ran_out_of_time(report: GoalReport) -> bool:
+    return report.result is not None and report.result.reason == IrregularReason.TIMEOUT.value
 
 
 def _about_losses(result: GoalsResult) -> str:
@@ -162,9 +173,9 @@ def _about_smaller_loads(result: GoalsResult) -> str:
         return f"{words}. The load is not the cause: a smaller one {share}. "
 
     if loss_falls_with_load(evidence):
-        return "It lost a larger share at larger loads. No smaller load was tried. "
+        return "The SUT lost a larger share at larger loads. No smaller load was tried. "
     if len({trial.load for trial in evidence}) > 1:
-        return "It lost a smaller share at other loads, and the load may not be the cause. "
+        return "The SUT lost a smaller share at other loads, and the load may not be the cause. "
     return ""
 
 
