@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lossratio.keywords.measurements import measurement_keyword as measurement_keyword
     from lossratio.keywords.planned_traffic import (
         check_planned_streams as check_planned_streams,
+        measuring as measuring,
         named_profiles as named_profiles,
     )
     from lossratio.keywords.variables import problem_with_variable as problem_with_variable
@@ -33,6 +34,7 @@ _MODULE_OF = MappingProxyType(
         "LossRatio": "library",
         "measurement_keyword": "measurements",
         "check_planned_streams": "planned_traffic",
+        "measuring": "planned_traffic",
         "named_profiles": "planned_traffic",
         "measured": "course",
         "problem_with_variable": "variables",

@@ -48,6 +48,20 @@ def named_profiles(library: type, tests: Iterable[TestCase]) -> Iterator[NamedPr
                     yield NamedProfile(test.full_name, profile)
 
 
+def measuring(library: type, tests: Iterable[TestCase]) -> Iterator[TestCase]:
+    """The tests that measure with a library's keywords; it does not look into user keywords.
+
+    Args:
+        library: The class of the keywords.
+        tests: The tests, as they are before they run.
+    """
+    names = {name for name, _ in _places_of_profiles(library)}
+    for test in tests:
+        words = (str(keyword.name or "") for keyword in _keywords_in([test.setup, *test.body]))
+        if any(normalize(word.rpartition(".")[2], ignore="_") in names for word in words):
+            yield test
+
+
 def check_planned_streams(
     named: Iterable[NamedProfile], topology: Topology, replaced: Callable[[str], object]
 ) -> None:

@@ -25,8 +25,9 @@ from robot.variables import VariableScopes
 
 from lossratio.errors import LossRatioError, ReportError, StorageError
 from lossratio.input_file import shell_word
-from lossratio.keywords import LossRatio, check_planned_streams, named_profiles
+from lossratio.keywords import LossRatio, check_planned_streams, measuring, named_profiles
 from lossratio.report import PAGE, PAGE_VARIABLE, write_reports
+from lossratio.results import identity_of
 from lossratio.runs.verdicts import FailureRecord, TestVerdict, VerdictListener
 from lossratio.topology import Topology
 
@@ -208,7 +209,8 @@ def check_selection(
         variables: Variables that the suites get in addition to the variables of the options.
 
     Raises:
-        RobotOptionsError: If Robot Framework cannot read the suites, or no test is selected.
+        RobotOptionsError: If Robot Framework cannot read the suites, no test is selected, or two suites have the same
+            test.
         SuiteError: If a suite has a wrong value.
         ProfileError: If the generator cannot send the streams of a test.
     """
@@ -237,7 +239,28 @@ def check_selection(
     except DataError as error:
         known = f" Their tags are: {', '.join(tags)}." if tags else ""
         raise RobotOptionsError(f"Nothing was run: {words_of(error)}{known}") from error
+    _check_identities(root)
     _check_streams(root, VariableScopes(settings), topology)
+
+
+def _check_identities(root: TestSuite) -> None:
+    """Checks that no two suites would write the results of the same test."""
+    suites: dict[str, TestSuite] = {}
+    for test in measuring(LossRatio, root.all_tests):
+        identity = identity_of(test)
+        other = suites.setdefault(identity, test.parent)
+        if other is test.parent:
+            continue
+        one, two = (suite.source or suite.full_name for suite in (other, test.parent))
+        if one == two:
+            raise RobotOptionsError(
+                f"Nothing was run: the suite {one} is selected twice, and its test {identity} would write the same "
+                "files again. Name the suite, and folders with it, only once."
+            )
+        raise RobotOptionsError(
+            f"Nothing was run: {one} and {two} have the same test {identity}, and would write the same files. Select "
+            "one of them, or give it a name of its own: Metadata    Id    NAME."
+        )
 
 
 def words_of(error: DataError) -> str:

@@ -87,6 +87,43 @@ def test_bad_input_is_one_message_and_touches_nothing(lossratio, tmp_path, argum
     assert {path.name for path in tmp_path.iterdir()} == {"robot.toml", "suite.robot"}
 
 
+MEASURES = """*** Settings ***
+Library    lossratio.keywords.LossRatio
+{settings}
+*** Test Cases ***
+Same
+    {keyword}    64B
+"""
+
+
+def two_suites(folder, settings="", keyword="Measure MRR"):
+    for name in ("east", "west"):
+        file = folder / name / "core" / "ip4.robot"
+        file.parent.mkdir(parents=True)
+        file.write_text(MEASURES.format(settings=settings.format(name=name), keyword=keyword))
+    return folder / "east" / "core" / "ip4.robot", folder / "west" / "core" / "ip4.robot"
+
+
+def test_two_suites_with_the_same_test_are_refused_before_anything_is_measured(lossratio, tmp_path):
+    east, west = two_suites(tmp_path / "lab")
+    for command in (("--topology", SIMULATED, tmp_path / "lab"), ("--topology", SIMULATED, east, west)):
+        refused = lossratio("run", *command, "--output", tmp_path / "out")
+        said = f"Error: Nothing was run: {east} and {west} have the same test Core.Ip4.Same, and would write the same"
+        assert (refused.status, refused.err[: len(said)]) == (2, said)
+    twice = lossratio("run", "--topology", SIMULATED, east, east.parent, "--output", tmp_path / "out")
+    assert f"the suite {east} is selected twice, and its test Core.Ip4.Same would write" in twice.err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("given", [{"settings": "Metadata    Id    {name}"}, {"keyword": "Log"}])
+def test_suites_with_a_name_of_their_own_or_without_measurements_run_together(lossratio, tmp_path, given):
+    two_suites(tmp_path / "lab", **given)
+    done = lossratio(
+        "run", "--topology", SIMULATED, tmp_path / "lab", "--", "--dryrun", "--outputdir", tmp_path / "out"
+    )
+    assert done.status == 0, done.err
+
+
 def test_a_run_has_a_directory_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     request = RunRequest(
