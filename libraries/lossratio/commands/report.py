@@ -132,10 +132,12 @@ def compare(
     Exit status: 0 if no test got worse, 3 if a test got worse, 1 if undecided.
     """
     check_files_to_write(html=html, junit=junit)
-    sides = (
-        [read_run(path) for path in runs_in(before)],
-        [read_run(path) for path in runs_in(after)],
-    )
+    paths = runs_in(before), runs_in(after)
+    if {path.resolve() for path in paths[0]} == {path.resolve() for path in paths[1]}:
+        raise click.UsageError(
+            f"A ({before}) and B ({after}) are the same. Name earlier runs first, and later runs second."
+        )
+    sides = [read_run(path) for path in paths[0]], [read_run(path) for path in paths[1]]
     comparison = reports.compare(*sides, least_change=least_change / 100)
     if table_format == "md":
         click.echo(reports.comparison_markdown(comparison))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from xml.etree import ElementTree
 
 import pytest
@@ -172,8 +173,9 @@ def test_a_comparison_says_on_which_side_a_test_measured_nothing_and_blames_nobo
 
 
 def test_runs_without_any_result_are_not_compared(failed):
+    again = shutil.copytree(failed, failed.with_name("again"))
     with pytest.raises(ReportError, match=r"There are no results to compare\. 'lossratio report DIR' shows why"):
-        CliRunner().invoke(compare, [str(failed), str(failed)], catch_exceptions=False)
+        CliRunner().invoke(compare, [str(failed), str(again)], catch_exceptions=False)
 
 
 def test_a_run_in_which_nothing_was_measured_has_a_page(failed):

@@ -133,3 +133,11 @@ def test_a_run_of_damaged_files_only_is_refused_with_their_names(tmp_path):
     (tmp_path / "results" / "a.json").write_text("")
     with pytest.raises(ReportError, match=r"Nothing to report in .*a\.json is damaged"):
         read_run(tmp_path)
+
+
+@pytest.mark.parametrize("other", ["nightly", "./nightly", "link", "."])
+def test_a_run_is_not_compared_with_itself(run, lossratio, tmp_path, other):
+    (tmp_path / "link").symlink_to("nightly")
+    refused = lossratio("compare", "nightly", other)
+    assert refused.status == 2
+    assert "are the same. Name earlier runs first, and later runs second." in refused.err
