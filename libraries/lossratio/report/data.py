@@ -151,7 +151,7 @@ def _integrity(name: str) -> Callable[[FindingRow], object]:
 _COLUMNS: dict[str, Callable[[FindingRow], object]] = {
     "run": attrgetter("run"),
     "suite": attrgetter("result.test.suite"),
-    "test": attrgetter("test"),
+    "test": attrgetter("result.test.name"),
     "testbed": attrgetter("testbed"),
     "started": attrgetter("started"),
     "kind": attrgetter("result.kind"),

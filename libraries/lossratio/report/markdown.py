@@ -57,8 +57,9 @@ def _without_result(run: Run) -> Iterator[str]:
 
 
 def _doubts(run: Run) -> Iterator[str]:
-    for result, doubts in zip(run.results, run.doubts, strict=True):
-        name = markdown_cell(result.test.name)
+    names = {row.number: row.test for row in rows_of(run)}
+    for number, (result, doubts) in enumerate(zip(run.results, run.doubts, strict=True), start=1):
+        name = markdown_cell(names.get(number, result.test.name))
         yield from (f"- **doubt** about {name}: {doubt}" for doubt in doubts)
         if result.queues_in_words is not None:
             yield f"- receive queues in {name}: {markdown_cell(result.queues_in_words)}"

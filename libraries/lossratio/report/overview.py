@@ -1,6 +1,7 @@
 """The overview of runs: a row for each goal of each test, or for another value, and the columns of these rows."""
 
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -45,6 +46,8 @@ class FindingRow:
     """The directory of the row's run; empty: the page has only one run."""
     tester: str = ""
     """The value of the test's twin without DUTs; empty: the runs have none."""
+    is_namesake: bool = False
+    """Whether another suite of the run has a test of the same name."""
 
     @property
     def result(self) -> TestResult:
@@ -53,8 +56,8 @@ class FindingRow:
 
     @property
     def test(self) -> str:
-        """Name of the test."""
-        return self.result.test.name
+        """Name of the test, with its suite if this is needed to distinguish it from a test of another suite."""
+        return self.result.test.full_name if self.is_namesake else self.result.test.name
 
     @property
     def link(self) -> str:
@@ -427,6 +430,7 @@ def rows_of(run: Run, runs: Sequence[Run] = ()) -> list[FindingRow]:
     """The rows of a run, in the order of its results. Twins of its tests may be in any of `runs`."""
     found = findings_of(result for one in runs or (run,) for result in one.results)
     alone = {_twin_of(finding): finding.in_short for finding in found if not _has_device(finding)}
+    names = Counter(result.test.name for result in run.results)
     rows = []
     for finding in findings_of(run.results):
         if _has_device(finding):
@@ -440,6 +444,7 @@ def rows_of(run: Run, runs: Sequence[Run] = ()) -> list[FindingRow]:
             tuple(doubt.kind.value for doubt in run.doubts[finding.number - 1]),
             failure=run.failure_in_spite_of(finding.result),
             tester=tester,
+            is_namesake=names[finding.result.test.name] > 1,
         )
         rows.append(row)
     return rows

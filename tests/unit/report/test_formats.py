@@ -57,6 +57,22 @@ def cut_off(whole, tmp_path):
     return run.path
 
 
+def test_tests_of_the_same_name_are_shown_with_their_suites(tmp_path):
+    first = mrr()
+    second = first.model_copy(update={"test": first.test.model_copy(update={"suite": "Lab.West"})})
+    alone = first.model_copy(update={"test": first.test.model_copy(update={"name": "alone"})})
+    for result in (first, second, alone):
+        RunDirectory(tmp_path).write(result)
+    run = read_run(tmp_path)
+    names = [first.test.full_name, second.test.full_name, "alone"]
+    rows = [line.split(" | ")[0] for line in render("md", [run]).splitlines() if line.startswith("| ")]
+    assert sorted(rows[2:]) == sorted(f"| {name}" for name in names)
+    page = render("html", [run])
+    assert all(f">{name}</a>" in page for name in names)
+    cells = csv.DictReader(io.StringIO(render("csv", [run])))
+    assert [row["test"] for row in cells].count(first.test.name) == 2
+
+
 def test_json_has_whole_results_and_doubts(whole):
     (run,) = json.loads(render("json", [whole]))["runs"]
     assert run["run"] == "nightly"
