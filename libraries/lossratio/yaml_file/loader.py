@@ -101,5 +101,9 @@ class BoundedLoader(yaml.SafeLoader):
             return super().construct_object(node, deep)
         except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as cause:
             kind = node.tag.rpartition(":")[2]
-            what = f"{shortened(repr(node.value))} is not a value of type {shortened(kind)}"
+            shown = shortened(repr(node.value))
+            if kind == "timestamp":
+                what = f"there is no such day or time as {shown}; text in this form needs quotes"
+            else:
+                what = f"{shown} is not a value of type {shortened(kind)}"
             raise RefusedError(what, node.start_mark) from cause
