@@ -163,6 +163,7 @@ def continued(table: Any, entries: Sequence[Entry]) -> Any:
 def _with_days(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
     """The files whose folder is named after a day, and messages about the others."""
     dated, problems = [], []
+
     for file in paths:
         try:
             datetime.strptime(file.parent.name, "date=%Y-%m-%d")
@@ -172,6 +173,7 @@ def _with_days(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
             )
         else:
             dated.append(file)
+
     return dated, problems
 
 

@@ -103,16 +103,18 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
 
     def start_suite(self, suite: TestSuite) -> bool | None:
         """Expands a suite's tests. If something is wrong, it raises DataError, and leaves no test in any suite."""
-        try:
-            if self._expander is None:
-                raise SuiteError(self._problem)
-            return self._expander.start_suite(suite)
-        except SuiteError as error:
-            while suite.parent is not None:
-                suite = suite.parent
-            suite.tests.clear()
-            suite.suites.clear()
-            raise DataError(str(error)) from error
+        problem = self._problem
+        if self._expander is not None:
+            try:
+                return self._expander.start_suite(suite)
+            except SuiteError as error:
+                problem = str(error)
+
+        while suite.parent is not None:
+            suite = suite.parent
+        suite.tests.clear()
+        suite.suites.clear()
+        raise DataError(problem)
 
 
 def _check_arguments(*arguments: str | None) -> None:
@@ -380,6 +382,7 @@ def _check_metadata(suite: TestSuite) -> None:
                 raise SuiteError(
                     f"{place}: {shown_value(value)} has a comma. Separate the values with spaces."
                 )
+
             try:
                 if name == "Cores":
                     _check_cores(value, place)

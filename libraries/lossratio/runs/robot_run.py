@@ -251,6 +251,7 @@ def _check_identities(root: TestSuite) -> None:
         other = suites.setdefault(identity, test.parent)
         if other is test.parent:
             continue
+
         one, two = (suite.source or suite.full_name for suite in (other, test.parent))
         if one == two:
             raise RobotOptionsError(
