@@ -28,6 +28,7 @@ from lossratio.mlrsearch.constancy import (
     inconstancy_in as inconstancy_in,
     level_loss_in as level_loss_in,
     loss_falls_with_load as loss_falls_with_load,
+    median_losses as median_losses,
 )
 from lossratio.mlrsearch.controller import MLRsearch as MLRsearch
 from lossratio.mlrsearch.evidence import (

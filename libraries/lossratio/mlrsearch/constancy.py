@@ -408,14 +408,20 @@ def loss_falls_with_load(results: Iterable[TrialResult]) -> bool:
 
     Only then may a search that starts at a smaller load find a load without too much loss.
     """
+    shares = median_losses(results)
+    lowest = min(shares, default=0.0)
+    others = [share for load, share in shares.items() if load >= FARTHER * lowest]
+    if not others:
+        return False
+    share = shares[lowest]
+    return min(others) > share + LEVEL_TOLERANCE * min(share, 1.0 - share)
+
+
+def median_losses(results: Iterable[TrialResult]) -> dict[float, float]:
+    """The median share of the frames that the SUT lost at each load, by the load in frames per second per interface."""
     shares: dict[float, list[float]] = {}
     for result in results:
         # If an early verdict ended the trial, the loss is a share of the frames that were sent until then.
         share = sut_loss_ratio(result) * result.duration / result.traffic_duration
         shares.setdefault(result.load, []).append(share)
-    lowest = min(shares, default=0.0)
-    others = [median(shares[load]) for load in shares if load >= FARTHER * lowest]
-    if not others:
-        return False
-    share = median(shares[lowest])
-    return min(others) > share + LEVEL_TOLERANCE * min(share, 1.0 - share)
+    return {load: median(lost) for load, lost in shares.items()}

@@ -1,5 +1,6 @@
 """What the generator did not send is a doubt with its size, and no verdict about the SUT."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -227,6 +228,34 @@ def test_no_smaller_load_is_advised_that_was_not_tried(others, words):
     trials = [counted_trial(load, lost=lost) for load, lost in others.items()]
     with pytest.raises(AssertionError, match=words):
         require_lower_bounds(throughput_of([*trials, *[counted_trial(9_001.0, lost=4_000)] * 40], (NDR,)))
+
+
+@pytest.mark.parametrize(
+    ("at_least_load", "at_more", "words"),
+    [
+        ({"lost": 9_001}, {"lost": 400_000}, "Every frame was lost at all loads. Check the path of the frames"),
+        ({"lost": 8_500}, {"lost": 378_800}, "It lost about as large a share at other loads, and the load may not"),
+    ],
+)
+def test_no_smaller_share_is_lost_at_other_loads_if_as_much_is_lost_there(at_least_load, at_more, words):
+    trials = [counted_trial(4e5, **at_more), *[counted_trial(9_001.0, **at_least_load)] * 40]
+    with pytest.raises(AssertionError, match=words):
+        require_lower_bounds(throughput_of(trials, (NDR,)))
+
+
+def test_nothing_is_said_about_losses_if_frames_are_only_late():
+    late = [replace(trial, output=replace(trial.output, late_frames=trial.output.lost_frames))
+            for trial in (counted_trial(4e5, lost=8_000), *[counted_trial(9_001.0, lost=180)] * 40)]  # fmt: skip
+    with pytest.raises(AssertionError, match="late frames, not lost ones") as caught:
+        require_lower_bounds(throughput_of(late, (NDR,)))
+    assert "9.0010 kfps per interface. If a search may end" in str(caught.value)
+
+
+def test_a_search_that_ended_before_its_smallest_load_advises_no_smaller_one():
+    trials = [counted_trial(4e5, lost=200_000), counted_trial(2e5)]
+    with pytest.raises(AssertionError, match="search was stopped before its end") as caught:
+        require_lower_bounds(throughput_of(trials, (NDR,)))
+    assert "9.0010 kfps per interface. If a search may end" in str(caught.value)
 
 
 def test_what_lost_frames_have_in_common_is_said_in_place_of_advice():

@@ -23,6 +23,7 @@ from lossratio.mlrsearch import (
     SearchGoal,
     level_loss_in,
     loss_falls_with_load,
+    median_losses,
 )
 from lossratio.results import LossPattern
 from lossratio.units import as_sentence, format_frame_rate
@@ -126,9 +127,12 @@ def require_lower_bounds(result: GoalsResult) -> None:
             "must_find=False."
         )
     least = result.min_load.per_interface_fps
+    about_losses = ""
+    if any(report.bounds[1] == result.min_load for report in missing):
+        about_losses = _about_losses(result)
     raise AssertionError(
         f"No load was found that meets the goal: {goals}. The smallest load of the search was "
-        f"{format_frame_rate(least)} per interface. {_about_losses(result)}If a search may end without such a load, "
+        f"{format_frame_rate(least)} per interface. {about_losses}If a search may end without such a load, "
         "set must_find=False."
     )
 
@@ -174,9 +178,20 @@ def _about_smaller_loads(result: GoalsResult) -> str:
 
     if loss_falls_with_load(evidence):
         return "The SUT lost a larger share at larger loads. No smaller load was tried. "
-    if len({trial.load for trial in evidence}) > 1:
-        return "The SUT lost a smaller share at other loads, and the load may not be the cause. "
-    return ""
+
+    shares = median_losses(evidence)
+    lowest = shares[min(shares)]
+    if len(shares) == 1 or not lowest:
+        return ""
+    if min(shares.values()) == 1.0:
+        return (
+            "Every frame was lost at all loads. Check the path of the frames through the device. "
+        )
+    if min(shares.values()) < lowest:
+        seen = "a smaller share at other loads"
+    else:
+        seen = "about as large a share at other loads"
+    return f"The SUT lost {seen}, and the load may not be the cause. "
 
 
 def refuse_generators_limit(reports: Iterable[GoalReport]) -> None:
