@@ -156,40 +156,36 @@ def two_bands_in(trials: Sequence[Trial]) -> Doubt | None:
     """Finds two bands of forwarding rates at one load: the highest load that shows them.
 
     The widest gap between neighbouring rates separates the bands; the gap must be wide compared with both bands. Frames
-    that the tester left out can also create bands: see `time_dependence_in`.
+    that the tester left out can also create bands at a load: see `time_dependence_in`.
     """
-    measured = _two_bands(trials)
-    if measured is None or not _tester_took_part(trials):
-        return measured
-    offered = _two_bands([_as_offered(trial) for trial in trials])
-    return measured if offered is not None else None
-
-
-def _two_bands(trials: Sequence[Trial]) -> Doubt | None:
     # The forwarding rates of trials that ended early are for other lengths of time.
-    for group in _repeated(
-        (trial for trial in trials if trial.decided_after_s is None), BANDS_LEAST_TRIALS
-    ):
-        rates = sorted(_rate(trial) for trial in group)
-        cut = max(range(1, len(rates)), key=lambda index: rates[index] - rates[index - 1])
-        low = rates[:cut]
-        high = rates[cut:]
-        gap = high[0] - low[-1]
-        widest = max(low[-1] - low[0], high[-1] - high[0])
-        enough = min(len(low), len(high)) >= BANDS_LEAST_SHARE * len(rates)
-        if (
-            enough
-            and gap >= BANDS_LEAST_GAP_RATIO * high[0]
-            and gap >= BANDS_GAP_OVER_RANGE * widest
-        ):
-            return Doubt(
-                DoubtKind.TWO_BANDS,
-                f"at {format_frame_rate(group[0].load_per_interface_fps)} per interface, "
-                f"{len(low)} trials forward at most {format_frame_rate(low[-1])}, and {len(high)} "
-                f"trials at least {format_frame_rate(high[0])}",
-            )
-
+    whole = (trial for trial in trials if trial.decided_after_s is None)
+    for group in _repeated(whole, BANDS_LEAST_TRIALS):
+        measured = _two_bands(group)
+        if measured is None:
+            continue
+        if not _tester_took_part(group) or _two_bands(list(map(_as_offered, group))) is not None:
+            return measured
     return None
+
+
+def _two_bands(group: Sequence[Trial]) -> Doubt | None:
+    """Two bands of forwarding rates in the trials at one load."""
+    rates = sorted(_rate(trial) for trial in group)
+    cut = max(range(1, len(rates)), key=lambda index: rates[index] - rates[index - 1])
+    low = rates[:cut]
+    high = rates[cut:]
+    gap = high[0] - low[-1]
+    widest = max(low[-1] - low[0], high[-1] - high[0])
+    enough = min(len(low), len(high)) >= BANDS_LEAST_SHARE * len(rates)
+    if not enough or gap < BANDS_LEAST_GAP_RATIO * high[0] or gap < BANDS_GAP_OVER_RANGE * widest:
+        return None
+    return Doubt(
+        DoubtKind.TWO_BANDS,
+        f"at {format_frame_rate(group[0].load_per_interface_fps)} per interface, "
+        f"{len(low)} trials forward at most {format_frame_rate(low[-1])}, and {len(high)} "
+        f"trials at least {format_frame_rate(high[0])}",
+    )
 
 
 def late_frames(trials: Sequence[Trial], late_in_last: int) -> Doubt | None:

@@ -64,6 +64,14 @@ def test_an_outlier_is_no_band_and_neither_is_a_gap_that_nobody_would_notice():
     assert two_bands_in(trials_losing([0] * 5 + [50] * 5)) is None
 
 
+def test_bands_of_the_generator_are_none_of_the_sut_although_it_would_have_bands_at_another_load():
+    # At 100 kfps, the generator leaves 2 % unsent in half of the trials. At 200 kfps, the SUT forwards 190 kfps, and
+    # loses fewer frames when fewer are sent.
+    below = [counted_trial(LOAD), counted_trial(LOAD, unsent=2_000)] * 6
+    above = [counted_trial(2 * LOAD, lost=10_000), counted_trial(2 * LOAD, lost=6_000, unsent=4_000)] * 6
+    assert two_bands_in(describe_trials(map(JournalEntry, [*below, *above]))) is None
+
+
 @pytest.mark.parametrize("spread", [100, 1_000, 3_000])
 def test_bands_are_seldom_seen_in_noise(spread):
     randomness = random.Random(2)
