@@ -155,8 +155,8 @@ def missing_in(trials: Iterable[Trial]) -> MissingFrames:
 def share_missing_in_words(share: float, trials: Iterable[Trial], load: float) -> str:
     """The share of missing frames at a load, e.g. ``0.46 % lost``.
 
-    Frames that the generator could not send, or dropped, were not lost by the SUT: the words then say how much the SUT
-    lost. If none are missing in a typical trial, the words say in how many trials the SUT lost none.
+    Late frames, and frames that the generator could not send, or dropped, were not lost by the SUT: the words then say
+    how much the SUT lost. If none are missing in a typical trial, the words say in how many trials the SUT lost none.
 
     Args:
         share: The share.
@@ -166,13 +166,26 @@ def share_missing_in_words(share: float, trials: Iterable[Trial], load: float) -
     here = [trial for trial in trials if trial.load_per_interface_fps == load]
     if share <= 0.0:
         return f"none lost{in_trials_without_loss(here)}"
+
     missing = missing_in(here)
-    if not missing.by_tester:
-        return f"{100.0 * share:.2g} % lost"
-    if not missing.without_tester:
-        return f"{100.0 * share:.2g} % missing, all because of the generator"
-    by_sut = f"{100.0 * missing.without_tester / missing.total:.2g} %"
-    return f"{100.0 * share:.2g} % missing, of which the SUT lost {by_sut}"
+    if missing.lost_by_sut == missing.total:
+        return f"{_in_two_digits(share)} lost"
+    if missing.by_tester == missing.total:
+        cause = "all because of the generator"
+    elif missing.late == missing.total:
+        cause = "all of them only late"
+    elif not missing.lost_by_sut:
+        cause = "none of them lost by the SUT"
+    else:
+        cause = f"of which the SUT lost {_in_two_digits(missing.lost_by_sut / missing.total)}"
+    return f"{_in_two_digits(share)} missing, {cause}"
+
+
+def _in_two_digits(share: float) -> str:
+    """A share in per cent with two digits, e.g. ``0.46 %``. Only the whole is ``100 %``."""
+    if share < 0.995:
+        return f"{100.0 * share:.2g} %"
+    return "100 %" if share == 1.0 else "more than 99 %"
 
 
 def in_trials_without_loss(trials: Iterable[Trial]) -> str:

@@ -74,15 +74,20 @@ def test_frames_that_were_not_sent_are_no_loss_of_the_device():
 
 
 @pytest.mark.parametrize(
-    ("lost", "unsent", "said"),
+    ("lost", "unsent", "late", "said"),
     [
-        (400, 0, "(0.4 % lost)"),
-        (100, 300, "(0.4 % missing, of which the SUT lost 25 %)"),
-        (0, 400, "(0.4 % missing, all because of the generator)"),
+        (400, 0, 0, "(0.4 % lost)"),
+        (100, 300, 0, "(0.4 % missing, of which the SUT lost 25 %)"),
+        (399, 1, 0, "(0.4 % missing, of which the SUT lost more than 99 %)"),
+        (400, 0, 100, "(0.4 % missing, of which the SUT lost 75 %)"),
+        (0, 400, 0, "(0.4 % missing, all because of the generator)"),
+        (400, 0, 400, "(0.4 % missing, all of them only late)"),
+        (300, 100, 300, "(0.4 % missing, none of them lost by the SUT)"),
     ],
 )
-def test_frames_that_were_not_sent_are_not_lost_where_a_goal_allows_loss(lost, unsent, said):
-    at_bound = [counted_trial(100_000.0, lost=lost, unsent=unsent)] * 21
+def test_frames_that_were_late_or_not_sent_are_not_lost_where_a_goal_allows_loss(lost, unsent, late, said):
+    counted = counted_trial(100_000.0, lost=lost, unsent=unsent)
+    at_bound = [replace(counted, output=replace(counted.output, late_frames=late))] * 21
     result = throughput_of([*at_bound, *[counted_trial(100_400.0, lost=4_000)] * 21], goals=(PDR,))
     (sentence,) = sentences(result)
     assert f"when offered 100,000 {said}" in sentence
@@ -92,6 +97,13 @@ def test_frames_that_were_not_sent_are_not_lost_where_a_goal_allows_loss(lost, u
     assert FindingRow(finding).offered.startswith(
         f"Forwarded when 100,000 fps is offered: {words}, as the goal allows. When "
     )
+
+
+def test_a_goal_that_allows_nearly_all_loss_has_no_exponent_in_its_sentence():
+    goal = replace(PDR, loss_ratio=0.999, width=0.9995, name="hardly any")
+    at_bound = [counted_trial(100_000.0, lost=99_700)] * 21
+    (told,) = sentences(throughput_of([*at_bound, *[counted_trial(150_000.0, lost=149_990)] * 21], goals=(goal,)))
+    assert "when offered 100,000 (more than 99 % lost)" in told
 
 
 def test_what_the_generator_limited_is_not_proved():
