@@ -212,7 +212,8 @@ class FindingRow:
     @property
     def known(self) -> str:
         """What is known without a number to quote; empty: nothing."""
-        if not self.bounds or self.rate is None:
+        known = (self.finding.lower_bound, self.finding.upper_bound)
+        if not self.bounds or not any(isinstance(bound, Rate) for bound in known):
             return self.bounds
         if self.finding.is_at_limit and self._lost:
             lower, _ = self._ends
@@ -399,9 +400,11 @@ def describe_frame_size(traffic: Traffic) -> str:
 
 def bounds_in_words(lower: str, upper: str, *, is_at_limit: bool) -> str:
     """Bounds in words, each of which may be `NOTHING`; at the generator's limit, there is no upper bound."""
+    if is_at_limit:
+        upper = NOTHING
     if lower == upper == NOTHING:
         return ""
-    if upper == NOTHING or (is_at_limit and lower != NOTHING):
+    if upper == NOTHING:
         return f"at least {lower}"
     if lower == NOTHING:
         return f"at most {upper}"
