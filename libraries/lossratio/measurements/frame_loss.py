@@ -49,6 +49,12 @@ class LossAtLoad(Record):
     unsent_frames: FrameCount | None
     """Frames that the generator could not send, in all directions; they are not lost. None: not counted."""
 
+    @property
+    def unsent_share(self) -> float:
+        """The share of the frames that the generator could not send."""
+        unsent = self.unsent_frames or 0
+        return unsent / max(1, (self.sent_frames or 0) + unsent)
+
 
 class FrameLoss(Record):
     """Frame loss rate over load."""
@@ -170,33 +176,47 @@ _LEAST = 0.01
 """Loss ratio that the axis always reaches."""
 
 
+def _loads_in_words(losses: Sequence[LossAtLoad]) -> str:
+    """One or several loads in words, from the largest on, e.g. ``120,000 and 80,000``."""
+    loads = [f"{loss.load.per_interface_fps:,.0f}" for loss in losses]
+    if len(loads) <= 2:
+        return " and ".join(loads)
+    return f"{len(loads)} loads from {loads[0]} down to {loads[-1]}"
+
+
 class FrameLossView(View[FrameLossResult]):
     """How a frame loss rate is shown. It is a curve, so no single rate represents it."""
 
     quantity = "frame loss rate"
 
     def sentences(self, result: FrameLossResult) -> Iterator[str]:
-        """The loss at the maximum load, and the load below which nothing is lost."""
+        """The loss at the maximum load, and the smaller loads at which nothing was lost."""
         loads = () if result.frame_loss is None else result.frame_loss.loads
         if not loads:
             return
 
-        offered = f"the maximum load of {loads[0].load.per_interface_fps:,.0f} {frames_in_words(result.conditions)}"
-        if not any(loss.frame_loss_ratio for loss in loads):
-            yield f"Frame loss rate: no frame is lost up to {offered}."
-            return
-        if not loads[0].frame_loss_ratio:
+        most = loads[0]
+        offered = f"the maximum load of {most.load.per_interface_fps:,.0f} {frames_in_words(result.conditions)}"
+        if most.unsent_share:
+            offered += f", of which the generator left {format_ratio(most.unsent_share)} unsent"
+        smallest = list(takewhile(lambda loss: not loss.frame_loss_ratio, reversed(loads[1:])))
+        if not most.frame_loss_ratio and len(smallest) < len(loads) - 1:
             yield f"Frame loss rate: no frame is lost at {offered}, but frames are missing at smaller loads."
             return
 
-        share = f"{format_ratio(loads[0].frame_loss_ratio)} of the frames"
+        below = ""
+        if smallest:
+            below = f", and none at {_loads_in_words(smallest[::-1])}"
+        elif len(loads) > 1:
+            below = ", and some at the smallest load, too"
+        if not most.frame_loss_ratio:
+            yield f"Frame loss rate: no frame is lost at {offered}{below}."
+            return
+
+        of_sent = " sent" if most.unsent_share else ""
+        share = f"{format_ratio(most.frame_loss_ratio)} of the frames{of_sent}"
         are_lost = are_lost_in_words(result.trials[:1])
-        smallest = takewhile(lambda loss: not loss.frame_loss_ratio, reversed(loads))
-        lossless = [loss.load.per_interface_fps for loss in smallest]
-        below = (
-            f"none at {lossless[-1]:,.0f} or less" if lossless else "some at the smallest load, too"
-        )
-        yield f"Frame loss rate: {share} {are_lost} at {offered}, and {below}."
+        yield f"Frame loss rate: {share} {are_lost} at {offered}{below}."
 
     def lines(self, result: FrameLossResult) -> Iterator[str]:
         """A line for each load."""

@@ -17,7 +17,7 @@ SENTENCES = {
     "latency": f"Latency: at 10,000 {WAY}, a frame takes {NUMBER} µs on average and {NUMBER} µs at most in the slower "
     "direction.",
     "frame_loss": f"Frame loss rate: {NUMBER} % of the frames are lost at the maximum load of 400,000 {WAY}, and none "
-    "at 40,000 or less.",
+    "at 40,000.",
     "back_to_back": "Back-to-back frames: a burst of 615 frames of 64 B each way at 400,000 frames/s loses nothing; "
     f"the buffer holds {NUMBER} ms of traffic.",
     "recovery": f"System recovery: after 60 s of overload, frames are lost for {NUMBER} ms more on average once the "
@@ -51,7 +51,7 @@ def test_a_rate_that_is_the_maximum_load_is_no_limit(device):
     )
     loss = device.frame_loss("64B", max_load="20 kpps")
     assert message(loss).startswith(
-        "Frame loss rate: no frame is lost up to the maximum load of 20,000 frames/s of 64 B "
+        "Frame loss rate: no frame is lost at the maximum load of 20,000 frames/s of 64 B each way, and none at 18,000."
     )
 
 

@@ -6,15 +6,18 @@ from types import SimpleNamespace
 
 import pytest
 from measurement_examples import PROFILE, SIMULATED, place
+from report_examples import LINK_LIMIT, counted_trial, result_of, run
 
 from lossratio.errors import SearchError
 from lossratio.measurements.frame_loss import FrameLossRate, FrameLossRequest, measure_frame_loss_rate
 from lossratio.report import render
 from lossratio.report.run import read_run
+from lossratio.results import LoadOrigin
 from lossratio.results.findings import message
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
 from lossratio.testbed.opening import open_testbed
+from lossratio.trials.journal_lines import JournalEntry
 from lossratio.trials.trial import TrialResult
 from lossratio.trials.trial_output import TrialOutput
 
@@ -55,6 +58,38 @@ def test_the_result_is_kept_shown_and_drawn(policed, tmp_path):
     assert "Frame loss rate" in page
     assert "<svg" in page
     assert "100.00 kfps per interface for 1 s: loss 49 %" in page
+
+
+@pytest.mark.parametrize(
+    ("trials", "said"),
+    [
+        (
+            [counted_trial(4e5, lost=50_000, unsent=200_000), counted_trial(3e5), counted_trial(2e5)],
+            "25 % of the frames sent are lost at the maximum load of 400,000 frames/s of 64 B each way, of which the "
+            "generator left 50 % unsent, and none at 300,000 and 200,000.",
+        ),
+        (
+            [counted_trial(4e5, unsent=40_000), counted_trial(3e5, unsent=1), counted_trial(2e5), counted_trial(1e5)],
+            "no frame is lost at the maximum load of 400,000 frames/s of 64 B each way, of which the generator left 10 "
+            "% unsent, and none at 3 loads from 300,000 down to 100,000.",
+        ),
+        (
+            [counted_trial(4e5, lost=100_000), counted_trial(2e5, lost=1)],
+            "25 % of the frames are lost at the maximum load of 400,000 frames/s of 64 B each way, and some at the "
+            "smallest load, too.",
+        ),
+        (
+            [counted_trial(4e5), counted_trial(3e5, lost=1), counted_trial(2e5)],
+            "no frame is lost at the maximum load of 400,000 frames/s of 64 B each way, but frames are missing at "
+            "smaller loads.",
+        ),
+    ],
+)
+def test_the_sentence_is_about_the_frames_that_were_sent_and_the_loads_that_were_tried(trials, said):
+    test_run = run("64B-loss")
+    maximum = test_run.conditions.max_load(4e5, LoadOrigin.GENERATOR, link_limit=LINK_LIMIT)
+    result = result_of(FrameLossRate(), test_run, maximum, [JournalEntry(trial) for trial in trials])
+    assert message(result).splitlines()[0] == f"Frame loss rate: {said}"
 
 
 def test_finer_steps_give_more_loads(policed, tmp_path):
