@@ -15,6 +15,8 @@ def common_doubts(
     trials: Sequence[Trial],
     offered: Iterable[Sequence[Offered]],
     stalls: doubts.Doubt | None,
+    *,
+    if_unsent: str,
 ) -> Iterator[doubts.Doubt]:
     """The doubts about a result that do not depend on its kind.
 
@@ -23,9 +25,10 @@ def common_doubts(
         trials: Its trials that are evidence.
         offered: The traffic on which each of its values is based.
         stalls: The doubt whether stalls of the generator decided it; None: they did not.
+        if_unsent: What it means for the result if a load was not offered.
     """
     about_trials = (
-        unsent_frames(max(offered, key=unsent_share, default=())),
+        unsent_frames(max(offered, key=unsent_share, default=()), consequence=if_unsent),
         doubts.time_dependence_in(trials),
         doubts.two_bands_in(trials),
         doubts.late_frames(trials, result.late_frames or 0),

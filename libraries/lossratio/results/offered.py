@@ -10,6 +10,8 @@ from lossratio.units import format_frame_rate, format_ratio
 LEAST_UNSENT = 0.01
 """Share of a load's frames. Fewer unsent frames cause no doubt: they cannot move a value by the minimum change (1 %)
 that a comparison or a trend reports, and even a healthy generator on a small machine leaves some behind."""
+FOR_SMALLER_LOADS = "so the numbers of these trials are for smaller loads"
+"""What loads that were not offered mean for the numbers that trials gave."""
 
 
 class Offered(NamedTuple):
@@ -67,9 +69,7 @@ def unsent_share(offered: Iterable[Offered]) -> float:
 
 
 def unsent_frames(
-    offered: Iterable[Offered],
-    what: str = "the trials",
-    consequence: str = "and the SUT may forward more",
+    offered: Iterable[Offered], what: str = "the trials", consequence: str = FOR_SMALLER_LOADS
 ) -> Doubt | None:
     """Reports the loads that the generator did not offer in the trials on which values are based."""
     shares = _unsent_shares(offered)

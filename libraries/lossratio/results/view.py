@@ -16,7 +16,7 @@ from lossratio.results.closing_lines import closing_lines, provenance_lines
 from lossratio.results.common_doubts import common_doubts
 from lossratio.results.doubts import Doubt, generator_stalls
 from lossratio.results.model import TestResult
-from lossratio.results.offered import Offered, offered_in
+from lossratio.results.offered import FOR_SMALLER_LOADS, Offered, offered_in
 from lossratio.results.pictures import Charts, Picture
 from lossratio.results.quantity import Finding, shown_in
 from lossratio.results.trials import Trial
@@ -92,6 +92,8 @@ class View(Generic[ResultT]):
     """The document that defines the method; None: the head of the page does not name it."""
     value_name: ClassVar[str | None] = None
     """The name of the value in the heading of a table; None: it has no name of its own."""
+    if_unsent: ClassVar[str] = FOR_SMALLER_LOADS
+    """What it means for the result if the generator did not offer a load on which a value is based."""
 
     def lines(self, result: ResultT) -> Iterator[str]:
         """The result in words, without the last lines of all kinds; a failed result has one common line instead."""
@@ -249,7 +251,8 @@ class View(Generic[ResultT]):
         """
         trials = [trial for trial in result.trials if trial.is_evidence]
         offered = [self.offered(result, finding) for finding in self.findings(result)]
-        common = common_doubts(result, trials, offered, self.stalls(result, trials))
+        stalls = self.stalls(result, trials)
+        common = common_doubts(result, trials, offered, stalls, if_unsent=self.if_unsent)
         return (*common, *self.doubts(result, results))
 
     def doubts(self, result: ResultT, results: Sequence[TestResult]) -> Iterator[Doubt]:

@@ -104,13 +104,17 @@ def test_a_frame_loss_rate_whose_load_was_not_offered_is_a_doubt_about_that_load
     (doubt,) = doubts_of([result_of(FrameLossRate(), test_run, maximum, [JournalEntry(trial) for trial in trials])])[0]
     assert doubt.kind is DoubtKind.UNSENT
     assert "the generator left 20 % of the frames unsent in the trials at 10.000 kfps per interface" in doubt.reason
+    # It says nothing about what the SUT can forward.
+    assert "This load was not offered, so the numbers of these trials are for smaller loads" in doubt.reason
 
 
 LIMITED = [*[counted_trial(1e5)] * 40, *[counted_trial(1.004e5, unsent=30_000)] * 40]
 
 
 def test_an_upper_bound_of_the_generator_is_a_doubt_and_unsent_frames_above_it_are_none():
-    assert kinds_of(throughput_of(LIMITED)) == [DoubtKind.UNSENT]
+    (doubt,) = doubts_of([throughput_of(LIMITED)])[0]
+    assert doubt.kind is DoubtKind.UNSENT
+    assert "This load was not offered, and the SUT may forward more" in doubt.reason
     lossy = [*[counted_trial(1e5)] * 40, *[counted_trial(1.004e5, lost=3_000)] * 40]
     assert kinds_of(throughput_of([*lossy, counted_trial(2e5, unsent=90_000)])) == []
 

@@ -46,11 +46,7 @@ def doubts_of_later_trials(result: GoalsResult) -> Iterator[Doubt]:
     only = only_late(late, sum(trial.missing.total for trial in trials), " after the search")
     if only is not None:
         yield only
-    unsent = unsent_frames(
-        (trial.offered for trial in trials),
-        "the trials after the search",
-        "so the numbers of these trials are for smaller loads",
-    )
+    unsent = unsent_frames((trial.offered for trial in trials), "the trials after the search")
     if unsent is not None:
         yield unsent
 

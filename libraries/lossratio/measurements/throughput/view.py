@@ -98,6 +98,7 @@ class ThroughputView(View[GoalsResult]):
     csit_type = "ndrpdr"
     method = "RFC 9971"
     value_name = "conditional throughput"
+    if_unsent = "and the SUT may forward more"
 
     def terms(self, result: GoalsResult) -> Iterator[str]:
         """NDR and PDR, if the names of its goals contain them."""
