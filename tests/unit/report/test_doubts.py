@@ -359,6 +359,7 @@ def test_a_zone_of_chance_is_in_json_in_words_in_the_picture_and_a_doubt():
     )
     (doubt,) = (doubt for doubt in doubts_of([result])[0] if doubt.kind is DoubtKind.CHANCE)
     assert "from 100.00 to 102.00 kfps per interface, 30 to 70 % of trials lose more than NDR allows" in doubt.reason
+    assert "This search found no bounds, and another search may find any load in this zone" in doubt.reason
     assert 'fill-opacity="0.1"' in draw_loss(result, bounds_history(result))
     assert "a coin from 100.00 to 102.00 kfps per interface (1.961 %)" in message(result)
 

@@ -120,12 +120,15 @@ def _chance(result: GoalsResult) -> Iterator[Doubt]:
             continue
         zone = report.result.zone
         if zone is not None and zone.width > LEAST_CHANGE:
+            if any(bound is not None for bound in report.bounds):
+                found = f"found the bounds {format_interval(*report.bounds)}, but another search"
+            else:
+                found = "found no bounds, and another search"
             yield Doubt(
                 DoubtKind.CHANCE,
                 f"from {format_interval(*zone.ends)} per interface, 30 to 70 % of trials lose more than "
-                f"{report.goal.name} allows. This search found the bounds {format_interval(*report.bounds)}, "
-                f"but another search may find any load in this zone. A change of {format_ratio(LEAST_CHANGE)} "
-                "would go unnoticed; results repeat only outside the zone",
+                f"{report.goal.name} allows. This search {found} may find any load in this zone. A change of "
+                f"{format_ratio(LEAST_CHANGE)} would go unnoticed; results repeat only outside the zone",
             )
 
 
