@@ -394,6 +394,13 @@ class BackToBackView(View[BackToBackResult]):
         burst = f"{values.average_frames:,.0f} frames of {size_in_words(conditions)} {way_in_words(conditions)}"
         rate = f"{result.max_load.rate.per_interface_fps:,.0f} frames/s"
         buffer = format_precise_time(values.buffer_time.corrected_s)
+        if values.least_frames < values.most_frames:
+            ends = f"{values.least_frames:,} to {values.most_frames:,}"
+            yield (
+                f"Back-to-back frames: the longest burst without loss has {values.prefix}{burst} at {rate} on average "
+                f"({ends}); if a buffer filled up, it holds {values.prefix}{buffer} of traffic."
+            )
+            return
         yield (
             f"Back-to-back frames: a burst of {values.prefix}{burst} at {rate} loses nothing; the buffer holds "
             f"{values.prefix}{buffer} of traffic."

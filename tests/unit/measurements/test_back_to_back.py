@@ -144,6 +144,18 @@ def test_a_policer_answers_with_the_burst_of_the_arithmetic(measured):
     assert result.back_to_back.stdev_frames == 0.0
 
 
+def test_bursts_of_different_lengths_are_an_average_and_may_show_no_buffer(measured):
+    result, _ = measured
+    spread = {"average_frames": 67.4, "least_frames": 11, "most_frames": 109}
+    scattered = result.model_copy(update={"back_to_back": result.back_to_back.model_copy(update=spread)})
+    first, after = (message(one).splitlines()[0] for one in (result, scattered))
+    assert "a burst of 1,999 frames of 64 B each way at 100,000 frames/s loses nothing; the buffer holds" in first
+    assert after == (
+        "Back-to-back frames: the longest burst without loss has 67 frames of 64 B each way at 100,000 frames/s on "
+        "average (11 to 109); if a buffer filled up, it holds 9.995 ms of traffic."
+    )
+
+
 def test_the_result_is_kept_and_shown(measured):
     result, where = measured
     assert read_result(where.directory.result_path(where.test.full_name)) == result
