@@ -123,6 +123,7 @@ class Confirmation(OnTrustedTrials, PlannedKind[ConfirmationRequest, Confirmatio
     title = "Confirming the critical load"
     algorithm = "confirmation at a fixed load"
     usual_frame_size = "64B"
+    load_argument = "load"
 
     def asked(
         self, suite: Suite, fields: Mapping[str, Any], load: FrameRate

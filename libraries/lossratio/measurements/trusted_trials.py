@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from lossratio.errors import TesterError
 from lossratio.plrsearch import sent_too_few, why_set_aside
@@ -21,6 +21,9 @@ _MOST_IN_A_ROW = 20
 
 class OnTrustedTrials:
     """Kinds whose trials only count if the generator sent the frames in time; otherwise, another trial follows."""
+
+    load_argument: ClassVar[str] = "max_load"
+    """The argument that lowers the load."""
 
     def why_set_aside(self, trial: TrialResult) -> str | None:
         """Why a trial is no evidence about the SUT; None: it is evidence."""
@@ -50,17 +53,17 @@ class OnTrustedTrials:
 
             too_short = [why for why in unsent if why is not None]
             if len(unsent) >= _LEAST_WATCHED and 2 * len(too_short) > len(unsent):
-                raise _too_little(
+                raise self._too_little(
                     f"{len(too_short)} of the last {len(unsent)} trials", too_short[-1]
                 )
             if len(in_a_row) >= _MOST_IN_A_ROW:
-                raise _too_little(f"The last {len(in_a_row)} trials", in_a_row[-1])
+                raise self._too_little(f"The last {len(in_a_row)} trials", in_a_row[-1])
 
         return check
 
-
-def _too_little(trials: str, reason: str) -> TesterError:
-    return TesterError(
-        f"{trials} were set aside (the last one because {reason}), which leaves too little evidence about the SUT. "
-        "Stop other work on the TG, have its agent run with real-time priority, or lower the load (max_load)."
-    )
+    def _too_little(self, trials: str, reason: str) -> TesterError:
+        return TesterError(
+            f"{trials} were set aside (the last one because {reason}), which leaves too little evidence about the SUT. "
+            "Stop other work on the TG, have its agent run with real-time priority, or lower the load "
+            f"({self.load_argument})."
+        )

@@ -115,7 +115,9 @@ def test_a_trial_that_the_generator_could_not_send_is_replaced(tmp_path):
 
 def test_a_load_that_the_generator_cannot_send_is_an_error_and_no_verdict(tmp_path):
     request = ConfirmationRequest(profile=PROFILE, load=50e3, loss_ratio=1e-5, batch=1)
-    with pytest.raises(TrafficError, match=r"4 of the last 4 trials were set aside .* could not send"):
+    with pytest.raises(
+        TrafficError, match=r"4 of the last 4 trials were set aside .* could not send.* lower the load \(load\)"
+    ):
         measure(Confirmation(), StallingTestbed(*range(1, 99)), request, place(tmp_path))
     failed = read_result(place(tmp_path).directory.result_path(place(tmp_path).test.full_name))
     assert (failed.outcome, failed.statement) == (Outcome.FAILED, None)
