@@ -188,7 +188,7 @@ def summary_of(comparison: Comparison) -> Iterator[str]:
         f"Testbed {comparison.testbed}: {summary}. "
         "Rates are per interface; p is adjusted for the number of comparisons."
     )
-    if not comparison.has_verdict:
+    if not comparison.has_verdict and counts[Verdict.TOO_FEW]:
         yield (
             "No verdict yet: repeat the runs at least twice on both sides, or three times on one "
             "side."
