@@ -28,6 +28,13 @@ def test_a_clean_limit_is_forwarded_without_loss_and_has_its_sharpness():
     assert " when offered " in pdr
 
 
+def test_a_limit_is_proved_no_sharper_than_one_frame():
+    # A trial of 1 s has 12 frames at 11.99 fps, and 13 at 12.04 fps: the limit may be 12.5 fps.
+    trials = [*[counted_trial(11.99)] * 21, *[counted_trial(12.04, lost=1)] * 21]
+    (told,) = sentences(throughput_of(trials))
+    assert told.endswith("without loss; the limit is proved to within 7.7 %.")
+
+
 def test_the_share_that_is_lost_fits_the_two_rates():
     result = throughput(SharpKnee(capacity=200_000.0))
     (report,) = (report for report in result.goals if report.goal.loss_ratio > 0)

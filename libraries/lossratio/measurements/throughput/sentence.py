@@ -1,5 +1,6 @@
 """The findings of a search, in one sentence for each goal, for people who read nothing else."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 from lossratio.measurements.throughput.limits import is_least
@@ -50,8 +51,16 @@ def sentences(result: GoalsResult, *, of_connections: bool = False) -> Iterator[
         elif upper is None or not report.result.regular:
             yield f"{found}; the limit is not proved: {report.result.reason}."
         else:
-            gap = 1.0 - lower.per_interface_fps / upper.per_interface_fps
+            gap = _gap(lower, upper, report.goal.final_trial_duration_s)
             yield f"{found}; the limit is proved to within {100.0 * gap:.2g} %."
+
+
+def _gap(lower: Rate, upper: Rate, duration: float) -> float:
+    """The distance of two bounds, as a share of the upper one. Trials send whole frames, and may not come closer."""
+    loads = (lower.per_interface_fps, upper.per_interface_fps)
+    # The product's rounding error must not become a frame.
+    passed, failed = (math.ceil(load * duration * (1.0 - 1e-12)) for load in loads)
+    return 1.0 - min(loads[0] / loads[1], passed / failed)
 
 
 def _least_that_the_sut_fails(trials: Sequence[Trial], goal: Goal) -> float | None:
