@@ -230,10 +230,12 @@ class FrameLossView(View[FrameLossResult]):
 
     def rfc2544_rows(self, result: FrameLossResult) -> Iterator[Rfc2544Row]:
         """The frame loss rate at each load."""
-        for loss in () if result.frame_loss is None else result.frame_loss.loads:
+        loads = () if result.frame_loss is None else result.frame_loss.loads
+        for loss, trial in zip(loads, result.trials, strict=False):
             share = f"{100 * loss.share_of_max_load_ratio:.4g}"
             quantity = f"frame loss rate at {share} % of the maximum load"
-            yield Rfc2544Row(quantity, 100 * loss.frame_loss_ratio, "%")
+            note = trial.missing.not_lost or None
+            yield Rfc2544Row(quantity, 100 * loss.frame_loss_ratio, "%", note=note)
 
     def pictures(self, result: FrameLossResult) -> Iterator[Picture]:
         """The graph: the loss rate over the load in per cent of the maximum load."""

@@ -59,6 +59,8 @@ class Rfc2544Row:
     """Its unit."""
     deviation: float | None = None
     """Standard deviation of the number's parts; None: not known."""
+    note: str | None = None
+    """What its reader needs to know, for example frames that were not sent; None: nothing."""
 
 
 class CsitExportError(ReportError):

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from lossratio.trials.trial import TrialResult
 from lossratio.trials.trial_output import DirectionCounters
+from lossratio.units import counted
 
 STALL = 1e-3
 """Usual delay of a sender on a shared machine, in seconds; a longer delay is a stall."""
@@ -53,7 +54,9 @@ class MissingFrames:
             "dropped by the generator": self.generator_drops,
             "only late": self.late,
         }
-        parts = [f"{frames:,} frames {cause}" for cause, frames in counts.items() if frames]
+        parts = [
+            f"{counted(frames, 'frame')} {cause}" for cause, frames in counts.items() if frames
+        ]
         return ", ".join(parts)
 
     def __add__(self, other: "MissingFrames") -> "MissingFrames":

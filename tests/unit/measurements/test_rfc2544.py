@@ -179,6 +179,33 @@ def test_json_and_csv_have_latency_and_frame_loss(whole, report):
     assert "latency, average" in {value["quantity"] for value in latency["values"]}
 
 
+def test_doubts_and_frames_that_were_not_sent_are_in_all_three_formats(whole):
+    run, _ = whole
+    (number,) = (
+        number
+        for number, part in enumerate(run.parts)
+        if (part.frame_size, part.test) == ("64B", Rfc2544Test.FRAME_LOSS)
+    )
+    loss = run.parts[number].result
+    counts = {"directions": (), "sent_frames": 600_000, "unsent_frames": 200_000, "lost_frames": 1_000}
+    starved = loss.trials[0].model_copy(update={**counts, "late_frames": 1})
+    result = loss.model_copy(update={"trials": (starved, *loss.trials[1:])})
+    parts = [*run.parts]
+    parts[number] = replace(parts[number], result=result)
+    report = rfc2544_report(replace(run, parts=tuple(parts)))
+    missing = "200,000 frames unsent, 1 frame only late"
+    assert f"<td>{missing}</td>" in report.html
+    assert "Doubt: unsent frames: the generator left 25 % of the frames unsent" in report.html
+    rows = [row for row in csv.DictReader(io.StringIO(report.csv)) if row["test"] == "frame loss"]
+    said = {(row["frame_size"], row["doubts"]) for row in rows}
+    assert said == {("64B", "unsent frames; late frames"), ("1518B", "")}
+    (most,) = (row for row in rows if "at 100 %" in row["quantity"] and row["frame_size"] == "64B")
+    assert most["reason"] == missing
+    doubts = [[doubt["kind"] for doubt in part["doubts"]] for part in json.loads(report.json)["parts"]]
+    assert doubts[number] == ["unsent frames", "late frames"]
+    assert sum("unsent frames" in kinds for kinds in doubts) == 1
+
+
 def changed(run, **conditions):
     """The run with other conditions in each result."""
     parts = [

@@ -4,7 +4,7 @@ import csv
 import io
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,15 @@ from lossratio.input_file import parse_json
 from lossratio.measurements.rfc2544.chapters import CHAPTERS
 from lossratio.measurements.rfc2544.compliance import Requirement, requirements_of, verdict_of
 from lossratio.measurements.rfc2544.run import Rfc2544Part, Rfc2544Run, Rfc2544Test
-from lossratio.results import aggregate_of, findings_of, message, view_of, write_whole
+from lossratio.results import (
+    Doubt,
+    aggregate_of,
+    doubts_of,
+    findings_of,
+    message,
+    view_of,
+    write_whole,
+)
 from lossratio.units import format_duration
 
 REPORT_FORMAT = "lossratio-rfc2544/1"
@@ -40,11 +48,11 @@ def rfc2544_report(run: Rfc2544Run) -> Rfc2544Report:
     """Makes the report of a run."""
     requirements = requirements_of(run)
     results = [part.result for part in run.parts if part.result is not None]
+    doubted = doubts_of(results)
     # Record: what the template shows.
     page = html_fragment(
         __package__,
         "report.html.jinja",
-        filters={"words": message},
         run=run,
         goal=next(
             (result.goals[0].goal for result in run.results_of(Rfc2544Test.THROUGHPUT)), None
@@ -59,17 +67,26 @@ def rfc2544_report(run: Rfc2544Run) -> Rfc2544Report:
         requirements=requirements,
         verdict=verdict_of(requirements),
         results=results,
+        words=[message(result, doubts) for result, doubts in zip(results, doubted, strict=True)],
     )
     text = io.StringIO()
     writer = csv.DictWriter(text, _COLUMNS, lineterminator="\n")
     writer.writeheader()
 
-    for part in run.parts:
-        where = {"frame_size": part.frame_size, "test": part.test.value}
+    doubts = _doubts_of_parts(run, doubted)
+    for part, about in zip(run.parts, doubts, strict=True):
+        kinds = "; ".join(doubt.kind.value for doubt in about)
+        where = {"frame_size": part.frame_size, "test": part.test.value, "doubts": kinds}
         rows = list(values_of(part)) or [{"outcome": "failed", "reason": part.problem}]
         writer.writerows({**where, **row} for row in rows)
 
-    return Rfc2544Report(page, _as_json(run, requirements), text.getvalue())
+    return Rfc2544Report(page, _as_json(run, requirements, doubts), text.getvalue())
+
+
+def _doubts_of_parts(run: Rfc2544Run, doubted: Iterable[Sequence[Doubt]]) -> list[Sequence[Doubt]]:
+    """The doubts about each part of a run; a part without a result has none."""
+    of_results = iter(doubted)
+    return [() if part.result is None else next(of_results) for part in run.parts]
 
 
 def write_rfc2544_report(run: Rfc2544Run, directory: Path) -> tuple[Path, ...]:
@@ -125,10 +142,13 @@ def values_of(part: Rfc2544Part) -> Iterator[dict[str, Any]]:
             "value": row.value,
             "unit": row.unit,
             "stdev": row.deviation,
+            "reason": row.note,
         }
 
 
-def _as_json(run: Rfc2544Run, requirements: Sequence[Requirement]) -> str:
+def _as_json(
+    run: Rfc2544Run, requirements: Sequence[Requirement], doubts: Sequence[Sequence[Doubt]]
+) -> str:
     settings = {
         test.value: request.settings.model_dump(mode="json")
         for test, request in run.requests.items()
@@ -146,12 +166,12 @@ def _as_json(run: Rfc2544Run, requirements: Sequence[Requirement]) -> str:
         "settings": settings,
         "compliance": verdict_of(tuple(requirements)),
         "requirements": [asdict(item) for item in requirements],
-        "parts": [_part_as_json(part) for part in run.parts],
+        "parts": [_part_as_json(*part) for part in zip(run.parts, doubts, strict=True)],
     }
     return json.dumps(data, indent=1) + "\n"
 
 
-def _part_as_json(part: Rfc2544Part) -> dict[str, Any]:
+def _part_as_json(part: Rfc2544Part, doubts: Iterable[Doubt]) -> dict[str, Any]:
     result = None
     if part.result is not None:
         result = part.result.model_dump(mode="json", exclude={"trials"})
@@ -160,6 +180,7 @@ def _part_as_json(part: Rfc2544Part) -> dict[str, Any]:
         "frame_size": part.frame_size,
         "test": part.test.value,
         "problem": part.problem,
+        "doubts": [{"kind": doubt.kind.value, "reason": doubt.reason} for doubt in doubts],
         "values": list(values_of(part)),
         "result": result,
     }
@@ -167,5 +188,5 @@ def _part_as_json(part: Rfc2544Part) -> dict[str, Any]:
 
 _COLUMNS = (
     *("frame_size", "test", "quantity", "outcome", "value", "unit"),
-    *("stdev", "lower_bound", "upper_bound", "reason"),
+    *("stdev", "lower_bound", "upper_bound", "reason", "doubts"),
 )
