@@ -323,6 +323,35 @@ def test_latency_and_recovery_at_another_rate_than_the_throughput_are_different(
     assert "64B" in found["26.2"].why
 
 
+@pytest.mark.parametrize(
+    ("changes", "most", "status"),
+    [
+        ({}, 1.0, Status.DONE),
+        ({"regular": False, "reason": "the generator's limit, not the SUT's"}, 1.0, Status.DIFFERENT),
+        ({"regular": False, "reason": "the maximum load is a lower bound"}, 1.0, Status.DIFFERENT),
+        ({"regular": False, "reason": "the maximum load is a lower bound"}, 0.0, Status.DONE),
+    ],
+)
+def test_a_throughput_that_was_not_found_is_not_done_and_nothing_is_at_it(whole, changes, most, status):
+    parts = []
+    for part in whole[0].parts:
+        result = part.result
+        if part.test is Rfc2544Test.THROUGHPUT:
+            (one,) = result.goals
+            goal = one.goal.model_copy(update={"exceed_ratio": 0.0})
+            one = one.model_copy(update={"goal": goal, "result": one.result.model_copy(update=changes)})
+            medium = scaled(result.max_load.theoretical_maximum, most)
+            load = result.max_load.model_copy(update={"theoretical_maximum": medium})
+            result = result.model_copy(update={"goals": (one,), "max_load": load})
+        parts.append(replace(part, result=result))
+    rows = list(requirements_of(replace(whole[0], parts=tuple(parts))))
+    (found,) = (item for item in rows if item.text == "throughput: the highest rate at which no frame is lost")
+    elsewhere = {item.status for item in rows if item.text == "at the throughput of that frame size"}
+    assert (found.status, elsewhere) == (status, {status})
+    if status is Status.DIFFERENT:
+        assert found.why == f"not found for 64B: {changes['reason']}; 1518B: {changes['reason']}"
+
+
 def test_what_nobody_looked_at_is_not_done(whole):
     unseen = {item.text for item in requirements_of(whole[0]) if item.status is Status.NOT_SEEN}
     assert unseen == {"the DUT is set up as its user guide says", "influences on the time are reported"}

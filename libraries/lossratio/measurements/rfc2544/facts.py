@@ -11,7 +11,25 @@ from lossratio.measurements.recovery import RecoveryResult
 from lossratio.measurements.reset import ResetResult
 from lossratio.measurements.rfc2544.run import Rfc2544Run, Rfc2544Test
 from lossratio.measurements.throughput import ThroughputResult
+from lossratio.records import Rate
 from lossratio.results import Conditions, TestResult
+
+SAME = 1e-6
+"""Rounding error of equal rates, as a share."""
+
+
+def reaches(load: Rate, maximum: Rate | None) -> bool:
+    """Whether a load is at least the theoretical maximum, apart from rounding; False if the maximum is not known."""
+    return maximum is not None and load.per_interface_fps >= maximum.per_interface_fps * (1 - SAME)
+
+
+def is_found(result: ThroughputResult) -> bool:
+    """Whether the throughput is known: the search proved it, or the DUT forwards the maximum rate of the medium."""
+    outcome = result.goals[0].result
+    if outcome is None or outcome.regular:
+        return outcome is not None
+    rate = outcome.conditional_throughput
+    return rate is not None and reaches(rate, result.max_load.theoretical_maximum)
 
 
 class Facts:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from lossratio.measurements.recovery import RecoveryResult
-from lossratio.measurements.rfc2544.facts import Facts
+from lossratio.measurements.rfc2544.facts import SAME, Facts, is_found, reaches
 from lossratio.measurements.rfc2544.modifiers import Modifier
 from lossratio.measurements.rfc2544.run import Rfc2544Test
 from lossratio.records import Rate
@@ -36,7 +36,6 @@ Judge = Callable[[Facts], Verdict]
 
 LEFT_OUT = "this test has no result in this run"
 _RUN_SECONDS, _STREAM_SECONDS = 60.0, 120.0
-_SAME = 1e-6
 _NO_MODIFIER = "this run has no such modifier; a separate run can have it"
 _NO_LIMIT = "the theoretical limit is not known because the speed of a link is not known"
 _PER_CENT = "the load is in per cent of the maximum load because the speed of a link is not known"
@@ -202,15 +201,10 @@ def all_others(facts: Facts) -> Verdict:
 def theoretical_load(facts: Facts) -> Verdict:
     """Whether the links limited the load in all tests."""
     is_whole = all(
-        _reaches(one.max_load.rate, one.max_load.theoretical_maximum) for one in facts.results
+        reaches(one.max_load.rate, one.max_load.theoretical_maximum) for one in facts.results
     )
     limited = "the maximum load is the limit of the tester, the NIC or the request; see the tables"
     return _met(facts.results and is_whole, "the links limit the load", limited)
-
-
-def _reaches(load: Rate, maximum: Rate | None) -> bool:
-    """Whether a load is at least the theoretical maximum, apart from rounding; False if the maximum is not known."""
-    return maximum is not None and load.per_interface_fps >= maximum.per_interface_fps * (1 - _SAME)
 
 
 def waits(facts: Facts) -> Verdict:
@@ -248,8 +242,18 @@ def neighbours(facts: Facts) -> Verdict:
 def no_loss(facts: Facts) -> Verdict:
     """Whether the goal of the search allows no loss."""
     goal = facts.throughputs[0].goals[0].goal
-    why = f"goal {goal.name}: up to {goal.exceed_ratio:.0%} of trials may lose frames (RFC 9971)"
-    return _met(goal.exceed_ratio == 0.0 and goal.loss_ratio == 0.0, "", why)
+    if goal.exceed_ratio or goal.loss_ratio:
+        why = (
+            f"goal {goal.name}: up to {goal.exceed_ratio:.0%} of trials may lose frames (RFC 9971)"
+        )
+        return Status.DIFFERENT, why
+
+    unknown = [
+        f"{size}: {one.goals[0].result.reason}"
+        for size, one in _by_size(facts, Rfc2544Test.THROUGHPUT)
+        if not is_found(one)
+    ]
+    return _met(not unknown, "", f"not found for {'; '.join(unknown)}")
 
 
 def with_link_limits(facts: Facts) -> Verdict:
@@ -315,7 +319,7 @@ def steps(facts: Facts) -> Verdict:
         for one, other in pairwise(loss.loads)
     ]
     largest = max(widths, default=0.0)
-    return _met(widths and largest <= 0.1 + _SAME, f"{largest:.4g} of the maximum load")
+    return _met(widths and largest <= 0.1 + SAME, f"{largest:.4g} of the maximum load")
 
 
 def from_the_top(facts: Facts) -> Verdict:
@@ -327,7 +331,7 @@ def from_the_top(facts: Facts) -> Verdict:
         most = result.max_load.theoretical_maximum
         if most is None:
             return Status.DIFFERENT, _NO_LIMIT
-        if not _reaches(first, most):
+        if not reaches(first, most):
             below.append((first.per_interface_fps, most.per_interface_fps))
     if not results:
         return Status.DIFFERENT, _NO_LIMIT
@@ -415,7 +419,7 @@ def _overload_ratio(result: RecoveryResult) -> float:
 
 def _is_overloaded(result: RecoveryResult) -> bool:
     """Whether the overload is 110 %, or the medium's maximum rate if the maximum is lower."""
-    return _overload_ratio(result) >= 1.1 - _SAME or _reaches(
+    return _overload_ratio(result) >= 1.1 - SAME or reaches(
         result.overload, result.max_load.theoretical_maximum
     )
 
@@ -460,13 +464,15 @@ def at_the_throughput(test: Rfc2544Test, loads_of: Callable[[Any], Iterable[Rate
 
     def judge(facts: Facts) -> Verdict:
         throughputs = {
-            size: one.goals[0].throughput for size, one in _by_size(facts, Rfc2544Test.THROUGHPUT)
+            size: one.goals[0].throughput
+            for size, one in _by_size(facts, Rfc2544Test.THROUGHPUT)
+            if is_found(one)
         }
         made = _by_size(facts, test)
         elsewhere = [
             size for size, one in made if not _are_all(loads_of(one), throughputs.get(size))
         ]
-        why = f"not at the throughput, or there is none: {', '.join(elsewhere)}"
+        why = f"not at the throughput, or it is not known: {', '.join(elsewhere)}"
         return _met(made and not elsewhere, "", why)
 
     return judge
@@ -484,5 +490,5 @@ def _are_all(loads: Iterable[Rate], rate: Rate | None) -> bool:
         return False
     known = [load.per_interface_fps for load in loads]
     return bool(known) and all(
-        math.isclose(load, rate.per_interface_fps, rel_tol=_SAME) for load in known
+        math.isclose(load, rate.per_interface_fps, rel_tol=SAME) for load in known
     )
