@@ -27,7 +27,7 @@ from lossratio.measurements import (
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Repeats, Share
 from lossratio.records import FrameCount, Rate, Record, Seconds
-from lossratio.results import ROUNDING, Finding, MaxLoad, View, value_line
+from lossratio.results import Finding, LEAST_UNSENT, MaxLoad, ROUNDING, View, value_line
 from lossratio.trials import (
     MissingFrames,
     Step,
@@ -37,7 +37,7 @@ from lossratio.trials import (
     TrialResult,
     missing_frames,
 )
-from lossratio.units import counted, format_precise_time
+from lossratio.units import counted, format_precise_time, format_ratio
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
@@ -54,6 +54,8 @@ class RecoveryTime(Record):
     """The direction, e.g. ``port0>port1``."""
     overload_lost_frames: FrameCount
     """Frames lost in the overload."""
+    overload_unsent_frames: FrameCount = 0
+    """Frames of the overload that the generator could not send."""
     after_lost_frames: FrameCount
     """Frames lost after the change."""
     recovery_s: Seconds | None
@@ -158,6 +160,7 @@ def _of_direction(timeline: Timeline) -> RecoveryTime:
     return RecoveryTime(
         direction=timeline.name,
         overload_lost_frames=overload.lost,
+        overload_unsent_frames=max(0, overload.intended - overload.sent),
         after_lost_frames=after.lost,
         recovery_s=timeline.recovery_time() if has_recovered else None,
     )
@@ -247,7 +250,13 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
                 f"{result.settings.limit_s:g} s after the change. Raise limit to see when it recovers"
             )
         if any(time.overload_lost_frames == 0 for time in found.times):
-            return "not overloaded: a repetition lost no frame in the overload. Is the throughput too low?"
+            intended = result.overload.per_interface_fps * result.settings.duration_s
+            unsent = max(time.overload_unsent_frames for time in found.times) / intended
+            if unsent > LEAST_UNSENT:
+                why = f"The generator left up to {format_ratio(unsent)} of its frames unsent"
+            else:
+                why = "Is the throughput too low?"
+            return f"not overloaded: a repetition lost no frame in the overload. {why}"
 
         return None
 

@@ -94,6 +94,7 @@ from lossratio.results.model import (
     TestRun as TestRun,
 )
 from lossratio.results.offered import (
+    LEAST_UNSENT as LEAST_UNSENT,
     Offered as Offered,
     offered_in as offered_in,
     unsent_frames as unsent_frames,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from time import monotonic, sleep
 from types import SimpleNamespace
@@ -115,6 +116,13 @@ def test_what_is_no_recovery_time_is_no_number(testbed_of, tmp_path, change, sut
         raise AssertionError(finding.reason)
     assert finding.reason in message(result)
     assert message(result).startswith("System recovery: the time until no more frames are missing is not known.")
+
+
+def test_an_overload_that_the_generator_did_not_send_is_no_low_throughput(testbed_of, tmp_path):
+    testbed = testbed_of(**slow())
+    testbed.generator = testbed.generator.model_copy(update={"max_rate": 70e3})
+    reason = measure_recovery(testbed, RECOVERY, place(tmp_path)).reason
+    assert re.fullmatch(r"not overloaded: .* The generator left up to [\d.]+ % of its frames unsent", reason)
 
 
 @pytest.mark.parametrize(
