@@ -16,15 +16,19 @@ from report_examples import RESULT, conditions, throughput
 from test_csit_export import RESULT as RESULT_SCHEMA, identity, named
 
 from lossratio.errors import ReportError
-from lossratio.measurements.latency.result import Histogram, LatencyAtLoad, direction_latency, load_line
+from lossratio.measurements.latency import LatencyPoint
+from lossratio.measurements.latency.histogram import Histogram
+from lossratio.measurements.latency.measure import Measured
+from lossratio.measurements.latency.result import LatencyAtLoad, direction_latency, load_line
 from lossratio.measurements.latency.view import latency_over_load_picture, latency_picture
 from lossratio.report.csit import csit_export
 from lossratio.report.page import report_page
 from lossratio.report.run import Run
-from lossratio.results import view_of
+from lossratio.results import doubts_of, view_of
 from lossratio.results.findings import findings_of, message
 from lossratio.results.model import Outcome
 from lossratio.simulation.measurer import BASE_DELAY, simulated_latency
+from lossratio.trials import DirectionCounters, LatencyOutput, TrialInput, TrialResult, output_from_counters
 
 
 def test_percentiles_are_reported_as_far_as_there_are_frames():
@@ -147,6 +151,24 @@ def test_a_load_says_what_is_missing_and_why():
     assert of_earlier_version.endswith("0.1 % of the latency trial's frames are missing (10 unsent)")
     without_cause = load_line(at(100e3, counters()).model_copy(update={"unsent_frames": 0}))
     assert without_cause == "latency at 100.00 kfps per interface; the latency trial lost 0.1 %"
+
+
+def test_frames_beyond_the_sent_ones_are_no_loss_of_the_latency_trial():
+    trial = TrialInput(5.0, 100e3)
+    ways = [DirectionCounters(name, 500_000, 500_000, 515_000) for name in (FORWARD, REVERSE)]
+    latencies = LatencyOutput(tuple(ways), (counters(), counters(REVERSE)))
+    output = output_from_counters(trial, ways, negative_loss="csit")
+    measured = Measured(LatencyPoint(100e3), latencies, TrialResult(trial, output)).at_load(conditions(), 5.0)
+    assert (measured.loss_ratio, measured.missing_ratio) == (0.03, 0.0)
+    said = "the latency trial lost 0 %; 30,000 more frames came back than were sent"
+    assert load_line(measured) == f"latency at 100.00 kfps per interface; {said}"
+    latency_result = result(measured)
+    assert next(view_of(latency_result).sentences(latency_result)).startswith(
+        "Latency: at 100,000 frames/s of 64 B each"
+    )
+    assert "missing" not in message(latency_result)
+    search = throughput().model_copy(update={"latency": (measured,)})
+    assert doubts_of([search]) == [()]
 
 
 def test_a_load_that_failed_says_why_and_the_others_stay():

@@ -341,6 +341,9 @@ class Measured:
             else sum(direction.unsent_frames for direction in output.directions),
             generator_drop_frames=missing.generator_drops,
             late_frames=missing.late,
+            surplus_frames=0
+            if self.trial is None
+            else sum(max(0, -direction.lost) for direction in self.trial.output.directions),
             directions=() if output is None else tuple(map(direction_latency, output.latency)),
             by_stream=() if output is None else tuple(stream_latencies(output.latency)),
             error=self.outcome if isinstance(self.outcome, str) else None,

@@ -1,18 +1,14 @@
 """Latency in result files: of each direction, at each load that it was measured at, with its histogram."""
 
 import math
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
-from itertools import accumulate, pairwise
-from typing import Annotated, Any, Literal, NamedTuple
+from itertools import pairwise
+from typing import Annotated, Any, Literal
 
-import numpy as np
-from hdrh.histogram import HdrHistogram
 from pydantic import Field, model_validator
 
-from lossratio.errors import ReportError
+from lossratio.measurements.latency.histogram import DIGITS, Histogram
 from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds, left_out_if_empty
 from lossratio.results import (
     ROUNDING,
@@ -32,7 +28,7 @@ from lossratio.trials import (
     OneWayLatency,
     TrialResult,
 )
-from lossratio.units import format_frame_rate, format_ratio
+from lossratio.units import counted, format_frame_rate, format_ratio
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
 """Percentiles that are reported if there are enough frames for them."""
@@ -45,12 +41,10 @@ LEAST_LOST = 10
 LEAST_RECORDED = 0.999
 """A generator's own histogram must hold at least this share of the received frames to give the percentiles of all
 frames."""
-_DIGITS = 3
 _TITLE = "latency"
 _COLUMNS = ("least", "mean", *(f"{percent:g} %" for percent in PERCENTILES), "most", "jitter")
 _COLUMN = 9
 _INDENT = 2
-_LEAST, _MOST = 1, 60_000_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +102,9 @@ class LatencyAtLoad(Record):
     none."""
     late_frames: FrameCount = 0
     """Frames that came back after the wait for frames in flight; the loss ratio counts them as lost. Left out: none."""
+    surplus_frames: FrameCount = 0
+    """Frames that came back in directions that received more than was sent, beyond the sent ones; the loss ratio counts
+    them as lost. Left out: none."""
     directions: tuple[DirectionLatency, ...]
     """Latency by direction; empty: the trial failed."""
     by_stream: tuple[StreamLatency, ...] = ()
@@ -116,7 +113,9 @@ class LatencyAtLoad(Record):
     error: str | None = None
     """Why the trial failed; null if it did not."""
 
-    _leave_out = left_out_if_empty("is_raised", "generator_drop_frames", "late_frames", "by_stream")
+    _leave_out = left_out_if_empty(
+        "is_raised", "generator_drop_frames", "late_frames", "surplus_frames", "by_stream"
+    )
 
     @model_validator(mode="after")
     def _a_failed_trial_has_an_error(self) -> "LatencyAtLoad":
@@ -153,7 +152,15 @@ class LatencyAtLoad(Record):
         if self.offered is None or self.loss_ratio is None:
             return known
         missing = round(self.loss_ratio * self.offered.intended)
-        return replace(known, lost_by_sut=max(0, missing - known.total))
+        lost = missing - self.surplus_frames - known.total
+        return replace(known, lost_by_sut=max(0, lost))
+
+    @property
+    def missing_ratio(self) -> float | None:
+        """The share of the frames that did not come back; None: it is not known."""
+        if self.offered is None or not self.surplus_frames:
+            return self.loss_ratio
+        return self.missing.total / self.offered.intended
 
     @property
     def is_measured(self) -> bool:
@@ -178,115 +185,6 @@ class LatencyResult(TestResult):
         if self.outcome is Outcome.MEASURED and any(at_load.faults for at_load in self.latency):
             raise ValueError("a latency measurement is irregular if values are missing")
         return self
-
-
-class _Interval(NamedTuple):
-    """An interval of a histogram, and the number of its frames."""
-
-    least: int
-    most: int
-    frames: int
-
-
-class Histogram:
-    """The latencies of one direction (HdrHistogram): values with three digits; the unit is in microseconds."""
-
-    def __init__(self, recorded: Any, unit: float = 1.0) -> None:
-        self.unit = unit
-        self._recorded = recorded
-
-    @classmethod
-    def of(cls, intervals: Iterable[tuple[float, int]], unit: float) -> "Histogram":
-        """Makes a histogram from latencies in microseconds and their numbers of frames.
-
-        `unit` is the smallest width of an interval.
-        """
-        recorded = HdrHistogram(_LEAST, _MOST, _DIGITS)
-        for edge, count in intervals:
-            recorded.record_value(round(edge / unit), count)
-        return cls(recorded, unit)
-
-    @classmethod
-    def decode(cls, text: str, unit: float = 1.0) -> "Histogram":
-        """Reads a histogram that is compressed and in base64.
-
-        Raises:
-            ReportError: If the text holds no histogram.
-        """
-        try:
-            return cls(HdrHistogram.decode(text), unit)
-        # The package raises any exception of zlib, base64, ctypes and its own code.
-        except Exception as error:
-            raise ReportError(f"A latency histogram cannot be read: {error!r}.") from error
-
-    @classmethod
-    def merged(cls, parts: "Iterable[Histogram]") -> "Histogram":
-        """All latencies of several histograms, counted in whole microseconds."""
-        return cls.of(
-            (
-                (interval.most * part.unit, interval.frames)
-                for part in parts
-                for interval in part._intervals
-            ),
-            unit=1.0,
-        )
-
-    @property
-    def count(self) -> int:
-        """Number of frames in the histogram."""
-        return int(self._recorded.get_total_count())
-
-    @property
-    def mean(self) -> float:
-        """Mean latency, microseconds."""
-        if not self.count:
-            return 0.0
-        # The middle of an interval stands for its frames.
-        total = sum(
-            interval.frames * (interval.least + (interval.most - interval.least + 1) // 2)
-            for interval in self._intervals
-        )
-        return total / self.count * self.unit
-
-    def encode(self) -> str:
-        """The histogram, compressed and in base64."""
-        return str(self._recorded.encode().decode("ascii"))
-
-    def percentiles(self, wanted: Iterable[float]) -> dict[str, float]:
-        """Latencies by percentile, in microseconds; only percentiles above which there is at least one frame.
-
-        No smaller latency holds that share of the frames (RFC 2330, section 11.3).
-        """
-        seen = list(accumulate(interval.frames for interval in self._intervals))
-        found = {}
-        for percent in wanted:
-            if self.count * (1.0 - percent / 100.0) >= 1.0 - 1e-9:
-                share = math.ceil(self.count * percent / 100.0 - 1e-9)
-                interval = self._intervals[bisect_left(seen, share)]
-                found[f"{percent:g}"] = round(interval.most * self.unit, 6)
-        return found
-
-    def curve(self) -> list[tuple[float, float]]:
-        """Points of the distribution: a share of the frames in per cent, and their largest latency in microseconds."""
-        seen = accumulate(interval.frames for interval in self._intervals)
-        return [
-            (100.0 * below / self.count, interval.most * self.unit)
-            for below, interval in zip(seen, self._intervals, strict=True)
-        ]
-
-    @cached_property
-    def _intervals(self) -> list[_Interval]:
-        """All intervals with frames, in order.
-
-        The package's own iterators also visit the empty ones, which are nearly all.
-        """
-        counts = np.ctypeslib.as_array(self._recorded.counts)
-        intervals = []
-        for index in np.flatnonzero(counts).tolist():
-            least = self._recorded.get_value_from_index(index)
-            most = self._recorded.get_highest_equivalent_value(least)
-            intervals.append(_Interval(least, most, int(counts[index])))
-        return intervals
 
 
 def direction_latency(counters: LatencyCounters) -> DirectionLatency:
@@ -329,7 +227,7 @@ def _described(counters: LatencyCounters) -> dict[str, Any]:
     if slow is not None and least is not None and most is not None:
         # The error of the percentile is at most an interval, and the percentile lies between the minimum and the
         # maximum.
-        error = min(slow * max(counters.interval_ratio, 10.0**-_DIGITS), most - least)
+        error = min(slow * max(counters.interval_ratio, 10.0**-DIGITS), most - least)
         if 2.0 * error <= max(slow - least, counters.resolution_us):
             variation = slow - least
         else:
@@ -373,7 +271,10 @@ def load_line(at_load: LatencyAtLoad) -> str:
     if at_load.loss_ratio is None:
         return line
 
-    share = format_ratio(at_load.loss_ratio)
+    share = format_ratio(at_load.missing_ratio or 0.0)
+    surplus = ""
+    if at_load.surplus_frames:
+        surplus = f"; {counted(at_load.surplus_frames, 'more frame')} came back than were sent"
     causes = {
         "unsent": at_load.unsent_frames or 0,
         "dropped by the generator": at_load.generator_drop_frames,
@@ -381,12 +282,14 @@ def load_line(at_load: LatencyAtLoad) -> str:
     }
     known = [f"{frames:,} {cause}" for cause, frames in causes.items() if frames]
     if not known:
-        return f"{line}; the latency trial lost {share}"
+        return f"{line}; the latency trial lost {share}{surplus}"
 
     lost = at_load.missing.lost_by_sut
     if at_load.offered is not None and lost >= LEAST_LOST:
         known.append(f"{format_ratio(lost / at_load.offered.sent)} of the sent ones lost")
-    return f"{line}; {share} of the latency trial's frames are missing ({', '.join(known)})"
+    return (
+        f"{line}; {share} of the latency trial's frames are missing ({', '.join(known)}){surplus}"
+    )
 
 
 def latency_lines(latency: Sequence[LatencyAtLoad]) -> Iterator[str]:

@@ -25,10 +25,10 @@ from lossratio.drawing import (
 )
 from lossratio.measurements import CsitExportError
 from lossratio.measurements.latency.delays import delays_of
+from lossratio.measurements.latency.histogram import Histogram
 from lossratio.measurements.latency.result import (
     PERCENTILES,
     DirectionLatency,
-    Histogram,
     LatencyAtLoad,
     LatencyResult,
     format_microseconds,
@@ -84,7 +84,7 @@ class LatencyView(View[LatencyResult]):
         if not measured:
             return
 
-        lossless = [at_load for at_load in measured if at_load.loss_ratio == 0.0]
+        lossless = [at_load for at_load in measured if at_load.missing_ratio == 0.0]
         shown = lossless[-1] if lossless else measured[0]
         load = f"{shown.load.per_interface_fps:,.0f} {frames_in_words(result.conditions)}"
         ways = [one for one in shown.directions if one.error is None]
@@ -96,7 +96,9 @@ class LatencyView(View[LatencyResult]):
             for name, value in (("on average", slowest.mean_us), ("at most", slowest.most_us))
             if value is not None
         ]
-        lost = "" if lossless else f", of which {format_ratio(shown.loss_ratio or 0.0)} are missing"
+        lost = (
+            "" if lossless else f", of which {format_ratio(shown.missing_ratio or 0.0)} are missing"
+        )
         yield f"Latency: at {load}{lost}, a frame takes {' and '.join(takes)}{slower}."
 
     def lines(self, result: LatencyResult) -> Iterator[str]:
