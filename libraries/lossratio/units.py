@@ -280,13 +280,18 @@ def format_ratio(ratio: float) -> str:
     return f"{ratio * 100:.4g} %"
 
 
-def change_in_words(change: float) -> str:
-    """A change as a share of the earlier value in words, e.g. ``fell by 5 %``; infinite if the value was zero."""
+def change_in_words(change: float, *, is_least: bool = False) -> str:
+    """A change as a share of the earlier value in words, e.g. ``fell by 5 %``.
+
+    Args:
+        change: The change; infinite if the value was zero.
+        is_least: Whether the change may be larger.
+    """
     if math.isinf(change):
         return "rose from zero"
-    if change > 0.0:
-        return f"rose by {format_ratio(change)}"
-    return f"fell by {format_ratio(-change)}"
+    way = "rose" if change > 0.0 else "fell"
+    at_least = "at least " if is_least else ""
+    return f"{way} by {at_least}{format_ratio(abs(change))}"
 
 
 def format_target(ratio: float) -> str:

@@ -184,6 +184,27 @@ def test_a_search_limited_by_the_generator_is_no_regression_with_a_value_or_with
     assert verdict_of(good, slow) is Verdict.REGRESSION
 
 
+def test_a_change_to_or_from_a_lower_bound_may_be_larger():
+    # The PDR varies, so the difference has an interval.
+    slow = runs_of_pdr(2e5)
+    most = [Run(f"b{n}", (throughput_of([counted_trial(4e5, lost=n)] * 40, (PDR,)),)) for n in range(3)]
+    table = comparison_table(compare(slow, most))
+    assert "PDR, rose by at least 100.2 %." in table
+    assert "+100.20 % or more  none: some values are only lower bounds  " in table
+    fallen = comparison_table(compare(most, slow))
+    assert "PDR, fell by at least 50.05 %." in fallen
+    known = comparison_table(compare(slow, runs_of_pdr(190_000.0)))
+    assert "at least" not in known.splitlines()[0]
+
+
+def runs_of_pdr(load):
+    """Runs of a search whose value varies a little, and is no lower bound."""
+    lossy = [counted_trial(1.004 * load, lost=9_000)] * 40
+    return [
+        Run(f"c{n}", (throughput_of([*[counted_trial(load, lost=200 + n)] * 40, *lossy], (PDR,)),)) for n in range(3)
+    ]
+
+
 @pytest.mark.parametrize(("guilty", "verdict"), [("TG", Verdict.NOT_COMPARABLE), ("DUT", Verdict.REGRESSION)])
 def test_a_search_that_a_starved_generator_ended_says_nothing_about_the_sut(guilty, verdict):
     failed = throughput(error="the generator cannot send the smallest load").model_copy(update={"guilty": guilty})

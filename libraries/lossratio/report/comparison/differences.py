@@ -54,6 +54,8 @@ class Difference:
     p_value: float | None
     """Probability of a difference at least as large if nothing had changed; without spread, 1 for equal sides,
     otherwise 0; None: too few values for a test."""
+    is_least: bool = False
+    """Whether the larger values are only lower bounds, so that the change may be larger. Then there is no interval."""
 
 
 def difference(before: Sample, after: Sample) -> Difference:

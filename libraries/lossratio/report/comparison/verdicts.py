@@ -84,6 +84,8 @@ def _changed(
     weaker = plain
     if most is not None and abs(most.change) < abs(plain.change):
         weaker = most
+    elif _is_without_end(most):
+        weaker = replace(plain, interval=None, is_least=True)
 
     notes = [compared.note]
     if change != plain.change and _lacks_frames(compared):

@@ -70,10 +70,11 @@ def _largest(changed: Sequence[ComparedQuantity]) -> str:
     changes = {}
     for one in changed:
         if one.difference is not None:
-            changes[one.test, one.quantity] = one.difference.change
+            changes[one.test, one.quantity] = one.difference
 
-    (test, quantity), change = max(changes.items(), key=lambda named: abs(named[1]))
-    return f"{test}, {quantity}, {change_in_words(change)}{and_more(len(changes) - 1)}"
+    (test, quantity), largest = max(changes.items(), key=lambda named: abs(named[1].change))
+    words = change_in_words(largest.change, is_least=largest.is_least)
+    return f"{test}, {quantity}, {words}{and_more(len(changes) - 1)}"
 
 
 def _rows(quantities: Sequence[ComparedQuantity]) -> list[tuple[str, ...]]:
@@ -151,13 +152,16 @@ def _sample_in_words(sample: Sample, unit: Unit) -> str:
 def _change_in_words(difference: Difference | None) -> str:
     if difference is None:
         return _UNKNOWN
-    return f"{100 * difference.change:+.2f} %"
+    or_more = " or more" if difference.is_least else ""
+    return f"{100 * difference.change:+.2f} %{or_more}"
 
 
 def _interval_in_words(compared: ComparedQuantity) -> str:
     difference = compared.difference
     if difference is None:
         return _UNKNOWN
+    if difference.is_least:
+        return "none: some values are only lower bounds"
     if difference.interval is not None:
         return range_in_words(*(f"{100 * end:+.2f}" for end in difference.interval))
     if difference.test is not None and compared.before.mean:
