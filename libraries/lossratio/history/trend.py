@@ -1,5 +1,6 @@
 """Trends: the steps in each series, whether the newest is a regression, and whether results changed in kind."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -95,6 +96,8 @@ class Change:
     """The known change that explains this one; None: there is none."""
     measured_ratio: float | None = None
     """The change of the measured values, divided by the mean before; None: the same as `ratio`."""
+    is_least: bool = False
+    """Whether some of the larger values are only lower bounds, so that the change may be larger."""
 
 
 @dataclass(frozen=True)
@@ -286,7 +289,8 @@ class _Judged:
         if ratio is None or ratio == change.ratio:
             if ratio is None:
                 return None
-            return change
+            is_least = at_most is not None and math.isinf(at_most.change)
+            return replace(change, is_least=is_least)
         return replace(change, ratio=ratio, measured_ratio=change.ratio)
 
     def _ends(self, step: Step) -> list[Ends]:

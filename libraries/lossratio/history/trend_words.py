@@ -56,7 +56,8 @@ def _largest(changing: Sequence[Trend]) -> str:
     """The largest of some changes in words, e.g. ``64B-ndrpdr, NDR, on lab-1, fell by 5.0 % since 2026-03-28``."""
     changes = [(trend, trend.change) for trend in changing if trend.change is not None]
     trend, change = max(changes, key=lambda pair: abs(pair[1].ratio))
-    changed = f"{change_in_words(change.ratio)} since {change.began:%Y-%m-%d}"
+    words = change_in_words(change.ratio, is_least=change.is_least)
+    changed = f"{words} since {change.began:%Y-%m-%d}"
     return f"{trend.series}, {changed}{and_more(len(changes) - 1)}"
 
 
@@ -82,7 +83,8 @@ def _of_change(trend: Trend) -> Iterator[str]:
     known = trend.known
     if change is not None:
         known = change.known
-        size = f"{100 * change.ratio:+.2f} %"
+        or_more = " or more" if change.is_least else ""
+        size = f"{100 * change.ratio:+.2f} %{or_more}"
         if change.measured_ratio is not None and any(trend.shares):
             size = f"{100 * change.measured_ratio:+.2f} % as measured, {size} if these frames had passed"
         yield (

@@ -14,6 +14,7 @@ from lossratio.errors import BuildError, TesterError
 from lossratio.exit_status import ExitStatus
 from lossratio.history.entries import entries_of
 from lossratio.history.trend import TrendVerdict, trends_of
+from lossratio.history.trend_words import describe_trend, sentence_of
 from lossratio.measurements.frame_loss import FrameLossRate
 from lossratio.measurements.latency.result import load_line
 from lossratio.measurements.mrr_requirement import require_mrr
@@ -325,6 +326,14 @@ def test_a_trend_is_no_regression_where_the_generator_left_as_much_unsent():
     assert slower.verdict is TrendVerdict.REGRESSION
     assert trend([*values, 11e3, 9.4e3], [0.3] * 10).verdict is TrendVerdict.REGRESSION
     assert trend([*values, None], [0.0] * 8 + [1.0]).verdict is TrendVerdict.NOT_OFFERED
+
+
+def test_a_trend_from_a_lower_bound_fell_by_at_least_the_difference():
+    rates = [*[20e3] * 8, 10e3, 10e3]
+    at_limit, known = (trend(rates, [share] * 8 + [0.0] * 2) for share in (1.0, 0.0))
+    assert "20.000 kfps to 10.000 kfps (-50.00 % or more) since" in describe_trend(at_limit)
+    assert ", fell by at least 50 % since" in sentence_of([at_limit])
+    assert "(-50.00 %) since" in describe_trend(known)
 
 
 def test_the_history_keeps_the_share():
