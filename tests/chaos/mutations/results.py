@@ -4,6 +4,33 @@ from mutations.mutation import Mutation
 
 RESULTS = (
     Mutation(
+        "a sentence says that the SUT lost frames that were only late",
+        "results/trials.py",
+        "if missing.lost_by_sut == missing.total:",
+        "if not missing.by_tester:",
+        (
+            "measurements/test_sentences.py::"
+            "test_frames_that_were_late_or_not_sent_are_not_lost_where_a_goal_allows_loss",
+        ),
+    ),
+    Mutation(
+        "the page says that a device forwards at most what late frames or the generator allowed",
+        "report/overview.py",
+        "if is_at_limit:",
+        "if is_at_limit and lower != NOTHING:",
+        ("report/test_report_page.py::test_bounds_at_the_generators_limit_claim_no_bound_that_there_is_not",),
+    ),
+    Mutation(
+        "two bands of the generator are a doubt about the SUT",
+        "results/doubts.py",
+        "if not _tester_took_part(group) or",
+        "if True or",
+        (
+            "report/test_doubts.py::"
+            "test_bands_of_the_generator_are_none_of_the_sut_although_it_would_have_bands_at_another_load",
+        ),
+    ),
+    Mutation(
         "a server has as many connections as its clients want",
         "http_server.py",
         "threading.BoundedSemaphore(MOST_CONNECTIONS)",
