@@ -175,6 +175,7 @@ def _two_bands(group: Sequence[Trial]) -> Doubt | None:
     cut = max(range(1, len(rates)), key=lambda index: rates[index] - rates[index - 1])
     low = rates[:cut]
     high = rates[cut:]
+
     gap = high[0] - low[-1]
     widest = max(low[-1] - low[0], high[-1] - high[0])
     enough = min(len(low), len(high)) >= BANDS_LEAST_SHARE * len(rates)

@@ -341,13 +341,17 @@ class Measured:
             else sum(direction.unsent_frames for direction in output.directions),
             generator_drop_frames=missing.generator_drops,
             late_frames=missing.late,
-            surplus_frames=0
-            if self.trial is None
-            else sum(max(0, -direction.lost) for direction in self.trial.output.directions),
+            surplus_frames=self._surplus(),
             directions=() if output is None else tuple(map(direction_latency, output.latency)),
             by_stream=() if output is None else tuple(stream_latencies(output.latency)),
             error=self.outcome if isinstance(self.outcome, str) else None,
         )
+
+    def _surplus(self) -> int:
+        """Frames that came back beyond the sent ones."""
+        if self.trial is None:
+            return 0
+        return sum(max(0, -direction.lost) for direction in self.trial.output.directions)
 
     def _missing(self) -> MissingFrames:
         if self.trial is None:

@@ -124,6 +124,7 @@ def _chance(result: GoalsResult) -> Iterator[Doubt]:
                 found = f"found the bounds {format_interval(*report.bounds)}, but another search"
             else:
                 found = "found no bounds, and another search"
+
             yield Doubt(
                 DoubtKind.CHANCE,
                 f"from {format_interval(*zone.ends)} per interface, 30 to 70 % of trials lose more than "
