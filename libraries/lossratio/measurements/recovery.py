@@ -27,7 +27,7 @@ from lossratio.measurements import (
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Repeats, Share
 from lossratio.records import FrameCount, Rate, Record, Seconds
-from lossratio.results import Finding, LEAST_UNSENT, MaxLoad, ROUNDING, View, value_line
+from lossratio.results import LEAST_UNSENT, ROUNDING, Finding, MaxLoad, View, value_line
 from lossratio.trials import (
     MissingFrames,
     Step,
