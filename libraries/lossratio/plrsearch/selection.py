@@ -19,7 +19,7 @@ from lossratio.plrsearch.model import (
     count,
 )
 from lossratio.plrsearch.overload import Overload
-from lossratio.plrsearch.variation import SHARE, Description, LocalFit, Scatter
+from lossratio.plrsearch.variation import Description, LocalFit, Scatter
 from lossratio.plrsearch.verifying import Verifying, clamped, grid_step
 from lossratio.trials import TrialResult
 
@@ -226,7 +226,8 @@ class PosteriorSelection:
 
         if known.asked is not None and self._asked < _MOST_ASKED and left > _LATE:
             self._asked += 1
-            return Choice(known.asked, "whether shorter trials lose as many frames", SHARE)
+            purpose = "whether shorter trials lose as many frames"
+            return Choice(known.asked.load, purpose, known.asked.share)
 
         if known.local is not None and known.local.high <= question.min_load:
             return Choice(question.min_load, "the minimum load")

@@ -113,16 +113,16 @@ SEARCHES = (
     Mutation(
         "short trials that lose far more than others show losses that come once",
         "plrsearch/variation/once.py",
-        "return bool(np.median(short.lost) > _LARGEST * compared.lost.max())",
+        "return bool(np.median(short.lost) > _LARGEST * _below(usual).lost.max())",
         "return False",
         ("plrsearch/test_once.py::test_short_trials_that_lose_far_more_show_a_change_of_the_sut",),
     ),
     Mutation(
         "short trials are compared with trials at all loads",
         "plrsearch/variation/once.py",
-        "return below.at(apart <= max(_EQUAL, np.sort(apart)[_USUAL - 1]))",
+        "return below.at(np.abs(below.load / short.load[0] - 1.0) < _EQUAL)",
         "return below",
-        ("plrsearch/test_once.py::test_without_trials_at_their_load_short_ones_are_compared_with_the_nearest_two",),
+        ("plrsearch/test_once.py::test_short_trials_are_compared_with_those_at_their_load",),
     ),
     Mutation(
         "pauses in some of the trials at a load show how much is lost there",

@@ -9,7 +9,7 @@ from soak_trials import counts_of
 from lossratio.plrsearch import PLRsearch
 from lossratio.plrsearch.model import CriticalLoadQuestion, LikelihoodName
 from lossratio.plrsearch.variation import Change, OnceLost, described
-from lossratio.plrsearch.variation.once import asked
+from lossratio.plrsearch.variation.once import AskedTrial, asked
 from lossratio.simulation import SimulatedMeasurer, SmoothKnee
 from lossratio.trials import TrialResult, run_search
 
@@ -166,23 +166,22 @@ def test_pauses_that_most_trials_see_do_not_come_once(often, how_many):
     assert seen <= 0.005 * number
 
 
-def test_short_trials_are_asked_for_until_they_show_how_losses_grow():
-    usual = [*OVERLOAD, (18.2e6, 2.0, 400_000.0), (15e6, 2.0, 20.0)]
-    assert asked(counts_of(usual), shortly([])) is None
-    # Two trials lose similar numbers of frames. Most trials must be of the usual length.
-    usual += [(16e6, 2.0, 30.0), *[(16e6, 2.0, 0.0)] * 0]
-    rows = counts_of([*usual, *[(18.2e6, 2.0, 400_000.0)] * 8])
-    assert asked(rows, shortly([])) == 15e6
-    lost = [20.0]
-    while asked(rows, shortly(lost)) is not None:
-        assert asked(rows, shortly(lost)) == 16e6
-        lost.append(20.0)
-    assert len(lost) == 8
-    lost = [5.0]
-    while asked(rows, shortly(lost)) is not None:
-        lost.append(5.0)
-    assert len(lost) == 4
-    assert asked(counts_of(usual), shortly([20.0] * 4)) is None
+SHORT, USUAL = AskedTrial(16e6, 0.2), AskedTrial(16e6, 1.0)
+
+
+def test_trials_at_one_load_are_asked_for_until_they_show_how_losses_grow():
+    once = [*OVERLOAD, (18.2e6, 2.0, 400_000.0), (15e6, 2.0, 20.0)]
+    assert asked(counts_of(once), shortly([])) is None
+    # Two trials lose similar numbers of frames.
+    once += [(16e6, 2.0, 30.0)]
+    assert asked(counts_of(once), shortly([])) == AskedTrial(15e6, 0.2)
+    # Most trials must be of the usual length.
+    assert asked(counts_of(once), shortly([20.0] * 4)) is None
+    rows = [*once, *[(18.2e6, 2.0, 400_000.0)] * 8]
+    assert [asked(counts_of(rows), shortly([20.0] * number)) for number in (1, 3, 4)] == [SHORT, SHORT, USUAL]
+    rows += [(16e6, 2.0, 25.0)]
+    assert [asked(counts_of(rows), shortly([20.0] * number)) for number in (4, 7, 8)] == [SHORT, SHORT, None]
+    assert asked(counts_of(rows), shortly([5.0] * 4)) is None
 
 
 @dataclass(frozen=True)
@@ -212,10 +211,10 @@ def test_frames_that_are_held_back_are_seen_at_loads_that_are_far_apart(seconds)
 
 def test_the_highest_two_loads_are_compared_if_no_others_are_near():
     rows = counts_of([*OVERLOAD, (12e6, 2.0, 20.0), (7e6, 2.0, 30.0), (5e6, 2.0, 20.0)])
-    assert asked(rows, shortly([])) == 7e6
+    assert asked(rows, shortly([])) == AskedTrial(7e6, 0.2)
     near = (16.9e6, 2.0, 900.0)
     rows = counts_of([*OVERLOAD, near, (12e6, 2.0, 20.0), (7e6, 2.0, 30.0), (5e6, 2.0, 20.0)])
-    assert asked(rows, shortly([])) == 7e6
+    assert asked(rows, shortly([])) == AskedTrial(7e6, 0.2)
 
 
 def test_short_trials_are_compared_with_those_at_their_load():
@@ -228,16 +227,9 @@ def test_short_trials_are_compared_with_those_at_their_load():
     assert OnceLost.of(counts_of([*OVERLOAD, *there, *above]), elsewhere) is None
 
 
-def test_without_trials_at_their_load_short_ones_are_compared_with_the_nearest_two():
-    near = [(14e6, 2.0, 100.0), (15e6, 2.0, 110.0)]
-    rows = counts_of([*OVERLOAD, *[(load, 2.0, 20.0) for load in (9e6, 10e6, 11e6, 12e6)], *near])
-    assert OnceLost.of(rows, counts_of([(14.5e6, 0.4, 21.0)] * 8)) is None
-    assert OnceLost.of(rows, counts_of([(14.5e6, 0.4, 100.0)] * 8)) is not None
-
-
 def test_short_trials_that_lose_far_more_show_a_change_of_the_sut():
     usual = [*OVERLOAD, *[(18.2e6, 2.0, 400_000.0)] * 8, (15e6, 2.0, 20.0), (16e6, 2.0, 30.0)]
-    assert asked(counts_of(usual), shortly([85.0])) == 16e6
+    assert asked(counts_of(usual), shortly([85.0])) == SHORT
     assert asked(counts_of(usual), shortly([2000.0])) is None
     assert OnceLost.of(counts_of(usual), shortly([2000.0] * 8)) is None
 
@@ -257,7 +249,7 @@ def test_a_trial_that_loses_more_than_a_hundredth_of_its_frames_is_in_overload()
 def test_losses_that_come_once_are_compared_although_they_look_like_overload():
     usual = counts_of([*OVERLOAD, *[(16e6, 2.0, 50_000.0)] * 5])
     assert np.median(usual.at(usual.is_overload).forwarding_rate) < 16e6
-    assert asked(usual, shortly([])) == 16e6
+    assert asked(usual, shortly([])) == SHORT
     assert OnceLost.of(usual, shortly([50_000.0] * 8)).most == 50_000.0
 
 

@@ -260,7 +260,7 @@ def test_no_smaller_load_is_advised_that_was_not_tried(others, words):
     ("at_least_load", "at_more", "words"),
     [
         ({"lost": 9_001}, {"lost": 400_000}, "Every frame was lost at all loads. Check the path of the frames"),
-        ({"lost": 8_500}, {"lost": 378_800}, "The SUT lost about as large a share at other loads, and the load may not"),
+        ({"lost": 8_500}, {"lost": 378_800}, "about as large a share at other loads, and the load may not"),
     ],
 )
 def test_no_smaller_share_is_lost_at_other_loads_if_as_much_is_lost_there(at_least_load, at_more, words):

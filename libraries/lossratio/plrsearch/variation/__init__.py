@@ -15,7 +15,7 @@ from lossratio.plrsearch.variation.bucket import Bucket
 from lossratio.plrsearch.variation.change import Change
 from lossratio.plrsearch.variation.inference import Description, described
 from lossratio.plrsearch.variation.local import LocalFit
-from lossratio.plrsearch.variation.once import SHARE, OnceLost
+from lossratio.plrsearch.variation.once import OnceLost
 from lossratio.plrsearch.variation.pauses import Pauses
 from lossratio.plrsearch.variation.rare import RareLoss, SeenCapacity
 from lossratio.plrsearch.variation.replicates import Replicates, Scatter

@@ -27,7 +27,7 @@ from lossratio.plrsearch.variation.bounded import LowestCapacity
 from lossratio.plrsearch.variation.bucket import Bucket
 from lossratio.plrsearch.variation.change import Change
 from lossratio.plrsearch.variation.local import LocalFit
-from lossratio.plrsearch.variation.once import OnceLost, asked
+from lossratio.plrsearch.variation.once import AskedTrial, OnceLost, asked
 from lossratio.plrsearch.variation.pauses import Allowed, Pauses
 from lossratio.plrsearch.variation.rare import RareLoss, SeenCapacity, passed_follows_load
 from lossratio.plrsearch.variation.replicates import Replicates, Scatter
@@ -75,8 +75,8 @@ class Description:
     """Frames that each trial loses once, and that are not in the counts; None: no such losses are seen."""
     lowest: LowestCapacity | None = None
     """The lowest capacity, if the capacity varies between two bounds; None: no bounds are known."""
-    asked: float | None = None
-    """The load of the next short trial that may show such losses, in frames per second; None: none is needed."""
+    asked: AskedTrial | None = None
+    """The next trial that may show such losses; None: none is needed."""
 
     @cached_property
     def pauses(self) -> Pauses | None:
@@ -269,7 +269,7 @@ def described(
 
     not_short = counts.at(~counts.is_short)
     short = counts.at(counts.is_short)
-    next_short = asked(not_short, short)
+    next_asked = asked(not_short, short)
     once = OnceLost.of(not_short, short)
     if once is not None:
         counts = once.without(counts)
@@ -295,7 +295,7 @@ def described(
         bucket=bucket,
         rare=rare,
         once=once,
-        asked=next_short,
+        asked=next_asked,
     )
 
     is_varying = replicates.scatter is Scatter.VARYING and usual.lost.any()

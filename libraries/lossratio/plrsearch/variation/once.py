@@ -76,7 +76,7 @@ class OnceLost:
         rate = _highest_rate(usual)
         short = _at_one_load(short)
         compared = _compared(usual, short)
-        if not _may_come_once(compared) or len(short) < _ENOUGH or _lose_more(short, compared):
+        if len(short) < _ENOUGH or not _may_come_once(compared) or _lose_more(short, usual):
             return None
 
         usual_s = float(np.median(compared.duration))
@@ -108,20 +108,38 @@ class OnceLost:
         )
 
 
-def asked(usual: TrialCounts, short: TrialCounts) -> float | None:
-    """The load of the next short trial, in frames per second; None: there is no sign of such losses, or it is known."""
+@dataclass(frozen=True)
+class AskedTrial:
+    """A trial that may show losses that come once."""
+
+    load: float
+    """Its load, in frames per second."""
+    share: float
+    """Its duration, as a share of the usual duration."""
+
+
+def asked(usual: TrialCounts, short: TrialCounts) -> AskedTrial | None:
+    """The next trial that may show such losses; None: there is no sign of them, or they are known.
+
+    Short trials and at least two trials of the usual length are at one load.
+    """
     short = _at_one_load(short)
     compared = _compared(usual, short)
+    if not len(short):
+        if not _may_come_once(compared):
+            return None
+        return AskedTrial(float(np.sort(compared.load)[(len(compared) - 1) // 2]), SHARE)
+
+    load = float(short.load[0])
     # Most trials are usual ones.
-    if not _may_come_once(compared) or len(short) >= min(_ENOUGH, len(usual) - 1):
+    is_known = len(short) >= min(_ENOUGH, len(usual) - 1)
+    if is_known or not len(compared) or _lose_more(short, usual):
         return None
-    if _lose_more(short, compared):
+    if len(short) < _FIRST:
+        return AskedTrial(load, SHARE)
+    if short.lost.mean() < _LESS * compared.lost.mean():
         return None
-    if len(short) >= _FIRST and short.lost.mean() < _LESS * compared.lost.mean():
-        return None
-    if len(short):
-        return float(short.load[0])
-    return float(np.sort(compared.load)[(len(compared) - 1) // 2])
+    return AskedTrial(load, 1.0 if len(compared) < _USUAL else SHARE)
 
 
 def _at_one_load(short: TrialCounts) -> TrialCounts:
@@ -129,11 +147,9 @@ def _at_one_load(short: TrialCounts) -> TrialCounts:
     return short.at(np.abs(short.load - short.load[:1]) <= _EQUAL * short.load)
 
 
-def _lose_more(short: TrialCounts, compared: TrialCounts) -> bool:
-    """Whether short trials lose far more frames than others did, so that the SUT has changed."""
-    if not len(short):
-        return False
-    return bool(np.median(short.lost) > _LARGEST * compared.lost.max())
+def _lose_more(short: TrialCounts, usual: TrialCounts) -> bool:
+    """Whether short trials lose far more frames than any others, so that the SUT has changed."""
+    return bool(np.median(short.lost) > _LARGEST * _below(usual).lost.max())
 
 
 def _highest_rate(usual: TrialCounts) -> float:
@@ -146,24 +162,26 @@ def _highest_rate(usual: TrialCounts) -> float:
 
 
 def _compared(usual: TrialCounts, short: TrialCounts) -> TrialCounts:
-    """The trials that short ones are compared with: those at their load, or the two that are nearest to it.
+    """The trials that short ones are compared with: those at their load.
 
     Without short trials: those at similar loads, or at the highest two.
     """
-    rate = _highest_rate(usual)
-    is_below = (usual.load < _BELOW * rate) & (usual.lost < _MOST_LOST * usual.sent)
-    below = usual.at(is_below)
+    below = _below(usual)
+    if len(short):
+        return below.at(np.abs(below.load / short.load[0] - 1.0) < _EQUAL)
     if len(below) < _USUAL:
         return below
-
-    if len(short):
-        apart = np.abs(below.load / short.load[0] - 1.0)
-        return below.at(apart <= max(_EQUAL, np.sort(apart)[_USUAL - 1]))
 
     # A trial near overload loses other frames, too.
     alike = below.at(below.lost <= _ALIKE * np.median(below.lost))
     highest = np.sort(alike.load)[-_USUAL:]
-    return alike.at(alike.load >= min(_LOWEST * rate, highest[0]))
+    return alike.at(alike.load >= min(_LOWEST * _highest_rate(usual), highest[0]))
+
+
+def _below(usual: TrialCounts) -> TrialCounts:
+    """The trials that are not near overload."""
+    is_below = usual.load < _BELOW * _highest_rate(usual)
+    return usual.at(is_below & (usual.lost < _MOST_LOST * usual.sent))
 
 
 def _may_come_once(compared: TrialCounts) -> bool:
