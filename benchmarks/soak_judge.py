@@ -5,8 +5,9 @@
     python benchmarks/soak_judge.py --seconds 300 --drawn 0 60
     python benchmarks/soak_judge.py --speed
 
-A search is *right* if the load that is stated first is .9 to 1.0 of the truth. It is *wrong and confident* if it is
-above the truth, and nothing beside it says so. Time is simulated, and seeds are fixed: a table repeats itself.
+A search is *right* if the load that is stated first is .9 to 1.0 of the truth. It is *right in its scope* if it is so
+without the losses that are too rare, as the result says, to be seen. It is *wrong and confident* if it is above the
+truth, and nothing beside it says so. Time is simulated, and seeds are fixed: a table repeats itself.
 """
 
 from __future__ import annotations
@@ -98,6 +99,7 @@ def search(name: str, seconds: float, seed: int, verbose: bool = False) -> dict[
         "share": share,
         "targets": ratio,
         "right": bool(stated and 0.9 <= share <= 1.0 + CLOCK),
+        "right_in_scope": _is_right_in_scope(family, found, scale),
         "confident": confident,
         "wrong": bool(confident and stated and share > 1.0 + CLOCK),
         "flagged": not confident,
@@ -115,6 +117,20 @@ def search(name: str, seconds: float, seed: int, verbose: bool = False) -> dict[
         print(name, seed, {key: run[key] for key in ("share", "targets", "error", "width", "flagged", "scope")})
         print("   ", *(line[:180] for line in said(found)), sep="\n      ")
     return run
+
+
+def _is_right_in_scope(family: Family, found: CriticalLoadEstimate, scale: float) -> bool:
+    """Whether the stated load is .9 to 1.0 of the truth, which may leave out losses as rare as the result says."""
+    truth = family.critical_load(scale)
+    stated = found.stated
+    if stated <= truth * (1.0 + CLOCK):
+        return bool(stated >= 0.9 * truth)
+
+    def is_within(load: float) -> bool:
+        rarest = family.device.rarest(load, scale, family.target, found.trial_s or 0.0)
+        return rarest > found.rarest_s or family.device.ratio(load, scale) <= family.target
+
+    return is_within(stated) and not is_within(stated / 0.9)
 
 
 def _unseen(family: Family, found: CriticalLoadEstimate, scale: float) -> bool:
@@ -214,6 +230,7 @@ def _summary(seconds: float, runs: list[dict[str, Any]]) -> str:
     wrong = [run for run in runs if run["wrong"]]
     return (
         f"== {seconds:.0f} s: {len(runs)} searches, right {np.mean([run['right'] for run in runs]):.3f}, "
+        f"in their scope {np.mean([run['right_in_scope'] for run in runs]):.3f}, "
         f"confident above the truth {len(wrong)} (wrong, as the scope does not say so: "
         f"{sum(not run['unseen'] for run in wrong)}), "
         f"healthy flagged {sum(run['flagged'] for run in healthy)} of {len(healthy)}, "
