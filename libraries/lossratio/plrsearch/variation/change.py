@@ -214,16 +214,17 @@ class _Compared:
         """Logarithms of the probabilities that so many contradicted trials are before a place by chance."""
         loses_more, loses_less = self.contradicted(at)
         loses_much = self.lost > _MUCH * self.sent
-        # Trials with more load that lose little, or with less load that lose much, show the SUT as well. They do not
-        # if others at their load differ, because then the losses do not come from the load.
+        # Trials with more load that lose little, or with less load that lose much, show the SUT as well. They only do so
+        # if the load decides: no later trial loses much with less load, or little with more.
         is_later = np.arange(len(self.lost)) >= at
-        differ = np.isin(self.group, self.group[is_later & loses_much])
-        differ &= np.isin(self.group, self.group[is_later & ~loses_much])
-        above = self.group > self.group[loses_more].max(initial=0)
+        lossy = self.group[is_later & loses_much].min(initial=len(self.lost))
+        quiet = self.group[is_later & ~loses_much].max(initial=-1)
+        above = (self.group > self.group[loses_more].max(initial=0)) & (self.group < lossy)
         below = self.group < self.group[loses_less].min(initial=self.group.max())
+        below &= self.group > quiet
         return (
-            self._log_chance(loses_more, at, above & ~loses_much & ~differ),
-            self._log_chance(loses_less, at, below & loses_much & ~differ),
+            self._log_chance(loses_more, at, above & ~loses_much),
+            self._log_chance(loses_less, at, below & loses_much),
         )
 
     def contradicted(self, at: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
