@@ -362,12 +362,16 @@ def tests_counted(number: int) -> str:
     return counted(number, "test")
 
 
-def format_duration(seconds: float) -> str:
-    """Writes a duration in whole seconds for a sentence, such as ``1 min 5 s``."""
+def format_short_duration(seconds: float) -> str:
+    """Writes a duration in whole seconds where there is little room, such as ``1min 5s``."""
     from robot.utils import secs_to_timestr
 
-    compact = str(secs_to_timestr(round(seconds), compact=True))
-    return re.sub(r"([0-9])([a-z])", r"\1 \2", compact)
+    return str(secs_to_timestr(round(seconds), compact=True))
+
+
+def format_duration(seconds: float) -> str:
+    """Writes a duration in whole seconds for a sentence, such as ``1 min 5 s``."""
+    return re.sub(r"([0-9])([a-z])", r"\1 \2", format_short_duration(seconds))
 
 
 def format_precise_time(seconds: float) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from lossratio.mlrsearch import Forecast, GoalBounds, RelevantBounds
 from lossratio.results import format_interval, format_loss
 from lossratio.trials import TrialInput, TrialResult
-from lossratio.units import format_duration, format_frame_rate, format_ratio, prefix_of
+from lossratio.units import format_frame_rate, format_ratio, format_short_duration, prefix_of
 
 _INTERVAL_WIDTH = 22
 _HEAD = "{:>3} {:>11} {:>6} {:>8}"
@@ -231,4 +231,4 @@ def _shown(bounds: GoalBounds) -> tuple[str, RelevantBounds]:
 
 def seconds_in_words(seconds: float) -> str:
     """A number of seconds that are left in words, e.g. ``1min 20s``; a negative number is none."""
-    return format_duration(max(0.0, seconds))
+    return format_short_duration(max(0.0, seconds))

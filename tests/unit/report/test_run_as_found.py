@@ -75,7 +75,7 @@ def test_a_damaged_file_is_named_and_the_rest_goes_on(run):
     assert len(read_again.results) == 1
     half, newer, journal = read_again.problems
     assert "half.json is damaged" in half
-    assert "newer.json has the format 'lossratio-result/3'" in newer
+    assert "newer.json in the format 'lossratio-result/3'" in newer
     assert "bad.jsonl, line 1: this is not a journal" in journal
 
 

@@ -72,4 +72,4 @@ def test_real_frames_pass_at_the_smaller_load_that_is_advised(kept):
     assert result.smaller_load.passed
     assert result.smaller_load.load_per_interface_fps == pytest.approx(1000.0)
     assert "A trial of 0.5 s at 1.0000 kfps per interface lost no frames and met whole" in error
-    assert "min_load=1e+03 fps" in error
+    assert "min_load=1000 fps" in error

@@ -214,8 +214,8 @@ class _Compared:
         """Logarithms of the probabilities that so many contradicted trials are before a place by chance."""
         loses_more, loses_less = self.contradicted(at)
         loses_much = self.lost > _MUCH * self.sent
-        # Trials with more load that lose little, or with less load that lose much, show the SUT as well. They only do so
-        # if the load decides: no later trial loses much with less load, or little with more.
+        # Trials with more load that lose little, or with less load that lose much, show the SUT as well, but only where
+        # the load decides: no later trial loses much with less load, or little with more.
         is_later = np.arange(len(self.lost)) >= at
         lossy = self.group[is_later & loses_much].min(initial=len(self.lost))
         quiet = self.group[is_later & ~loses_much].max(initial=-1)
