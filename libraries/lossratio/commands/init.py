@@ -13,8 +13,8 @@ import click
 import yaml
 from pydantic import Field
 
+from lossratio.commands.demo import measured_or_simulated
 from lossratio.commands.parameters import FRAME_RATE, LocalPath, OneOf, argument, command, option
-from lossratio.commands.run import measured_or_simulated
 from lossratio.dut import BLACK_BOX, CABLE, dut_kinds
 from lossratio.errors import TopologyError
 from lossratio.input_file import shell_word

@@ -30,7 +30,7 @@ from lossratio.shipped import did_you_mean, nearest
 from lossratio.version import __version__
 
 FRONT = {
-    "demo": "run:demo",
+    "demo": "demo:demo",
     "init": "init:init",
     "check": "testbed:check",
     "list": "listing:list_command",
@@ -65,7 +65,7 @@ SUBJECTS = {
             "status": "testbed:status",
             "reserve": "testbed:reserve",
             "release": "testbed:release",
-            "self-test": "run:self_test",
+            "self-test": "demo:self_test",
             "plan": "night:plan",
             "matrix": "night:matrix",
             "join": "testbed:join_lab",

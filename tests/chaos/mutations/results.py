@@ -151,7 +151,7 @@ RESULTS = (
     ),
     Mutation(
         "the demo is content with an irregular result of a busy machine",
-        "commands/run.py",
+        "commands/demo.py",
         "reason = _irregular_in(outcome.directory)",
         "reason = None",
         ("commands/test_demo.py::test_where_a_number_is_irregular_the_demo_sends_less_and_says_why",),

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-from lossratio.commands import run as demo
+from lossratio.commands import demo
 from lossratio.commands.main import commands
 from lossratio.errors import TrafficError
 from lossratio.exit_status import ExitStatus
