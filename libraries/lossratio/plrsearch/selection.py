@@ -35,7 +35,7 @@ applies if more than the second number of trials verify a load, and if as many t
 _SHORTER = 0.5
 """Duration of the trial in overload that follows two others, as a share of the usual duration. It is shorter to show a
 bucket."""
-_MOST_ASKED = 10
+_MOST_ASKED = 14
 """Maximum number of trials that show whether losses grow with time."""
 _WELL_ABOVE = 1.05
 """A load is well above the forwarding rate from this many times the rate on."""
@@ -224,7 +224,11 @@ class PosteriorSelection:
             load = faster if is_max else _in_whole_frames(faster, duration, question)
             return Choice(load, "whether the SUT has become faster")
 
-        if known.asked is not None and self._asked < _MOST_ASKED and left > _LATE:
+        if (
+            known.asked is not None
+            and self._asked < _MOST_ASKED
+            and left > _LATE * known.asked.share
+        ):
             self._asked += 1
             purpose = "whether shorter trials lose as many frames"
             return Choice(known.asked.load, purpose, known.asked.share)

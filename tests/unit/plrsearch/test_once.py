@@ -109,7 +109,7 @@ def test_short_trials_that_are_all_set_aside_do_not_take_all_the_time():
         if wanted.duration < 1.0:
             output = replace(output, unsent_frames=output.sent_frames)
         controller.record(TrialResult(wanted, output))
-    assert asked_for == 10
+    assert asked_for == 14
     assert controller.result().guard.once_lost_frames is None
 
 
@@ -181,6 +181,8 @@ def test_trials_at_one_load_are_asked_for_until_they_show_how_losses_grow():
     assert [asked(counts_of(rows), shortly([20.0] * number)) for number in (1, 3, 4)] == [SHORT, SHORT, USUAL]
     rows += [(16e6, 2.0, 25.0)]
     assert [asked(counts_of(rows), shortly([20.0] * number)) for number in (4, 7, 8)] == [SHORT, SHORT, None]
+    # These do not decide.
+    assert [asked(counts_of(rows), shortly([10.0] * number)) for number in (8, 11, 12)] == [SHORT, SHORT, None]
     assert asked(counts_of(rows), shortly([5.0] * 4)) is None
 
 
@@ -215,6 +217,41 @@ def test_the_highest_two_loads_are_compared_if_no_others_are_near():
     near = (16.9e6, 2.0, 900.0)
     rows = counts_of([*OVERLOAD, near, (12e6, 2.0, 20.0), (7e6, 2.0, 30.0), (5e6, 2.0, 20.0)])
     assert asked(rows, shortly([])) == AskedTrial(7e6, 0.2)
+
+
+MUCH_OVERLOAD = [(18.2e6, 2.0, 200_000.0)] * 12
+"""The forwarding rate is 18.1 Mfps."""
+
+
+@pytest.mark.parametrize(
+    ("lost", "wanted"),
+    [
+        ((20.0, 30.0, 15.0, 25.0), AskedTrial(0.93 * 18.1e6, 0.2)),
+        ((2.0, 30.0, 15.0, 25.0, 900.0), AskedTrial(0.93 * 18.1e6, 0.2)),
+        ((20.0, 30.0, 25.0), None),
+        ((5.0, 10.0, 40.0, 80.0), None),
+        ((0.0, 30.0, 0.0, 25.0), None),
+        ((1.0, 2.0, 1.0, 2.0), None),
+    ],
+    ids=["alike", "one in overload", "few", "growing", "rare", "hardly any"],
+)
+def test_losses_just_below_overload_come_once_if_they_do_not_grow(lost, wanted):
+    rows = [(17.3e6 + 0.15e6 * at, 2.0, frames) for at, frames in enumerate(lost)]
+    assert asked(counts_of([*MUCH_OVERLOAD, *rows]), shortly([])) == wanted
+
+
+def test_trials_of_usual_length_follow_where_there_are_none():
+    rows = [(17.3e6 + 0.15e6 * at, 2.0, 20.0) for at in range(4)]
+    safe = 0.93 * 18.1e6
+    short = counts_of([(safe, 0.4, 20.0)])
+    assert asked(counts_of([*MUCH_OVERLOAD, *rows]), short) == AskedTrial(safe, 1.0)
+    assert asked(counts_of([*MUCH_OVERLOAD, *rows, (safe, 2.0, 20.0)]), short) == AskedTrial(safe, 0.2)
+
+
+def test_a_minute_is_enough_for_most_devices_that_hold_their_last_frames_back(how_many):
+    number = how_many(8, 24)
+    shares = [searched(Waiting(), seed=100 + seed, seconds=60.0)[0].stated / CRITICAL for seed in range(number)]
+    assert sum(0.9 < share <= 1.0 for share in shares) >= 0.75 * number
 
 
 def test_short_trials_are_compared_with_those_at_their_load():

@@ -25,6 +25,9 @@ _EQUAL = 0.01
 """Loads that differ by less than this share count as equal."""
 _ALIKE = 6.0
 """The mean loss at the higher half of these loads is at most this many times that at the lower half."""
+_NEAR_OVERLOAD, _LEAST_NEAR, _ALIKE_NEAR = 0.99, 4, 2.0
+"""If there are at least so many trials up to this share of the forwarding rate, they also show such losses. The last
+number takes the place of `_ALIKE` then, because losses by overload grow faster with the load."""
 _LARGEST = 3.0
 """A loss that comes once is at most this many times the largest loss at these loads."""
 _LOSSY = 0.8
@@ -37,8 +40,8 @@ SHARE = 0.2
 """Duration of the short trials, as a share of the usual duration."""
 _USUAL = 2
 """Minimum number of trials of the usual length that are compared."""
-_ENOUGH = 8
-"""Number of short trials that are compared with them."""
+_ENOUGH, _MOST = 8, 12
+"""Number of short trials that are compared with them, and their maximum number while they do not decide."""
 _FIRST = 4
 """After so many short trials, no more follow if losses probably grow with time."""
 _LESS = 0.35
@@ -75,8 +78,10 @@ class OnceLost:
         """What short trials show, compared with usual ones; None: losses grow with time, or the trials are too few."""
         rate = _highest_rate(usual)
         short = _at_one_load(short)
+        if len(short) < _ENOUGH or _lose_more(short, usual):
+            return None
         compared = _compared(usual, short)
-        if len(short) < _ENOUGH or not _may_come_once(compared) or _lose_more(short, usual):
+        if not _may_come_once(compared, _ALIKE):
             return None
 
         usual_s = float(np.median(compared.duration))
@@ -124,17 +129,19 @@ def asked(usual: TrialCounts, short: TrialCounts) -> AskedTrial | None:
     Short trials and at least two trials of the usual length are at one load.
     """
     short = _at_one_load(short)
-    compared = _compared(usual, short)
     if not len(short):
-        if not _may_come_once(compared):
-            return None
-        return AskedTrial(float(np.sort(compared.load)[(len(compared) - 1) // 2]), SHARE)
+        first = _first_load(usual)
+        return None if first is None else AskedTrial(first, SHARE)
 
+    compared = _compared(usual, short)
     load = float(short.load[0])
     # Most trials are usual ones.
-    is_known = len(short) >= min(_ENOUGH, len(usual) - 1)
-    if is_known or not len(compared) or _lose_more(short, usual):
+    is_last = len(short) >= min(_MOST, len(usual) - 1)
+    is_known = len(short) >= _ENOUGH and OnceLost.of(usual, short) is not None
+    if is_last or is_known or _lose_more(short, usual):
         return None
+    if not len(compared):
+        return AskedTrial(load, 1.0)
     if len(short) < _FIRST:
         return AskedTrial(load, SHARE)
     if short.lost.mean() < _LESS * compared.lost.mean():
@@ -149,7 +156,8 @@ def _at_one_load(short: TrialCounts) -> TrialCounts:
 
 def _lose_more(short: TrialCounts, usual: TrialCounts) -> bool:
     """Whether short trials lose far more frames than any others, so that the SUT has changed."""
-    return bool(np.median(short.lost) > _LARGEST * _below(usual).lost.max())
+    largest = float(_below(usual).lost.max(initial=0.0))
+    return largest > 0.0 and bool(np.median(short.lost) > _LARGEST * largest)
 
 
 def _highest_rate(usual: TrialCounts) -> float:
@@ -162,30 +170,44 @@ def _highest_rate(usual: TrialCounts) -> float:
 
 
 def _compared(usual: TrialCounts, short: TrialCounts) -> TrialCounts:
-    """The trials that short ones are compared with: those at their load.
-
-    Without short trials: those at similar loads, or at the highest two.
-    """
+    """The trials that short ones are compared with: those at their load."""
     below = _below(usual)
-    if len(short):
-        return below.at(np.abs(below.load / short.load[0] - 1.0) < _EQUAL)
-    if len(below) < _USUAL:
-        return below
-
-    # A trial near overload loses other frames, too.
-    alike = below.at(below.lost <= _ALIKE * np.median(below.lost))
-    highest = np.sort(alike.load)[-_USUAL:]
-    return alike.at(alike.load >= min(_LOWEST * _highest_rate(usual), highest[0]))
+    return below.at(np.abs(below.load / short.load[0] - 1.0) < _EQUAL)
 
 
-def _below(usual: TrialCounts) -> TrialCounts:
-    """The trials that are not near overload."""
-    is_below = usual.load < _BELOW * _highest_rate(usual)
+def _first_load(usual: TrialCounts) -> float | None:
+    """The load of the first short trial: where losses may come once; None: no trials are a sign of that."""
+    below = _below(usual)
+    rate = _highest_rate(usual)
+    if len(below) >= _USUAL:
+        alike = _alike(below)
+        highest = np.sort(alike.load)[-_USUAL:]
+        compared = alike.at(alike.load >= min(_LOWEST * rate, highest[0]))
+        if _may_come_once(compared, _ALIKE):
+            return float(np.sort(compared.load)[(len(compared) - 1) // 2])
+
+    near = _below(usual, _NEAR_OVERLOAD)
+    near = _alike(near.at(near.load >= _LOWEST * rate))
+    is_wide = len(near) >= _LEAST_NEAR and np.ptp(near.load) >= _EQUAL * rate
+    if not is_wide or not _may_come_once(near, _ALIKE_NEAR):
+        return None
+    return min(float(near.load.min()), _SAFE * rate)
+
+
+def _alike(trials: TrialCounts) -> TrialCounts:
+    """The trials without those that lose far more than most, because overload is near."""
+    most = np.median(trials.lost) if len(trials) else 0.0
+    return trials.at(trials.lost <= _ALIKE * most)
+
+
+def _below(usual: TrialCounts, share: float = _BELOW) -> TrialCounts:
+    """The trials below this share of the forwarding rate that do not seem to be in overload."""
+    is_below = usual.load < share * _highest_rate(usual)
     return usual.at(is_below & (usual.lost < _MOST_LOST * usual.sent))
 
 
-def _may_come_once(compared: TrialCounts) -> bool:
-    """Whether nearly all trials lose frames, and similar numbers of them."""
+def _may_come_once(compared: TrialCounts, alike: float) -> bool:
+    """Whether nearly all trials lose frames, and the higher loads at most so many times as much as the lower ones."""
     if len(compared) < _USUAL or np.mean(compared.lost > 0.0) < _LOSSY:
         return False
     if compared.lost.mean() < _LEAST_LOST:
@@ -193,4 +215,4 @@ def _may_come_once(compared: TrialCounts) -> bool:
     middle = float(np.median(compared.load))
     lower = float(compared.lost[compared.load <= middle].mean())
     higher = float(compared.lost[compared.load >= middle].mean())
-    return higher <= _ALIKE * lower
+    return higher <= alike * lower
