@@ -113,9 +113,23 @@ SEARCHES = (
     Mutation(
         "short trials that lose far more than others show losses that come once",
         "plrsearch/variation/once.py",
-        "return bool(np.median(short.lost) > _LARGEST * _below(usual).lost.max())",
+        "return largest > 0.0 and bool(np.median(short.lost) > _LARGEST * largest)",
         "return False",
         ("plrsearch/test_once.py::test_short_trials_that_lose_far_more_show_a_change_of_the_sut",),
+    ),
+    Mutation(
+        "losses by overload near its load are a sign of losses that come once",
+        "plrsearch/variation/once.py",
+        "not _may_come_once(near, _ALIKE_NEAR)",
+        "not _may_come_once(near, _ALIKE)",
+        ("plrsearch/test_once.py::test_losses_just_below_overload_come_once_if_they_do_not_grow",),
+    ),
+    Mutation(
+        "ten trials within the target say nothing against pauses",
+        "plrsearch/estimate/result.py",
+        "within = within_target(known.counts, self.question.target_loss_ratio) or 0.0",
+        "within = 0.0",
+        ("plrsearch/test_pauses.py::test_ten_trials_within_the_target_disprove_pauses_that_allow_far_less",),
     ),
     Mutation(
         "short trials are compared with trials at all loads",

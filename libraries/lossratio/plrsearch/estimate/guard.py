@@ -9,6 +9,7 @@ the ratio from below.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -287,10 +288,25 @@ def _near(counts: TrialCounts, reported: float) -> Array:
 
 def _highest_verified(counts: TrialCounts, target: float, batch: float) -> float | None:
     """The highest load with enough trials that lose at most the target, if the trials just below it do so, too."""
+    return _highest_where(counts, lambda bounds: bounds.most <= target, batch)
+
+
+def within_target(counts: TrialCounts, target: float) -> float | None:
+    """The highest load at which as many trials as verify a load lost no more than the target together.
+
+    The trials just below it did not lose more, either. None: there is no such load.
+    """
+    return _highest_where(counts, lambda bounds: bounds.lost <= target * bounds.frames)
+
+
+def _highest_where(
+    counts: TrialCounts, is_quiet: Callable[[LossBounds], bool], batch: float = 1.0
+) -> float | None:
+    """The highest load with enough trials that are quiet together, and that are quiet with the trials just below."""
     loads, trials = np.unique(counts.load, return_counts=True)
     for load in loads[trials >= LEAST_TRIALS][::-1].tolist():
         starts = (load, (1.0 - NEAR) * load)
-        if all(_between(counts, start, load, batch=batch).most <= target for start in starts):
+        if all(is_quiet(_between(counts, start, load, batch=batch)) for start in starts):
             return float(load)
     return None
 

@@ -17,6 +17,7 @@ from lossratio.plrsearch.estimate.guard import (
     guard,
     lost_near,
     supported,
+    within_target,
 )
 from lossratio.plrsearch.estimate.history import CsitEstimate, IntervalPoint
 from lossratio.plrsearch.estimate.misfit import Misfit, check, loss_process
@@ -139,6 +140,9 @@ class CriticalLoadEstimate:
         stated = self._allowed_by_usual
         if known.posteriors:
             stated = max(stated, self._near_lowest_seen)
+        # Many trials disprove pauses, or a varying capacity, that allow less.
+        within = within_target(known.counts, self.question.target_loss_ratio) or 0.0
+        stated = max(stated, (1.0 - NEAR) * min(within, known.most_without_pauses))
         # Long trials disprove a bucket that allows less.
         return max(stated, (1.0 - NEAR) * min(known.passed_in_long, known.most))
 
