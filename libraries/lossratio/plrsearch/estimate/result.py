@@ -140,9 +140,10 @@ class CriticalLoadEstimate:
         stated = self._allowed_by_usual
         if known.posteriors:
             stated = max(stated, self._near_lowest_seen)
-        # Many trials disprove pauses, or a varying capacity, that allow less.
-        within = within_target(known.counts, self.question.target_loss_ratio) or 0.0
-        stated = max(stated, (1.0 - NEAR) * min(within, known.most_without_pauses))
+        if known.replicates.scatter in (Scatter.UNKNOWN, Scatter.CHANCE):
+            # Many trials disprove pauses that allow less.
+            within = within_target(known.counts, self.question.target_loss_ratio) or 0.0
+            stated = max(stated, (1.0 - NEAR) * min(within, known.most_without_pauses))
         # Long trials disprove a bucket that allows less.
         return max(stated, (1.0 - NEAR) * min(known.passed_in_long, known.most))
 
