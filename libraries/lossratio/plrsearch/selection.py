@@ -35,7 +35,7 @@ applies if more than the second number of trials verify a load, and if as many t
 _SHORTER = 0.5
 """Duration of the trial in overload that follows two others, as a share of the usual duration. It is shorter to show a
 bucket."""
-_MOST_ASKED = 12
+_MOST_ASKED = 16
 """Maximum number of trials that show whether losses grow with time. Some may be at other loads, or be set aside."""
 _WELL_ABOVE = 1.05
 """A load is well above the forwarding rate from this many times the rate on."""

@@ -109,7 +109,7 @@ def test_short_trials_that_are_all_set_aside_do_not_take_all_the_time():
         if wanted.duration < 1.0:
             output = replace(output, unsent_frames=output.sent_frames)
         controller.record(TrialResult(wanted, output))
-    assert asked_for == 12
+    assert asked_for == 16
     assert controller.result().guard.once_lost_frames is None
 
 
@@ -181,6 +181,8 @@ def test_trials_at_one_load_are_asked_for_until_they_show_how_losses_grow():
     assert [asked(counts_of(rows), shortly([20.0] * number)) for number in (1, 3, 4)] == [SHORT, SHORT, USUAL]
     rows += [(16e6, 2.0, 25.0)]
     assert [asked(counts_of(rows), shortly([20.0] * number)) for number in (4, 7, 8)] == [SHORT, SHORT, None]
+    # These do not decide.
+    assert [asked(counts_of(rows), shortly([10.0] * number)) for number in (8, 11, 12)] == [SHORT, SHORT, None]
     assert asked(counts_of(rows), shortly([5.0] * 4)) is None
 
 

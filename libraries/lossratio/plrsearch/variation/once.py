@@ -40,8 +40,8 @@ SHARE = 0.2
 """Duration of the short trials, as a share of the usual duration."""
 _USUAL = 2
 """Minimum number of trials of the usual length that are compared."""
-_ENOUGH = 8
-"""Number of short trials that are compared with them."""
+_ENOUGH, _MOST = 8, 12
+"""Number of short trials that are compared with them, and their maximum number while they do not decide."""
 _FIRST = 4
 """After so many short trials, no more follow if losses probably grow with time."""
 _LESS = 0.35
@@ -136,8 +136,9 @@ def asked(usual: TrialCounts, short: TrialCounts) -> AskedTrial | None:
     compared = _compared(usual, short)
     load = float(short.load[0])
     # Most trials are usual ones.
-    is_known = len(short) >= min(_ENOUGH, len(usual) - 1)
-    if is_known or _lose_more(short, usual):
+    is_last = len(short) >= min(_MOST, len(usual) - 1)
+    is_known = len(short) >= _ENOUGH and OnceLost.of(usual, short) is not None
+    if is_last or is_known or _lose_more(short, usual):
         return None
     if not len(compared):
         return AskedTrial(load, 1.0)
