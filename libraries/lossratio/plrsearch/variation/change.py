@@ -34,6 +34,9 @@ _ALIKE = 1.0
 """Places are equally probable if the logarithms of their probabilities differ by at most this."""
 _SURE = 4.0
 """Standard deviations beyond chance of a trial, and of the trials that contradict it."""
+_BATCHES = 2.0
+"""Where later trials lost nothing, a trial that lost more than so many batches is contradicted. A single trial may have
+lost so many by chance, but only the order of several contradicted trials shows a change."""
 _DRIFTS, _STAYS = 4.0, 1.6
 """Minimum number of standard deviations of a trend, and the number below which there is none."""
 _FAR, _NEAR = 0.01, 0.0025
@@ -233,7 +236,7 @@ class _Compared:
         most, least = self._bounds(is_later & np.isfinite(self.dispersion))
         error = _SURE * np.sqrt(self.dispersion * np.maximum(self.lost, 1.0))
         expected = most[self.group] * self.sent
-        above = _SURE * (np.sqrt(self.dispersion * expected) + self.dispersion)
+        above = _SURE * np.sqrt(self.dispersion * expected) + _BATCHES * self.dispersion
         loses_more = self.lost > expected + above
         loses_less = self.lost + error < least[self.group] * self.sent
         return loses_more, loses_less
