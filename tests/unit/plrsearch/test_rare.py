@@ -129,6 +129,32 @@ def test_a_capacity_that_varies_does_not_follow_the_load():
     assert not passed_follows_load(counts([(17.95e6, 0), *rows]))
 
 
+def test_three_trials_of_a_capacity_that_varies_hardly_ever_follow_the_load(how_many):
+    number = how_many(400, 4000)
+    rng = np.random.default_rng(1)
+    seen = 0
+    for _ in range(number):
+        loads = rng.uniform(12.5e6, 17.9e6, 6)
+        lost = np.maximum(0.0, 2.0 * (loads - rng.uniform(12e6, 18e6, 6)))
+        seen += passed_follows_load(counts([(17.95e6, 0), *zip(loads, lost, strict=True)]))
+    assert seen <= 0.02 * number
+
+
+SCANS = [(40_212.0, 1093), (37_619.0, 1198), (36_190.0, 747)]
+"""A radio leaves its channel for 100 ms, and most trials do not see that."""
+
+
+def test_a_loss_far_below_overload_leaves_a_verified_load_in_doubt_although_it_seems_to_be_overload():
+    knee = [(72_000.0, 54_455), (44_796.0, 2149), (44_748.0, 157), (44_722.0, 154), (44_386.0, 46), (44_386.0, 43)]
+    quiet = [(load, 0) for load, _ in SCANS] + [(35_434.0, 0)] * 12
+    results = [trial(load, lost, duration=2.0) for load, lost in [*knee, *SCANS, *quiet]]
+    found = estimate(results, target_loss_ratio=5e-4, min_load=1e2, max_load=72_000.0)
+    assert found.verified == 35_434.0
+    assert found.doubt.startswith("a trial at 36.190 kfps lost about 747 frames more than one with at least as much")
+    # Above all loads without loss, the capacity decides.
+    assert SeenCapacity.of(found.counts).mean > 40_212.0
+
+
 def test_frequent_pauses_are_not_taken_for_a_capacity_that_overload_does_not_show():
     # Pauses of 155 us come each .18 s. No trial shows that they are rare: each loses more than one at less load.
     rng = np.random.default_rng(1)

@@ -21,9 +21,10 @@ _BEYOND = 10.0
 loss of this many batches and standard deviations."""
 _LEAST_FRAMES = 100.0
 """Smallest loss of a pause. Where arrivals vary, a queue that is nearly full loses dozens of frames at a time."""
-_FOLLOW, _OF_LOADS = 5, 0.2
+_FOLLOW, _OF_LOADS = 3, 0.2
 """At least so many trials lost at most a share of their frames that is small compared with how far their loads are
-apart: at most this share of it."""
+apart: at most this share of it. The capacities of three trials are below their loads by so little with a probability of
+about 0.2 cubed."""
 _UNUSUAL = 10
 """One of so many trials may be unusual."""
 _TAIL = 1e-3
@@ -86,12 +87,17 @@ def passed_follows_load(counts: TrialCounts) -> bool:
     If the capacity varies, what passes does not depend on the load. After a long pause, it is the load without the
     frames of the pause. Only trials below a load that lost nothing show the difference.
     """
-    quiet = float(counts.load[counts.lost == 0.0].max(initial=0.0))
+    quiet = _highest_quiet(counts)
     lossy = counts.at(counts.is_overload & (counts.load <= quiet))
     if len(lossy) < _FOLLOW:
         return False
     apart = float(np.ptp(lossy.load) / lossy.load.max())
     return float((lossy.lost / lossy.sent).max()) < _OF_LOADS * apart
+
+
+def _highest_quiet(counts: TrialCounts) -> float:
+    """The highest load without loss, in frames per second; 0: there is none."""
+    return float(counts.load[counts.lost == 0.0].max(initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -109,8 +115,13 @@ class SeenCapacity:
 
     @classmethod
     def of(cls, counts: TrialCounts) -> SeenCapacity:
-        """What these trials show. The most unusual tenth of trials does not count, because pauses may be in them."""
+        """What these trials show, without the most unusual tenth, because pauses may be in them.
+
+        If what passes follows the load, pauses are in all trials with loss below a load without loss.
+        """
         overloaded = counts.at(counts.is_overload)
+        if passed_follows_load(counts):
+            overloaded = overloaded.at(overloaded.load > _highest_quiet(counts))
         if not len(overloaded):
             return cls(np.inf, 0.0, _BEYOND)
 
