@@ -146,6 +146,26 @@ SEARCHES = (
         ("measurements/test_soak.py::test_pauses_in_half_of_the_trials_are_no_change_of_the_sut",),
     ),
     Mutation(
+        "a trial before a change must have lost four batches",
+        "plrsearch/variation/change.py",
+        "_BATCHES = 2.0",
+        "_BATCHES = 4.0",
+        (
+            "plrsearch/test_change.py::"
+            "test_a_sut_that_becomes_faster_has_changed_although_each_trial_before_may_have_lost_few_batches",
+        ),
+    ),
+    Mutation(
+        "trials with pauses show the capacity",
+        "plrsearch/variation/rare.py",
+        "if passed_follows_load(counts):",
+        "if False:",
+        (
+            "plrsearch/test_rare.py::"
+            "test_a_loss_far_below_overload_leaves_a_verified_load_in_doubt_although_it_seems_to_be_overload",
+        ),
+    ),
+    Mutation(
         "losses that come once are a change of the device",
         "plrsearch/variation/inference.py",
         "change = Change.of(counts)",

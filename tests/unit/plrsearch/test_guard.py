@@ -103,6 +103,17 @@ def test_a_load_without_trials_is_extrapolated_and_one_with_enough_of_them_verif
     assert guard.missing_frames is None
 
 
+def test_if_even_the_lowest_load_loses_too_much_the_result_says_so():
+    losing = [trial(load, 40, duration=2.0) for load in (8e6, 6e6, 5e6, 4e6, 2e6, 1e6) for _ in range(2)]
+    found = estimated(losing, likelihood="varying")
+    assert found.stated < 1e6
+    assert found.doubt == (
+        "no load is verified; even the lowest load that was tried, 1.0000 Mfps, lost more than the target"
+    )
+    quiet = estimated([*losing, trial(0.9e6, 0, duration=2.0)], likelihood="varying")
+    assert "lowest load" not in quiet.doubt
+
+
 def test_few_trials_verify_nothing_however_many_frames_they_sent_and_name_what_they_leave_open():
     question = CriticalLoadQuestion(1e-7, **LIMITS)
     few = guard(collect(trials_of(KNEE, [5.7e6] * 4, seed=2)), question, 5.7e6, 5.6e6)

@@ -261,7 +261,24 @@ class CriticalLoadEstimate:
         lacks_frames_only = said.missing_frames is not None and not said.missing_trials
         if said.verdict is Verdict.EXTRAPOLATED and lacks_frames_only and not has_losses:
             return None
+        lowest = self._lowest_is_lossy
+        if lowest is not None:
+            return (
+                "no load is verified; even the lowest load that was tried, "
+                f"{format_frame_rate(lowest)}, lost more than the target"
+            )
         return f"no load is verified; {said}"
+
+    @property
+    def _lowest_is_lossy(self) -> float | None:
+        """The lowest load that was tried, if all trials are above the stated load, and lost too much there."""
+        tried = self.description.counts
+        if not len(tried):
+            return None
+        lowest = float(tried.load.min())
+        there = tried.at(tried.load == lowest)
+        is_lossy = there.lost.sum() > self.question.target_loss_ratio * there.sent.sum()
+        return lowest if is_lossy and self.stated < lowest else None
 
     @property
     def _rare(self) -> str | None:
