@@ -117,7 +117,7 @@ class Verifying:
         if self.load is None:
             return None
         self._follow(known, left)
-        there = LossBounds.of(*self._at(self.load, self._long, known), batch=known.batch)
+        there = LossBounds.of(*self._long_at(self.load, known), batch=known.batch)
         if is_refuted(there, self._question.target_loss_ratio, known.batch):
             passed = min((1.0 - there.lost / there.frames) * self.load, known.in_long_run)
             passed = self._below(passed, known.batch)
@@ -262,9 +262,17 @@ class Verifying:
         load: float, rows: Sequence[tuple[float, float, float]], known: Description
     ) -> tuple[Array, Array]:
         """Sent frames of the trials at a load, and their lost frames without those that each trial loses once."""
-        counts = [row[1:] for row in rows if row[0] == load]
-        sent, lost = np.array(counts, dtype=float).reshape(-1, 2).T
+        sent, lost = _counts_at(load, rows)
         once = 0.0 if known.once is None else known.once.frames
+        return sent, np.maximum(lost - once, 0.0)
+
+    def _long_at(self, load: float, known: Description) -> tuple[Array, Array]:
+        """The same for the long trials at a load."""
+        sent, lost = _counts_at(load, self._long)
+        if known.once is None:
+            return sent, lost
+        usual = np.array(self._rows[self._begin :])
+        once = known.once.in_long(load, usual[:, 0], usual[:, 2])
         return sent, np.maximum(lost - once, 0.0)
 
     def _place(self, known: Description) -> float:
@@ -281,6 +289,13 @@ class Verifying:
         low = float(posterior.rough_quantiles([0.025])[0])
         load = low * float(below / there) * (1.0 - known.heavier_tails)
         return _on_grid(load, self._question)
+
+
+def _counts_at(load: float, rows: Sequence[tuple[float, float, float]]) -> tuple[Array, Array]:
+    """Sent and lost frames of the trials at a load."""
+    counts = [row[1:] for row in rows if row[0] == load]
+    sent, lost = np.array(counts, dtype=float).reshape(-1, 2).T
+    return sent, lost
 
 
 def _on_grid(load: float, question: CriticalLoadQuestion) -> float:

@@ -166,6 +166,13 @@ SEARCHES = (
         ),
     ),
     Mutation(
+        "long trials may lose as much once as the others may",
+        "plrsearch/variation/once.py",
+        "return min(self.frames, float(usual_lost[usual_loads == enough[0]].max()))",
+        "return self.frames",
+        ("plrsearch/test_once.py::test_long_trials_show_losses_that_hide_among_those_that_come_once",),
+    ),
+    Mutation(
         "losses that come once are a change of the device",
         "plrsearch/variation/inference.py",
         "change = Change.of(counts)",

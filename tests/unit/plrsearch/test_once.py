@@ -307,6 +307,41 @@ def test_even_losses_that_come_once_leave_little_room_for_others():
     assert uneven.frames == 1.25 * 31.0
 
 
+def test_long_trials_lose_no_more_once_than_others_do():
+    """So most of what a long trial loses comes with time."""
+    once = OnceLost(1200.0, 1500.0, 15e6, 0.4, 2.0)
+    usual = [*[(14e6, 2.0, 1000.0)] * 8, *[(14.5e6, 2.0, 1300.0)] * 7, *[(15e6, 2.0, 1400.0)] * 8]
+    long = [(load, 20.0, 3000.0) for load in (13.5e6, 14e6, 14.2e6, 15.5e6)]
+    short = [(14e6, 0.4, 1000.0)] * 8
+    counts = once.without(counts_of([*usual, *short, *long]))
+    assert counts.lost[-4:] == pytest.approx([2000.0, 2000.0, 1600.0, 1500.0])
+    assert not counts.lost[:-4].any()
+
+
+SOFT = SmoothKnee(16e6, 3e5)
+
+
+@dataclass(frozen=True)
+class SoftlyHolding:
+    """A knee whose losses are hardly larger than those that come once."""
+
+    def start(self, rng):
+        return lambda traffic: int(
+            rng.poisson(SOFT.loss_rate(traffic.load) * traffic.duration) + rng.integers(500, 1000)
+        )
+
+    def truth(self, **_):
+        """Not asked for here."""
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3])
+def test_long_trials_show_losses_that_hide_among_those_that_come_once(seed):
+    controller = PLRsearch(1e-6, 1e4, 30e6, timeout=300.0)
+    found = run_search(controller, SimulatedMeasurer(SoftlyHolding(), seed=seed, overhead=0.5))
+    assert SOFT.loss_rate(found.stated) / found.stated < 2e-6
+    assert not found.is_regular
+
+
 @dataclass(frozen=True)
 class Pausing:
     """It often pauses for so long that most trials lose frames, but not most trials of a fifth of their time."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lossratio.plrsearch.model import TrialCounts
+from lossratio.plrsearch.model import Array, TrialCounts
 from lossratio.units import format_about
 
 _BELOW = 0.95
@@ -101,9 +101,31 @@ class OnceLost:
         frames = min(_MARGIN * most, most + _DEVIATIONS * float(lost.std()))
         return cls(most, frames, _SAFE * rate, float(np.median(short.duration)), usual_s)
 
+    def in_long(self, load: float, usual_loads: Array, usual_lost: Array) -> float:
+        """So many lost frames of a long trial do not count.
+
+        Trials of usual length lose as many frames once, and those at more load do not lose fewer.
+
+        Args:
+            load: The long trial's load, in frames per second.
+            usual_loads: The loads of the trials of usual length.
+            usual_lost: Their lost frames.
+        """
+        loads, trials = np.unique(usual_loads[usual_loads >= load], return_counts=True)
+        enough = loads[trials >= _ENOUGH]
+        if not len(enough):
+            return self.frames
+        return min(self.frames, float(usual_lost[usual_loads == enough[0]].max()))
+
     def without(self, counts: TrialCounts) -> TrialCounts:
         """The trials without the frames that may have been lost once."""
-        return replace(counts, lost=np.maximum(counts.lost - self.frames, 0.0))
+        once = np.full(len(counts), self.frames)
+        usual = counts.at(~counts.is_long & ~counts.is_short)
+        for load in np.unique(counts.load[counts.is_long]).tolist():
+            once[counts.is_long & (counts.load == load)] = self.in_long(
+                load, usual.load, usual.lost
+            )
+        return replace(counts, lost=np.maximum(counts.lost - once, 0.0))
 
     def __str__(self) -> str:
         """The losses, in a few words."""
