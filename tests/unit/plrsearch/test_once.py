@@ -246,6 +246,8 @@ def test_trials_of_usual_length_follow_where_there_are_none():
     short = counts_of([(safe, 0.4, 20.0)])
     assert asked(counts_of([*MUCH_OVERLOAD, *rows]), short) == AskedTrial(safe, 1.0)
     assert asked(counts_of([*MUCH_OVERLOAD, *rows, (safe, 2.0, 20.0)]), short) == AskedTrial(safe, 0.2)
+    # Most trials there lose nothing.
+    assert asked(counts_of([*MUCH_OVERLOAD, *rows, (safe, 2.0, 0.0), (safe, 2.0, 20.0)]), short) is None
 
 
 def test_a_minute_is_enough_for_most_devices_that_hold_their_last_frames_back(how_many):

@@ -164,6 +164,8 @@ def asked(usual: TrialCounts, short: TrialCounts) -> AskedTrial | None:
         return None
     if not len(compared):
         return AskedTrial(load, 1.0)
+    if len(compared) >= _USUAL and not _may_come_once(compared, _ALIKE):
+        return None
     if len(short) < _FIRST:
         return AskedTrial(load, SHARE)
     if short.lost.mean() < _LESS * compared.lost.mean():
