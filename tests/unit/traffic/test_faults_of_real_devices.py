@@ -44,6 +44,6 @@ def test_a_fault_is_named(bridged, agent, generator, fault):
 
 @pytest.mark.parametrize("generator", GENERATORS)
 def test_a_policer_is_not_faulty(bridged, agent, generator):
-    condition = "limit rate over 3000/second burst 50 packets"
+    condition = "limit rate over 6000/second burst 50 packets"
     found = patterns(bridged, agent, generator, condition, 64)
     assert [pattern.kind for pattern in found] == ["direction"]

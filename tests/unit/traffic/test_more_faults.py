@@ -24,8 +24,8 @@ streams:
   - {name: bulk, share: 1, dscp: 8, frame_size: 512}
 """
 HOOK = 'type filter hook ingress device "dut0" priority 0;'
-SEEN = "set seen { type ipv4_addr; flags dynamic,timeout; timeout 300ms; size 1024; }"
-FIRST_OF_FLOW = "ip saddr @seen accept\nadd @seen { ip saddr timeout 300ms } drop"
+SEEN = "set seen { type ipv4_addr; flags dynamic,timeout; timeout 150ms; size 1024; }"
+FIRST_OF_FLOW = "ip saddr @seen accept\nadd @seen { ip saddr timeout 150ms } drop"
 LARGE_OF_ONE = "ip saddr & 0.0.0.255 == 0.0.0.9 meta length > 1400 drop"
 HALF = "jhash ip saddr mod 2 seed 0xbeef 1 drop"
 HASHED = "jhash ip saddr mod 4 seed 0xbeef 2"
@@ -43,7 +43,7 @@ CASES = {
     ),
     "a priority": ("vlan pcp 5 drop", 4, 1, STREAMS, 128, "of stream voice; these lose every frame"),
     "a policed class": (
-        "ip dscp 8 limit rate over 300/second burst 5 packets drop",
+        "ip dscp 8 limit rate over 600/second burst 5 packets drop",
         *(4, 1, STREAMS, 128, "of stream bulk; these lose"),
     ),
     "a little of a class": ("ip dscp 0 numgen random mod 20 0 drop", 4, 1, STREAMS, 128, "of stream data; these lose"),
@@ -56,7 +56,7 @@ CASES = {
         64,
         "one in 10, always the same number of frames apart",
     ),
-    # A flow is forgotten after 300 ms, and loses one more frame of a trial of 500 ms.
+    # A flow is forgotten after 150 ms, and loses one more frame of a trial of 250 ms.
     "new flows": (FIRST_OF_FLOW, 100, 1, "", 64, "50 % of the lost frames are the first frame of each of the"),
     "large frames of a flow": (LARGE_OF_ONE, 16, 1, "", "IMIX_v4_1", "of 1,518 B in 1 of 16 flows; these lose every"),
     "an MTU": ("MTU", 4, 1, "", "IMIX_v4_1", "of 1,518 B; these lose every frame"),
@@ -70,7 +70,7 @@ CASES = {
         "of 254 flows, about as many as one of 2",
     ),
     "random loss": ("numgen random mod 50 0 drop", 254, 1, "", 64, None),
-    "a policer": ("limit rate over 3000/second burst 50 packets drop", 4, 1, STREAMS, 128, None),
+    "a policer": ("limit rate over 6000/second burst 50 packets drop", 4, 1, STREAMS, 128, None),
 }
 
 
