@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from lossy_devices import Lab, none, spec
@@ -52,6 +54,12 @@ def test_what_chance_may_do_is_not_said(lost):
     assert loss_places_in(trials_with(lost)) is None
 
 
+@cache
+def are_a_pattern(hit):
+    """Whether something is said of bursts that each hit one size, in order."""
+    return loss_places_in(trials_with([{size: 9} for size in hit])) is not None
+
+
 def test_bursts_that_look_at_nothing_are_no_pattern():
     random = np.random.default_rng(1)
     sizes = list(WEIGHTS)
@@ -59,6 +67,7 @@ def test_bursts_that_look_at_nothing_are_no_pattern():
     said = 0
     for _ in range(2000):
         hit = random.choice(sizes, size=int(random.integers(1, 8)), p=shares)
-        said += loss_places_in(trials_with([{int(size): 9} for size in hit])) is not None
+        # Most draws differ only in the order of their trials, on which nothing depends.
+        said += are_a_pattern(tuple(sorted(hit.tolist())))
     # The level is 1 of 10,000.
     assert said <= 3
