@@ -10,8 +10,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from syntax_trees import READS_ALL_MODULES, parsed
 
 from lossratio.results.kinds import built_in_kinds
+
+pytestmark = READS_ALL_MODULES
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "libraries" / "lossratio"
@@ -48,7 +51,7 @@ def rooms() -> dict[str, set[str]]:
 def sources() -> dict[Path, ast.Module]:
     """Every module of the library, parsed once."""
     paths = [path for path in sorted(PACKAGE.rglob("*.py")) if "resources" not in path.parts]
-    return {path: ast.parse(path.read_text()) for path in paths}
+    return {path: parsed(path) for path in paths}
 
 
 def on_nodes(path: Path) -> bool:
@@ -188,7 +191,7 @@ def test_the_laboratory_enters_rooms_through_their_faces():
     past = []
     paths = sorted(LABORATORY.rglob("*.py"))
     for path in paths:
-        for line, module, name in imports(ast.parse(path.read_text())):
+        for line, module, name in imports(parsed(path)):
             if module.startswith("lossratio.") and is_past_a_face(module, name):
                 past.append(f"{path.name}:{line}: {module} {name}")
     assert len(paths) > 20

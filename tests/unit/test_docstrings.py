@@ -19,9 +19,12 @@ from types import FunctionType
 from typing import Any, is_typeddict
 
 import pytest
+from syntax_trees import READS_ALL_MODULES, parsed
 
 import lossratio
 from lossratio.records import docstrings_of_fields
+
+pytestmark = READS_ALL_MODULES
 
 PACKAGE = Path(__file__).parents[2] / "libraries" / "lossratio"
 
@@ -149,7 +152,7 @@ class SaidField:
 @cache
 def sources() -> dict[Path, ast.Module]:
     """Every module of the library, parsed once."""
-    return {path: ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
+    return {path: parsed(path) for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 @cache
@@ -291,6 +294,7 @@ def room(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0]
 
 
+@cache
 def in_all_rooms() -> dict[str, int]:
     """How many functions of each room do not say what they raise."""
     count: Counter[str] = Counter()
