@@ -267,6 +267,7 @@ def pausing_search():
     return PLRsearch(1e-3, 100.0, 40e3, timeout=300.0)
 
 
+@pytest.mark.rotated
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_pauses_in_half_of_the_trials_are_no_change_of_the_sut(seed):
     found = run_search(pausing_search(), SimulatedMeasurer(Pausing(), seed=seed, overhead=0.5))

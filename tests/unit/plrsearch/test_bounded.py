@@ -118,11 +118,13 @@ def searched(seed):
     return run_search(controller, SimulatedMeasurer(Shared(), seed=seed, overhead=0.5))
 
 
+@pytest.mark.rotated
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_the_load_of_a_shared_processor_is_just_below_its_lowest_capacity(seed):
     assert 0.9 * 15e6 < searched(seed).stated <= 15e6
 
 
+@pytest.mark.rotated
 @pytest.mark.parametrize("seed", [1, 2, 5])
 def test_a_load_that_is_too_near_to_the_lowest_capacity_is_left_for_one_that_can_be_verified(seed):
     assert 0.98 * 15e6 < searched(seed).verified <= 15e6

@@ -20,6 +20,7 @@ def counts_with(capacities, rng, *, batch=1):
     return counts_of(rows)
 
 
+@pytest.mark.rotated
 @pytest.mark.parametrize(("batch", "deviation"), [(1, 0.0), (32, 0.0), (1, 0.001)])
 def test_a_sut_that_stays_the_same_is_said_to_have_changed_in_few_searches(batch, deviation, how_many):
     seen, number = 0, how_many(100, 400)

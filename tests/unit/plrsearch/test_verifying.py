@@ -121,6 +121,7 @@ def test_a_minute_finds_where_the_loss_of_one_queue_begins():
     assert 0.9 * critical < found.stated <= critical
 
 
+@pytest.mark.rotated
 @pytest.mark.parametrize(
     ("sut", "truth", "seconds"),
     [
