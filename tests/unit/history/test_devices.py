@@ -58,6 +58,7 @@ def test_the_first_night_with_another_option_is_no_alarm(tmp_path):
     assert answer.output.count("begins anew") == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hours", [0.5, 12.0])
 def test_two_devices_in_turns_are_two_series_and_an_alarm_is_of_one_of_them(tmp_path, hours):
     filled(tmp_path, range(40), device=SLOW)

@@ -66,6 +66,7 @@ def question(zone=0.01):
     return Question(usual(zone), MAX)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("zone", [1e-6, 0.01])
 def test_a_sut_that_is_as_before_is_called_so_after_a_quarter_of_a_search(zone):
     ends = [asked(Router(seed, zone=zone), question(zone)) for seed in range(100, 120)]

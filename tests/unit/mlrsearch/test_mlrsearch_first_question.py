@@ -126,6 +126,7 @@ def test_a_sut_that_passes_less_after_a_rest_is_asked_twice():
     assert all(trial.loss_ratio == pytest.approx(0.03, rel=0.01) for trial in found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sut", [LessAfterRest(5.0, 0.03), Inconstant(CAPACITY, less=0.5, memory=10.0)])
 def test_a_search_that_is_short_beside_a_rest_asks_nothing_more(sut):
     nights = [searched(sut if isinstance(sut, Inconstant) else SharpKnee(CAPACITY), [NDR])[0]]
