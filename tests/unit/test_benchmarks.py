@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,10 +23,26 @@ def printed_by(program: str, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.fixture(scope="module")
+def forked() -> Iterator[Callable[..., str]]:
+    """Runs a program as `printed_by`, but in a fork of one process that has imported the library."""
+    command = [sys.executable, str(Path(__file__).with_name("program_forks.py"))]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as forks:
+
+        def run(program: str, *arguments: str) -> str:
+            print(json.dumps([str(FOLDER / program), *arguments]), file=forks.stdin, flush=True)
+            status, text = json.loads(forks.stdout.readline())
+            assert status == 0, text
+            return text
+
+        yield run
+        forks.stdin.close()
+
+
 @pytest.mark.rotated
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_program_says_how_it_is_used(program):
-    assert f"usage: {program}" in printed_by(program, "--help").replace("Usage", "usage")
+def test_a_program_says_how_it_is_used(forked, program):
+    assert f"usage: {program}" in forked(program, "--help").replace("Usage", "usage")
 
 
 def test_each_mechanism_of_soak_tests_can_be_switched_off(tmp_path):
