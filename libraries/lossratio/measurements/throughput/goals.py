@@ -210,7 +210,8 @@ def _fields_in(text: str) -> Any:
             f"The search goal {shown_value(text)} cannot be read from character {error.offset} on. Write it like "
             f"{_EXAMPLE}, with two backslashes for each backslash if it is in a suite of Robot Framework."
         ) from error
-    except ValueError as error:
+    except (ValueError, TypeError, RecursionError, MemoryError) as error:
+        # Lists as names are a TypeError. Python reports values that are nested too deeply by the last two.
         raise SearchError(
             f"The search goal {shown_value(text)} cannot be read: put the names of fields and each text in quotes, "
             f"and write numbers as digits, like {_EXAMPLE}."
