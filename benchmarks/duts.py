@@ -18,7 +18,7 @@ import click
 from lossratio.errors import LossRatioError
 from lossratio.measurements.measurement import TestPlace
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
-from lossratio.measurements.throughput.limits import GENERATOR_LIMIT
+from lossratio.measurements.throughput.limits import UNSENT_LIMIT
 from lossratio.measurements.throughput.measure import find_conditional_throughput
 from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.mlrsearch import SearchGoal
@@ -155,7 +155,7 @@ def figures_of(testbed: Testbed, device: Device, max_load: float, goal: SearchGo
     result, rate = report.result, None if mrr.mrr is None else mrr.mrr.mean.per_interface_fps
     value = None if result is None else result.conditional_throughput
     top = result is not None and result.relevant_upper_bound == result.relevant_lower_bound
-    stalled = result is not None and result.reason is not None and result.reason.startswith(GENERATOR_LIMIT)
+    stalled = result is not None and result.reason is not None and result.reason.startswith(UNSENT_LIMIT)
     throughput = None if value is None else value.per_interface_fps
     return Figures(rate or 0.0, throughput, is_limit=top, is_stalled=stalled)
 

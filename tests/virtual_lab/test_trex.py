@@ -10,7 +10,7 @@ from layouts import for_tests, machine_on_taps, turned_tap_lab_file
 from measuring import FRAMES, bounds, count_frames, received, search
 from programs import home_of, lend
 
-from lossratio.measurements.throughput.limits import GENERATOR_LIMIT
+from lossratio.measurements.throughput.limits import UNSENT_LIMIT
 
 HOME = home_of("TREX_HOME")
 pytestmark = pytest.mark.skipif(HOME is None, reason="needs TRex: set TREX_HOME")
@@ -62,6 +62,6 @@ def test_trex_sends_and_counts_every_frame_on_cards_and_gives_them_back(tester, 
 def test_the_bounds_of_ndr_enclose_what_a_policer_passes(bed, tmp_path):
     """A machine that stands still for a second sends too slowly, and lossratio says so."""
     search(bed, tmp_path, "linux_bridge", {"police": f"{FPS} fps", "burst": BURST})
-    lower, upper = bounds(tmp_path, FPS, BURST, GENERATOR_LIMIT)
+    lower, upper = bounds(tmp_path, FPS, BURST, UNSENT_LIMIT)
     assert lower <= 1.0 + UNEVEN
     assert upper >= 1.0 - UNEVEN

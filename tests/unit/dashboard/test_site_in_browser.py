@@ -290,7 +290,7 @@ def changed(result, factor, later, *, error=None):
 
 def limited(result):
     """A result whose upper bounds the generator made."""
-    reason = {"regular": False, "reason": "the generator's limit, not the SUT's"}
+    reason = {"regular": False, "reason": "unsent frames, not lost ones, made the upper bound"}
     goals = [goal.model_copy(update={"result": goal.result.model_copy(update=reason)}) for goal in result.goals]
     return result.model_copy(update={"goals": tuple(goals), "outcome": Outcome.IRREGULAR})
 

@@ -116,7 +116,7 @@ def test_a_goal_that_allows_nearly_all_loss_has_no_exponent_in_its_sentence():
 def test_what_the_generator_limited_is_not_proved():
     trials = [*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, unsent=300)] * 21]
     (told,) = sentences(throughput_of(trials))
-    assert told.endswith("without loss; the SUT may forward more: the generator's limit, not the SUT's.")
+    assert told.endswith("without loss; the SUT may forward more: unsent frames, not lost ones, made the upper bound.")
 
 
 @pytest.mark.parametrize(("trials", "said"), [(21, "more, but less than 150,000"), (5, "more")])
@@ -124,7 +124,9 @@ def test_a_load_at_which_the_device_itself_loses_frames_bounds_what_the_generato
     sent = [*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, unsent=300)] * 21]
     overload = [counted_trial(150_000.0, lost=40_000, unsent=10)] * trials
     (told,) = sentences(throughput_of([*sent, *overload]))
-    assert told.endswith(f"without loss; the SUT may forward {said}: the generator's limit, not the SUT's.")
+    assert told.endswith(
+        f"without loss; the SUT may forward {said}: unsent frames, not lost ones, made the upper bound."
+    )
 
 
 def test_what_bursts_may_have_limited_is_not_proved_and_what_they_cannot_have_lost_bounds_it():

@@ -205,7 +205,7 @@ def test_a_generator_that_cannot_send_the_smallest_load_is_to_blame_and_a_resume
 def test_a_maximum_load_above_the_generators_limit_ends_there_and_is_remarked(tmp_path):
     request = SearchRequest(goals=(NO_LOSS,), profile=PROFILE, max_load=800e3)
     result = find_conditional_throughput(policed(police="1 Mfps"), request, place(tmp_path))
-    assert result.goals[0].result.reason == "the generator's limit, not the SUT's"
+    assert result.goals[0].result.reason == "unsent frames, not lost ones, made the upper bound"
     assert any("above what the generator can send" in remark for remark in result.remarks)
 
 

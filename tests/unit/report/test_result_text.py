@@ -22,7 +22,7 @@ from lossratio.errors import ReportError
 from lossratio.measurements import Progress
 from lossratio.measurements.mrr import MaximumReceiveRate, MrrResult, MrrView
 from lossratio.measurements.throughput.bounds import BoundsSoFar
-from lossratio.measurements.throughput.limits import GENERATOR_LIMIT
+from lossratio.measurements.throughput.limits import UNSENT_LIMIT
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Forecast, GoalBounds, MLRsearch, RelevantBounds
 from lossratio.report.page import report_page
 from lossratio.report.run import Run
@@ -68,8 +68,8 @@ def test_doubts_come_directly_after_the_sentences():
 def test_the_message_of_a_search_that_found_the_generators_limit():
     trials = [*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, unsent=300)] * 21]
     lines = lines_of(throughput_of(trials))
-    assert lines[0].endswith(f"each way without loss; the SUT may forward more: {GENERATOR_LIMIT}.")
-    assert lines[1] == f"NDR (loss ratio at most 0 %): irregular: {GENERATOR_LIMIT}"
+    assert lines[0].endswith(f"each way without loss; the SUT may forward more: {UNSENT_LIMIT}.")
+    assert lines[1] == f"NDR (loss ratio at most 0 %): irregular: {UNSENT_LIMIT}"
     assert lines[-1] == "The generator could not send 6,300 frames, in 21 of the trials."
 
 

@@ -178,7 +178,7 @@ def test_a_search_limited_by_the_generator_is_no_regression_with_a_value_or_with
     assert verdict_of(good, limited) is Verdict.NOT_COMPARABLE
     assert verdict_of(limited, good) is Verdict.NOT_COMPARABLE
     nothing = throughput_of([counted_trial(9_001.0, unsent=4_000)] * 40)
-    assert nothing.goals[0].result.reason == "the generator's limit, not the SUT's"
+    assert nothing.goals[0].result.reason == "unsent frames, not lost ones, made the upper bound"
     (quantity,) = compare(good, [Run("c", (nothing,))]).quantities
     assert quantity.verdict is Verdict.NOT_COMPARABLE
     slow = [Run("d", (throughput_of([counted_trial(9_001.0, lost=4_000)] * 40),))]
@@ -230,7 +230,9 @@ def test_no_demand_of_an_mrr_fails_by_the_generator():
 def test_no_demand_of_throughput_fails_by_the_generator():
     limited = throughput_of(LIMITED, (PDR,))
     require_throughput(limited, 9e4)
-    with pytest.raises(TesterError, match=r"says nothing about the device.*PDR.*the generator's limit"):
+    with pytest.raises(
+        TesterError, match=r"says nothing about the device.*PDR.*unsent frames, not lost.*PAUSE frames, switch"
+    ):
         require_throughput(limited, 2e5)
     nothing = throughput_of([counted_trial(9_001.0, unsent=4_000)] * 40, (NDR,))
     for demand in (lambda: require_throughput(nothing, 1.0), lambda: require_lower_bounds(nothing)):

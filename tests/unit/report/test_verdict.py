@@ -17,12 +17,15 @@ from report_examples import (
 
 from lossratio.errors import StarvedGeneratorError, TesterError
 from lossratio.measurements.throughput.limits import (
-    GENERATOR_LIMIT,
+    DROPS_LIMIT,
+    EARLIER_GENERATOR_LIMIT,
     LATE_LIMIT,
     MAX_LOAD_OF_GENERATOR,
     STALL_LIMIT,
     STARVED_LIMIT,
+    UNSENT_LIMIT,
     check_generator,
+    is_least,
     judge,
 )
 from lossratio.measurements.throughput.requirement import require_throughput
@@ -53,7 +56,7 @@ def test_a_bound_that_lost_frames_is_the_suts():
 
 
 def test_a_bound_of_nothing_but_unsent_frames_is_the_generators():
-    assert judged([*BELOW, *[counted_trial(100_400.0, unsent=3)] * 21]) == GENERATOR_LIMIT
+    assert judged([*BELOW, *[counted_trial(100_400.0, unsent=3)] * 21]) == UNSENT_LIMIT
 
 
 def test_lost_frames_count_even_where_others_were_unsent():
@@ -62,7 +65,7 @@ def test_lost_frames_count_even_where_others_were_unsent():
 
 def test_loss_within_the_goal_does_not_excuse_the_generator():
     at_upper = [counted_trial(100_400.0, lost=100, unsent=1000)] * 21
-    assert judged([*BELOW, *at_upper], PDR) == GENERATOR_LIMIT
+    assert judged([*BELOW, *at_upper], PDR) == UNSENT_LIMIT
     assert judged([*BELOW, *at_upper], NDR) is None
 
 
@@ -74,7 +77,7 @@ def test_the_generator_is_not_to_blame_where_one_of_two_goals_fails_by_the_sut()
 
 
 def test_a_bound_of_nothing_but_frames_that_the_generator_dropped_is_the_generators():
-    assert judged([*BELOW, *[dropping_trial(100_400.0, lost=3, dropped=3)] * 21]) == GENERATOR_LIMIT
+    assert judged([*BELOW, *[dropping_trial(100_400.0, lost=3, dropped=3)] * 21]) == DROPS_LIMIT
 
 
 def test_frames_lost_besides_the_drops_of_the_generator_are_the_suts():
@@ -101,7 +104,7 @@ def test_frames_lost_besides_late_ones_are_the_suts():
 
 def test_late_frames_besides_unsent_ones_that_suffice_are_the_generators_limit():
     at_upper = [late_trial(100_400.0, late=1)] * 5 + [counted_trial(100_400.0, unsent=1)] * 16
-    assert judged([*BELOW, *at_upper]) == GENERATOR_LIMIT
+    assert judged([*BELOW, *at_upper]) == UNSENT_LIMIT
 
 
 def test_late_frames_at_minimum_load_are_not_taken_for_loss():
@@ -238,7 +241,7 @@ def test_a_result_of_an_earlier_version_may_call_it_regular(trial):
 
 def test_a_few_lossy_trials_are_not_enough_to_blame_the_sut():
     at_upper = [counted_trial(100_400.0, lost=1)] * 5 + [counted_trial(100_400.0, unsent=1)] * 16
-    assert judged([*BELOW, *at_upper]) == GENERATOR_LIMIT
+    assert judged([*BELOW, *at_upper]) == UNSENT_LIMIT
 
 
 def test_the_loss_ratio_is_that_of_the_frames_that_were_sent():
@@ -248,7 +251,7 @@ def test_the_loss_ratio_is_that_of_the_frames_that_were_sent():
 
 
 def test_a_generator_that_sends_nothing_says_nothing_about_the_sut():
-    assert judged([*BELOW, *[counted_trial(100_400.0, unsent=100_400)] * 21]) == GENERATOR_LIMIT
+    assert judged([*BELOW, *[counted_trial(100_400.0, unsent=100_400)] * 21]) == UNSENT_LIMIT
 
 
 def test_unsent_frames_at_minimum_load_are_not_taken_for_loss():
@@ -256,7 +259,7 @@ def test_unsent_frames_at_minimum_load_are_not_taken_for_loss():
     assert goal_result(NDR, trials, min_load=MIN_LOAD, max_load=MAX_LOAD).reason is (
         IrregularReason.MIN_LOAD_IS_UPPER_BOUND
     )
-    assert judged(trials) == GENERATOR_LIMIT
+    assert judged(trials) == UNSENT_LIMIT
 
 
 def test_no_loss_at_the_generators_maximum_load_says_only_that_more_was_not_offered():
@@ -268,7 +271,7 @@ def test_no_loss_at_the_generators_maximum_load_says_only_that_more_was_not_offe
     with pytest.raises(TesterError, match="says nothing about the device"):
         require_throughput(result, 2 * MAX_LOAD)
     # Earlier versions called it the generator's limit, although no frame was unsent.
-    assert list(contradictions_of(with_reason(result, GENERATOR_LIMIT))) == []
+    assert list(contradictions_of(with_reason(result, EARLIER_GENERATOR_LIMIT))) == []
     (contradiction,) = contradictions_of(with_reason(result, LATE_LIMIT))
     assert contradiction.endswith(f"but the trials give {MAX_LOAD_OF_GENERATOR!r}")
 
@@ -286,7 +289,17 @@ def test_no_loss_at_a_maximum_load_of_another_origin_is_said_as_it_is(origin):
 
 def test_another_reason_is_not_hidden_by_the_generators_limit():
     trials = [*[counted_trial(50_000.0)] * 21, *[counted_trial(100_400.0, unsent=3)] * 21]
-    assert judged(trials) == f"{GENERATOR_LIMIT}; the search was stopped before its end"
+    assert judged(trials) == f"{UNSENT_LIMIT}; the search was stopped before its end"
+
+
+def test_unsent_frames_are_stated_as_seen_because_a_device_may_have_held_them_back_by_pause_frames():
+    result = throughput_of([*BELOW, *[counted_trial(100_400.0, unsent=3)] * 21])
+    assert result.goals[0].result.reason == "unsent frames, not lost ones, made the upper bound"
+    for reason in (UNSENT_LIMIT, EARLIER_GENERATOR_LIMIT):
+        earlier = with_reason(result, reason)
+        assert list(contradictions_of(earlier)) == []
+        assert is_least(reason)
+        assert [finding.is_at_limit for finding in findings_of([earlier])] == [True]
 
 
 def test_without_counts_nothing_is_blamed_on_the_generator():
@@ -302,14 +315,14 @@ def test_a_verdict_never_makes_a_result_regular_and_has_a_reason_unless_it_is(tr
     reason = judge(result, trials, max_load_origin=origin)
     assert reason is not None or result.regular
     if result.reason is not None and reason != str(result.reason):
-        assert reason.startswith((GENERATOR_LIMIT, MAX_LOAD_OF_GENERATOR, LATE_LIMIT, STALL_LIMIT))
+        assert reason.startswith((UNSENT_LIMIT, DROPS_LIMIT, MAX_LOAD_OF_GENERATOR, LATE_LIMIT, STALL_LIMIT))
 
 
 @settings(max_examples=100)
 @given(st.lists(trials_of_any_kind(), max_size=40), st.sampled_from([NDR, PDR]))
 def test_only_unsent_frames_make_it_the_generators_limit(trials, goal):
     all_sent = [trial for trial in trials if not trial.output.unsent_frames]
-    assert GENERATOR_LIMIT not in (judged(all_sent, goal) or "")
+    assert UNSENT_LIMIT not in (judged(all_sent, goal) or "")
 
 
 def test_whole_searches_are_judged():
@@ -317,7 +330,7 @@ def test_whole_searches_are_judged():
     assert bare.outcome is Outcome.IRREGULAR
     assert {report.result.reason for report in bare.goals} == {MAX_LOAD_OF_GENERATOR}
     slow_generator = throughput(SharpKnee(capacity=1e7), max_rate=200_000)
-    assert {report.result.reason for report in slow_generator.goals} == {GENERATOR_LIMIT}
+    assert {report.result.reason for report in slow_generator.goals} == {UNSENT_LIMIT}
     assert throughput(SharpKnee(capacity=300_000.0), max_rate=200_000).outcome is Outcome.MEASURED
 
 

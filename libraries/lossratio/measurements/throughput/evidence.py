@@ -15,8 +15,7 @@ from lossratio.measurements.latency.result import LatencyAtLoad, latency_contrad
 from lossratio.measurements.telemetry import TelemetryTrial
 from lossratio.measurements.throughput.bounds import BoundsSoFar
 from lossratio.measurements.throughput.limits import (
-    GENERATOR_LIMIT,
-    MAX_LOAD_OF_GENERATOR,
+    in_earlier_words,
     judge,
     without_late_frames,
     without_stalls,
@@ -331,9 +330,7 @@ def _contradictions_of_reason(
     reasons = [judge(made, way, max_load_origin=max_load_origin) for way in ways]
     # Earlier versions called it irregular although trials without stalls made the upper bound.
     reasons.append(judge(made, evidence, max_load_origin=max_load_origin, may_be_steady=False))
-    # Earlier versions gave the same reason if the generator's maximum load was a lower bound.
-    if reasons[0] == MAX_LOAD_OF_GENERATOR:
-        reasons.append(GENERATOR_LIMIT)
+    reasons += [in_earlier_words(reason) for reason in reasons]
     if said.regular not in [reason is None for reason in reasons]:
         yield f"goal {name}: regular is {said.regular}, but the trials give {not said.regular}"
     # The trials do not show why a search ended early.

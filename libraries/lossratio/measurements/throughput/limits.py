@@ -35,9 +35,14 @@ from lossratio.trials import (
 )
 from lossratio.units import format_frame_rate, format_ratio
 
-GENERATOR_LIMIT = "the generator's limit, not the SUT's"
-"""The reason for a result whose upper bound is caused by frames that the generator could not send, or dropped
-itself."""
+UNSENT_LIMIT = "unsent frames, not lost ones, made the upper bound"
+"""The reason for a result whose upper bound is caused by frames that were not sent. The generator may have been too
+slow, or a device may have held it back with PAUSE frames: the counts do not show which."""
+DROPS_LIMIT = "frames that the generator dropped, not lost ones, made the upper bound"
+"""The reason for a result whose upper bound is caused by frames that came back and that the generator dropped, perhaps
+together with fewer frames that were not sent."""
+EARLIER_GENERATOR_LIMIT = "the generator's limit, not the SUT's"
+"""The reason that earlier versions gave instead, and also for the generator's maximum load."""
 MAX_LOAD_OF_GENERATOR = (
     "the generator's maximum load is a lower bound: higher loads were not offered"
 )
@@ -49,7 +54,8 @@ STALL_LIMIT = "bursts after stalls of the generator may have made the upper boun
 """The reason for a result whose upper bound may be caused by the bursts that a generator sends after its stalls."""
 STARVED_LIMIT = "a DUT's program that waited for a CPU may have made the upper bound; a quieter machine would tell"
 """The reason for a result whose upper bound is caused by frames that came while a DUT's program had no CPU."""
-_LIMITS_OF_OTHERS = (GENERATOR_LIMIT, LATE_LIMIT, STARVED_LIMIT, STALL_LIMIT)
+_LIMITS_OF_GENERATOR = (UNSENT_LIMIT, DROPS_LIMIT, MAX_LOAD_OF_GENERATOR)
+_LIMITS_BESIDE_GENERATOR = (LATE_LIMIT, STARVED_LIMIT, STALL_LIMIT)
 _ALSO_DUE_TO_OTHERS = (
     IrregularReason.MAX_LOAD_IS_LOWER_BOUND,
     IrregularReason.MIN_LOAD_IS_UPPER_BOUND,
@@ -65,8 +71,8 @@ def judge(
 ) -> str | None:
     """Decides why a goal result is irregular; None: it is regular.
 
-    A goal result is the generator's limit if only frames that the generator did not send, or dropped when they came
-    back, make its relevant upper bound an upper bound. If even the generator's maximum load is a lower bound, no frame
+    A goal result is limited by the generator if only frames that it did not send, or dropped when they came back, make
+    its relevant upper bound an upper bound. If even the generator's maximum load is a lower bound, no frame
     need be missing. If only late frames make the upper bound, the SUT may forward more: the search counted these frames
     as lost, but they were not. The SUT may also forward more if only frames make the upper bound that came while a
     DUT's program had no CPU, or if the SUT lost no more frames than the generator sent in bursts, to make up for its
@@ -90,13 +96,24 @@ def judge(
 
 
 def is_generators_limit(reason: str | None) -> bool:
-    """Whether an irregular goal result was limited, at least in part, by the generator, or by its maximum load."""
-    return reason is not None and reason.startswith((GENERATOR_LIMIT, MAX_LOAD_OF_GENERATOR))
+    """Whether an irregular goal result was limited, at least in part, by what the generator sent or dropped."""
+    limits = (*_LIMITS_OF_GENERATOR, EARLIER_GENERATOR_LIMIT)
+    return reason is not None and reason.startswith(limits)
 
 
 def is_least(reason: str | None) -> bool:
     """Whether an irregular goal result was limited, at least in part, by something other than the SUT."""
-    return reason is not None and reason.startswith((*_LIMITS_OF_OTHERS, MAX_LOAD_OF_GENERATOR))
+    if is_generators_limit(reason):
+        return True
+    return reason is not None and reason.startswith(_LIMITS_BESIDE_GENERATOR)
+
+
+def in_earlier_words(reason: str | None) -> str | None:
+    """A reason as earlier versions gave it, if they gave it in other words."""
+    for limit in _LIMITS_OF_GENERATOR:
+        if reason is not None and reason.startswith(limit):
+            return reason.replace(limit, EARLIER_GENERATOR_LIMIT, 1)
+    return reason
 
 
 def is_bound_of_others(trials: Iterable[results.Trial], bound: Rate | None, goal: Goal) -> bool:
@@ -161,8 +178,10 @@ def _limit_of_others(
     if upper is None or not _is_upper_bound(upper, goal, seen):
         return None
 
+    at_upper = [trial for trial in seen if trial.load == upper]
+    limits = (_limit_of_generator(at_upper), *_LIMITS_BESIDE_GENERATOR)
     ways = (without_generators_faults, with_late_frames, without_starvation, of_sut)
-    for limit, kept in zip(_LIMITS_OF_OTHERS, ways, strict=True):
+    for limit, kept in zip(limits, ways, strict=True):
         there = [kept(trial, goal) if trial.load == upper else goal.seen(trial) for trial in trials]
         if there == seen or _is_upper_bound(upper, goal, there):
             continue
@@ -170,6 +189,15 @@ def _limit_of_others(
             return None if is_of_sut(goal, _at(upper, trials)) else limit
         return limit
     return None
+
+
+def _limit_of_generator(at_upper: Iterable[TrialResult]) -> str:
+    """The limit by the frames that the generator did not send, or dropped: by the larger number of them."""
+    known = [missing_frames(trial.output) or MissingFrames() for trial in at_upper]
+    missing = sum(known, MissingFrames())
+    if missing.generator_drops > missing.unsent + missing.refused:
+        return DROPS_LIMIT
+    return UNSENT_LIMIT
 
 
 def _at(load: float, trials: Iterable[TrialResult]) -> list[TrialResult]:
