@@ -26,7 +26,7 @@ from lossratio.plrsearch import GuardStatement, LossBounds, Verdict, why_set_asi
 from lossratio.quantities import Duration, FrameRate, Share
 from lossratio.results import Conditions, MaxLoad, Picture, View, frames_in_words
 from lossratio.trials import MissingFrames, TrialInput, TrialResult, missing_frames
-from lossratio.units import format_frame_rate, format_target
+from lossratio.units import counted, format_frame_rate, format_target
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
@@ -182,7 +182,7 @@ class Confirmation(OnTrustedTrials, PlannedKind[ConfirmationRequest, Confirmatio
         if run.error is None:
             trials = [entry.result for entry in measured.entries]
             statement = confirmed(trials, request, run.conditions)
-            reason = None if statement.verdict is Verdict.VERIFIED else str(statement)
+            reason = _reason(statement, trials)
 
         stated = measured.stated(max_load, reason, self.why_set_aside)
         return ConfirmationResult(
@@ -209,15 +209,24 @@ def lost_at_a_time(batch: float) -> str:
     return f"if up to {batch:.3g} frames are lost at a time"
 
 
-def bounds_of(trials: Sequence[TrialResult], looks: int = 1, batch: float = 1.0) -> LossBounds:
+def bounds_of(
+    trials: Sequence[TrialResult], looks: int = 1, batch: float = 1.0, *, counts_late: bool = True
+) -> LossBounds:
     """The loss ratio of the trials that are evidence, all at one load.
 
-    `looks` is how often the lower bound of the ratio is checked, and `batch` is how many frames are lost at once.
+    Args:
+        trials: The trials.
+        looks: How often the lower bound of the ratio is checked.
+        batch: How many frames are lost at once.
+        counts_late: Whether late frames count as lost, as in every trial.
     """
     known = [trial.output for trial in trials if why_set_aside(trial) is None]
     missing = [missing_frames(output) or MissingFrames() for output in known]
     # Frames that came back but were dropped by the generator count as forwarded.
-    lost_in = [float(frames.without_tester) for frames in missing]
+    if counts_late:
+        lost_in = [float(frames.without_tester) for frames in missing]
+    else:
+        lost_in = [float(frames.lost_by_sut) for frames in missing]
     counts = [
         (float(output.sent_frames or 0), lost) for output, lost in zip(known, lost_in, strict=True)
     ]
@@ -230,17 +239,34 @@ def confirmed(
 ) -> GuardStatement:
     """The verdict about a load from its trials.
 
-    After each planned trial, a check found out whether they refute the load.
+    After each planned trial, a check found out whether they refute the load. Late frames count as lost, but they do not
+    refute a load, because the SUT did not lose them.
     """
     target = request.loss_ratio
     bounds = bounds_of(trials, batch=request.batch)
     verdict = Verdict.EXTRAPOLATED
-    if bounds_of(trials, request.planned_trials, request.batch).least > target:
+    by_sut = bounds_of(trials, request.planned_trials, request.batch, counts_late=False)
+    if by_sut.least > target:
         verdict = Verdict.CONTRADICTED
     elif bounds.most <= target and bounds.trials >= _LEAST_TRIALS:
         verdict = Verdict.VERIFIED
     loads = (trials[0].load, trials[0].load)
     return timed(GuardStatement.of(verdict, target, loads, bounds), conditions)
+
+
+def _reason(statement: GuardStatement, trials: Sequence[TrialResult]) -> str | None:
+    """Why the trials do not confirm the load; None: they do."""
+    if statement.verdict is Verdict.VERIFIED:
+        return None
+    known = (trial.output for trial in trials if why_set_aside(trial) is None)
+    late = sum((missing_frames(output) or MissingFrames()).late for output in known)
+    if not late or statement.verdict is Verdict.CONTRADICTED:
+        return str(statement)
+    were_late = counted(late, "of these frames was", "of these frames were")
+    return (
+        f"{statement}; {were_late} only late, not lost: a longer wait (settle of the generator) would show whether the "
+        "load passes"
+    )
 
 
 _HEIGHT = 300.0

@@ -1,10 +1,12 @@
 """A confirmation of a critical load says before how many frames it takes, and a verdict from counts alone after."""
 
+from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from measurement_examples import PROFILE, SIMULATED, StallingTestbed, place
+from measurement_examples import PROFILE, SIMULATED, InFrontOfTestbed, StallingTestbed, place
 
 from lossratio.errors import SearchError, TrafficError
 from lossratio.measurements import measure
@@ -122,6 +124,33 @@ def test_a_load_that_the_generator_cannot_send_is_an_error_and_no_verdict(tmp_pa
     failed = read_result(place(tmp_path).directory.result_path(place(tmp_path).test.full_name))
     assert (failed.outcome, failed.statement) == (Outcome.FAILED, None)
     assert not any(trial.is_evidence for trial in failed.trials)
+
+
+class LateTestbed(InFrontOfTestbed):
+    """The simulated testbed behind a generator that waits too briefly for some of the missing frames."""
+
+    def __init__(self, share):
+        super().__init__(open_testbed(SIMULATED))
+        self._share = share
+
+    def measure(self, trial):
+        output = super().measure(trial)
+        return replace(output, late_frames=round(self._share * output.lost_frames))
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(1.0, "extrapolated"), (0.9999, "extrapolated"), (0.0, "contradicted")])
+def test_frames_that_were_only_late_do_not_contradict_a_load(share, verdict, tmp_path):
+    request = ConfirmationRequest(profile=PROFILE, load=200e3, loss_ratio=1e-3)
+    result = measure(Confirmation(), LateTestbed(share), request, place(tmp_path))
+    late = sum(trial.missing.late for trial in result.trials)
+    assert (result.outcome, result.statement.verdict) == (Outcome.IRREGULAR, verdict)
+    words = f"{late:,} of these frames were only late, not lost: a longer wait (settle of the generator) would show"
+    assert (words in result.reason) is (verdict == "extrapolated")
+    # RFC 2544 counts late frames as lost.
+    assert result.statement.lost_frames == sum(trial.missing.without_tester for trial in result.trials)
+    demand = pytest.raises(AssertionError) if verdict == "contradicted" else nullcontext()
+    with demand:
+        Confirmation().demand(result, request.load)
 
 
 class Suite:
