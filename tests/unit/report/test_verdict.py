@@ -1,3 +1,4 @@
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -72,8 +73,19 @@ def test_loss_within_the_goal_does_not_excuse_the_generator():
 def test_the_generator_is_not_to_blame_where_one_of_two_goals_fails_by_the_sut():
     unsent = counted_trial(MIN_LOAD, unsent=round(0.51 * MIN_LOAD))
     with pytest.raises(StarvedGeneratorError):
-        check_generator(unsent, [NDR, PDR], is_one_enough=True)
-    check_generator(counted_trial(MIN_LOAD, lost=1, unsent=round(0.51 * MIN_LOAD)), [NDR, PDR], is_one_enough=True)
+        check_generator([unsent] * 21, [NDR, PDR], is_one_enough=True)
+    lossy = counted_trial(MIN_LOAD, lost=1, unsent=round(0.51 * MIN_LOAD))
+    check_generator([lossy] * 21, [NDR, PDR], is_one_enough=True)
+
+
+@pytest.mark.parametrize("is_one_enough", [True, False])
+@pytest.mark.parametrize(("exceed_ratio", "unsent", "ends"), [(0.5, 10, False), (0.5, 11, True), (0.0, 1, True)])
+def test_unsent_trials_end_a_search_once_the_goal_no_longer_allows_them(exceed_ratio, unsent, ends, is_one_enough):
+    goal = replace(NDR, exceed_ratio=exceed_ratio)
+    trials = [counted_trial(MIN_LOAD, unsent=5)] * unsent
+    refusal = pytest.raises(StarvedGeneratorError, match="could not send 5 of ") if ends else nullcontext()
+    with refusal:
+        check_generator(trials, [goal], is_one_enough=is_one_enough)
 
 
 def test_a_bound_of_nothing_but_frames_that_the_generator_dropped_is_the_generators():

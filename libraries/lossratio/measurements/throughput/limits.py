@@ -25,14 +25,7 @@ from lossratio.mlrsearch import (
     without_starvation,
 )
 from lossratio.records import Rate
-from lossratio.trials import (
-    MissingFrames,
-    TrialOutput,
-    TrialResult,
-    loss_ratio_without_tester,
-    missing_frames,
-    sut_loss_ratio,
-)
+from lossratio.trials import MissingFrames, TrialOutput, TrialResult, missing_frames, sut_loss_ratio
 from lossratio.units import format_frame_rate, format_ratio
 
 UNSENT_LIMIT = "unsent frames, not lost ones, made the upper bound"
@@ -223,20 +216,30 @@ def without_stalls(trial: TrialResult) -> TrialResult:
 
 
 def check_generator(
-    trial: TrialResult, goals: Iterable[SearchGoal], *, is_one_enough: bool
+    trials: Sequence[TrialResult], goals: Iterable[SearchGoal], *, is_one_enough: bool
 ) -> None:
-    """Makes sure that a trial at the smallest load of a search does not fail because of the generator.
+    """Makes sure that the smallest load of a search is no upper bound because of the generator.
+
+    A goal may allow that some trials lose too much, so a single trial does not decide.
+
+    Args:
+        trials: All trials at the smallest load so far, at least one.
+        goals: The goals of the search.
+        is_one_enough: Whether the search ends as soon as it finds no load for one goal.
 
     Raises:
-        StarvedGeneratorError: If the trial fails only because of frames that the generator did not send, or dropped.
+        StarvedGeneratorError: If the load is an upper bound only because of frames that the generator did not send, or
+            dropped.
     """
+    trial = trials[-1]
     failed = []
     for goal in goals:
-        seen = goal.seen(trial)
-        if loss_ratio_without_tester(seen) > goal.loss_ratio:
+        by_others = [without_generators_faults(each, goal) for each in trials]
+        if _is_upper_bound(trial.load, goal, by_others):
             # The SUT does not meet this goal, whatever the generator does.
             return
-        failed.append(seen.loss_ratio > goal.loss_ratio)
+        seen = [goal.seen(each) for each in trials]
+        failed.append(_is_upper_bound(trial.load, goal, seen))
 
     if is_one_enough:
         is_failure = any(failed)
@@ -248,8 +251,9 @@ def check_generator(
     faults = ", ".join(_faults(trial.output))
     raise StarvedGeneratorError(
         "No load was found because of the generator, not the device. At the smallest load of the search, "
-        f"{format_frame_rate(trial.load)} per interface: {faults}. Look for other work on the TG, or "
-        "reserve CPUs for the generator. A resumed run measures such trials again."
+        f"{format_frame_rate(trial.load)} per interface: {faults}. Look for other work on the TG, reserve CPUs for the "
+        "generator, or switch flow control off (ethtool --pause) if the device sends PAUSE frames. A resumed run "
+        "measures such trials again."
     )
 
 

@@ -203,10 +203,12 @@ class GoalSearch(
 
     def watch(self, request: RequestT, loads: LoadRange) -> Callable[[TrialResult], None]:
         """Ends a search if the generator cannot send the smallest load: this shows nothing about the SUT."""
+        at_least: list[TrialResult] = []
 
         def check(trial: TrialResult) -> None:
             if trial.load <= loads.min_load:
-                check_generator(trial, request.goals, is_one_enough=request.fail_fast)
+                at_least.append(trial)
+                check_generator(at_least, request.goals, is_one_enough=request.fail_fast)
 
         return check
 
