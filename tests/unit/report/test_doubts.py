@@ -245,6 +245,14 @@ def test_a_sut_that_warms_up_is_a_doubt_with_the_warm_up_that_would_serve():
     )
 
 
+def test_a_warm_up_that_would_serve_is_said_even_if_all_trials_show_a_drift():
+    trials = [*COLD, *COLD, *WARM, *WARM, *WARM, *WARM]
+    general = time_dependence_in(describe_trials(map(JournalEntry, trials)))
+    assert general.kind is DoubtKind.DRIFT
+    (doubt,) = drifts_in(trials)
+    assert doubt.reason.endswith("the SUT warms up; warm_up=12 s would help")
+
+
 def test_a_sut_that_becomes_slower_from_load_to_load_is_a_doubt():
     (doubt,) = drifts_in([*WARM, *COLD])
     assert (

@@ -39,8 +39,12 @@ def _constancy_doubts(trials: Sequence[Trial]) -> Iterator[Doubt]:
     found = mlrsearch.inconstancy_in(results, warm_ups)
     if found is not None and found.change is mlrsearch.Change.REMEMBERS_LOSS:
         yield Doubt(DoubtKind.MEMORY, _memory(found))
-    elif found is not None and time_dependence_in(evidence) is None:
-        yield Doubt(DoubtKind.DRIFT, _trend(found, sum(result.elapsed for result in results)))
+    elif found is not None:
+        elapsed = sum(result.elapsed for result in results)
+        general = time_dependence_in(evidence)
+        is_drift = general is not None and general.kind is DoubtKind.DRIFT
+        if general is None or (is_drift and _warms_up(found, elapsed)):
+            yield Doubt(DoubtKind.DRIFT, _trend(found, elapsed))
 
     level = mlrsearch.level_loss_in([trial.as_result() for trial in evidence])
     if level is not None:
@@ -153,12 +157,23 @@ def _memory(found: mlrsearch.Inconstancy) -> str:
     )
 
 
+def with_one_drift(doubts: Sequence[Doubt]) -> tuple[Doubt, ...]:
+    """The doubts with only the last drift: if a search has a drift of its own, this one also says what would help."""
+    drifts = [doubt for doubt in doubts if doubt.kind is DoubtKind.DRIFT]
+    return tuple(doubt for doubt in doubts if doubt not in drifts[:-1])
+
+
+def _warms_up(found: mlrsearch.Inconstancy, elapsed: float) -> bool:
+    """Whether the SUT is slower only in the first half of a search, so that a warm-up would help."""
+    return found.change is mlrsearch.Change.FASTER and found.after <= elapsed / 2.0
+
+
 def _trend(found: mlrsearch.Inconstancy, elapsed: float) -> str:
     """How earlier and later trials differ, in words. `elapsed` is the time that the search took, in seconds."""
     less = f"forward up to {format_ratio(found.less)} less than {found.strong}"
     if found.change is mlrsearch.Change.SLOWER:
         return f"{found.weak} trials {less} earlier ones at the same loads: the SUT gets slower"
-    if found.after > elapsed / 2.0:
+    if not _warms_up(found, elapsed):
         return f"{found.weak} trials {less} later ones at the same loads: the SUT gets faster"
     return (
         f"{found.weak} trials in the first {found.after:.3g} s {less} later ones at the same loads: the SUT warms "

@@ -18,7 +18,7 @@ from lossratio.measurements.latency.view import (
 from lossratio.measurements.telemetry import telemetry_doubts
 from lossratio.measurements.throughput.bounds import bounds_history
 from lossratio.measurements.throughput.compliance import compliance_of, sequential_rule
-from lossratio.measurements.throughput.doubts import doubts_of_search
+from lossratio.measurements.throughput.doubts import doubts_of_search, with_one_drift
 from lossratio.measurements.throughput.later_trials import doubts_of_later_trials
 from lossratio.measurements.throughput.limits import (
     is_bound_of_bursts,
@@ -231,6 +231,10 @@ class ThroughputView(View[GoalsResult]):
             return None
         allowed = [report.goal.loss_ratio for report in result.goals]
         return generator_stalls(trials, allowed)
+
+    def doubts_about(self, result: GoalsResult, results: Sequence[TestResult]) -> tuple[Doubt, ...]:
+        """All doubts, of which only one is a drift."""
+        return with_one_drift(super().doubts_about(result, results))
 
     def doubts(self, result: GoalsResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
         """Doubts whether the SUT stayed the same, whether the load causes the loss, and whether the SUT is one SUT."""
