@@ -14,6 +14,7 @@ from lossratio.report.overview import FindingRow
 from lossratio.results import findings_of, message, view_of
 from lossratio.simulation import SmoothKnee
 from lossratio.simulation.constant_capacity import SharpKnee
+from lossratio.trials import StreamFrames, TrialInput
 
 
 def test_a_clean_limit_is_forwarded_without_loss_and_has_its_sharpness():
@@ -111,6 +112,31 @@ def test_a_goal_that_allows_nearly_all_loss_has_no_exponent_in_its_sentence():
     at_bound = [counted_trial(100_000.0, lost=99_700)] * 21
     (told,) = sentences(throughput_of([*at_bound, *[counted_trial(150_000.0, lost=149_990)] * 21], goals=(goal,)))
     assert "when offered 100,000 (more than 99 % lost)" in told
+
+
+def of_voice(lost):
+    streams = (StreamFrames("voice", 5_000, 5_000 - lost), StreamFrames("data", 15_000, 15_000))
+    return stalled_trial(20_000.0, lost=lost, stall=0.0, streams=streams)
+
+
+@pytest.mark.parametrize(
+    ("lossy", "words"), [(0, "loses no frame when"), (5, "loses no frame in 16 of 21 trials when")]
+)
+def test_a_stream_that_lost_frames_in_some_trials_is_not_without_loss(lossy, words):
+    at_lower = [*[of_voice(lost=3)] * lossy, *[of_voice(lost=0)] * (21 - lossy)]
+    at_upper = [replace(of_voice(lost=40), input=TrialInput(1.0, 20_050.0))] * 21
+    (told,) = sentences(throughput_of([*at_lower, *at_upper], goals=(replace(NDR, stream="voice"),)))
+    assert words in told
+
+
+@pytest.mark.parametrize("exceed_ratio", [0.0, 0.5])
+def test_ndr_is_only_called_without_loss_if_the_goal_allows_no_lossy_trials(exceed_ratio):
+    goals = tuple(replace(goal, exceed_ratio=exceed_ratio) for goal in (NDR, PDR))
+    result = throughput_of([*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, lost=3000)] * 21], goals=goals)
+    ndr, pdr = view_of(result).terms(result)
+    allowed = ", except in as many trials as the goal allows (exceed ratio)" if exceed_ratio else ""
+    assert ndr == f"NDR is the non-drop rate: the most that is forwarded without loss{allowed}."
+    assert pdr.endswith(f"while a small share may be lost{allowed}.")
 
 
 def test_what_the_generator_limited_is_not_proved():

@@ -14,6 +14,7 @@ from lossratio.measurements.throughput.result import (
 from lossratio.mlrsearch import Bound, evidence_of, of_sut
 from lossratio.records import Rate
 from lossratio.results import Trial, frames_in_words, in_trials_without_loss, share_missing_in_words
+from lossratio.trials import sut_loss_ratio
 from lossratio.units import format_ratio, range_in_words, trials_counted
 
 
@@ -120,7 +121,8 @@ def _found(
             else "no frame"
         )
         offered = f"{lower.per_interface_fps:,.0f} {frames}"
-        return f"{name}: stream {stream} loses {lost} when offered {offered} of all streams"
+        where = _in_good_trials(report.goal, lower, trials)
+        return f"{name}: stream {stream} loses {lost}{where} when offered {offered} of all streams"
     if report.goal.loss_ratio == 0.0:
         return f"{name}: {forwards} {lower.per_interface_fps:,.0f} {frames} {_without_loss(lower, trials)}"
 
@@ -133,6 +135,20 @@ def _found(
         f"{name} ({allowed}): {forwards} {forwarded.per_interface_fps:,.0f} {frames} when offered "
         f"{lower.per_interface_fps:,.0f} ({lost})"
     )
+
+
+def _in_good_trials(goal: Goal, load: Rate, trials: Sequence[Trial]) -> str:
+    """In how many trials at a load the goal's stream lost no more than allowed; empty: in all of them."""
+    searched = search_goal(goal)
+    here = [
+        searched.seen(trial.as_result())
+        for trial in trials
+        if trial.is_evidence and trial.load_per_interface_fps == load.per_interface_fps
+    ]
+    good = sum(sut_loss_ratio(trial) <= goal.loss_ratio for trial in here)
+    if good == len(here):
+        return ""
+    return f" in {good} of {len(here)} trials"
 
 
 def _without_loss(load: Rate, trials: Sequence[Trial]) -> str:

@@ -85,10 +85,12 @@ _SEARCH_PICTURES = (
 
 
 _TERMS = {
-    "NDR": "NDR is the non-drop rate: the most that is forwarded without loss.",
-    "PDR": "PDR is the partial drop rate: the most that is forwarded while a small share may be lost.",
+    "NDR": "NDR is the non-drop rate: the most that is forwarded without loss",
+    "PDR": "PDR is the partial drop rate: the most that is forwarded while a small share may be lost",
 }
-"""The meaning of goals, by the ends of their names."""
+"""The meaning of goals, by the ends of their names, without a full stop."""
+_EXCEPT_IN_SOME = ", except in as many trials as the goal allows (exceed ratio)"
+"""What follows if a goal has an exceed ratio."""
 
 
 class ThroughputView(View[GoalsResult]):
@@ -102,10 +104,12 @@ class ThroughputView(View[GoalsResult]):
 
     def terms(self, result: GoalsResult) -> Iterator[str]:
         """NDR and PDR, if the names of its goals contain them."""
-        names = [report.goal.name for report in result.goals]
         for end, term in _TERMS.items():
-            if any(name.endswith(end) for name in names):
-                yield term
+            goals = [report.goal for report in result.goals if report.goal.name.endswith(end)]
+            if any(goal.exceed_ratio for goal in goals):
+                yield f"{term}{_EXCEPT_IN_SOME}."
+            elif goals:
+                yield f"{term}."
 
     def is_provenance(self, remark: str) -> bool:
         """True for remarks on trials after a rest: if such trials matter, there is a doubt."""
