@@ -11,6 +11,7 @@ import re
 import signal
 import stat
 import sys
+import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -403,8 +404,19 @@ def _show_error(text: str) -> None:
     _show(f"Error: {text}")
 
 
+def _is_of_output(error: OSError) -> bool:
+    """Whether a text for the user could not be written."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_code is click.echo.__code__ for frame, _ in frames)
+
+
 def _words_of_system(error: OSError) -> str:
     """An error of the system with the file and the way out, which our own code may already have put into it."""
+    if error.filename is None and _is_of_output(error):
+        return (
+            f"The standard output cannot be written: {error.strerror}. {FREE_SPACE} there, or write the output to "
+            "another place, and repeat the command."
+        )
     if error.filename is None:
         return f"{error.strerror}. {FREE_SPACE}, and repeat the command."
     way = ""

@@ -84,6 +84,7 @@ def test_what_takes_one_of_several_words_names_them_all():
         ("list --frob", "2>/dev/full", 2),
         ("check absent.yaml", "2>/dev/full", 2),
         ("list suites", ">/dev/full", 69),
+        ("--help", ">/dev/full", 69),
         ("list suites", ">&-", 0),
         ("init lab", "<&- >&-", 2),
         ("init lab", "</dev/null >&- 2>&-", 2),
@@ -102,4 +103,7 @@ def test_the_exit_status_is_the_same_if_nobody_reads_the_answer(words, streams, 
     assert done.returncode == status
     assert "Traceback" not in done.stderr
     if status == 69 and "2>" not in streams:
-        assert done.stderr == "Error: No space left on device. Free some space, and repeat the command.\n"
+        assert done.stderr == (
+            "Error: The standard output cannot be written: No space left on device. Free some space there, or write "
+            "the output to another place, and repeat the command.\n"
+        )
