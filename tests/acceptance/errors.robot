@@ -15,7 +15,7 @@ Unknown Goal
     *There is no search goal 'NRD'. The goals are NDR, PDR, RFC2544, TST009*
     ...    Find Conditional Throughput    NRD    frame_size=64B
 No Goal
-    *A search needs at least one search goal.
+    *A search needs at least one search goal, such as NDR.
     ...    Find Conditional Throughput    frame_size=64B
 Goal Value Out Of Range
     *loss_ratio must be at least 0 and below 1, not 1.5*

@@ -256,7 +256,7 @@ def test_an_irregular_result_is_a_warning_and_says_why(tmp_path):
     ("keyword", "message"),
     [
         ("Find Conditional Throughput    NRD    frame_size=64B", r"There is no search goal 'NRD'.*NDR, PDR, RFC2544"),
-        ("Find Conditional Throughput    frame_size=64B", r"at least one search goal"),
+        ("Find Conditional Throughput    frame_size=64B", r"at least one search goal, such as NDR\.$"),
         ("Find Conditional Throughput    {'loss_ratio': 2}    frame_size=64B", r"loss_ratio must be at least 0"),
         ("Find Conditional Throughput    {'loss': 2}    frame_size=64B", r"no field 'loss'; the fields are loss_ratio"),
         ("Find NDR And PDR    64B    max_load=fast", r"max_load.*'fast' is not a frame rate; write it like '10 kfps'"),

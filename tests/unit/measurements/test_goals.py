@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from measurement_examples import PROFILE
 
 from lossratio.errors import SearchError
 from lossratio.measurements.throughput.goals import PRESETS, NdrPdrGoals, goal_from, goals_from
+from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.measurements.throughput.result import describe_goal, search_goal
 from lossratio.mlrsearch import NDR, PDR, SearchGoal, SequentialGoal
 
@@ -60,6 +62,11 @@ def test_a_request_refuses_what_is_no_goal_with_what_there_is():
         goals_from(["NDR", 3])
 
 
+def test_a_search_without_a_goal_is_refused_before_it_is_announced():
+    with pytest.raises(SearchError, match=r"^A search needs at least one search goal, such as NDR\.$"):
+        SearchRequest(profile=PROFILE, goals=())
+
+
 @pytest.mark.parametrize("text", ["NRD", "", "[1, 2]", "loss_ratio=0"])
 def test_an_unknown_name_is_an_error_that_names_what_there_is(text):
     with pytest.raises(SearchError, match=r"NDR, PDR, RFC2544, TST009.*QUICK_NDR.*loss_ratio"):
@@ -74,8 +81,8 @@ def test_an_unknown_name_is_an_error_that_names_what_there_is(text):
         ("{loss_ratio: 0}", r"put the names of fields and each text in quotes.*like \{\"loss_ratio\""),
         ('{"loss_ratio": NaN}', "put the names .* and write numbers as digits"),
         ("{[1]: 2}", r"goal '\{\[1\]: 2\}' cannot be read: put the names of fields and each text in quotes"),
-        ("{" + "-" * 100_000 + "1: 2}", "cannot be read: put the names of fields"),
-        ("{" + "1 + " * 5_000 + "1: 2}", "cannot be read: put the names of fields"),
+        pytest.param("{" + "-" * 100_000 + "1: 2}", "cannot be read: put the names of fields", id="minus signs"),
+        pytest.param("{" + "1 + " * 5_000 + "1: 2}", "cannot be read: put the names of fields", id="sums"),
         ('{"loss_ratio": 0, "loss_ratio": "2 %"}', "has the field 'loss_ratio' twice. Leave one of them out"),
         ("""{"loss_ratio": 0, 'loss_ratio': 0}""", "has the field 'loss_ratio' twice"),
     ],

@@ -57,6 +57,12 @@ class SearchRequest(Request):
     """With ``as_before``, one night in this many has a search in any case."""
 
     @model_validator(mode="after")
+    def _has_a_goal(self) -> SearchRequest:
+        if not self.goals:
+            raise ValueError("A search needs at least one search goal, such as NDR")
+        return self
+
+    @model_validator(mode="after")
     def _has_streams_of_goals(self) -> SearchRequest:
         for goal in self.goals:
             if goal.stream is not None and goal.stream not in self.profile.stream_names:
