@@ -141,7 +141,8 @@ def test_a_counter_is_described_in_the_schema_and_in_the_glossary(seen):
 def test_a_parameter_goes_from_the_method_to_journal_and_result(seen):
     assert seen["parameter"] == {"journal": 2.0, "result": 2.0}
     assert seen["refused"] == (
-        "pause must be above 0 s and at most 10 s, not '11 s'. Seconds of silence after each search (an example)."
+        "pause must be above 0 s and at most 10 s, not '11 s'. The documentation of 'pause' says: Seconds of silence "
+        "after each search (an example)."
     )
 
 

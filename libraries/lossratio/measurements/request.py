@@ -303,7 +303,7 @@ def _in_words(request: type[Request], wrong: Mapping[str, Any]) -> str:
         )
 
     text = " ".join(docstrings_of_fields(request).get(name, "").replace("``", "'").split())
-    about = f" {text}" if text else ""
+    about = f" The documentation of {name!r} says: {text}" if text else ""
     quantity = quantity_of(field.annotation, field.metadata)
     write = repr if quantity is None else quantity.write
     # A field that may be None has no bounds of its own: pydantic's error has them.

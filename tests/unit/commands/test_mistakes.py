@@ -225,7 +225,10 @@ IN_SUITES = {
     ),
     "no link": ("Set Up Testbed    {}    links=0", "0 parallel links were requested. Use 1 or more"),
     "no such file": ("Set Up Testbed    simulated.yml", "Cannot read simulated.yml: No such file or directory."),
-    "no trial": ("Measure MRR    64B    trials=0", "trials must be at least 1, not 0. Number of trials."),
+    "no trial": (
+        "Measure MRR    64B    trials=0",
+        "trials must be at least 1, not 0. The documentation of 'trials' says: Number of trials.",
+    ),
     "number of trials that is none": (
         "Measure MRR    64B    trials=many",
         "'many' that cannot be converted to integer",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from datetime import timedelta
 from pathlib import Path
@@ -48,7 +49,10 @@ def test_a_new_parameter_is_declared_in_one_place(tmp_path):
     others = MrrRequest(profile=PROFILE, trials=1).inputs()["settings"]
     assert request.inputs()["settings"] == {**others, "pause_s": 2.0}
     # The check.
-    with pytest.raises(SearchError, match=r"pause must be above 0 s and at most 10 s, not 11 s\. Seconds"):
+    with pytest.raises(
+        SearchError,
+        match=r"pause must be above 0 s and at most 10 s, not 11 s\. The documentation of 'pause' says: Seconds",
+    ):
         request.but(pause=11.0)
     # The keyword: type, default, documentation.
     keyword = measurement_keyword("Measure With Pauses", Pausing)
@@ -83,7 +87,8 @@ def test_a_value_that_makes_no_sense_is_one_sentence_with_its_field(change, prob
 
 
 def test_a_missing_field_is_named_with_its_description():
-    with pytest.raises(SearchError, match=r"^load is missing\. The load per interface that is confirmed\.$"):
+    about = "The documentation of 'load' says: The load per interface that is confirmed."
+    with pytest.raises(SearchError, match=rf"^load is missing\. {re.escape(about)}$"):
         ConfirmationRequest(profile=PROFILE)
 
 
@@ -103,7 +108,8 @@ def test_a_wrong_value_is_answered_with_what_the_field_is_described_as():
     class Described(MrrRequest):
         rounds: int = Field(default=1, ge=1, description="How often all trials are repeated.")
 
-    with pytest.raises(SearchError, match=r"rounds must be at least 1, not 0\. How often all trials are repeated\."):
+    about = "The documentation of 'rounds' says: How often all trials are repeated."
+    with pytest.raises(SearchError, match=rf"rounds must be at least 1, not 0\. {re.escape(about)}"):
         Described(profile=PROFILE, rounds=0)
 
 
