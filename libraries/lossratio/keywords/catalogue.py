@@ -76,28 +76,21 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
     the suites unexpanded.
     """
 
-    def __init__(
-        self,
-        topology: str | None = None,
-        frame_sizes: str | None = None,
-        cores: str | None = None,
-        duts: str | None = None,
-        nic: str | None = None,
-    ) -> None:
-        """Takes the arguments from the command line; items of lists are separated by commas.
+    def __init__(self, *arguments: str) -> None:
+        """Takes the arguments from the command line. Robot Framework would drop an argument that is given twice.
 
         Args:
-            topology: The topology file.
-            frame_sizes: Frame sizes that replace the suites' own, e.g. ``64B,IMIX``.
-            cores: Numbers of cores that replace the suites' own, e.g. ``1,2``.
-            duts: How many DUTs the path goes through; None: all.
-            nic: The NIC model; None: all models that have a path.
+            arguments: Up to five texts, each with its name, e.g. ``cores=1,2``, or in this order: `topology` (the
+                topology file), `frame_sizes` and `cores` (values that replace the suites' own, separated by commas),
+                `duts` (how many DUTs the path goes through; by default all), and `nic` (the NIC model; by default all
+                models that have a path).
         """
         self._expander: SuiteExpander | None = None
         self._problem = ""
         try:
-            _check_arguments(topology, frame_sizes, cores, duts, nic)
-            self._expander = SuiteExpander(topology, frame_sizes, cores, duts, nic)
+            given = _by_name(list(map(str, arguments)))
+            _check_values(given)
+            self._expander = SuiteExpander(**given)
         except (LossRatioError, ValueError) as error:
             self._problem = str(error)
 
@@ -117,19 +110,51 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
         raise DataError(problem)
 
 
-def _check_arguments(*arguments: str | None) -> None:
-    """Checks arguments as Robot Framework passes them: an argument with a wrong name arrives as just another value."""
+def _by_name(arguments: Sequence[str]) -> dict[str, str]:
+    """The values of arguments by their names; an argument without a name has the name of its place.
+
+    Raises:
+        ValueError: If an argument does not exist, is given twice, or has no name after one that has.
+    """
+    given: dict[str, str] = {}
+    names = list(_ARGUMENTS)
     for argument in arguments:
-        name, sign, _ = (argument or "").partition("=")
-        if sign and name.isidentifier() and not Path(str(argument)).exists():
+        name, sign, value = argument.partition("=")
+        if not (sign and name.isidentifier()) or Path(argument).exists():
+            if not names:
+                raise ValueError(
+                    f"The argument {shown_value(argument)} has no name. Write it like cores=1,2. "
+                    f"The names are {', '.join(_ARGUMENTS)}."
+                )
+            name = names.pop(0)
+            value = argument
+        else:
+            names = []
+        if name not in _ARGUMENTS:
             raise ValueError(
                 f"There is no argument {shown_value(name)}. There are {names_near(name, _ARGUMENTS)}"
             )
-    _, frame_sizes, cores, duts, _ = arguments
-    for size in _listed(frame_sizes):
+        if name in given:
+            raise ValueError(
+                f"The argument {name} is given twice: {shown_value(given[name])} and {shown_value(value)}. Leave one "
+                "of them out, or separate values with a comma."
+            )
+        given[name] = value
+    return given
+
+
+def _check_values(given: Mapping[str, str]) -> None:
+    """Checks the values of arguments.
+
+    Raises:
+        LossRatioError: If a frame size is none.
+        ValueError: If a number is none.
+    """
+    for size in _listed(given.get("frame_sizes")):
         parse_frame_size(size)
-    for number in _listed(cores):
+    for number in _listed(given.get("cores")):
         _check_cores(number, f"cores={shortened(number)}")
+    duts = given.get("duts")
     if duts is not None and not duts.isdecimal():
         raise ValueError(f"duts={shortened(duts)}: {shown_value(duts)} is not a number, such as 1.")
 

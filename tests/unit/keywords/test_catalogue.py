@@ -73,7 +73,7 @@ def test_without_sizes_of_its_own_it_has_those_of_rfc_2544_and_imix():
 
 
 def test_the_command_line_goes_before_the_suite():
-    assert names(expanded(Catalogue(frame_sizes="128B,9000B")))[:2] == [
+    assert names(expanded(Catalogue("frame_sizes=128B,9000B")))[:2] == [
         "128B-1c-eth-l2bdbase-mrr",
         "9000B-1c-eth-l2bdbase-mrr",
     ]
@@ -160,6 +160,10 @@ def test_two_duts_are_three_nodes_unless_asked_for_one():
         ("nope.yaml", "Cannot read nope.yaml: No such file"),
         ("{lab}:framesizes=64B", "There is no argument 'framesizes'. There are topology, frame_sizes"),
         ("framesizes=64B", "There is no argument 'framesizes'"),
+        ("{lab}:cores=1:cores=2", "The argument cores is given twice: '1' and '2'. Leave one of them out"),
+        ("{lab}:64B:frame_sizes=IMIX", "The argument frame_sizes is given twice: '64B' and 'IMIX'."),
+        ("cores=1:{lab}", "has no name. Write it like cores=1,2. The names are topology, frame_sizes, cores"),
+        ("{lab}:64B:1:1::six", "The argument 'six' has no name."),
         ("{lab}:duts=two", "duts=two: 'two' is not a number"),
         ("{lab}:cores=1,x", "cores=x: 'x' is not a number"),
         ("{lab}:cores=0", "cores=0: '0' is not a number, such as 1"),
@@ -223,7 +227,7 @@ def test_a_wrong_value_of_a_suite_is_an_error_that_names_it_and_no_suite_runs(
 def test_a_value_that_is_listed_twice_is_one_test():
     twice = SUITE.replace("64B IMIX", "64B IMIX 64B").replace("Metadata", "Metadata    Cores    1 1\nMetadata", 1)
     assert names(expanded(Catalogue(), twice)) == names(expanded(Catalogue()))
-    assert names(expanded(Catalogue(frame_sizes="64B,IMIX,64B", cores="1,1"))) == names(expanded(Catalogue()))
+    assert names(expanded(Catalogue("frame_sizes=64B,IMIX,64B", "cores=1,1"))) == names(expanded(Catalogue()))
 
 
 def test_a_suite_runs_with_and_without_the_catalogue(tmp_path):

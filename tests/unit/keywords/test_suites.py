@@ -111,7 +111,7 @@ def in_this_lab(suite, topology):
 def test_every_suite_is_clean_for_every_topology(topology, clean, suites):
     # Most suites become the same in several labs: one dry run of them is enough.
     whole = suites.deepcopy()
-    whole.visit(Catalogue(str(topology), frame_sizes="78B", cores="1"))
+    whole.visit(Catalogue(str(topology), "frame_sizes=78B", "cores=1"))
     assert {each.source for each in whole.suites} == set(SUITES)
     new = {in_this_lab(each, topology): each for each in whole.suites}
     new = {text: each for text, each in new.items() if text not in clean}
