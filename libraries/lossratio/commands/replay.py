@@ -90,9 +90,9 @@ def replay(journal: Path = argument(), *, asked: Asked) -> None:
 def _notes_on(contents: JournalContents) -> Iterator[str]:
     """The trials of a journal that are not used, with the reasons."""
     if contents.unproved:
-        yield (
-            f"its last {len(contents.unproved)} trials are left out because the devices were not checked after them"
-        )
+        number = len(contents.unproved)
+        last = "its last trial is" if number == 1 else f"its last {number:,} trials are"
+        yield f"{last} left out because the devices were not checked afterwards"
     if contents.withdrawn:
         # This import loads many modules that most journals do not need.
         from lossratio.results import withdrawn_in_words

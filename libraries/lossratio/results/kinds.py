@@ -22,6 +22,7 @@ from lossratio.plugins import plugin_group
 from lossratio.results.model import TestResult
 from lossratio.results.view import ResultT, View
 from lossratio.trials import Addition, JournalContents, TrialResult
+from lossratio.units import trials_counted
 
 GROUP = "lossratio.measurement"
 """Group of the entry points."""
@@ -151,7 +152,9 @@ class Kind(ABC, Generic[ResultT]):
             if trial.set_aside != made or trial.is_evidence != (
                 made is None and trial.number > warm_ups
             ):
-                wrong = f"is_evidence or set_aside is wrong: the warm-up has {warm_ups} trials"
+                wrong = (
+                    f"is_evidence or set_aside is wrong: the warm-up has {trials_counted(warm_ups)}"
+                )
                 yield f"trials: {wrong}: those of trial {trial.number}, whose counters make {made!r}"
 
     def contradictions(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:

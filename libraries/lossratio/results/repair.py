@@ -163,17 +163,17 @@ def _repair_journal(path: Path) -> Repair:
         )
 
     number = len(contents.entries)
-    rest = f"; nothing proves the {len(contents.unproved)} after them" if contents.unproved else ""
+    rest = f"; nothing proves the next {len(contents.unproved)}" if contents.unproved else ""
     if damage is None:
-        return Repair(
-            path, None, f"{number} trials are valid{rest}{_write_missing(path, contents)}"
-        )
+        valid = counted(number, "trial is valid", "trials are valid")
+        return Repair(path, None, f"{valid}{rest}{_write_missing(path, contents)}")
 
     data = path.read_bytes()
     lost = data.count(b"\n", contents.intact_bytes) or 1
     kept = _keep(path)
     write_whole(path, data[: contents.intact_bytes])
-    done = f"its first {number} trials are kept, without {counted(lost, 'line')}{rest}; the original is {kept.name}"
+    first = "its first trial is" if number == 1 else f"its first {number:,} trials are"
+    done = f"{first} kept, without {counted(lost, 'line')}{rest}; the original is {kept.name}"
 
     return Repair(path, str(damage), done)
 

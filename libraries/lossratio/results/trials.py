@@ -194,7 +194,7 @@ def in_trials_without_loss(trials: Iterable[Trial]) -> str:
     good = sum(trial.missing.lost_by_sut == 0 for trial in counting)
     if good == len(counting):
         return ""
-    return f" in {good} of {len(counting)} trials"
+    return f" in {good} of {trials_counted(len(counting))}"
 
 
 def are_lost_in_words(trials: Iterable[Trial]) -> str:

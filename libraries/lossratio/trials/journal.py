@@ -39,6 +39,7 @@ from lossratio.trials.journal_reading import JournalContents, has_header, read_j
 from lossratio.trials.late import Late, LateFrames
 from lossratio.trials.trial import TrialResult
 from lossratio.trials.trial_input import TrialInput
+from lossratio.units import trials_counted
 
 _LOG = logging.getLogger(__name__)
 _UNPROVED = "the run was cut off before the devices were checked"
@@ -163,7 +164,7 @@ class Journal(AbstractContextManager["Journal"]):
         standing = len(contents.entries) + len(contents.unproved)
         if trials > standing:
             raise SearchError(
-                f"{path} has {standing} trials that are used; {trials} cannot be withdrawn."
+                f"{path} has {trials_counted(standing)} in use; {trials} cannot be withdrawn."
             )
         with cls._at(path, contents) as journal:
             journal._append(lambda: journal_lines.describe_withdrawal(withdrawal), "A withdrawal")

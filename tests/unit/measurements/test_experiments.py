@@ -64,8 +64,7 @@ def test_a_loss_that_is_gone_needs_no_remedy():
     assert done == [NO_CHANGE]
     assert found.helpful == ()
     assert list(found.sentences) == [
-        "the loss comes and goes: after the search, 1 of 1 trials at 9.0000 kfps per interface passed without any "
-        "change"
+        "the loss comes and goes: after the search, 1 of 1 trial at 9.0000 kfps per interface passed without any change"
     ]
 
 

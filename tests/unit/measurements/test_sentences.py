@@ -11,10 +11,10 @@ from report_examples import counted_trial, dropping_trial, stalled_trial, throug
 from lossratio.measurements.throughput.sentence import sentences
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.report.overview import FindingRow
-from lossratio.results import findings_of, message, view_of
+from lossratio.results import describe_trials, findings_of, in_trials_without_loss, message, view_of
 from lossratio.simulation import SmoothKnee
 from lossratio.simulation.constant_capacity import SharpKnee
-from lossratio.trials import StreamFrames, TrialInput
+from lossratio.trials import JournalEntry, StreamFrames, TrialInput
 
 
 def test_a_clean_limit_is_forwarded_without_loss_and_has_its_sharpness():
@@ -112,6 +112,11 @@ def test_a_goal_that_allows_nearly_all_loss_has_no_exponent_in_its_sentence():
     at_bound = [counted_trial(100_000.0, lost=99_700)] * 21
     (told,) = sentences(throughput_of([*at_bound, *[counted_trial(150_000.0, lost=149_990)] * 21], goals=(goal,)))
     assert "when offered 100,000 (more than 99 % lost)" in told
+
+
+def test_one_trial_is_no_trials():
+    lossy = describe_trials([JournalEntry(counted_trial(100_000.0, lost=3))])
+    assert in_trials_without_loss(lossy) == " in 0 of 1 trial"
 
 
 def of_voice(lost):

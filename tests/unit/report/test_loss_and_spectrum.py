@@ -1,3 +1,4 @@
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -97,6 +98,12 @@ def test_spectra_are_named_after_goal_and_bound():
     labels = texts(draw_spectra(throughput()))
     assert labels.count("NDR") == labels.count("PDR") == 2
     assert {"lower bound 149.77 kfps", "upper bound 151.28 kfps", "11 trials; kfps"} <= set(labels)
+
+
+def test_a_spectrum_of_one_trial_has_one_trial():
+    goal = replace(NDR, duration_sum=1.0)
+    labels = texts(draw_spectra(throughput_of([counted_trial(100_000.0), counted_trial(100_400.0, lost=3)], (goal,))))
+    assert labels.count("1 trial; kfps") == 2
 
 
 def test_names_of_spectra_do_not_reach_into_each_other():

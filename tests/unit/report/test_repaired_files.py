@@ -121,15 +121,23 @@ def test_a_journal_that_was_cut_off_is_not_damaged(journal):
         assert unreadable_in(journal.parent.parent) == []
 
 
+def test_a_journal_of_one_trial_has_one_trial(journal):
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[:2]))
+    assert "1 trial is valid" in invoke(journal).output
+    journal.write_bytes(b"".join(lines[:2]) + b"{}\n")
+    assert "its first trial is kept, without 1 line" in invoke(journal).output
+
+
 def test_trials_that_nothing_proves_are_no_good_trials(journal):
     contents = read_journal(journal)
     with Journal.open(journal, contents.search) as more:
         for _ in range(2):
             more.append(contents.results[-1], verified=False)
     proved = len(contents.entries)
-    assert f"{proved} trials are valid; nothing proves the 2 after them" in invoke(journal).output
+    assert f"{proved} trials are valid; nothing proves the next 2" in invoke(journal).output
     journal.write_bytes(journal.read_bytes() + b"{}\n")
-    done = f"its first {proved} trials are kept, without 1 line; nothing proves the 2 after them"
+    done = f"its first {proved} trials are kept, without 1 line; nothing proves the next 2"
     assert done in invoke(journal).output
     assert len(read_journal(journal).unproved) == 2
 

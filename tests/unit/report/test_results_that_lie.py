@@ -247,7 +247,7 @@ LIES = [
     ("Sim.Throughput", double_the_throughput, "goal NDR: conditional_throughput.per_interface_fps is"),
     ("Sim.Throughput", be_regular, "goal PDR: regular is False, but the trials give True"),
     ("self-test_64", blame_nobody, "reason is 'the time ran out', but the trials give"),
-    ("Sim.Throughput", set_aside, "trials: is_evidence or set_aside is wrong: the warm-up has 1 trials"),
+    ("Sim.Throughput", set_aside, "trials: is_evidence or set_aside is wrong: the warm-up has 1 trial"),
     ("Sim.MRR", count_nothing, "trials: is_evidence or set_aside is wrong: the warm-up has 0 trials"),
     ("Sim.Frame_Loss", set_aside, "trials: is_evidence or set_aside is wrong"),
     ("Sim.Latency", count_nothing, "trials: is_evidence or set_aside is wrong"),

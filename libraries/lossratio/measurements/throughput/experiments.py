@@ -18,7 +18,7 @@ from lossratio.measurements import Request
 from lossratio.mlrsearch import SearchGoal
 from lossratio.records import Ratio, Record
 from lossratio.trials import TrialInput, TrialResult, sut_loss_ratio
-from lossratio.units import format_frame_rate, format_ratio
+from lossratio.units import format_frame_rate, format_ratio, trials_counted
 
 if TYPE_CHECKING:
     from lossratio.testbed import Testbed
@@ -80,14 +80,14 @@ class Experiments(Record):
         load = f"{format_frame_rate(self.load_per_interface_fps)} per interface"
         if self.unchanged_passed:
             yield (
-                f"the loss comes and goes: after the search, {self.unchanged_passed} of {self.unchanged_trials} "
-                f"trials at {load} passed without any change"
+                f"the loss comes and goes: after the search, {self.unchanged_passed} of "
+                f"{trials_counted(self.unchanged_trials)} at {load} passed without any change"
             )
             return
         for one in self.helpful:
             remedy = "" if one.remedy is None else f". Remedy: {one.remedy}"
             yield (
-                f"{one.change}, {load} passes in {one.passed} of {one.trials} trials, and in none of "
+                f"{one.change}, {load} passes in {one.passed} of {trials_counted(one.trials)}, and in none of "
                 f"{self.unchanged_trials} without this change{remedy}"
             )
         if not self.helpful and self.tried:

@@ -148,7 +148,7 @@ def _in_good_trials(goal: Goal, load: Rate, trials: Sequence[Trial]) -> str:
     good = sum(sut_loss_ratio(trial) <= goal.loss_ratio for trial in here)
     if good == len(here):
         return ""
-    return f" in {good} of {len(here)} trials"
+    return f" in {good} of {trials_counted(len(here))}"
 
 
 def _without_loss(load: Rate, trials: Sequence[Trial]) -> str:

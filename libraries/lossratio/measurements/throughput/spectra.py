@@ -17,7 +17,7 @@ from lossratio import drawing
 from lossratio.measurements.throughput.result import Goal, GoalReport, GoalsResult
 from lossratio.records import Rate
 from lossratio.results import Trial
-from lossratio.units import format_frame_rate, format_ratio, prefix_of
+from lossratio.units import format_frame_rate, format_ratio, prefix_of, trials_counted
 
 _COLUMNS = 4
 _ROW, _CELL = 224.0, 222.0
@@ -136,7 +136,7 @@ def draw_spectra(result: GoalsResult) -> str:
         plot.text(
             left - 50,
             top + 43,
-            f"{sum(level.trials for level in spectrum.levels)} trials; {prefix}fps",
+            f"{trials_counted(sum(level.trials for level in spectrum.levels))}; {prefix}fps",
         )
 
     rows = (len(spectra) + _COLUMNS - 1) // _COLUMNS
