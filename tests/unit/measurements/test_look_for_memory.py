@@ -46,15 +46,16 @@ def test_only_a_black_box_or_a_user_has_a_quick_search_end_with_a_trial_after_a_
     assert max(trial.rest_s for trial in result.trials) == longest
 
 
-def test_a_device_is_asked_after_a_rest_once_in_a_run(tmp_path):
+@pytest.mark.parametrize("rest", [2.0, 0.5])
+def test_a_device_is_asked_after_a_rest_once_in_a_run(tmp_path, rest):
     request = REQUEST.but(goals=NdrPdrGoals.quick.value)
-    asking = request.but(memory_rest=2.0)
+    asking = request.but(memory_rest=rest)
     first = find_conditional_throughput(policed(police="50 kfps"), asking, place(tmp_path, "first"))
     again, other = (
         find_conditional_throughput(policed(police=police), request, place(tmp_path, police))
         for police in ("50 kfps", "60 kfps")
     )
-    assert max(trial.rest_s for trial in first.trials) == 2.0
+    assert max(trial.rest_s for trial in first.trials) == rest
     assert again.settings["memory_share"] == 0.0
     assert other.settings["memory_share"] == 0.25
 

@@ -17,7 +17,7 @@ from lossratio.mlrsearch import LARGEST_SHARE
 from lossratio.results import Device, Outcome, RunDirectory, TestIdentity, Traffic, read_result
 from lossratio.trials import TrialResult, read_journal
 
-_WITH_REST = re.compile(rb'"rest_s":\s*[1-9]')
+_WITH_REST = re.compile(rb'"rest_s":\s*[0.]*[1-9]')
 """Recognizes a result file with a trial after a rest. Other files need not be parsed."""
 
 
