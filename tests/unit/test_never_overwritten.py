@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 
 import pytest
 from measurement_examples import PROFILE, place, policed
@@ -192,6 +193,22 @@ def test_a_report_is_replaced_by_the_next_one_and_a_link_to_it_stays(tmp_path):
         write_report(tmp_path / "link", text)
         assert (tmp_path / "report.json").read_text() == text
     assert (tmp_path / "link").is_symlink()
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o077, 0o600), (0o022, 0o644), (0o002, 0o664)])
+def test_a_new_file_has_the_permissions_that_the_user_wants_and_a_replaced_one_keeps_its_own(tmp_path, umask, mode):
+    path = tmp_path / "report.json"
+    earlier = os.umask(umask)
+    try:
+        write_whole(path, b"a report")
+        assert stat.S_IMODE(path.stat().st_mode) == mode
+        path.chmod(0o640)
+        write_whole(path, b"the next one")
+    finally:
+        os.umask(earlier)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert path.read_bytes() == b"the next one"
+    assert [one.name for one in tmp_path.iterdir()] == ["report.json"]
 
 
 def test_what_is_written_to_a_pipe_does_not_take_the_place_of_the_pipe(tmp_path):

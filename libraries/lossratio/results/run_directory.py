@@ -7,7 +7,8 @@ import contextlib
 import hashlib
 import os
 import re
-import tempfile
+import secrets
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count, islice
@@ -338,6 +339,8 @@ def result_stems(test_name: str) -> Iterator[str]:
 def write_whole(path: Path, data: bytes) -> None:
     """Writes a file as a whole or not at all, replacing an earlier one. A link stays, and so does a device or a pipe.
 
+    The user's umask decides who may read a new file. A replaced file keeps its permissions.
+
     Raises:
         OSError: If it cannot be written.
     """
@@ -349,18 +352,18 @@ def write_whole(path: Path, data: bytes) -> None:
             device.write(data)
         return
 
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+    temporary = path.parent / f".{secrets.token_hex(8)}.part"
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
+            if path.is_file():
+                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+        temporary.replace(path)
     finally:
         # After success this name is gone; after a full disk or an interrupt it is an incomplete file.
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
 
 
 def _check_format(path: Path, text: bytes) -> None:
