@@ -11,6 +11,7 @@ import secrets
 import shutil
 import tarfile
 import tempfile
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ from lossratio.input_file import shell_word
 from lossratio.plugins import how_to_install
 from lossratio.report import Run, read_run
 from lossratio.results import write_whole
+from lossratio.trials import lock
 from lossratio.units import counted
 
 _MIRRORED = re.compile(rf"testbed=[^/]+/date=[^/]+/[^/]+\.parquet|{re.escape(ANNOTATIONS_NAME)}")
@@ -45,6 +47,8 @@ _PACKAGE = re.compile(r"\b(?:fsspec|s3fs|gcsfs|adlfs)\b")
 _EXTRAS = {"fsspec": "history", "s3fs": "s3"}
 HISTORY = "history"
 """Folder below an archive's URL with the rows of all its runs, a `lossratio.history.History`."""
+_LOOK_EVERY = 0.1
+"""Seconds between two looks whether another process has sent its files."""
 RUNS = "runs"
 """Folder below an archive's URL with whole runs, ``testbed=<name>/date=<day>/<run>.tar.gz``."""
 
@@ -321,14 +325,39 @@ class Outbox:
     def send(self) -> int:
         """Sends the files that wait, and counts them. Each file leaves the outbox once the archive has it.
 
+        If another process sends files of the outbox, it waits for that process.
+
         Raises:
             ArchiveError: If the archive does not take a file; this file and the rest stay in the outbox.
         """
-        waiting = self.waiting()
-        for path in waiting:
-            self.store.put(path, path.relative_to(self.path).as_posix())
-            path.unlink(missing_ok=True)
+        if not self.waiting():
+            return 0
+        with self._alone():
+            waiting = self.waiting()
+            for path in waiting:
+                self.store.put(path, path.relative_to(self.path).as_posix())
+                path.unlink(missing_ok=True)
         return len(waiting)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keeps other processes from sending files of the outbox."""
+        # The folder itself is locked, because a full disk has no room for a file of locks.
+        folder = os.open(self.path, os.O_RDONLY)
+        try:
+            while not self._is_locked_for_us(folder):
+                time.sleep(_LOOK_EVERY)
+            yield
+        finally:
+            os.close(folder)
+
+    def _is_locked_for_us(self, folder: int) -> bool:
+        """Locks the open folder, unless another process has locked it."""
+        try:
+            lock(folder, self.path)
+        except BlockingIOError:
+            return False
+        return True
 
     def way_on(self) -> str:
         """Where the files wait that the archive did not take, and how to send them, in a sentence; empty: none wait."""
@@ -350,10 +379,10 @@ class Outbox:
         data, digest = _packed(run.path), _digest(run.path)
         names: dict[tuple[str, str], str] = {}
         tests = [(result.started, result.conditions.testbed.name) for result in run.results]
-        for time, testbed in sorted(
+        for begun, testbed in sorted(
             tests or [(test.time, test.testbed) for test in nothing_measured(run)]
         ):
-            names.setdefault((testbed, time.date().isoformat()), f"{time:%H%M%S}-{digest}")
+            names.setdefault((testbed, begun.date().isoformat()), f"{begun:%H%M%S}-{digest}")
         for (testbed, day), name in (names or {("unknown", "unknown"): digest}).items():
             folder = self.path / RUNS / f"testbed={quote(testbed, safe=' ')}" / f"date={day}"
             folder.mkdir(parents=True, exist_ok=True)

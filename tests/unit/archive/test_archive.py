@@ -7,6 +7,7 @@ import shutil
 import tarfile
 from datetime import datetime, timezone
 from pathlib import Path
+from threading import Thread
 
 import duckdb
 import pytest
@@ -61,6 +62,28 @@ def test_sending_the_same_run_twice_changes_nothing(run, outbox, store):
         outbox.add(run)
         outbox.send()
     assert len(store.names("runs/**/*.tar.gz")) == len(store.names("history/**/*.parquet")) == 1
+
+
+def test_two_processes_that_send_one_outbox_send_each_file_once(run, outbox, store, monkeypatch):
+    outbox.add(run)
+    puts, counts = [], []
+    put = ObjectStore.put
+
+    def put_slowly(store, path, name):
+        if not puts:
+            other.start()
+            other.join(0.5)
+        puts.append(name)
+        put(store, path, name)
+
+    # Each opening of the folder has a lock of its own, as in another process.
+    other = Thread(target=lambda: counts.append(outbox.send()))
+    monkeypatch.setattr(ObjectStore, "put", put_slowly)
+    counts.append(outbox.send())
+    other.join()
+    assert sorted(counts) == [0, 2]
+    assert len(puts) == len(set(puts)) == 2
+    assert outbox.waiting() == []
 
 
 def test_an_archive_that_cannot_be_reached_loses_nothing(run, tmp_path):
