@@ -215,6 +215,20 @@ def test_additions_belong_to_the_search_that_they_followed(tmp_path):
     assert [copy.read_bytes() for copy in tmp_path.glob("*.before-force-*")] == [whole]
 
 
+def test_a_journal_that_another_process_writes_is_not_replaced(tmp_path):
+    path = tmp_path / "t.jsonl"
+    _journal(path, 1.0)
+    with Journal.open(path, {"max_load": 5}) as journal:
+        whole = path.read_bytes()
+        with pytest.raises(SearchError, match="Another process is writing the journal"):
+            adopt_journal(path, path, {"max_load": 6})
+        assert path.read_bytes() == whole
+        assert [one.name for one in tmp_path.iterdir()] == ["t.jsonl"]
+        journal.append(_result(2.0))
+    adopt_journal(path, path, {"max_load": 6})
+    assert [result.load for result in read_journal(path).results] == [1.0, 2.0]
+
+
 def test_a_header_cut_off_while_it_was_written_starts_the_journal_anew(tmp_path):
     path = tmp_path / "t.jsonl"
     _journal(path)

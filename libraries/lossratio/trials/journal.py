@@ -23,8 +23,8 @@ import logging
 import math
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from io import BufferedRandom, FileIO
 from pathlib import Path
@@ -301,9 +301,17 @@ def adopt_journal(
     after its name.
 
     Raises:
-        SearchError: If the earlier journal cannot be read.
+        SearchError: If the earlier journal cannot be read, or another process writes the journal to replace.
         StorageError: If the new journal cannot be written.
     """
+    with _reserved(path):
+        _adopt(earlier, path, search, about)
+
+
+def _adopt(
+    earlier: Path, path: Path, search: Mapping[str, Any], about: Mapping[str, Any] | None
+) -> None:
+    """See `adopt_journal`."""
     entries: Sequence[JournalEntry] = ()
     if earlier.exists() and has_header(earlier):
         contents = read_journal(earlier)
@@ -388,6 +396,18 @@ def _locked(path: Path, mode: Literal["ab", "r+b"]) -> FileIO:
         file.close()
         raise _written_elsewhere(path) from error
     return file
+
+
+@contextmanager
+def _reserved(path: Path) -> Iterator[None]:
+    """Keeps other processes from writing a journal, if there is one. Raises SearchError if another one writes it."""
+    if not path.exists():
+        yield
+        return
+    with _opening(path):
+        file = _locked(path, "r+b")
+    with file:
+        yield
 
 
 def _written_elsewhere(path: Path) -> SearchError:
