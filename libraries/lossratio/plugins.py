@@ -28,6 +28,15 @@ def how_to_install(extra: str) -> str:
     return f"pip install '{_DISTRIBUTION}[{extra}]' (in a clone: pip install '.[{extra}]')"
 
 
+def how_to_install_study(pip: str = "pip") -> str:
+    """The command that installs the laboratory of search algorithms, for messages: as `how_to_install`.
+
+    Args:
+        pip: How to call pip.
+    """
+    return f"{pip} install lossratio-study (in a clone: {pip} install ./study)"
+
+
 @dataclass(frozen=True)
 class PluginGroup:
     """A group of entry points."""

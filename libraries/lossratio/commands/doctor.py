@@ -14,7 +14,7 @@ import click
 from lossratio.commands.parameters import command
 from lossratio.dut import Tool, dut_kinds, load_kind
 from lossratio.errors import DutError
-from lossratio.plugins import how_to_install
+from lossratio.plugins import how_to_install, how_to_install_study
 
 _EXTRAS = {
     "history": ("trends, an archive and a dashboard of many runs", ("pyarrow", "duckdb", "fsspec")),
@@ -126,8 +126,7 @@ def _extras(*names: str) -> Iterator[_Line]:
 
 def _study() -> _Line:
     there = find_spec("lossratio_study") is not None
-    pip = f"{Path(sys.executable).name} -m pip install"
-    way_out = f"{pip} lossratio-study (in a clone: {pip} ./study)"
+    way_out = how_to_install_study(f"{Path(sys.executable).name} -m pip")
     return _Line("lossratio-study", None if there else way_out, "search algorithms side by side")
 
 

@@ -26,7 +26,7 @@ import click
 from lossratio.errors import FREE_SPACE, LossRatioError
 from lossratio.exit_status import MEANINGS, ExitStatus, status_of_error
 from lossratio.input_file import shown_name, way_to_read
-from lossratio.plugins import distribution_of, plugin_group
+from lossratio.plugins import distribution_of, how_to_install_study, plugin_group
 from lossratio.shipped import did_you_mean, nearest
 from lossratio.version import __version__
 
@@ -96,9 +96,7 @@ SUBJECTS = {
 }
 """The other commands, by first and second word."""
 
-ELSEWHERE = {
-    "study": "lossratio-study, which is not installed: pip install lossratio-study (in a clone: pip install ./study)"
-}
+ELSEWHERE = {"study": f"lossratio-study, which is not installed: {how_to_install_study()}"}
 """The commands of the project's other packages by name: the package, and how to install it."""
 
 

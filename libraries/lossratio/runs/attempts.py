@@ -12,7 +12,6 @@ from robot.result import Result, TestSuite
 
 from lossratio.errors import storing
 from lossratio.exit_status import FailureKind
-from lossratio.input_file import shell_word
 from lossratio.results import (
     identity_of,
     result_stems,
@@ -21,6 +20,7 @@ from lossratio.results import (
     write_whole,
 )
 from lossratio.runs.record import MAKE_ROOM, ResumeError
+from lossratio.runs.robot_run import way_to_continue
 from lossratio.runs.verdicts import FailureRecord, TestVerdict, verdict_of
 
 OUTPUT = "output.xml"
@@ -92,7 +92,7 @@ def write_result(result: Result, directory: Path, options: Mapping[str, Any]) ->
     whole = directory / "merged.xml"
     files = {"log": "log.html", "report": "report.html", "xunit": "NONE"}
     chosen = {name: options.get(name, default) for name, default in files.items()}
-    way_out = f"Free some space, and continue with: lossratio run --resume {shell_word(directory)}"
+    way_out = way_to_continue(directory)
     try:
         with storing(f"write output.xml, log.html and report.html in {directory}", way_out):
             result.save(whole)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from lossratio.errors import LossRatioError, storing
+from lossratio.errors import FREE_SPACE, LossRatioError, storing
 from lossratio.input_file import (
     MOST_RECORDED_BYTES,
     parse_json,
@@ -24,7 +24,7 @@ from lossratio.runs.robot_run import RunRequest
 from lossratio.version import __version__
 from lossratio.wrong_values import first_problem
 
-MAKE_ROOM = "Nothing that was measured is lost. Free some space, and repeat the command."
+MAKE_ROOM = f"Nothing that was measured is lost. {FREE_SPACE}, and repeat the command."
 """The way out if a run cannot write to its directory."""
 _CONDITIONS = ("version", "topology", "sources", "kernels")
 """The fields of a record that must be the same when the run is resumed."""

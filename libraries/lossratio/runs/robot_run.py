@@ -23,7 +23,7 @@ from robot.running import TestSuite, TestSuiteBuilder
 from robot.utils import secs_to_timestr, timestr_to_secs
 from robot.variables import VariableScopes
 
-from lossratio.errors import LossRatioError, ReportError, StorageError
+from lossratio.errors import FREE_SPACE, LossRatioError, ReportError, StorageError
 from lossratio.input_file import shell_word
 from lossratio.keywords import LossRatio, check_planned_streams, measuring, named_profiles
 from lossratio.report import PAGE, PAGE_VARIABLE, write_reports
@@ -329,13 +329,18 @@ def run_robot(
     if robot.failure is not None:
         raise StorageError(
             f"Robot Framework cannot write {directory / files.unwritten}: {robot.failure.strerror}. All trials are "
-            f"kept. Free some space, and continue with: lossratio run --resume {shell_word(directory)}"
+            f"kept. {way_to_continue(directory)}"
         ) from robot.failure
 
     if return_code == STOPPED_BY_USER:
         verdicts.cut_off()
     page = _write_page(directory, is_shown=options.get("console") != "none")
     return return_code, verdicts.verdicts, (*verdicts.troubles, *page)
+
+
+def way_to_continue(directory: Path) -> str:
+    """What to do after the disk was full when a run wrote its files: a sentence without a full stop."""
+    return f"{FREE_SPACE}, and continue with: lossratio run --resume {shell_word(directory)}"
 
 
 def _write_page(directory: Path, *, is_shown: bool) -> Iterator[str]:
