@@ -358,7 +358,6 @@ def _next_hops(own: LabEnd, other: LabEnd) -> dict[str, list[str]]:
 
 
 def _topology(lab: Lab, source: Path, path: _Path, lab_addresses: bool) -> dict[str, Any]:
-    own = f"lossratio-{lab.name}"
     names = _node_names(path)
     # The generator's own namespace has no name within the lab.
     tgs = path.ends or ("",)
@@ -366,22 +365,12 @@ def _topology(lab: Lab, source: Path, path: _Path, lab_addresses: bool) -> dict[
     interfaces: dict[str, dict[str, Any]] = {name: {} for name in stops}
 
     def add(link: str, end: LabEnd, other: LabEnd) -> None:
-        # If a port has no Linux name, the device's own name for it is only the name of the port.
-        is_name = is_interface_name(end.interface)
-        entry: dict[str, Any] = {**({"name": end.interface} if is_name else {}), "link": link}
-        if end.mac_address is not None:
-            entry["mac_address"] = end.mac_address
-        if end.node in path.ends:
-            entry |= _next_hops(end, other)
-        facts = {name: fact for name, fact in end.facts.items() if not name.startswith("gateway")}
-        if facts:
-            entry["other"] = facts
         key = end.interface
         if end.node in path.ends and len(path.ends) == _PORTS:
             # Directions are named after the keys of the ports, and both ends may have an eth1.
             further = len(interfaces[end.node])
             key = f"{names[end.node]}-{further + 1}" if further else names[end.node]
-        interfaces[end.node][key] = entry
+        interfaces[end.node][key] = _port(link, end, other, is_of_tg=end.node in path.ends)
 
     if not path.ends:
         for number, dut in enumerate((path.duts[0], path.duts[-1])):
@@ -405,9 +394,38 @@ def _topology(lab: Lab, source: Path, path: _Path, lab_addresses: bool) -> dict[
             "generator. Leave out --addresses, or add 'address' and 'gateway' to the topology file by hand."
         )
 
+    return {
+        "format": "lossratio-topology/1",
+        **({"addresses": "lab"} if lab_addresses else {}),
+        "name": as_file_name(lab.name, "lab"),
+        "description": f"Lab {lab.name} of {lab.tool}, from {source.name}.",
+        "nodes": _nodes(lab, path, tgs, interfaces),
+    }
+
+
+def _port(link: str, end: LabEnd, other: LabEnd, *, is_of_tg: bool) -> dict[str, Any]:
+    """The entry of a port at the end of a link."""
+    # If a port has no Linux name, the device's own name for it is only the name of the port.
+    is_name = is_interface_name(end.interface)
+    entry: dict[str, Any] = {**({"name": end.interface} if is_name else {}), "link": link}
+    if end.mac_address is not None:
+        entry["mac_address"] = end.mac_address
+    if is_of_tg:
+        entry |= _next_hops(end, other)
+    facts = {name: fact for name, fact in end.facts.items() if not name.startswith("gateway")}
+    if facts:
+        entry["other"] = facts
+    return entry
+
+
+def _nodes(
+    lab: Lab, path: _Path, tgs: Sequence[str], interfaces: Mapping[str, dict[str, Any]]
+) -> dict[str, Any]:
+    """The entries of the TGs and the DUTs, with their interfaces."""
+    names = _node_names(path)
     known: dict[str, Any] = {}
     for tg in dict.fromkeys(tgs):
-        reach = lab.nodes[tg].reach if tg else {"netns": own}
+        reach = lab.nodes[tg].reach if tg else {"netns": f"lossratio-{lab.name}"}
         # The generator of the first one applies to both.
         generator = {} if known else {"generator": {"kind": "afpacket"}}
         known[names[tg]] = {"type": "TG", **reach, **generator, "interfaces": interfaces[tg]}
@@ -421,14 +439,7 @@ def _topology(lab: Lab, source: Path, path: _Path, lab_addresses: bool) -> dict[
             "model": lab.nodes[dut].kind,
             "interfaces": interfaces[dut],
         }
-
-    return {
-        "format": "lossratio-topology/1",
-        **({"addresses": "lab"} if lab_addresses else {}),
-        "name": as_file_name(lab.name, "lab"),
-        "description": f"Lab {lab.name} of {lab.tool}, from {source.name}.",
-        "nodes": known,
-    }
+    return known
 
 
 def _free_name(lab: Lab, node: str, taken: Collection[str]) -> str:
