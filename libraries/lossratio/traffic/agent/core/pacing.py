@@ -91,6 +91,17 @@ class Transmission:
     """The largest time by which the sender was behind, in seconds, including up to `BATCH` of waiting for a batch."""
 
 
+def _last_call(duration: float | None, catch_up: float, *, is_patient: bool) -> float:
+    """Seconds after the beginning until which a sender sends: see `transmit`."""
+    if duration is None:
+        return math.inf
+    if math.isinf(catch_up):
+        return 2.0 * duration + LONGEST_STALL
+    if is_patient:
+        return duration + BATCH + catch_up
+    return duration + grace_after(duration, catch_up)
+
+
 def transmit(
     offer: Callable[[int], int],
     load: float,
@@ -124,13 +135,7 @@ def transmit(
     """
     end = math.inf if duration is None else duration
     is_complete = math.isinf(catch_up)
-    if is_complete or duration is None:
-        last_call = 2.0 * end + LONGEST_STALL
-    elif is_patient:
-        last_call = end + BATCH + catch_up
-    else:
-        last_call = end + grace_after(duration, catch_up)
-
+    last_call = _last_call(duration, catch_up, is_patient=is_patient)
     intended = sys.maxsize if duration is None else frames_within(duration, load)
     last_due = (intended - 1) / load
     # As many frames as may be due within that time, wherever it begins.
