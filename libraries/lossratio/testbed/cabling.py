@@ -49,23 +49,9 @@ def probe_cabling(
     """
     with ExitStack() as undo:
         topology = reachable(topology, undo)
+        generator = _generator_of_probe(topology)
         tg_name = topology.tg_name
-        if topology.end_name != tg_name:
-            raise TopologyError(
-                f"The probe of the cabling needs two ports of one TG, but this path ends at {topology.end_name}."
-            )
-
         tester = topology.nodes[tg_name]
-        generator = tester.generator
-        if not isinstance(generator, RealGenerator) or (
-            (takes_cards(tester) or tester.has_tester)
-            and not traffic.load_generator(generator.kind).has_single_frames
-        ):
-            raise TopologyError(
-                f"{tg_name}: the probe of the cabling needs ports that belong to the kernel, unlike those of this "
-                "generator. Probe with 'generator: {kind: afpacket}' on the same ports."
-            )
-
         paths = topology.paths(links, duts=duts, nic=nic)
         sessions, _ = log_in_on_all(topology, paths[0], undo, purpose="probing the cabling")
         tg = sessions[tg_name]
@@ -99,6 +85,31 @@ def probe_cabling(
         probe = Probe(agent, ends, _make_configurations(topology, ends, traffics), through, others)
 
         return _Cabling(probe, traffics[-1].directions, sessions, macs).report()
+
+
+def _generator_of_probe(topology: Topology) -> RealGenerator:
+    """The generator of the TG.
+
+    Raises:
+        TopologyError: If the path ends elsewhere, or the generator cannot send single frames.
+    """
+    tg_name = topology.tg_name
+    if topology.end_name != tg_name:
+        raise TopologyError(
+            f"The probe of the cabling needs two ports of one TG, but this path ends at {topology.end_name}."
+        )
+
+    tester = topology.nodes[tg_name]
+    generator = tester.generator
+    if not isinstance(generator, RealGenerator) or (
+        (takes_cards(tester) or tester.has_tester)
+        and not traffic.load_generator(generator.kind).has_single_frames
+    ):
+        raise TopologyError(
+            f"{tg_name}: the probe of the cabling needs ports that belong to the kernel, unlike those of this "
+            "generator. Probe with 'generator: {kind: afpacket}' on the same ports."
+        )
+    return generator
 
 
 def _other_ports(topology: Topology, tg: NodeSession, used: Collection[str]) -> dict[str, str]:
