@@ -64,4 +64,4 @@ def test_a_misspelt_question_fails_tests_with_what_there_is(tmp_path):
     file = write_suite(tmp_path, "A Test\n    Find NDR And PDR    frame_size=64B\n")
     run = run_suite(file, NIGHTLY="as_befor")
     message = run.tests["A Test"].message
-    assert "nightly must be 'search' or 'as_before', not 'as_befor'. Did you mean 'as_before'? What" in message
+    assert "nightly must be 'search' or 'as_before', not 'as_befor'. Did you mean 'as_before'? The doc" in message
