@@ -39,7 +39,11 @@ KEYWORDS = {
         "trials=${{datetime.timedelta(seconds=-1)}}",
         "-1 s is not a whole",
     ),
-    "a number of nights": (*NDR_PDR, "search_every=0", "at least 1, not 0. With 'as_before', one night in"),
+    "a number of nights": (
+        *NDR_PDR,
+        "search_every=0",
+        "at least 1, not 0. The documentation .*: With 'as_before', one night",
+    ),
     "a duration below zero": (*NDR_PDR, "rest=-2 s", "rest must be at least 0 s, not -2 s"),
     "a rate beyond any wire": (*NDR_PDR, "max_load=1e308", "'1e308' is too large for a frame rate"),
     "a small fraction without its unit": (*NDR_PDR, "max_load=1.5", "1.5 has no unit; write '1.5 kfps' or"),
