@@ -156,6 +156,13 @@ SEARCHES = (
         ),
     ),
     Mutation(
+        "trials beside those that are contradicted do not count",
+        "plrsearch/variation/change.py",
+        "np.isin(self.group[:at], groups)",
+        "contradicted[:at]",
+        ("plrsearch/test_change.py::test_pauses_at_a_load_that_is_left_are_no_change",),
+    ),
+    Mutation(
         "trials with pauses show the capacity",
         "plrsearch/variation/rare.py",
         "if passed_follows_load(counts):",

@@ -148,6 +148,20 @@ def test_rare_losses_at_a_load_that_is_tried_at_the_beginning_only_are_no_change
     assert seen <= 0.02 * how_many(20, 200)
 
 
+def test_pauses_at_a_load_that_is_left_are_no_change(how_many):
+    """Each seventh trial sees a pause, at the first load as well as at the loads that follow."""
+    number = how_many(40, 400)
+    seen = 0
+    for seed in range(number):
+        rng = np.random.default_rng(seed)
+        loads = np.repeat([9.2e6, 8.4e6, 8.6e6, 8.8e6, 9.3e6], [280, 110, 110, 60, 60])
+        lost = np.where(rng.random(len(loads)) < 1.0 / 7.0, 1.2e-3 * loads, 0.0)
+        overload = [(16e6, 2.0, 2.4e6), (16e6, 2.0, 2.4e6)]
+        rows = [(load, 2.0, float(round(number))) for load, number in zip(loads, lost, strict=True)]
+        seen += Change.of(counts_of([*overload, *rows])) is not None
+    assert seen <= 0.02 * number
+
+
 def test_one_late_trial_with_a_loss_is_no_change():
     quiet = [trial(17.5e6 + 1e4 * (number % 6), 0, duration=2.0) for number in range(60)]
     lossy = [trial(18.1e6, 200_000 + number % 7, duration=2.0) for number in range(20)]

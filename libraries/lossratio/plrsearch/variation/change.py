@@ -276,9 +276,10 @@ class _Compared:
             return 0.0
         groups = self.group[:at][contradicted[:at]]
         is_near = (self.group >= groups.min()) & (self.group <= groups.max()) | others
-        # Where no later trials are, nothing would contradict an earlier trial.
+        # Where there are no later trials, nothing may contradict an earlier trial. But if one at a load is
+        # contradicted, the others there might have been.
         is_repeated = np.isin(self.group[:at], self.group[at:])
-        is_near[:at] &= is_repeated | contradicted[:at]
+        is_near[:at] &= is_repeated | np.isin(self.group[:at], groups)
         return _log_chance(
             before,
             drawn=int(np.count_nonzero(is_near[:at])),
