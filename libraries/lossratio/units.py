@@ -294,6 +294,19 @@ def change_in_words(change: float, *, is_least: bool = False) -> str:
     return f"{way} by {at_least}{format_ratio(abs(change))}"
 
 
+def format_change(change: float, *, is_least: bool = False) -> str:
+    """Writes a change as a share of the earlier value, with its sign, e.g. ``-12.23 %``.
+
+    Args:
+        change: The change; infinite if the value was zero.
+        is_least: Whether the change may be larger.
+    """
+    if math.isinf(change):
+        return "from zero"
+    or_more = " or more" if is_least else ""
+    return f"{100 * change:+.2f} %{or_more}"
+
+
 def format_target(ratio: float) -> str:
     """Writes a target loss ratio, e.g. ``1e-7`` or ``0.005``."""
     return re.sub(r"e([+-])0+", r"e\1", f"{ratio:.4g}")

@@ -22,7 +22,7 @@ from lossratio.history.series import Series, rates_in_words
 from lossratio.history.trend import Trend, TrendVerdict
 from lossratio.history.trend_words import describe_trend, details_of, sentence_of
 from lossratio.history.unmeasured import describe_nothing_measured
-from lossratio.units import FRAMES_PER_SECOND, range_in_words, results_counted
+from lossratio.units import FRAMES_PER_SECOND, format_change, range_in_words, results_counted
 
 _HEIGHT = 240.0
 _LEFT = 78.0
@@ -96,7 +96,7 @@ class _Row:
         self.doubts = sorted(kinds - {IRREGULAR, FAILED})
         self.details = list(details_of(trend))
         last = trend.last_change
-        self.change = "" if last is None else f"{100 * last.ratio:+.2f} %"
+        self.change = "" if last is None else format_change(last.ratio)
         self.since = "" if last is None else f"{last.began:%Y-%m-%d}"
 
     @property

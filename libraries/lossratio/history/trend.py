@@ -289,7 +289,9 @@ class _Judged:
         if ratio is None or ratio == change.ratio:
             if ratio is None:
                 return None
-            is_least = at_most is not None and math.isinf(at_most.change)
+            # A change from zero is infinite, too.
+            has_no_end = at_most is not None and math.isinf(at_most.change)
+            is_least = has_no_end and not math.isinf(change.ratio)
             return replace(change, is_least=is_least)
         return replace(change, ratio=ratio, measured_ratio=change.ratio)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from lossratio.history.trend import NO_VERDICT, Trend, TrendVerdict
 from lossratio.results import share_in_words
-from lossratio.units import and_more, change_in_words, counted, results_counted
+from lossratio.units import and_more, change_in_words, counted, format_change, results_counted
 
 _WITHOUT_VALUE = (TrendVerdict.NO_VALUE, TrendVerdict.NOT_OFFERED, TrendVerdict.TESTER)
 _MOST_FOLLOWERS = 5
@@ -83,10 +83,10 @@ def _of_change(trend: Trend) -> Iterator[str]:
     known = trend.known
     if change is not None:
         known = change.known
-        or_more = " or more" if change.is_least else ""
-        size = f"{100 * change.ratio:+.2f} %{or_more}"
+        size = format_change(change.ratio, is_least=change.is_least)
         if change.measured_ratio is not None and any(trend.shares):
-            size = f"{100 * change.measured_ratio:+.2f} % as measured, {size} if these frames had passed"
+            measured = format_change(change.measured_ratio)
+            size = f"{measured} as measured, {size} if these frames had passed"
         yield (
             f"{unit.format(change.before)} to {unit.format(change.after)} ({size}) "
             f"since {change.began:%Y-%m-%d %H:%M} UTC"
@@ -176,6 +176,6 @@ def _worse(trend: Trend) -> str:
     if change is None:
         said = "has no value any more"
     else:
-        said = f"changed by {100 * change.ratio:+.2f} %"
+        said = f"changed by {format_change(change.ratio)}"
 
     return f"{key.test}, {trend.series.quantity}, {said}"

@@ -38,6 +38,13 @@ def test_a_trend_that_fell_is_a_regression(tmp_path, newest, status, text):
     assert text in answer.output
 
 
+def test_a_rise_from_zero_has_no_share(tmp_path):
+    history = history_of(tmp_path, [0.0] * 8 + STEADY[:3])
+    lines = CliRunner().invoke(trend, [history]).output.splitlines()
+    assert lines[0].endswith(f"rose from zero since {DAY}.")
+    assert "(from zero)" in lines[1]
+
+
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [

@@ -122,6 +122,15 @@ def test_a_comparison_begins_with_what_it_proves():
     assert first_line(usual[:1], slow[:1]) == "Undecided: there are too few results, or they cannot be compared."
 
 
+def test_a_rise_from_zero_has_no_share_and_is_no_lower_bound():
+    comparison = compare(runs(0.0, 0.0, 0.0), runs(95.0e3, 95.2e3, 94.8e3))
+    sentence, _, _, row, *_ = comparison_table(comparison).splitlines()
+    assert sentence.endswith("rose from zero.")
+    assert " from zero  -  " in row
+    assert "inf" not in row
+    assert "lower bounds" not in row
+
+
 def test_the_first_line_names_the_largest_change_and_counts_lost_values():
     def side(*rates):
         return [Run(f"{n}", tuple(with_rate(rate + n, name=f"t{k}") for k, rate in enumerate(rates))) for n in range(3)]

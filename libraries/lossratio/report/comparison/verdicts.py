@@ -12,6 +12,7 @@ from lossratio.report.comparison.differences import (
     real_change,
 )
 from lossratio.report.comparison.quantity import ComparedQuantity, Verdict
+from lossratio.units import format_change
 
 
 def judged(compared: Sequence[ComparedQuantity], least_change: float) -> Iterator[ComparedQuantity]:
@@ -58,7 +59,7 @@ def _with_verdict(
 
     if change is not None:
         with_verdict = _changed(compared, change, plain, most)
-    elif plain_change is None and (most_change is None or _is_without_end(most)):
+    elif plain_change is None and (most_change is None or _is_without_end(plain, most)):
         with_verdict = replace(compared, difference=plain, verdict=Verdict.UNCHANGED)
     else:
         with_verdict = _not_explained(compared, plain, most)
@@ -67,9 +68,9 @@ def _with_verdict(
     return replace(with_verdict, p_value=max(p_values))
 
 
-def _is_without_end(difference: Difference | None) -> bool:
-    """Whether one side's values are only lower bounds."""
-    return difference is not None and math.isinf(difference.change)
+def _is_without_end(plain: Difference, most: Difference | None) -> bool:
+    """Whether one side's values are only lower bounds. A change from zero is infinite without such bounds."""
+    return most is not None and math.isinf(most.change) and not math.isinf(plain.change)
 
 
 def _changed(
@@ -84,7 +85,7 @@ def _changed(
     weaker = plain
     if most is not None and abs(most.change) < abs(plain.change):
         weaker = most
-    elif _is_without_end(most):
+    elif _is_without_end(plain, most):
         weaker = replace(plain, interval=None, is_least=True)
 
     notes = [compared.note]
@@ -117,8 +118,8 @@ def _lacks_frames(compared: ComparedQuantity) -> bool:
 
 def _both_changes(plain: Difference, most: Difference) -> str:
     return (
-        f"{100 * plain.change:+.2f} % as measured, {100 * most.change:+.2f} % if these frames had "
-        "passed"
+        f"{format_change(plain.change)} as measured, {format_change(most.change)} if these frames "
+        "had passed"
     )
 
 

@@ -8,7 +8,7 @@ from lossratio.report.comparison.differences import Difference, Sample
 from lossratio.report.comparison.quantity import ComparedQuantity, Comparison, Verdict
 from lossratio.report.junit import Case, of_stream
 from lossratio.report.markdown import markdown_cell, markdown_table
-from lossratio.units import Unit, and_more, change_in_words, counted, range_in_words
+from lossratio.units import Unit, and_more, change_in_words, counted, format_change, range_in_words
 
 _HEADER = ("test", "goal", "stream", "A", "B", "change", "95 % interval", "p", "verdict")
 _STATES = {
@@ -152,8 +152,7 @@ def _sample_in_words(sample: Sample, unit: Unit) -> str:
 def _change_in_words(difference: Difference | None) -> str:
     if difference is None:
         return _UNKNOWN
-    or_more = " or more" if difference.is_least else ""
-    return f"{100 * difference.change:+.2f} %{or_more}"
+    return format_change(difference.change, is_least=difference.is_least)
 
 
 def _interval_in_words(compared: ComparedQuantity) -> str:
