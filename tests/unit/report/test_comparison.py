@@ -122,6 +122,14 @@ def test_a_comparison_begins_with_what_it_proves():
     assert first_line(usual[:1], slow[:1]) == "Undecided: there are too few results, or they cannot be compared."
 
 
+def test_the_first_line_counts_quantities_without_a_verdict():
+    usual = runs(100.0e3, 100.5e3, 99.5e3)
+    assert first_line([*usual, *runs(50e3, name="gone")], runs(99.9e3, 100.4e3, 99.8e3)) == (
+        "No difference between A and B is proved in 1 of 2 quantities: each is too small, or chance may explain it. "
+        "There is no verdict on 1 more."
+    )
+
+
 def test_a_rise_from_zero_has_no_share_and_is_no_lower_bound():
     comparison = compare(runs(0.0, 0.0, 0.0), runs(95.0e3, 95.2e3, 94.8e3))
     sentence, _, _, row, *_ = comparison_table(comparison).splitlines()

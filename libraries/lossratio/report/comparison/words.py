@@ -59,10 +59,23 @@ def sentence_of(comparison: Comparison) -> str:
     if better:
         return f"B is better than A in {len(better):,} of {among}: {_largest(better)}."
     if comparison.has_verdict:
-        return (
-            "No difference between A and B is proved: each is too small, or chance may explain it."
-        )
+        return _nothing_proved(comparison)
     return "Undecided: there are too few results, or they cannot be compared."
+
+
+def _nothing_proved(comparison: Comparison) -> str:
+    """That no difference is proved, and how many quantities have no verdict at all."""
+    unchanged = [one for one in comparison.quantities if one.verdict is Verdict.UNCHANGED]
+    undecided = len(comparison.quantities) - len(unchanged)
+    where = ""
+    also = ""
+    if undecided:
+        where = f" in {len(unchanged):,} of {counted(len(comparison.quantities), 'quantity', 'quantities')}"
+        also = f" There is no verdict on {undecided:,} more."
+    return (
+        f"No difference between A and B is proved{where}: each is too small, or chance may explain "
+        f"it.{also}"
+    )
 
 
 def _largest(changed: Sequence[ComparedQuantity]) -> str:
