@@ -5,7 +5,7 @@ of each failure while its exception passes. The record beside ``output.xml`` kee
 """
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,12 +79,25 @@ def verdict_of(test: Any, failure: FailureKind | None, *, is_misfit: bool) -> Te
 
 def failure_kind(error: BaseException, default: FailureKind = FailureKind.TEST) -> FailureKind:
     """The kind of failure of an exception. Only its class counts, not the words in its message."""
-    if isinstance(error, ExecutionFailed) and error.message == TERMINATED:
+    if any(map(_is_interrupt, _with_causes(error))):
         return FailureKind.INTERRUPTED
     # Another attempt does not help if a DUT duplicates frames: the trial was repeated before it failed.
     if isinstance(error, NegativeLossError):
         return FailureKind.TEST
     return kind_of_error(error, default)
+
+
+def _is_interrupt(error: BaseException) -> bool:
+    """Whether this is Robot Framework's form of Ctrl-C within a keyword."""
+    return isinstance(error, ExecutionFailed) and error.message == TERMINATED
+
+
+def _with_causes(error: BaseException) -> Iterator[BaseException]:
+    """An exception, and those that it was raised for. A log-in to a node, for example, fails after Ctrl-C."""
+    seen: BaseException | None = error
+    while seen is not None:
+        yield seen
+        seen = seen.__cause__ or seen.__context__
 
 
 def exit_status(

@@ -235,6 +235,18 @@ Long
 """
 
 
+def test_an_error_that_an_interrupt_caused_counts_as_an_interrupt():
+    def log_in():
+        try:
+            raise ExecutionFailed("Execution terminated by signal", exit=True)
+        except ExecutionFailed as cause:
+            raise NodeError("Node TG: no SSH connection.") from cause
+
+    with pytest.raises(NodeError) as caught:
+        log_in()
+    assert failure_kind(caught.value) is FailureKind.INTERRUPTED
+
+
 @pytest.mark.parametrize(
     ("tests", "status"),
     [
