@@ -255,8 +255,10 @@ def put_annotations(url: str, history: History) -> None:
 
 
 def _folder(url: str, variable: str, default: str, name: str) -> Path:
+    """This user's folder for an archive; archives of the same relative path in two directories have two folders."""
     root = Path(os.environ.get(variable) or Path.home() / default)
-    return root / "lossratio" / name / hashlib.sha256(url.encode()).hexdigest()[:16]
+    place = url if "://" in url else str(Path.cwd() / Path(url).expanduser())
+    return root / "lossratio" / name / hashlib.sha256(place.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)

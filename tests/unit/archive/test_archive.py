@@ -129,6 +129,19 @@ def test_the_next_sender_sends_waiting_runs_too(run, tmp_path, monkeypatch):
     assert result.stdout.splitlines()[0] == f"Sent 4 files to {archive}."
 
 
+def test_what_waits_for_a_relative_path_is_not_sent_to_the_same_path_in_another_directory(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    here, there = tmp_path / "here", tmp_path / "there"
+    for directory in (here, there):
+        directory.mkdir()
+    monkeypatch.chdir(here)
+    Outbox.of("archive").add(run)
+    assert len(Outbox.of("./archive").waiting()) == 2
+    monkeypatch.chdir(there)
+    assert Outbox.of("archive").waiting() == []
+    assert len(Outbox.of(str(here / "archive")).waiting()) == 2
+
+
 def test_a_path_that_is_no_run_is_refused(outbox, tmp_path):
     with pytest.raises(ReportError, match="is not the directory of a run"):
         outbox.add(tmp_path)
