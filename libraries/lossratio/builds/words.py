@@ -6,7 +6,7 @@ from html import escape
 
 from lossratio.builds.outcome import AbRequest, ComparisonResult, ComparisonVerdict
 from lossratio.builds.record import BuildRecord
-from lossratio.results import share_in_words
+from lossratio.results import ROUNDING, share_in_words
 from lossratio.units import counted, range_in_words
 
 _WORST_FIRST = (
@@ -24,9 +24,13 @@ def describe_comparison(name: str, result: ComparisonResult) -> str:
     difference = ""
     if result.difference is not None:
         difference = f" by {result.difference:+.2%}"
+        if result.verdict is ComparisonVerdict.SAME:
+            difference = f": it differs{difference}"
 
     interval = ""
-    if _is_bounded(result):
+    if _has_no_spread(result):
+        interval = " (no interval: the values do not vary)"
+    elif _is_bounded(result):
         low, high = result.interval
         interval = f" (between {low:+.2%} and {high:+.2%})"
 
@@ -40,6 +44,12 @@ def _is_bounded(result: ComparisonResult) -> bool:
     _, high = result.interval
     # The lower end is never infinite after pairs: a throughput can fall by no more than all of it.
     return not math.isinf(high)
+
+
+def _has_no_spread(result: ComparisonResult) -> bool:
+    """Whether all blocks or pairs have the same difference, so that the interval is a single number."""
+    low, high = result.interval
+    return math.isclose(low, high, abs_tol=ROUNDING)
 
 
 def _verdict_in_words(verdict: ComparisonVerdict) -> str:
@@ -63,7 +73,7 @@ def _missing_in_words(result: ComparisonResult, difference: str) -> str:
     as_measured = ""
     if result.measured is not None:
         measured = f" by {result.measured:+.2%}"
-        if measured != difference:
+        if not difference.endswith(measured):
             as_measured = f"; it differs{measured} as measured"
 
     return f" Up to {missing}{may_be}{as_measured}."
@@ -128,7 +138,9 @@ def _row(name: str, result: ComparisonResult) -> str:
         change = f"{result.difference:+.2%}"
 
     interval = ""
-    if _is_bounded(result):
+    if _has_no_spread(result):
+        interval = "none: the values do not vary"
+    elif _is_bounded(result):
         low, high = result.interval
         interval = range_in_words(f"{low:+.2%}", f"{high:+.2%}")
 

@@ -194,6 +194,15 @@ def test_an_interval_around_zero_is_shown():
     assert "(between -0.40% and +0.40%)" in describe_comparison("64B NDR", result)
 
 
+def test_values_without_spread_have_no_interval():
+    same = ComparisonResult(ComparisonVerdict.SAME, 0.0, (0.0, 0.0), 8)
+    assert describe_comparison("64B NDR", same) == (
+        "64B NDR: B is the same as A: it differs by +0.00% (no interval: the values do not vary), after 8 measurements."
+    )
+    slower = ComparisonResult(ComparisonVerdict.SLOWER, -0.0667, (-0.0667, -0.0667), 8)
+    assert "B is slower than A by -6.67% (no interval:" in describe_comparison("64B NDR", slower)
+
+
 @pytest.mark.parametrize("pairs", [False, True])
 def test_an_interval_without_an_end_is_not_shown(pairs):
     result = compare(noisy(0.0, 0.5, 1), limit=8, pairs=pairs)
