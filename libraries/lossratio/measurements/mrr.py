@@ -234,6 +234,13 @@ class MrrView(View[MrrResult]):
     value_name = "mean of an MRR with its standard deviation"
     csit_type = "mrr"
 
+    def values(self, result: MrrResult) -> Mapping[str, Any]:
+        """The mean, and its standard deviation, which a single trial does not show."""
+        values = dict(super().values(result))
+        if result.mrr is not None and len(result.mrr.values) == 1:
+            del values["deviation"]
+        return values
+
     def sentences(self, result: MrrResult) -> Iterator[str]:
         """What is forwarded at the maximum load."""
         mrr, offered = result.mrr, result.max_load.rate.per_interface_fps
@@ -266,7 +273,8 @@ class MrrView(View[MrrResult]):
         trials = f"{trials_counted(len(result.mrr.values))} at maximum load, {load_per_interface(result.max_load)}"
         yield f"MRR ({trials}): frames forwarded over the actual time"
         yield value_line("mean", result.mrr.mean)
-        yield value_line("standard deviation", result.mrr.stdev)
+        if len(result.mrr.values) > 1:
+            yield value_line("standard deviation", result.mrr.stdev)
         values = " ".join(
             f"{value.forwarding_rate.per_interface_fps:,.0f}" for value in result.mrr.values
         )

@@ -6,6 +6,7 @@ from report_examples import MAX_LOAD, conditions, mrr, trials_of_any_kind
 
 from lossratio.errors import SearchError
 from lossratio.measurements.mrr import MRR_TRIAL_DURATION, NOTHING_LOST, MrrRequest, maximum_receive_rate
+from lossratio.results import view_of
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.trial import TrialResult
 from lossratio.trials.trial_input import TrialInput
@@ -101,3 +102,12 @@ def test_a_sut_that_loses_nothing_is_remarked_on():
 
 def test_a_knee_forwards_its_capacity():
     assert mrr(SharpKnee(capacity=300_000.0)).mrr.mean.aggregate_fps == pytest.approx(300_000, rel=1e-3)
+
+
+def test_a_single_trial_shows_no_standard_deviation():
+    view = view_of(mrr(trials=1))
+    (finding,) = view.quantities(mrr(trials=1))
+    assert finding.value is not None
+    assert finding.deviation is None
+    assert not any("standard deviation" in line for line in view.lines(mrr(trials=1)))
+    assert any("standard deviation" in line for line in view.lines(mrr(trials=2)))
