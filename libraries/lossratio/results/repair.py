@@ -6,7 +6,7 @@ loads, traffic, latency and telemetry must be those of its journal, and every ot
 result with a critical load is never saved: a resumed run makes it again.
 
 If a run was cut off, its journal may have latency and telemetry that the result lacks. They are added to the result. If
-a search had finished, but its result was not written, the result is made from the journal.
+a search had finished, but its result was not written or is lost to damage, the result is made from the journal.
 """
 
 import json
@@ -57,6 +57,12 @@ REBUILT = (
     "with the last trial there"
 )
 """The remark on a result that was made from its journal alone."""
+
+REMADE = (
+    "the file of this result was damaged. It was made again from its journal, and ends with the "
+    "last trial there"
+)
+"""The remark on a damaged result that was made again from its journal alone."""
 
 _SET_ASIDE = ".damaged"
 _LEFT = "it is left as it is"
@@ -194,9 +200,9 @@ def _write_missing(path: Path, contents: JournalContents) -> str:
         return ""
 
     file.parent.mkdir(exist_ok=True)
-    write_whole(
-        file, encode_result(result.model_copy(update={"remarks": (*result.remarks, REBUILT)}))
-    )
+    was_damaged = file.with_name(f"{file.name}{_SET_ASIDE}").exists()
+    remarks = (*result.remarks, REMADE if was_damaged else REBUILT)
+    write_whole(file, encode_result(result.model_copy(update={"remarks": remarks})))
     return f"; the search is finished, and its missing result {file.name} was made from them"
 
 
@@ -213,6 +219,9 @@ def _repair_result(path: Path) -> Repair:
     result = _proved(path)
     if result is None:
         kept = path.rename(_free_name(path))
+        if _made_again(path):
+            done = f"it does not follow from its journal, and was made again from it; the original is {kept.name}"
+            return Repair(path, damage, done)
         again = (
             "lossratio run --resume DIR, or, if robot began the run, robot --variable RESUME:DIR"
         )
@@ -229,6 +238,16 @@ def _repair_result(path: Path) -> Repair:
         damage,
         f"its numbers follow from its journal and were kept; the original is {kept.name}",
     )
+
+
+def _made_again(path: Path) -> bool:
+    """Makes the result of a finished search from its journal. Returns whether that was possible."""
+    journal = _journal_of(path)
+    try:
+        contents = read_journal(journal)
+    except SearchError:
+        return False
+    return bool(_write_missing(journal, contents))
 
 
 def _complete(path: Path, result: TestResult) -> str:

@@ -10,9 +10,10 @@ import pytest
 from click.testing import CliRunner
 from report_examples import mrr, throughput
 
+from lossratio import open_testbed
 from lossratio.commands.report import repair
 from lossratio.errors import NewerFileError, ReportError, SearchError, StorageError
-from lossratio.results.repair import REPAIRED, repair as repair_files, results_set_aside, unreadable_in
+from lossratio.results.repair import REMADE, REPAIRED, repair as repair_files, results_set_aside, unreadable_in
 from lossratio.results.run_directory import RunDirectory, read_result
 from lossratio.trials.digest import add_digest, take_digest
 from lossratio.trials.journal import Journal
@@ -193,6 +194,21 @@ def test_a_search_that_says_something_else_of_goals_and_traffic_than_its_journal
     damage(path, old, new, count=1)
     invoke(path)
     assert not path.exists()
+
+
+def test_a_damaged_result_of_a_finished_search_is_made_again_at_once(tmp_path):
+    with open_testbed("simulated", results=str(tmp_path / "run")) as testbed:
+        testbed.ndr_pdr("64B", name="64B-ndrpdr", goals="quick")
+    (path,) = (tmp_path / "run" / "results").glob("*.json")
+    before = read_result(path)
+    path.write_bytes(path.read_bytes()[:500])
+    answer = invoke(tmp_path / "run")
+    assert answer.exit_code == 1
+    assert "was made again from it; the original is" in answer.output
+    made = read_result(path)
+    assert made.goals == before.goals
+    assert REMADE in made.remarks
+    assert results_set_aside(tmp_path / "run") == frozenset()
 
 
 @pytest.mark.parametrize(
