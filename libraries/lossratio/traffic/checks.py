@@ -164,26 +164,42 @@ def _slowly_alive(
         for direction in now
         if direction.name in lost
     )
+    missing = {
+        direction.name: direction.sent_frames - direction.received_frames - direction.late_frames
+        for direction in now
+        if direction.name in lost
+    }
     late = sum(direction.late_frames for direction in now if direction.name in lost)
-    held = ""
+    late += sum(_late_frames(agent, missing)[0].values())
     if late:
-        held = f" {late:,} frames came back too late. For a device that holds frames, use the option 'hold'."
+        cause = (
+            f"Of the last frames, {late:,} came back too late: a device on the path holds them for longer than "
+            f"{agent.settle_time:g} s. If this is intended, measure it as a black box with the option 'hold'; "
+            "without that, it"
+        )
+    else:
+        cause = "The device may start slowly, lose nearly all frames, or drop some flows; it"
 
     return (
-        f"Node {agent.node_name}: at first the path let nothing through in direction {seen}. The device may start "
-        f"slowly, lose nearly all frames, or drop some flows; it is measured nevertheless.{held}"
+        f"Node {agent.node_name}: at first the path let nothing through in direction {seen}. {cause} is measured "
+        "nevertheless."
     )
 
 
-def _check_late(agent: AgentClient, sent: Mapping[str, int]) -> None:
-    """Waits for frames of directions in which none came back in time."""
-    late = dict.fromkeys(sent, 0)
+def _late_frames(agent: AgentClient, missing: Mapping[str, int]) -> tuple[dict[str, int], float]:
+    """Waits for missing frames of directions: how many came back in each, and the seconds that were waited."""
+    late = dict.fromkeys(missing, 0)
     waited = 0.0
-    while waited < LATE_SECONDS and any(late[name] < count for name, count in sent.items()):
+    while waited < LATE_SECONDS and any(late[name] < count for name, count in missing.items()):
         arrived = agent.late_frames(_LATE_STEP)
         waited += _LATE_STEP
         late = {name: count + arrived[name] for name, count in late.items()}
+    return late, waited
 
+
+def _check_late(agent: AgentClient, sent: Mapping[str, int]) -> None:
+    """Checks that frames of directions in which none came back in time do not come back too late."""
+    late, waited = _late_frames(agent, sent)
     if any(late.values()):
         counts = ", ".join(
             f"{name} ({late[name]} of {count} frames)" for name, count in sent.items() if late[name]
