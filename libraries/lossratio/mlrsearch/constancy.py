@@ -91,6 +91,12 @@ OVERLOADED = 0.5
 
 FARTHER = 1.1
 """Minimum ratio of two loads that can show whether loss falls with load."""
+CLOSE = 1.5
+"""Loads within this ratio do not show whether loss falls with load: an overloaded SUT loses similar shares at all of
+them."""
+CLEAR_LOSS = 0.02
+"""From this loss ratio on, a short trial at a small load shows whether the loss is the same there. With less loss, that
+trial may pass by chance."""
 
 
 class Change(Enum):
@@ -415,6 +421,13 @@ def loss_falls_with_load(results: Iterable[TrialResult]) -> bool:
         return False
     share = shares[lowest]
     return min(others) > share + LEVEL_TOLERANCE * min(share, 1.0 - share)
+
+
+def loads_are_close(results: Iterable[TrialResult]) -> bool:
+    """Whether the SUT clearly lost frames at the lowest load, and no load is far enough from it to show why."""
+    shares = median_losses(results)
+    lowest = min(shares, default=0.0)
+    return shares.get(lowest, 0.0) >= CLEAR_LOSS and max(shares) < CLOSE * lowest
 
 
 def median_losses(results: Iterable[TrialResult]) -> dict[float, float]:

@@ -131,7 +131,7 @@ def test_a_smaller_load_is_written_without_a_power_of_ten(load, written):
     assert trial.sentence.endswith(f'min_load={written} fps, or for the whole run --variable "MIN_LOAD:{written} fps"')
 
 
-def failed_search(tmp_path, model):
+def failed_search(tmp_path, model, **arguments):
     """The result of a search in which no load passes, and its error."""
     model_before = "model: sharp_knee, capacity: 150 kfps"
     topology = tmp_path / "slow.yaml"
@@ -139,7 +139,7 @@ def failed_search(tmp_path, model):
     assert model_before in text
     topology.write_text(text.replace(model_before, model))
     with open_testbed(topology, results=tmp_path) as testbed:
-        result = testbed.ndr_pdr(64, goals="quick")
+        result = testbed.ndr_pdr(64, goals="quick", **arguments)
         with pytest.raises(AssertionError) as caught:
             require_lower_bounds(result)
     return result, str(caught.value)
@@ -153,6 +153,12 @@ def test_a_smaller_load_is_advised_after_it_was_tried(tmp_path):
     way_out = 'min_load=900 fps, or for the whole run --variable "MIN_LOAD:900 fps"'
     assert f"A {tried}{way_out}. If a search may end" in error
     assert f"Tried after the search: a {tried}{way_out}." in message(result, ())
+
+
+def test_a_smaller_load_is_tried_if_the_loads_of_the_search_are_close_together(tmp_path):
+    result, error = failed_search(tmp_path, "model: sharp_knee, capacity: 2 kfps", max_load="10 kfps")
+    assert result.smaller_load.passed
+    assert "Search from a smaller load: min_load=900 fps" in error
 
 
 def test_a_smaller_load_that_lost_frames_is_no_advice(tmp_path):

@@ -16,6 +16,7 @@ from lossratio.mlrsearch import (
     goal_result,
     inconstancy_in,
     level_loss_in,
+    loads_are_close,
     loss_falls_with_load,
 )
 from lossratio.simulation import Buffer, Overload, Policer, SharpKnee, SmoothKnee
@@ -220,6 +221,19 @@ def test_loss_falls_with_load_only_if_the_lowest_load_loses_the_smallest_share()
     assert not loss_falls_with_load(losing({9e3: 900, 400e3: 40_000}))
     assert not loss_falls_with_load(losing({9e3: 900}))
     assert not loss_falls_with_load([])
+
+
+def test_close_loads_do_not_show_whether_an_overloaded_device_loses_less_at_a_smaller_load():
+    # A policer of 2000 frames/s.
+    overloaded = losing({9_001.0: 7_001, 10e3: 8_000})
+    assert loads_are_close(overloaded)
+    assert not loss_falls_with_load(overloaded)
+    assert loads_are_close(losing({9e3: 7_000}))
+    assert not loads_are_close(losing({9e3: 7_000, 18e3: 16_000}))
+    assert not loads_are_close(losing({9e3: 0, 10e3: 1_000}))
+    # One frame in a thousand: a short trial at a small load may pass by chance.
+    assert not loads_are_close(losing({9e3: 9, 10e3: 10}))
+    assert not loads_are_close([])
 
 
 def test_a_frame_in_each_trial_is_seen_in_a_search():

@@ -22,6 +22,7 @@ from lossratio.mlrsearch import (
     LossUnit,
     SearchGoal,
     level_loss_in,
+    loads_are_close,
     loss_falls_with_load,
     median_losses,
 )
@@ -99,7 +100,9 @@ def _may_pass_less(result: ThroughputResult) -> bool:
     """Whether a load below the smallest load of the search may pass, judging by how the loss changes with load."""
     evidence = [trial.as_result() for trial in result.trials if trial.is_evidence]
     is_explained = any(pattern.kind != "direction" for pattern in _explanations(result))
-    return not is_explained and level_loss_in(evidence) is None and loss_falls_with_load(evidence)
+    if is_explained or level_loss_in(evidence) is not None:
+        return False
+    return loss_falls_with_load(evidence) or loads_are_close(evidence)
 
 
 def require_lower_bounds(result: GoalsResult) -> None:
@@ -186,6 +189,11 @@ def _about_smaller_loads(result: GoalsResult) -> str:
     if min(shares.values()) == 1.0:
         return (
             "Every frame was lost at all loads. Check the path of the frames through the device. "
+        )
+    if loads_are_close(evidence):
+        return (
+            "The loads of the search are too close together to show whether a smaller one would help. "
+            "No smaller load was tried. "
         )
     if min(shares.values()) < lowest:
         seen = "a smaller share at other loads"
