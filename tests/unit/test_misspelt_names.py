@@ -13,6 +13,7 @@ from lossratio.errors import LossRatioError, SearchError
 from lossratio.keywords.measurements import request_of
 from lossratio.keywords.session import Session
 from lossratio.measurements.confirmation import ConfirmationRequest
+from lossratio.measurements.mrr import MrrRequest
 from lossratio.measurements.soak import SoakRequest
 from lossratio.topology import load_topology
 
@@ -75,6 +76,13 @@ def test_a_misspelt_name_in_python(ask, meant):
 def test_an_argument_that_a_keyword_does_not_have(given, said):
     with pytest.raises(SearchError, match=re.escape(said)):
         request_of(Session(None, None), SoakRequest, "64B", given, {})
+
+
+def test_a_named_argument_in_a_variable_is_not_said_to_be_misspelt():
+    with pytest.raises(SearchError) as refused:
+        request_of(Session(None, None), MrrRequest, "64B", "trials=3", {})
+    assert "Write the name outside of the variable (trials=${VALUE})" in str(refused.value)
+    assert "Did you mean" not in str(refused.value)
 
 
 def test_an_argument_that_a_keyword_refuses_is_not_listed():

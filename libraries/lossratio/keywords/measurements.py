@@ -158,6 +158,12 @@ def request_of(
             "doubts",
             "resume",
         ]
+        if name in known:
+            raise SearchError(
+                f"{shown_value(profile)} is the value of a variable, and Robot Framework takes such a value as the "
+                f"profile, not as a named argument. Write the name outside of the variable ({name}=${{VALUE}}), or "
+                f"put names and values into a dictionary (&{{ARGUMENTS}})."
+            )
         # Some keywords have further arguments, which are in no request.
         near = did_you_mean(name, known) or f" The arguments include {', '.join(known)}."
         raise SearchError(f"There is no argument {shown_value(name)}.{near}")
