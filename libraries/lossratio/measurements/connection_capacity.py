@@ -27,7 +27,7 @@ from lossratio.measurements.repeated_search import RepeatedSearch, ending_where_
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Repeats
 from lossratio.records import Record
-from lossratio.results import MaxLoad, View, value_line
+from lossratio.results import Doubt, MaxLoad, Trial, View, value_line
 from lossratio.trials import MissingFrames, TrialInput, TrialResult, missing_frames
 from lossratio.units import Unit, counted
 
@@ -132,6 +132,13 @@ def capacity_values(searches: Sequence[CapacityFound]) -> CapacityValues:
         percentile_99_connections=high,
         is_at_limit=any(search.lossy is None for search in searches),
     )
+
+
+def _was_full(trial: Trial, search: CapacityFound) -> bool:
+    """Whether a trial established as many connections as the table of a search holds, so that it lost the others."""
+    if search.lossy is None or trial.sent_frames is None or trial.lost_frames is None:
+        return False
+    return search.established <= trial.sent_frames - trial.lost_frames < search.lossy
 
 
 def _not_opened(trial: TrialResult) -> str:
@@ -250,6 +257,14 @@ class ConnectionCapacityView(View[ConnectionCapacityResult]):
         elif values is not None:
             least = "at least " if values.is_at_limit else ""
             yield f"Connection table: holds {least}{values.median_connections:,.0f} connections."
+
+    def stalls(self, result: ConnectionCapacityResult, trials: Sequence[Trial]) -> Doubt | None:
+        """The doubt whether stalls decided the result: not in trials that filled the table to its known capacity."""
+        searches = () if result.capacity is None else result.capacity.searches
+        unexplained = [
+            trial for trial in trials if not any(_was_full(trial, search) for search in searches)
+        ]
+        return super().stalls(result, unexplained)
 
     def lines(self, result: ConnectionCapacityResult) -> Iterator[str]:
         """The median, and the percentiles."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -17,6 +18,7 @@ from lossratio.measurements.connection_capacity import (
     CapacityRequest,
     CapacitySearch,
     ConnectionCapacity,
+    ConnectionCapacityView,
     capacity_values,
 )
 from lossratio.nodes import CommandResult
@@ -81,6 +83,25 @@ def test_the_table_of_a_simulated_device_is_found_exactly(tmp_path, model, truth
     assert (finding.value, finding.unit.name) == (truth, "connections")
     assert message(result).startswith(f"Connection table: holds {truth:,} connections.\n")
     assert f"{truth} connections" in message(result)
+
+
+def stalled(trial, more_lost):
+    """A trial with a stall of the generator of 20 ms, in whose burst further connections were lost."""
+    (way,) = trial.directions
+    way = replace(way, lateness_s=0.02, received_frames=way.received_frames - more_lost)
+    return trial.model_copy(update={"directions": (way,), "lost_frames": trial.lost_frames + more_lost})
+
+
+@pytest.mark.parametrize(("more_lost", "is_doubtful"), [(0, False), (5, True)])
+def test_a_stall_does_not_explain_the_losses_of_a_full_table(tmp_path, more_lost, is_doubtful):
+    file = tmp_path / "device.yaml"
+    sut = "model: connection_table, rate: 50 kcps, room: 7777"
+    file.write_text(SIMULATED.read_text().replace("model: sharp_knee, capacity: 150 kfps", sut))
+    result, _ = found_by(open_testbed(file), tmp_path)
+    # The trials that barely fill the table: so few lost connections could be those of a burst.
+    trials = tuple(stalled(trial, more_lost) if 0 < trial.lost_frames < 50 else trial for trial in result.trials)
+    doubts = ConnectionCapacityView().doubts_about(result.model_copy(update={"trials": trials}), [result])
+    assert ["generator was stalled" in str(doubt) for doubt in doubts] == [True] * is_doubtful
 
 
 def test_a_table_that_nothing_fills_is_a_lower_bound(tmp_path):
