@@ -54,6 +54,13 @@ def test_frames_of_another_direction_are_misdelivered_and_take_nothing_from_this
     assert (counters.received_frames, counters.misdelivered_frames) == (1000, 4)
 
 
+def test_frames_of_another_direction_do_not_make_an_examination_of_all_frames_a_sample():
+    counters = arrived(996, strayed=4)
+    assert counters.examined_frames == counters.received_frames + counters.faulty == 1000
+    assert faults_in_words(counters) == "4 misdelivered"
+    assert faults_in_words(arrived(0, strayed=4)) == "4 misdelivered"
+
+
 def test_the_faults_in_a_sample_are_scaled_up_to_all_frames():
     counters = arrived(1000, examined=100, duplicated=1, corrupted=2, reordered=3, wrong_length=5)
     assert (counters.duplicated_frames, counters.corrupted_frames, counters.reordered_frames) == (10, 20, 30)

@@ -394,8 +394,10 @@ def with_examination(counters: DirectionCounters, examination: Examination) -> D
     )
     intact = max(0, arrived - counted.faulty)
     surplus = 0 if examination.has_foreign else max(0, intact - counters.sent_frames)
+    # Frames that strayed are all known. If nothing else was examined, that stays visible.
     return replace(
         counted,
+        examined_frames=examined and examined + examination.strayed,
         received_frames=intact - surplus,
         duplicated_frames=counted.duplicated_frames + surplus,
         misdelivered_frames=counted.misdelivered_frames + examination.strayed,
