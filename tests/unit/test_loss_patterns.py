@@ -473,3 +473,14 @@ def test_few_flows_have_a_name_by_chance():
 
 def test_runs_begin_and_end():
     assert runs_of(np.array([1, 1, 0, 1, 0, 0, 1], dtype=bool)) == [(0, 2), (3, 4), (6, 7)]
+
+
+def dies_after(trials):
+    """A device that forwards everything in the first trials, and nothing in later ones."""
+    left = iter([False] * trials)
+    return lambda numbers, load, random: np.full(len(numbers), next(left, True))
+
+
+def test_trials_without_any_frame_have_lost_neither_their_first_nor_their_last_frames():
+    places = places_of(spec(254), dies_after(2))
+    assert {"beginning", "first_frames_of_flows", "end"}.isdisjoint(pattern.kind for pattern in places.patterns)

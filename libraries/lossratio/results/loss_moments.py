@@ -62,9 +62,14 @@ def streams_of(losses: Losses) -> FlowClasses | None:
     return next((one for one in losses.classes if one.names), None)
 
 
+def _partly_lost(seen: Sequence[SeenLosses]) -> list[SeenLosses]:
+    """The trials that did not lose every frame: only in these, a loss is at the beginning or at the end."""
+    return [one for one in seen if one.losses.lost_frames < one.losses.known_frames]
+
+
 def of_beginning(own: OfDirection) -> Found:
     """Whether the first frames of trials are lost."""
-    seen = own.seen
+    seen = _partly_lost(own.seen)
     kind: PatternKind = "beginning"
     chance = 1.0
     leading = []
@@ -83,7 +88,7 @@ def of_beginning(own: OfDirection) -> Found:
     # Formula: that no more trials than these are without it.
     chance *= float(len(seen)) ** without
     counts = [one.losses.leading_frames for one in leading]
-    lost = sum(one.losses.lost_frames for one in seen)
+    lost = sum(one.losses.lost_frames for one in own.seen)
     explained = sum(counts) / lost
     all_flows = leading[0].losses.flows
     whole = {count % all_flows for count in counts} == {0} and len(set(counts)) == 1
@@ -105,7 +110,7 @@ def of_beginning(own: OfDirection) -> Found:
 
 def of_end(own: OfDirection) -> Found:
     """Whether the last frames of trials are lost."""
-    seen = own.seen
+    seen = _partly_lost(own.seen)
     chance = 1.0
     counts = []
     for one in seen:
@@ -122,7 +127,7 @@ def of_end(own: OfDirection) -> Found:
         return Found("end", own.name, 1.0)
     # Formula: that no more trials than these are without it.
     chance *= float(len(seen)) ** without
-    lost = sum(one.losses.lost_frames for one in seen)
+    lost = sum(one.losses.lost_frames for one in own.seen)
     what = f"the last {_interval([float(count) for count in counts])} frames of each trial"
     explained = sum(counts) / lost
     sentence = f"{own.share(explained, lost - sum(counts))} {what}"
