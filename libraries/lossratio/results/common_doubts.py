@@ -29,7 +29,7 @@ def common_doubts(
     """
     about_trials = (
         unsent_frames(max(offered, key=unsent_share, default=()), consequence=if_unsent),
-        doubts.time_dependence_in(trials),
+        doubts.stopped_forwarding_in(trials) or doubts.time_dependence_in(trials),
         doubts.two_bands_in(trials),
         doubts.late_frames(trials, result.late_frames or 0),
         *doubts.doubts_about_frames(trials),

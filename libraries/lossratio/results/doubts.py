@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
 from statistics import NormalDist, fmean, pstdev
 
 from lossratio.results.trials import Trial, foreign_frames_of
@@ -19,6 +19,8 @@ TIME_SIGNIFICANCE = 0.001
 """Time matters if the probability that trials of a constant SUT look like this, over all loads, is below this value."""
 ORDER_LEAST_TRIALS, DRIFT_LEAST_TRIALS = 3, 8
 """Minimum number of trials at a load to examine their order, and minimum total number of such trials."""
+STOPPED_LEAST_TRIALS = 3
+"""Minimum number of trials without any frame, at the end, that show that the SUT no longer forwards."""
 BANDS_LEAST_TRIALS = 8
 """Minimum number of trials at a load for finding two bands."""
 BANDS_LEAST_SHARE = 0.2
@@ -89,6 +91,28 @@ class Doubt:
 
     def __str__(self) -> str:
         return f"{self.kind.value}: {self.reason}"
+
+
+def stopped_forwarding_in(trials: Sequence[Trial]) -> Doubt | None:
+    """Finds that the SUT lost every frame from some trial on, although it forwarded frames at such a load before."""
+    dead = list(takewhile(_lost_everything, reversed(trials)))
+    if len(dead) < STOPPED_LEAST_TRIALS:
+        return None
+
+    least = min(trial.load_per_interface_fps for trial in dead)
+    before = trials[: len(trials) - len(dead)]
+    if not any(trial.load_per_interface_fps >= least and _rate(trial) > 0.0 for trial in before):
+        return None
+    return Doubt(
+        DoubtKind.DRIFT,
+        f"from trial {dead[-1].number} on, all {len(dead)} trials lost every frame, although frames passed at such a "
+        "load before: the SUT, or a link to it, stopped working during the measurement",
+    )
+
+
+def _lost_everything(trial: Trial) -> bool:
+    """Whether the SUT lost every frame of a trial."""
+    return bool(trial.sent_frames) and trial.missing.lost_by_sut == trial.sent_frames
 
 
 def time_dependence_in(trials: Sequence[Trial]) -> Doubt | None:

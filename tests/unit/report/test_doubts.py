@@ -8,7 +8,7 @@ from test_csit_export import telemetry_trial
 from lossratio.measurements.throughput.bounds import bounds_history
 from lossratio.measurements.throughput.search_picture import draw_loss
 from lossratio.mlrsearch import NDR, PDR, TST009
-from lossratio.results.doubts import DoubtKind, time_dependence_in, two_bands_in
+from lossratio.results.doubts import DoubtKind, stopped_forwarding_in, time_dependence_in, two_bands_in
 from lossratio.results.findings import doubts_of, message
 from lossratio.results.trials import describe_trials
 from lossratio.simulation.constant_capacity import SharpKnee
@@ -33,6 +33,25 @@ def test_a_sut_that_throttles_drifts():
     assert doubt.reason == (
         "the last third of 12 trials at 100.00 kfps per interface forwards 0.8012 % less than the first third"
     )
+
+
+def test_a_sut_that_stops_forwarding_is_said_to_have_stopped():
+    losses = [0, 0, 50, 0, *[LOAD] * 3]
+    doubt = stopped_forwarding_in(trials_losing(losses))
+    assert doubt.kind is DoubtKind.DRIFT
+    assert doubt.reason.startswith("from trial 5 on, all 3 trials lost every frame, although frames passed at such a")
+    ((seen,),) = doubts_of([throughput_of([counted_trial(LOAD, lost=round(lost)) for lost in losses])])
+    assert seen == doubt
+
+
+@pytest.mark.parametrize("losses", [[], [LOAD] * 5, [0, *[LOAD] * 2], [0, *[LOAD] * 5, 10]])
+def test_a_sut_that_never_forwarded_or_still_does_has_not_stopped(losses):
+    assert stopped_forwarding_in(trials_losing(losses)) is None
+
+
+def test_a_sut_that_forwards_nothing_at_a_higher_load_has_not_stopped():
+    below, above = trials_losing([0, 0], LOAD), trials_losing([2 * LOAD] * 3, 2 * LOAD)
+    assert stopped_forwarding_in([*below, *above]) is None
 
 
 def test_a_sut_that_warms_up_drifts_to_more():
