@@ -129,12 +129,21 @@ def command_reset(
 
     Returns:
         The reset. It raises `DutError` if the command cannot be run, fails, or takes too long.
+
+    Raises:
+        SearchError: If the command has no words, or an unclosed quote.
     """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise SearchError(f"The {name} {command!r} is not one: {error}.") from error
+    if not words:
+        raise SearchError(f"The {name} is empty. Name a program and its arguments.")
 
     def reset() -> None:
         try:
             done = subprocess.run(
-                shlex.split(command),
+                words,
                 capture_output=True,
                 encoding="utf-8",
                 errors="replace",

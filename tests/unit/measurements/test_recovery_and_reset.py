@@ -225,7 +225,6 @@ def test_a_model_without_an_outage_is_known_to_forward_through_its_reset(tmp_pat
     [
         (f"{sys.executable} -c 'raise SystemExit(\"no such box\")'", "exit status 1: .*: no such box"),
         ("/nowhere/reset", "cannot be run: /nowhere/reset"),
-        ("sleep 'x", "cannot be run: .*quotation"),
         ("sleep 60", "longer than 0.1 s: sleep 60"),
     ],
 )
@@ -453,3 +452,9 @@ def test_a_spread_says_where_frames_cannot_show_its_ends():
     spread = Spread(**Spread.of([0.0001, 0.0003]))
     assert spread.in_words(0.0002) == "below 0.2 ms, 0.3 ms, 0.14142 ms"
     assert next(iter(spread.lines("average", finest=0.00025))).endswith("below 0.25 ms")
+
+
+@pytest.mark.parametrize(("command", "said"), [("", "is empty"), ("  ", "is empty"), ("reboot 'box", "No closing")])
+def test_a_command_without_words_is_refused_before_any_traffic(command, said):
+    with pytest.raises(SearchError, match=said):
+        command_reset(command)
