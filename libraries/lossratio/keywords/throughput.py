@@ -248,6 +248,10 @@ class ThroughputKeywords(Keywords):
             self.session.judge([with_latency], doubts)
             return with_latency
 
+        if goal is not None or tuple(shares) != tuple(_SHARES):
+            raise SearchError(
+                "'goal' and 'shares' choose loads after a search. Give either them or loads of your own."
+            )
         if frame_size is None:
             raise SearchError("Give the frame size of the traffic, e.g. frame_size=64B.")
 

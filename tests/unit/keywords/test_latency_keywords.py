@@ -29,6 +29,8 @@ Of Another Goal
 Without A Search
     Run Keyword And Expect Error    *No search in this test*    Measure Latency
     Run Keyword And Expect Error    *Give the frame size*    Measure Latency    10 kpps
+    Run Keyword And Expect Error    *loads of your own*    Measure Latency    10 kpps    frame_size=64B    goal=NOPE
+    Run Keyword And Expect Error    *loads of your own*    Measure Latency    10 kpps    frame_size=64B    shares=[2]
 """
 
 
