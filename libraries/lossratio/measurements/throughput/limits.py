@@ -252,7 +252,7 @@ def check_generator(
     raise StarvedGeneratorError(
         "No load was found because of the generator, not the device. At the smallest load of the search, "
         f"{format_frame_rate(trial.load)} per interface: {faults}. Look for other work on the TG, reserve CPUs for the "
-        "generator, or switch flow control off (ethtool --pause) if the device sends PAUSE frames. A resumed run "
+        "generator, or switch flow control off (ethtool --pause) if it receives PAUSE frames. A resumed run "
         "measures such trials again."
     )
 
