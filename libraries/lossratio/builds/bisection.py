@@ -23,7 +23,7 @@ from lossratio.builds.record import BuildRecord
 from lossratio.errors import BuildError, SearchError
 from lossratio.exit_status import ExitStatus
 from lossratio.results import agreed_change, share_in_words
-from lossratio.units import counted
+from lossratio.units import counted, format_change
 
 _CHANGE_SCALE = 10.0
 """The prior of the change is normal; this is its standard deviation, in standard deviations of the noise."""
@@ -419,8 +419,8 @@ def _answer(result: BisectionResult, subject: Callable[[str], str]) -> str:
         effort += f", {result.questions} of them only questions"
     if result.verdict is BisectionVerdict.NO_CHANGE:
         return f"No change that matters between the first and the last revision, {effort}."
-    change = "" if result.change is None else f" by {result.change:+.2%}"
-    sure = f"probability {result.probability:.1%}, {effort}"
+    change = "" if result.change is None else f" by {format_change(result.change)}"
+    sure = f"probability {100 * result.probability:.1f} %, {effort}"
     if result.is_split:
         return f"Undecided, {effort}: the change may be due to frames that no build lost."
     if result.verdict is BisectionVerdict.UNDECIDED:

@@ -7,7 +7,7 @@ from html import escape
 from lossratio.builds.outcome import AbRequest, ComparisonResult, ComparisonVerdict
 from lossratio.builds.record import BuildRecord
 from lossratio.results import ROUNDING, share_in_words
-from lossratio.units import counted, range_in_words
+from lossratio.units import counted, format_change, range_in_words
 
 _WORST_FIRST = (
     ComparisonVerdict.SLOWER,
@@ -21,21 +21,16 @@ def describe_comparison(name: str, result: ComparisonResult) -> str:
     """A verdict in a line."""
     if result.missed is not None:
         return f"{name}: B is the same as A: both are as before, {_asked(result, result.missed)}."
-    difference = ""
-    if result.difference is not None:
-        difference = f" by {result.difference:+.2%}"
-        if result.verdict is ComparisonVerdict.SAME:
-            difference = f": it differs{difference}"
-
+    difference = _difference_in_words(result)
     interval = ""
     if _has_no_spread(result):
         interval = " (no interval: the values do not vary)"
     elif _is_bounded(result):
         low, high = result.interval
-        interval = f" (between {low:+.2%} and {high:+.2%})"
+        interval = f" (change between {format_change(low)} and {format_change(high)})"
 
     verdict = _verdict_in_words(result.verdict)
-    missing = _missing_in_words(result, difference)
+    missing = _missing_in_words(result)
     return f"{name}: {verdict}{difference}{interval}, after {counted(result.measurements, 'measurement')}.{missing}"
 
 
@@ -60,7 +55,21 @@ def _verdict_in_words(verdict: ComparisonVerdict) -> str:
     return f"B is {verdict.value} than A"
 
 
-def _missing_in_words(result: ComparisonResult, difference: str) -> str:
+def _difference_in_words(result: ComparisonResult) -> str:
+    """How much B differs, in words that follow the verdict; empty: not known."""
+    if result.difference is None:
+        return ""
+    if result.verdict is ComparisonVerdict.SAME:
+        return f": it differs by {format_change(result.difference)}"
+    if result.verdict is ComparisonVerdict.UNDECIDED:
+        return f" by {format_change(result.difference)}"
+    if math.isinf(result.difference):
+        return ", which passes nothing"
+    # The word "slower" or "faster" already says the sign.
+    return f" by {format_change(abs(result.difference)).removeprefix('+')}"
+
+
+def _missing_in_words(result: ComparisonResult) -> str:
     """A sentence on frames that neither build lost, with a space before it; empty: there are few of them."""
     missing = share_in_words([result.share])
     if not missing:
@@ -72,9 +81,9 @@ def _missing_in_words(result: ComparisonResult, difference: str) -> str:
 
     as_measured = ""
     if result.measured is not None:
-        measured = f" by {result.measured:+.2%}"
-        if not difference.endswith(measured):
-            as_measured = f"; it differs{measured} as measured"
+        measured = format_change(result.measured)
+        if result.difference is None or format_change(result.difference) != measured:
+            as_measured = f"; it differs by {measured} as measured"
 
     return f" Up to {missing}{may_be}{as_measured}."
 
@@ -83,7 +92,7 @@ def _asked(result: ComparisonResult, missed: float) -> str:
     """How a comparison without a search was made."""
     return (
         f"asked {result.measurements} times and not searched; a build with the least change is called as before with a "
-        f"probability of {missed:.1%}"
+        f"probability of {100 * missed:.1f} %"
     )
 
 
@@ -135,14 +144,14 @@ def _row(name: str, result: ComparisonResult) -> str:
 
     change = ""
     if result.difference is not None:
-        change = f"{result.difference:+.2%}"
+        change = format_change(result.difference)
 
     interval = ""
     if _has_no_spread(result):
         interval = "none: the values do not vary"
     elif _is_bounded(result):
         low, high = result.interval
-        interval = range_in_words(f"{low:+.2%}", f"{high:+.2%}")
+        interval = range_in_words(format_change(low), format_change(high))
 
     return f"| {cell} | {verdict} | {change} | {interval} | {result.measurements} |"
 

@@ -191,16 +191,21 @@ def test_the_order_of_pairs_is_drawn_and_the_same_when_it_is_drawn_again():
 
 def test_an_interval_around_zero_is_shown():
     result = ComparisonResult(ComparisonVerdict.SAME, 0.0, (-0.004, 0.004), 8)
-    assert "(between -0.40% and +0.40%)" in describe_comparison("64B NDR", result)
+    assert "(change between -0.40 % and +0.40 %)" in describe_comparison("64B NDR", result)
 
 
 def test_values_without_spread_have_no_interval():
     same = ComparisonResult(ComparisonVerdict.SAME, 0.0, (0.0, 0.0), 8)
     assert describe_comparison("64B NDR", same) == (
-        "64B NDR: B is the same as A: it differs by +0.00% (no interval: the values do not vary), after 8 measurements."
+        "64B NDR: B is the same as A: it differs by +0.00 % (no interval: the values do not vary), "
+        "after 8 measurements."
     )
     slower = ComparisonResult(ComparisonVerdict.SLOWER, -0.0667, (-0.0667, -0.0667), 8)
-    assert "B is slower than A by -6.67% (no interval:" in describe_comparison("64B NDR", slower)
+    assert "B is slower than A by 6.67 % (no interval:" in describe_comparison("64B NDR", slower)
+    faster = ComparisonResult(ComparisonVerdict.FASTER, 0.0667, (0.0667, 0.0667), 8)
+    assert "B is faster than A by 6.67 % (no interval:" in describe_comparison("64B NDR", faster)
+    from_zero = ComparisonResult(ComparisonVerdict.FASTER, math.inf, (0.1, math.inf), 8)
+    assert "B is faster than A, which passes nothing, after" in describe_comparison("64B NDR", from_zero)
 
 
 @pytest.mark.parametrize("pairs", [False, True])

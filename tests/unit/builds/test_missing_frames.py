@@ -57,7 +57,7 @@ def test_a_slower_build_behind_a_starved_generator_is_slower_by_the_smaller_diff
     result, text, _ = compared(tmp_path, GOOD, SLOWER, **more)
     assert result.verdict is ComparisonVerdict.SLOWER
     assert result.difference == pytest.approx(-0.1, abs=0.005)
-    assert "B is slower than A by -10.0" in text or "B is slower than A by -9.9" in text
+    assert "B is slower than A by 10.0" in text or "B is slower than A by 9.9" in text
     assert "Up to 30 % of the frames at one load were unsent" in text
     assert "; it differs by -40.0" in text or "; it differs by -39.9" in text
 
