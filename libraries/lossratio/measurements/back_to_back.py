@@ -95,6 +95,13 @@ class BackToBackValues(Record):
     """The buffer time of the average burst."""
 
     @property
+    def spread(self) -> str:
+        """Minimum, maximum and standard deviation, in words; empty: there is only one search."""
+        if len(self.searches) == 1:
+            return ""
+        return f"{self.least_frames:,}, {self.most_frames:,}, {self.stdev_frames:.4g}"
+
+    @property
     def prefix(self) -> str:
         """The words before each value: ``at least`` at the longest burst of the tester."""
         if self.is_at_limit:
@@ -421,10 +428,8 @@ class BackToBackView(View[BackToBackResult]):
             return
 
         yield value_line(values.prefix.strip() or "average", values.average_frames, FRAMES)
-        spread = (
-            f"{values.least_frames:,}, {values.most_frames:,}, {values.stdev_frames:.4g} frames"
-        )
-        yield value_line("min, max, stddev", spread)
+        if values.spread:
+            yield value_line("min, max, stddev", f"{values.spread} frames")
         times = values.buffer_time
         yield value_line(
             "implied buffer time", f"{values.prefix}{format_precise_time(times.implied_s)}"
@@ -447,6 +452,8 @@ class BackToBackView(View[BackToBackResult]):
             return {}
         if values.is_at_limit:
             return {"lower_bound": float(values.least_frames), "is_at_limit": True}
+        if len(values.searches) == 1:
+            return {"value": values.average_frames}
         return {"value": values.average_frames, "deviation": values.stdev_frames}
 
     def aspects(self, result: BackToBackResult, finding: Finding) -> Mapping[str, JsonValue]:

@@ -119,6 +119,13 @@ class ConnectionMrrView(View[ConnectionMrrResult]):
     csit_type = "mrr"
     method = "RFC 9693"
 
+    def values(self, result: ConnectionMrrResult) -> Mapping[str, Any]:
+        """The mean, and its standard deviation, which a single trial does not show."""
+        values = dict(super().values(result))
+        if result.connections is not None and len(result.connections.values) == 1:
+            del values["deviation"]
+        return values
+
     def sentences(self, result: ConnectionMrrResult) -> Iterator[str]:
         """What is established while connections are opened at the maximum load."""
         if result.connections is not None:
@@ -133,7 +140,10 @@ class ConnectionMrrView(View[ConnectionMrrResult]):
             rate = result.max_load.rate.per_interface_fps
             yield f"connections established ({trials_counted(len(found.values))}, opened at {rate:,.0f} connections/s)"
             yield value_line("mean", found.mean_per_second, CONNECTIONS_PER_SECOND)
-            yield value_line("standard deviation", found.stdev_per_second, CONNECTIONS_PER_SECOND)
+            if len(found.values) > 1:
+                yield value_line(
+                    "standard deviation", found.stdev_per_second, CONNECTIONS_PER_SECOND
+                )
             lost = f"{found.lost_connections:,} connections"
             lost += not_lost_of_them(result)
             yield value_line(

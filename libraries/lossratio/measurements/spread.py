@@ -36,6 +36,12 @@ class Spread(Record):
     stdev_s: Seconds | None
     """Standard deviation (divided by N - 1; 0 if there is only one repetition)."""
 
+    @property
+    def deviation_s(self) -> float | None:
+        """The standard deviation to show; None: there are no values, or the only repetition (`times`) has none."""
+        repetitions = len(getattr(self, "times", ()))
+        return None if repetitions == 1 else self.stdev_s
+
     @staticmethod
     def of(times: Sequence[float | None]) -> dict[str, Any]:
         """The fields for the times of all repetitions.
@@ -54,16 +60,17 @@ class Spread(Record):
         }
 
     def in_words(self, finest: float = 0.0) -> str:
-        """Minimum, maximum and standard deviation; empty: there are no values.
+        """Minimum, maximum and standard deviation; empty: there are no values, or there is only one repetition.
 
         Args:
             finest: Seconds below which nothing can be seen.
         """
+        if self.deviation_s is None:
+            return ""
         ends = [
             time_in_words(end, finest) for end in (self.least_s, self.most_s) if end is not None
         ]
-        spread = [] if self.stdev_s is None else [format_precise_time(self.stdev_s)]
-        return ", ".join(ends + spread)
+        return ", ".join([*ends, format_precise_time(self.deviation_s)])
 
     def values(self, limit: float) -> dict[str, float | None]:
         """The average as the value of a finding. Without an average, the time limit of a repetition is the lower bound.
@@ -73,7 +80,7 @@ class Spread(Record):
         """
         if self.average_s is None:
             return {"lower_bound": limit}
-        return {"value": self.average_s, "deviation": self.stdev_s}
+        return {"value": self.average_s, "deviation": self.deviation_s}
 
     def lines(self, label: str, none: str = "0 ms", finest: float = 0.0) -> Iterator[str]:
         """The lines of the console: the average with its label, and the spread.
@@ -85,4 +92,6 @@ class Spread(Record):
         """
         if self.average_s is not None:
             yield value_line(label, time_in_words(self.average_s, finest) if self.most_s else none)
-            yield value_line("min, max, stddev", self.in_words(finest))
+        spread = self.in_words(finest)
+        if spread:
+            yield value_line("min, max, stddev", spread)

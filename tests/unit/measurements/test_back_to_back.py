@@ -251,3 +251,11 @@ def test_a_request_that_makes_no_sense_is_refused(policed, tmp_path, change, pro
     with pytest.raises(SearchError, match=problem):
         measure_back_to_back(policed, REQUEST.but(**change), place(tmp_path))
     assert not (tmp_path / "results").exists()
+
+
+def test_a_single_search_shows_no_standard_deviation(policed, tmp_path):
+    result = measure_back_to_back(policed, REQUEST.but(repeats=1), place(tmp_path))
+    (finding,) = findings_of([result])
+    assert finding.value == TRUTH
+    assert finding.deviation is None
+    assert "stddev" not in message(result)

@@ -29,7 +29,7 @@ def simulated(tmp_path, model):
 
 def measured(tmp_path, model, hosts=1024, **asked):
     profile = load_profile(f"ethip4-udp-h{hosts}-p63", frame_size=100)
-    request = ConnectionMrrRequest(profile=profile, trials=3, **asked)
+    request = ConnectionMrrRequest(**{"profile": profile, "trials": 3, **asked})
     result = measure(ConnectionMrr(), simulated(tmp_path, model), request, place(tmp_path / "run"))
     assert read_result(RunDirectory(tmp_path / "run").result_path(result.test.full_name)) == result
     return result
@@ -45,6 +45,14 @@ def test_it_is_the_rate_of_a_bucket_and_opens_no_more_connections_than_the_traff
     assert message(result).startswith(f"Connection MRR: {established}\n")
     assert "opened at 64,512 connections/s" in message(result)
     assert view_of(result).csit(result)["receive_rate"]["rate"]["unit"] == "cps"
+
+
+def test_a_single_trial_shows_no_standard_deviation(tmp_path):
+    result = measured(tmp_path, "rate: 20 kcps, burst: 400", trials=1)
+    (finding,) = findings_of([result])
+    assert finding.value is not None
+    assert finding.deviation is None
+    assert "standard deviation" not in message(result)
 
 
 def test_it_can_be_demanded(tmp_path):

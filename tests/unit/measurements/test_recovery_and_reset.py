@@ -19,6 +19,7 @@ from lossratio.measurements.back_to_back import BackToBackRequest, measure_back_
 from lossratio.measurements.recovery import RecoveryRequest, measure_recovery, recovery_time
 from lossratio.measurements.reset import ResetRequest, ResettingMeasurer, command_reset, measure_reset
 from lossratio.measurements.reset_times import reset_time
+from lossratio.measurements.rfc2544.chapters import CHAPTERS
 from lossratio.report import read_run, render
 from lossratio.results import DoubtKind, Outcome, doubts_of, findings_of, message, read_result
 from lossratio.results.contradictions import contradictions_of
@@ -458,3 +459,20 @@ def test_a_spread_says_where_frames_cannot_show_its_ends():
 def test_a_command_without_words_is_refused_before_any_traffic(command, said):
     with pytest.raises(SearchError, match=said):
         command_reset(command)
+
+
+def test_a_single_repetition_shows_no_standard_deviation(testbed_of, tmp_path):
+    recovered = measure_recovery(testbed_of(**slow()), RECOVERY.but(repeats=1), place(tmp_path / "recovery"))
+    reset = measure_reset(testbed_of(**restarting()), RESET.but(repeats=1), place(tmp_path / "reset"))
+    for result in (recovered, reset):
+        (finding,) = findings_of([result])
+        assert finding.value is not None
+        assert finding.deviation is None
+        assert "stddev" not in message(result)
+
+
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_a_report_of_rfc_2544_has_the_spread_of_reset_times(testbed_of, tmp_path, repeats):
+    result = measure_reset(testbed_of(**restarting()), RESET.but(repeats=repeats), place(tmp_path))
+    chapter = next(chapter for chapter in CHAPTERS if chapter.title.startswith("Reset"))
+    assert chapter.cells["min, max, stddev"](result) == result.reset.in_words()

@@ -110,10 +110,6 @@ def _burst(
     return cell
 
 
-def _range_of_bursts(values: BackToBackValues) -> str:
-    return f"{values.least_frames:,}, {values.most_frames:,}, {values.stdev_frames:.4g}"
-
-
 def _burst_state(result: BackToBackResult) -> str:
     if not result.back_to_back:
         return f"not applicable: {result.reason}"
@@ -220,7 +216,7 @@ CHAPTERS = (
             "average burst, frames": _burst(
                 lambda one: f"{one.average_frames:,.1f}", is_least=True
             ),
-            "min, max, stddev": _burst(_range_of_bursts),
+            "min, max, stddev": _burst(lambda one: one.spread),
             "corrected buffer time": _burst(
                 lambda one: format_precise_time(one.buffer_time.corrected_s), is_least=True
             ),
@@ -257,7 +253,7 @@ CHAPTERS = (
             "reset": lambda one: one.settings.reset_name,
             "load, fps": lambda one: _fps(one.load),
             "average by time stamps": lambda one: _times(one.reset),
-            "min, max, stddev": lambda one: one.reset.in_words,
+            "min, max, stddev": lambda one: one.reset.in_words(),
             "average by frame loss": lambda one: format_precise_time(one.reset.average_by_loss_s),
             "average loss, frames": lambda one: f"{one.reset.average_lost_frames:,.1f}",
             "trials": lambda one: f"{len(one.reset.times)}",
