@@ -217,7 +217,7 @@ const compareView = async parameters => {
       { head: "B", cell: row => sample(row.b, row.unit), key: row => row.b.length ? mean(row.b) : null, csv: row => row.b.length ? mean(row.b) : null, className: "number" },
       { head: "unit", csv: row => row.unit },
       { head: "95 % interval", cell: row => row.difference?.interval ? range(...row.difference.interval.map(end => percent(end))) : row.difference?.test && mean(row.a) ? "none: the values do not vary" : NOTHING, csv: row => row.difference?.interval?.join(" to "), className: "number" },
-      { head: "p", cell: row => row.p === null ? NOTHING : `${Number(row.p.toPrecision(2))} (${row.difference.test})`, key: row => row.p, csv: row => row.p, className: "number" },
+      { head: "p", cell: row => row.p === null ? NOTHING : row.difference.test === "no spread" ? "not known (no spread)" : `${Number(row.p.toPrecision(2))} (${row.difference.test})`, key: row => row.p, csv: row => row.p, className: "number" },
     ] }));
     show(state);
     return [

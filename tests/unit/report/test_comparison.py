@@ -311,3 +311,21 @@ def test_a_comparison_of_quick_goals_says_so():
     assert "Quick goals: QUICK_NDR. Their searches collect a tenth of the evidence." in comparison_table(quick)
     assert "Quick goals" in comparison_markdown(quick)
     assert "Quick goals" not in comparison_table(comparison)
+
+
+def test_equal_values_only_seem_to_be_worse():
+    def sides(before, after):
+        return (
+            [Run("run", (with_rate(rate, stdev=number),)) for number, rate in enumerate(side)]
+            for side in (before, after)
+        )
+
+    level = compare(*sides((1e5, 1e5), (5e4, 5e4)))
+    assert [one.verdict for one in level.quantities] == [Verdict.REGRESSION]
+    table = comparison_table(level)
+    assert table.startswith("B seems worse than A in 1 of 1 quantity: ")
+    assert "nothing shows how much they vary by chance: repeat the runs" in table
+    assert "not known (no spread)" in table
+    spread = comparison_table(compare(*sides((1e5, 1.001e5, 0.999e5), (5e4, 5.001e4, 4.999e4))))
+    assert spread.startswith("B is worse than A in 1 of 1 quantity: ")
+    assert "repeat the runs" not in spread

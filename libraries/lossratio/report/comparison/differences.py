@@ -16,6 +16,8 @@ ONE_SIDED_LEAST = 3
 """Minimum number of results on one side if the other side has only one. Their spread represents both sides."""
 SIGNIFICANCE = 0.05
 """Adjusted probability below which a difference counts as real."""
+NO_SPREAD = "no spread"
+"""In the place of a test's name: the values of each side are all equal."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def difference(before: Sample, after: Sample) -> Difference:
         return Difference(change, None, None, None)
 
     if fewer < RANK_TEST_LEAST and not _have_spread(before, after):
-        test = "no spread"
+        test = NO_SPREAD
 
     return Difference(change, _interval(before, after), test, p_value)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 
 from lossratio import results
-from lossratio.report.comparison.differences import Difference, Sample
+from lossratio.report.comparison.differences import NO_SPREAD, Difference, Sample
 from lossratio.report.comparison.quantity import ComparedQuantity, Comparison, Verdict
 from lossratio.report.junit import Case, of_stream
 from lossratio.report.markdown import markdown_cell, markdown_table
@@ -51,16 +51,36 @@ def sentence_of(comparison: Comparison) -> str:
     among = counted(len(comparison.quantities), "quantity", "quantities")
     if worse:
         also = f"; it has no value any more for {len(lost):,} more" if lost else ""
-        return f"B is worse than A in {len(worse):,} of {among}: {_largest(worse)}{also}."
+        verb, doubt = _certainty(worse)
+        return (
+            f"B {verb} worse than A in {len(worse):,} of {among}: {_largest(worse)}{also}.{doubt}"
+        )
     if lost:
         named = ", ".join((lost[0].test, lost[0].quantity))
         more = and_more(len(lost) - 1)
         return f"B has no value any more for {len(lost):,} of {among}: {named}{more}."
     if better:
-        return f"B is better than A in {len(better):,} of {among}: {_largest(better)}."
+        verb, doubt = _certainty(better)
+        return f"B {verb} better than A in {len(better):,} of {among}: {_largest(better)}.{doubt}"
     if comparison.has_verdict:
         return _nothing_proved(comparison)
     return "Undecided: there are too few results, or they cannot be compared."
+
+
+def _certainty(changed: Sequence[ComparedQuantity]) -> tuple[str, str]:
+    """The verb of a sentence on changes, and a sentence after it on those without any spread; empty: all have it."""
+    tests = [one.difference.test for one in changed if one.difference is not None]
+    level = tests.count(NO_SPREAD)
+    if not level:
+        return "is", ""
+
+    verb = "seems" if level == len(tests) else "is"
+    where = "" if level == len(tests) else f" of {level:,} of them"
+    doubt = (
+        f" All values{where} on each side are equal, so nothing shows how much they vary by chance: repeat the runs "
+        "to be sure."
+    )
+    return verb, doubt
 
 
 def _nothing_proved(comparison: Comparison) -> str:
@@ -185,6 +205,8 @@ def _p_value_in_words(compared: ComparedQuantity) -> str:
     difference = compared.difference
     if difference is None or difference.test is None:
         return _UNKNOWN
+    if difference.test == NO_SPREAD:
+        return f"not known ({NO_SPREAD})"
     return f"{compared.p_value:.2g} ({difference.test})"
 
 
