@@ -241,7 +241,7 @@ def only_late(counts: Sequence[int], missing: int, which: str) -> Doubt | None:
         DoubtKind.LATE_FRAMES,
         f"{late:,} of the {missing:,} missing frames were only late: in {affected}, they came "
         "back after the wait for frames in flight. They count as lost although the SUT did not "
-        "lose them. With a longer wait they would count as received",
+        "lose them. With a longer wait they might count as received",
     )
 
 
