@@ -10,6 +10,7 @@ a search had finished, but its result was not written or is lost to damage, the 
 """
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -66,6 +67,8 @@ REMADE = (
 
 _SET_ASIDE = ".damaged"
 _LEFT = "it is left as it is"
+_ADVICE = re.compile(r" To [^:]+: lossratio archive repair .*", re.DOTALL)
+"""The advice at the end of an error about a damaged file."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +167,7 @@ def _repair_journal(path: Path) -> Repair:
         kept = path.rename(_free_name(path))
         return Repair(
             path,
-            str(error),
+            _damage_of(error),
             f"nothing in it can be used. It was renamed to {kept.name}, and its test begins again",
         )
 
@@ -181,7 +184,7 @@ def _repair_journal(path: Path) -> Repair:
     first = "its first trial is" if number == 1 else f"its first {number:,} trials are"
     done = f"{first} kept, without {counted(lost, 'line')}{rest}; the original is {kept.name}"
 
-    return Repair(path, str(damage), done)
+    return Repair(path, _damage_of(damage), done)
 
 
 def _write_missing(path: Path, contents: JournalContents) -> str:
@@ -210,7 +213,7 @@ def _repair_result(path: Path) -> Repair:
     try:
         good = read_result(path)
     except DamagedResultError as error:
-        damage = str(error)
+        damage = _damage_of(error)
     except ReportError as error:
         return Repair(path, str(error), _LEFT, is_known=False)
     else:
@@ -322,6 +325,11 @@ def _proved(path: Path) -> TestResult | None:
     remarks = [*result.remarks, REPAIRED, *(() if whole == result else (COMPLETED,))]
     # The journals of earlier versions do not hold the late frames of the last trial.
     return whole.model_copy(update={"late_frames": None, "remarks": tuple(remarks)})
+
+
+def _damage_of(error: LossRatioError) -> str:
+    """The damage in words, without the advice to repair the file, which is being followed."""
+    return _ADVICE.sub("", str(error))
 
 
 def _keep(path: Path) -> Path:

@@ -381,3 +381,13 @@ def test_where_there_is_no_room_the_original_stays(journal, monkeypatch):
 
 def no_space_left(handle):
     raise OSError(28, os.strerror(28))
+
+
+@pytest.mark.parametrize("file", ["journal", "result"])
+def test_who_repairs_is_not_advised_to_repair(request, file):
+    path = request.getfixturevalue(file)
+    damage(path, b'"lost_frames":', b'"lost_frames":1')
+    answer = invoke(path)
+    assert answer.exit_code == 1
+    assert "damaged" in answer.stderr
+    assert "archive repair" not in answer.output
