@@ -203,16 +203,16 @@ class _Suite:
     def request(self, fields: Mapping[str, Any]) -> Any:
         return request_of(self.session, self.kind, self.frame_size, self.profile, dict(fields))
 
-    def run(self, keyword: str) -> object:
-        return run_keyword(keyword)
+    def run(self, keyword: str, *arguments: object) -> object:
+        return run_keyword(keyword, *arguments)
 
     def show(self, text: str) -> None:
         logger.info(text, also_console=True)
 
 
-def run_keyword(name: str) -> object:
+def run_keyword(name: str, *arguments: object) -> object:
     """Runs a keyword of the suite."""
-    return BuiltIn().run_keyword(name)
+    return BuiltIn().run_keyword(name, *arguments)
 
 
 _OF_MEASUREMENTS: Mapping[str, Any] = MappingProxyType(

@@ -173,7 +173,7 @@ class Suite(Protocol):
         """The request with these fields, and with the traffic that was given to the keyword."""
         ...
 
-    def run(self, keyword: str) -> object:
+    def run(self, keyword: str, *arguments: object) -> object:
         """Runs a keyword of the suite."""
         ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import statistics
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -131,7 +132,7 @@ def command_reset(
         The reset. It raises `DutError` if the command cannot be run, fails, or takes too long.
 
     Raises:
-        SearchError: If the command has no words, or an unclosed quote.
+        SearchError: If the command has no words, an unclosed quote, or a program that does not exist on this machine.
     """
     try:
         words = shlex.split(command)
@@ -139,6 +140,11 @@ def command_reset(
         raise SearchError(f"The {name} {command!r} is not one: {error}.") from error
     if not words:
         raise SearchError(f"The {name} is empty. Name a program and its arguments.")
+    if shutil.which(words[0]) is None:
+        raise SearchError(
+            f"The {name} cannot be run: {command}: there is no program {words[0]!r} on this machine. Correct the "
+            "command."
+        )
 
     def reset() -> None:
         try:
@@ -241,18 +247,21 @@ def _with_reset(timeline: Timeline, moment: float) -> Timeline:
 
 
 def reset_of(
-    command: str | None, keyword: str | None, run: Callable[[str], object]
+    command: str | None, keyword: str | None, run: Callable[..., object]
 ) -> dict[str, Any]:
     """The fields of a reset by a command on this machine, or by a keyword that `run` runs; none if both are missing.
 
     Raises:
-        SearchError: If both are given.
+        SearchError: If both are given, or the command cannot be run.
+        AssertionError: If there is no such keyword.
     """
     if command is not None and keyword is not None:
         raise SearchError("A reset is either a command or a keyword. Give one of them.")
     if command is not None:
         return {"reset": command_reset(command), "reset_name": f"command: {command}"}
     if keyword is not None:
+        # This comes before the measurement, which would be in vain if the keyword did not exist.
+        run("Keyword Should Exist", keyword)
         return {"reset": partial(run, keyword), "reset_name": f"keyword: {keyword}"}
     return {}
 

@@ -7,6 +7,8 @@ import json
 import pytest
 from robot_runs import run_suite, write_suite
 
+from lossratio.report import read_run
+
 TESTS = """
 Bursts After A Search
     Find Conditional Throughput    QUICK_NDR    frame_size=64B
@@ -71,7 +73,7 @@ def run(tmp_path_factory):
         ("Management", "FAIL", "SearchError: The modifier 'management' of RFC 2544 needs one command"),
         ("Queries", "PASS", ""),
         ("Repeated Latency", "PASS", "latency at 10.000 kfps per interface"),
-        ("No Repeats", "FAIL", "SearchError: repeats must be at least 1, not 0. Number of trials at each load."),
+        ("No Repeats", "FAIL", "SearchError: repeats must be at least 1, not 0. The documentation of"),
         ("Throughput Of Other Frames", "FAIL", "Find it earlier in the same suite, for example with 'Find Conditional"),
         ("Command And Keyword", "FAIL", "SearchError: A reset is either a command or a keyword. Give one of them."),
         ("Command That Does Nothing", "FAIL", "TrafficError: No frame was lost after the reset (command: true)"),
@@ -82,6 +84,13 @@ def run(tmp_path_factory):
 def test_a_keyword_says_its_result_or_one_error(run, name, status, text):
     test = run.tests[name]
     assert (test.status, text in test.message) == (status, True), test.message
+
+
+@pytest.mark.long
+def test_a_keyword_that_does_not_exist_is_noticed_before_any_traffic(run):
+    measured = {result.test.name for result in read_run(run.directory).results}
+    assert "Nothing Lost" in measured
+    assert "Keyword That Fails" not in measured
 
 
 def test_the_report_of_all_tests_is_beside_the_page_and_the_log_links_to_it(run):
