@@ -41,6 +41,9 @@ ratio is verified in more than a third of all cases."""
 _USUAL_BATCH = 32.0
 """Number of frames that software such as DPDK's programs handles, and loses, at once."""
 
+_MANY_TIMES = 2.0
+"""Bursts that are this many times as large as assumed are named."""
+
 
 class ConfirmationRequest(Request):
     """Measures whether the loss ratio at one load is at most ``loss_ratio``, without any model, and returns the result.
@@ -143,7 +146,7 @@ class Confirmation(OnTrustedTrials, PlannedKind[ConfirmationRequest, Confirmatio
         """
         said = result.statement
         if said is not None and said.verdict is Verdict.CONTRADICTED:
-            raise AssertionError(f"The load is not confirmed: {said}.")
+            raise AssertionError(f"The load is not confirmed: {result.reason or said}.")
 
     def controller(self, request: ConfirmationRequest, loads: LoadRange) -> PlannedTrials:
         """Equal trials. They end early when a check finds that more frames are certainly lost.
@@ -182,7 +185,7 @@ class Confirmation(OnTrustedTrials, PlannedKind[ConfirmationRequest, Confirmatio
         if run.error is None:
             trials = [entry.result for entry in measured.entries]
             statement = confirmed(trials, request, run.conditions)
-            reason = _reason(statement, trials)
+            reason = _reason(statement, trials, request.batch)
 
         stated = measured.stated(max_load, reason, self.why_set_aside)
         return ConfirmationResult(
@@ -254,18 +257,31 @@ def confirmed(
     return timed(GuardStatement.of(verdict, target, loads, bounds), conditions)
 
 
-def _reason(statement: GuardStatement, trials: Sequence[TrialResult]) -> str | None:
+def _reason(statement: GuardStatement, trials: Sequence[TrialResult], batch: float) -> str | None:
     """Why the trials do not confirm the load; None: they do."""
     if statement.verdict is Verdict.VERIFIED:
         return None
+    reason = f"{statement}{_larger_bursts(statement, batch)}"
     known = (trial.output for trial in trials if why_set_aside(trial) is None)
     late = sum((missing_frames(output) or MissingFrames()).late for output in known)
     if not late or statement.verdict is Verdict.CONTRADICTED:
-        return str(statement)
+        return reason
     were_late = counted(late, "of these frames was", "of these frames were")
     return (
-        f"{statement}; {were_late} only late, not lost: a longer wait (settle of the generator) would show whether the "
+        f"{reason}; {were_late} only late, not lost: a longer wait (settle of the generator) would show whether the "
         "load passes"
+    )
+
+
+def _larger_bursts(statement: GuardStatement, batch: float) -> str:
+    """Words on losses that come in larger bursts than assumed, after a semicolon; empty: they do not."""
+    lossy = statement.lossy_trials or 0
+    # If every trial loses frames, the load is too high, whatever the bursts are.
+    if statement.burst_frames < _MANY_TIMES * batch or lossy >= statement.trials:
+        return ""
+    return (
+        f"; only {lossy:,} of {statement.trials:,} trials lost frames, about {statement.burst_frames:,.0f} at a time "
+        f"and not {batch:.3g}: this may be an outage. Repeat it with a larger batch, or without the outage"
     )
 
 

@@ -195,3 +195,33 @@ def test_the_batch_is_what_the_soak_test_before_saw(last, fields, batch):
     request = Confirmation().asked(suite, {"loss_ratio": 1e-5, **fields}, 50e3)
     assert request.batch == batch
     assert suite.shown == [request.plan(request.planned_trials)]
+
+
+@pytest.mark.parametrize(("lost", "verdict"), [(1486, "extrapolated"), (90_000, "contradicted")])
+def test_an_outage_in_one_trial_is_named_as_larger_than_the_batch(lost, verdict, tmp_path):
+    request = ConfirmationRequest(profile=PROFILE, load=50e3, loss_ratio=1e-4)
+    result = measure(Confirmation(), OutageTestbed(2, lost), request, place(tmp_path))
+    assert result.statement.verdict == verdict
+    trials = result.statement.trials
+    assert f"only 1 of {trials} trials lost frames, about {lost:,} at a time and not 32: this may be" in result.reason
+    if verdict == "contradicted":
+        with pytest.raises(AssertionError, match="with a larger batch"):
+            Confirmation().demand(result, request.load)
+
+
+class OutageTestbed(InFrontOfTestbed):
+    """The simulated testbed with an outage that loses so many frames in one of the trials."""
+
+    def __init__(self, number, lost):
+        super().__init__(open_testbed(SIMULATED))
+        self._number = number
+        self._lost = lost
+        self._trials = 0
+
+    def measure(self, trial):
+        output = super().measure(trial)
+        self._trials += 1
+        if self._trials != self._number:
+            return output
+        loss_ratio = self._lost / output.sent_frames
+        return TrialOutput(loss_ratio, sent_frames=output.sent_frames, lost_frames=self._lost)
