@@ -36,6 +36,8 @@ _MOST_PROBLEMS = 20
 _LONGEST_ABOUT = 200
 _OF_PYDANTIC = re.compile(r".*\[|function-|IPv[46](Address|Interface|Network)$")
 """Parts of a place that pydantic adds: names of validators, of keys, and of the kinds in a union of addresses."""
+_TEXT_IN_UNION = "str"
+"""The last part of a place that pydantic adds if a value might be a text or something else."""
 _SUFFIXES = (".yaml", ".yml", ".json")
 """Endings of files that were meant to be YAML, so that the line of a mistake helps."""
 _NO_BREAK_SPACE = "\u00a0"
@@ -86,12 +88,13 @@ def load_yaml_file(
             fields = convert(data, path)
             loaded = model.model_validate(fields)
         except ValidationError as cause:
-            places = [item["loc"] for item in cause.errors()]
-            # If only its wrong items are missing, a list is not too short.
+            places = [_place(item["loc"]) for item in cause.errors()]
+            # If only its wrong items are missing, a list is not too short; and it need not be a text.
             found = [
                 item
                 for item in cause.errors()
-                if item["type"] != "too_short" or not _has_more(item["loc"], places)
+                if item["type"] not in ("too_short", "string_type")
+                or not _has_more(_place(item["loc"]), places)
             ]
             # A message includes a search for the field that was meant, so only the problems to show get a message.
             written = written_values(node)
@@ -201,6 +204,8 @@ def _describe(path: Path, lines: dict[Location, int], location: Location, text: 
 
 def _place(location: Location) -> Location:
     """A place without the names that only pydantic knows."""
+    if location and location[-1] == _TEXT_IN_UNION:
+        location = location[:-1]
     return tuple(part for part in location if isinstance(part, int) or not _OF_PYDANTIC.match(part))
 
 
