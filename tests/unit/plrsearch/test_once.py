@@ -242,6 +242,14 @@ def test_losses_just_below_overload_come_once_if_they_do_not_grow(lost, wanted):
     assert asked(counts_of([*MUCH_OVERLOAD, *rows]), shortly([])) == wanted
 
 
+def test_a_shorter_trial_in_overload_does_not_show_the_rate():
+    """It passes more of a bucket. Trials just above the rate of the others lose alike, but in overload."""
+    usual = [(18.2e6, 2.0, 600_000.0)] * 12
+    rows = [(17.9e6 + 0.08e6 * at, 2.0, 20.0) for at in range(4)]
+    shorter = (19e6, 1.0, 100_000.0)
+    assert asked(counts_of([*usual, *rows, shorter]), shortly([])) is None
+
+
 def test_trials_of_usual_length_follow_where_there_are_none():
     rows = [(17.3e6 + 0.15e6 * at, 2.0, 20.0) for at in range(4)]
     safe = 0.93 * 18.1e6

@@ -36,6 +36,8 @@ _LEAST_LOST = 5.0
 """Minimum mean number of these frames."""
 _MOST_LOST = 0.01
 """Largest share of its frames that a trial loses once. If a trial loses more, it is in overload."""
+_AS_LONG = 0.9
+"""Minimum duration of the trials that show the forwarding rate, as a share of the usual duration."""
 SHARE = 0.2
 """Duration of the short trials, as a share of the usual duration."""
 _USUAL = 2
@@ -187,9 +189,10 @@ def _lose_more(short: TrialCounts, usual: TrialCounts) -> bool:
 def _highest_rate(usual: TrialCounts) -> float:
     """The highest forwarding rate in overload, in frames per second; infinite if no trial is in overload.
 
-    Below it, losses that come once in each trial may look like overload.
+    Below it, losses that come once in each trial may look like overload. A shorter trial passes more of a bucket, so it
+    does not show the rate.
     """
-    overloaded = usual.at(usual.is_overload)
+    overloaded = usual.at(usual.is_overload & (usual.times_usual >= _AS_LONG))
     return float(overloaded.forwarding_rate.max()) if len(overloaded) else np.inf
 
 
