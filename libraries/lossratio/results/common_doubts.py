@@ -27,9 +27,12 @@ def common_doubts(
         stalls: The doubt whether stalls of the generator decided it; None: they did not.
         if_unsent: What it means for the result if a load was not offered.
     """
+    most_unsent = max(offered, key=unsent_share, default=())
+    # A device that stops is not said to drift as well.
+    over_time = doubts.stopped_forwarding_in(trials) or doubts.time_dependence_in(trials)
     about_trials = (
-        unsent_frames(max(offered, key=unsent_share, default=()), consequence=if_unsent),
-        doubts.stopped_forwarding_in(trials) or doubts.time_dependence_in(trials),
+        unsent_frames(most_unsent, consequence=if_unsent),
+        over_time,
         doubts.two_bands_in(trials),
         doubts.late_frames(trials, result.late_frames or 0),
         *doubts.doubts_about_frames(trials),
