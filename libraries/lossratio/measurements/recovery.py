@@ -72,6 +72,11 @@ class RecoveryValues(Spread):
     times: tuple[RecoveryTime, ...] = Field(min_length=1)
     """The repetitions; the DUT did not recover in a repetition without a time."""
 
+    @property
+    def repetitions(self) -> int:
+        """How often the DUT was overloaded."""
+        return len(self.times)
+
 
 class RecoveryRequest(AfterThroughput):
     """Measures how long frames are lost after an overload (RFC 2544, section 26.5), and returns the result.

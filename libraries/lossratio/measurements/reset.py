@@ -48,6 +48,11 @@ class ResetValues(measurements.Spread):
     average_lost_frames: float = Field(ge=0.0)
     """Mean of the frames lost in the outages."""
 
+    @property
+    def repetitions(self) -> int:
+        """How often the DUT was reset."""
+        return len(self.times)
+
 
 DEVICES = "software reset of the devices"
 """The reset of requests that name no other reset."""

@@ -37,10 +37,14 @@ class Spread(Record):
     """Standard deviation (divided by N - 1; 0 if there is only one repetition)."""
 
     @property
+    def repetitions(self) -> int:
+        """How many repetitions there are, with a time or without one. Each kind of result says it."""
+        raise NotImplementedError
+
+    @property
     def deviation_s(self) -> float | None:
-        """The standard deviation to show; None: there are no values, or the only repetition (`times`) has none."""
-        repetitions = len(getattr(self, "times", ()))
-        return None if repetitions == 1 else self.stdev_s
+        """The standard deviation to show; None: there are no values, or a single repetition has none."""
+        return None if self.repetitions == 1 else self.stdev_s
 
     @staticmethod
     def of(times: Sequence[float | None]) -> dict[str, Any]:

@@ -448,8 +448,14 @@ def test_no_time_is_finer_than_frames_can_show(seconds, words):
     assert time_in_words(seconds, 0.00019) == words
 
 
+class Twice(Spread):
+    """Two repetitions of something."""
+
+    repetitions = property(lambda self: 2)
+
+
 def test_a_spread_says_where_frames_cannot_show_its_ends():
-    spread = Spread(**Spread.of([0.0001, 0.0003]))
+    spread = Twice(**Spread.of([0.0001, 0.0003]))
     assert spread.in_words(0.0002) == "below 0.2 ms, 0.3 ms, 0.14142 ms"
     assert next(iter(spread.lines("average", finest=0.00025))).endswith("below 0.25 ms")
 
