@@ -285,15 +285,16 @@ class _Judged:
         at_most = difference_at_most(*sides, self.series.unit, plain)
         if at_most is not None and not any(one.share for side in sides for one in side):
             at_most = replace(at_most, p_value=plain.p_value)
+
         ratio = agreed_change(change.ratio, real_change(at_most, least_change))
-        if ratio is None or ratio == change.ratio:
-            if ratio is None:
-                return None
-            # A change from zero is infinite, too.
-            has_no_end = at_most is not None and math.isinf(at_most.change)
-            is_least = has_no_end and not math.isinf(change.ratio)
-            return replace(change, is_least=is_least)
-        return replace(change, ratio=ratio, measured_ratio=change.ratio)
+        if ratio is None:
+            return None
+        if ratio != change.ratio:
+            return replace(change, ratio=ratio, measured_ratio=change.ratio)
+        # A change from zero is infinite, too.
+        has_no_end = at_most is not None and math.isinf(at_most.change)
+        is_least = has_no_end and not math.isinf(change.ratio)
+        return replace(change, is_least=is_least)
 
     def _ends(self, step: Step) -> list[Ends]:
         """The range of a step's values."""

@@ -130,6 +130,7 @@ def _by_name(arguments: Sequence[str]) -> dict[str, str]:
             value = argument
         else:
             names = []
+
         if name not in _ARGUMENTS:
             raise ValueError(
                 f"There is no argument {shown_value(name)}. There are {names_near(name, _ARGUMENTS)}"

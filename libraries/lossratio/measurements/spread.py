@@ -1,6 +1,7 @@
 """The average and the spread of repeated times, for results, reports and consoles."""
 
 import statistics
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -37,9 +38,9 @@ class Spread(Record):
     """Standard deviation (divided by N - 1; 0 if there is only one repetition)."""
 
     @property
+    @abstractmethod
     def repetitions(self) -> int:
-        """How many repetitions there are, with a time or without one. Each kind of result says it."""
-        raise NotImplementedError
+        """How many repetitions there are, with a time or without one."""
 
     @property
     def deviation_s(self) -> float | None:

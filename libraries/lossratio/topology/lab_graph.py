@@ -429,6 +429,7 @@ def _nodes(
         # The generator of the first one applies to both.
         generator = {} if known else {"generator": {"kind": "afpacket"}}
         known[names[tg]] = {"type": "TG", **reach, **generator, "interfaces": interfaces[tg]}
+
     for dut in path.duts:
         # Commands on a node would need the Linux names of its ports.
         has_names = all("name" in port for port in interfaces[dut].values())

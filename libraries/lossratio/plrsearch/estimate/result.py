@@ -261,6 +261,7 @@ class CriticalLoadEstimate:
         lacks_frames_only = said.missing_frames is not None and not said.missing_trials
         if said.verdict is Verdict.EXTRAPOLATED and lacks_frames_only and not has_losses:
             return None
+
         lowest = self._lowest_is_lossy
         if lowest is not None:
             return (

@@ -274,12 +274,14 @@ class _Compared:
         before = int(np.count_nonzero(contradicted[:at]))
         if not before:
             return 0.0
+
         groups = self.group[:at][contradicted[:at]]
         is_near = (self.group >= groups.min()) & (self.group <= groups.max()) | others
         # Where there are no later trials, nothing may contradict an earlier trial. But if one at a load is
         # contradicted, the others there might have been.
         is_repeated = np.isin(self.group[:at], self.group[at:])
         is_near[:at] &= is_repeated | np.isin(self.group[:at], groups)
+
         return _log_chance(
             before,
             drawn=int(np.count_nonzero(is_near[:at])),
