@@ -28,6 +28,8 @@ _JUST_BELOW, _BATCHES_BELOW = 0.2, 0.04
 batches, more trials are necessary to show that there are few batches."""
 _STEP = 0.95
 """The next load to try, as a share of a load that cannot be verified."""
+_NEAR = 0.98
+"""If a verified load is below this share of a load that fails, a load halfway is tried."""
 _OF_PAUSES, _FARTHEST = 0.97, 0.75
 """The load to try, as a share of the load at which pauses lose the target; and its minimum, as a share of the previous
 load."""
@@ -44,6 +46,7 @@ _MUCH = 2.0
 """Two trials must not both lose this many times the target."""
 _FEW = 3
 """Minimum number of trials that together show that more than the target is lost."""
+_MOST_MOVES = 4
 _BEGUN = 2
 """A higher load may replace a load that has at most this many trials."""
 _MUCH_HIGHER, _LITTLE_TIME = 0.01, 2.0
@@ -72,7 +75,8 @@ class Verifying:
         self._begin = 0
         self._lowest_failed = np.inf
         self._before_change: float | None = None
-        self._is_passed_tried = self._is_once = False
+        self._is_passed_tried = self._is_once = self._is_raised = False
+        self._moves = 0
         self.load: float | None = None
 
     def record(
@@ -189,7 +193,9 @@ class Verifying:
             # Trials that were not described yet when the load was chosen are described now.
             higher = _HIGHER if left > _LITTLE_TIME * LEAST_TRIALS else _MUCH_HIGHER
             is_higher = place > (1.0 + higher) * self.load and bounds.trials <= _BEGUN
-            if is_higher or place < (1.0 - _LOWER) * self.load:
+            is_lower = place < (1.0 - _LOWER) * self.load and not self._is_raised
+            if self._moves < _MOST_MOVES and (is_higher or is_lower):
+                self._moves += is_higher
                 self.load = place
 
     def _is_hopeless(self, bounds: LossBounds, left: float, *, all_lose: bool, few: float) -> bool:
@@ -242,12 +248,23 @@ class Verifying:
         """
         if self.load is None or left <= 1.5 * LEAST_TRIALS or len(self._rows) <= left:
             return
-        halfway = 0.5 * (self.load + self._lowest_failed)
-        if self.load < _STEP * self._lowest_failed < np.inf:
+        fails = min(self._lowest_failed, self._fails_probably(known))
+        halfway = 0.5 * (self.load + fails)
+        if self.load < _NEAR * fails < np.inf:
             place = min(halfway, known.most)
         place = _on_grid(min(place, halfway), self._question)
         if place > (1.0 + _HIGHER) * self.load:
+            self._is_raised = True
             self.load = place
+
+    @staticmethod
+    def _fails_probably(known: Description) -> float:
+        """The load in frames per second that is expected to lose more than the target."""
+        if known.local is None:
+            return known.reported[0].mean
+        if known.local.is_line:
+            return known.local.load_of(1.0)
+        return known.local.lossy or np.inf
 
     def _below(self, rate: float, batch: float) -> float:
         """A load that is surely below what passes in the long run, although this rate is not known exactly.

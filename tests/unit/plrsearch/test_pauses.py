@@ -51,7 +51,7 @@ DEVICES = {
 def test_length_ring_and_frequency_of_pauses_are_those_of_the_device(name):
     every, lengths, length, ring, seconds = DEVICES[name]
     found = Pauses.of(lost_by(every, lengths, ring, seconds=seconds))
-    assert found.is_sure
+    assert found.is_sure == (name != "descheduled")
     assert found.length_s == pytest.approx(length, rel=0.2)
     assert found.ring_frames == pytest.approx(ring, rel=0.3)
     assert found.every_s == pytest.approx(every, rel=0.5)
@@ -61,7 +61,7 @@ def test_lengths_that_differ_are_not_taken_for_equal_ones():
     """Only the longest pauses overflow the ring; their losses do not grow as those of equal pauses."""
     found = Pauses.of(lost_by(0.5, exponential(100e-6), 1024.0))
     assert found.shape == 1.0
-    assert "very different length" in str(found)
+    assert not found.is_sure
     equal_ones = Pauses.of(lost_by(3.0, equal(400e-6), 4096.0))
     assert equal_ones.shape > 100.0
     assert str(equal_ones).startswith("Frames are lost in pauses, about ")

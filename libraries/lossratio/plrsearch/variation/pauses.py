@@ -158,11 +158,15 @@ class Pauses:
 
     @property
     def is_sure(self) -> bool:
-        """Whether losses show the length well enough for it to be stated."""
+        """Whether lengths are about equal, and losses show them well enough for them to be stated.
+
+        Lengths that differ a lot cannot be distinguished from other losses that do not come from the load.
+        """
         lengths = [fit.length_s for fit in self.plausible]
         is_usual = self.ring_frames < _LARGEST_RING
         is_alike = bool(lengths) and max(lengths) < _ALIKE * min(lengths)
-        return is_usual and is_alike and self.stdevs[0] < _LENGTH
+        has_equal = self.shape >= _EQUAL
+        return has_equal and is_usual and is_alike and self.stdevs[0] < _LENGTH
 
     @property
     def is_usual(self) -> bool:
@@ -224,13 +228,12 @@ class Pauses:
 
     def __str__(self) -> str:
         """The pauses, in one line. It does not say who pauses: the frames may also have come too late."""
-        lengths = "on average, of very different length" if self.shape < 2.0 else "long"
         ring = "a ring"
         if self.known_ring_frames is not None:
             ring = f"a ring of about {format_about(self.ring_frames)} frames, if all frames go through one ring"
         return (
             f"Frames are lost in pauses, about {format_about(3600.0 / self.every_s)} times an hour. Pauses are about "
-            f"{format_about(1e6 * self.length_s)} us {lengths}, and overflow {ring}"
+            f"{format_about(1e6 * self.length_s)} us long, and overflow {ring}"
         )
 
 

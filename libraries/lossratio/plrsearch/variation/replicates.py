@@ -308,6 +308,10 @@ def _multiple(counts: TrialCounts) -> int:
         return 1
     if load[those].max() < (1.0 + _APART) * load[those].min():
         return 1
+    # Shares of round numbers of frames are multiples, too, but shares of other numbers are not.
+    is_uneven = sent % sizes[place] > 0
+    if np.count_nonzero(those & is_uneven) < _MOST_TRIALS * np.count_nonzero(is_uneven):
+        return 1
     return int(sizes[place])
 
 
