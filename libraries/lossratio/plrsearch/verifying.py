@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 
-from lossratio.plrsearch.estimate import LEAST_TRIALS, LossBounds, is_refuted
+from lossratio.plrsearch.estimate import LEAST_TRIALS, UP_TO, LossBounds, is_refuted
 from lossratio.plrsearch.model import (
     LONG_TRIALS,
     OVERLOAD,
@@ -38,6 +39,7 @@ _ENOUGH = 120
 _OTHERS, _AFTERWARDS = 1, 4
 """Number of other trials between two trials at the load to verify, before there are enough trials there and afterwards.
 This does not apply until there are as few as verify a load. Only the other trials show whether the SUT changes."""
+_OF_TIME, _PATIENCE, _PLAUSIBLE = 0.5, 0.1, 0.3
 _ALLOWED = 0.7
 """A load is worthwhile if all future trials there may lose at most this share of the target."""
 _CHANCE = 3.0
@@ -102,10 +104,9 @@ class Verifying:
         if self.load is None:
             return None
 
-        frames, lost = self._at(self.load, self._rows[self._begin :], known)
-        missing = LossBounds.of(frames, lost, batch=known.batch).missing_frames(
-            self._question.target_loss_ratio
-        )
+        frames, _ = self._at(self.load, self._rows[self._begin :], known)
+        bounds = self._bounds(self.load, known)
+        missing = bounds.missing_frames(self._question.target_loss_ratio)
         each = float(frames.mean()) if len(frames) else np.inf
         is_soon = missing is not None and 0.0 < missing <= left * each
         if len(frames) >= LEAST_TRIALS and not is_soon:
@@ -179,11 +180,11 @@ class Verifying:
             self.load = self._below(limit, known.batch)
         frames, lost = self._at(self.load, self._rows[self._begin :], known)
         batch = known.batch
-        bounds = LossBounds.of(frames, lost, batch=batch)
+        bounds = self._bounds(self.load, known)
         target = self._question.target_loss_ratio
 
         least = float((lost / np.maximum(frames, 1.0)).min(initial=1.0))
-        all_lose = bounds.trials > 1 and least > _MUCH * target
+        all_lose = len(frames) > 1 and least > _MUCH * target
         if self._is_hopeless(bounds, left, all_lose=all_lose, few=_CHANCE * batch):
             passed = self._below((1.0 - float((lost / frames).max())) * self.load, batch)
             self._lower(known, passed, verified=self._highest_verified(known, below=self.load))
@@ -203,18 +204,23 @@ class Verifying:
         if bounds.lost <= few:
             return False
         target = self._question.target_loss_ratio
+        certain = bounds.trials >= _FEW and bounds.least > target
+        if certain or all_lose:
+            return True
         if bounds.trials >= LEAST_TRIALS and left >= LEAST_TRIALS:
             missing = bounds.missing_frames(target)
             each = bounds.frames / bounds.trials
-            if missing is None or missing > left * each:
-                return True
+            most = max(min(left, _ENOUGH), _OF_TIME * left)
+            if missing is not None and missing <= most * each:
+                return False
+            is_patient = bounds.trials < min(_PATIENCE * left, _ENOUGH)
+            return not (is_patient and _is_plausible(bounds, target))
 
         most = min(bounds.trials + left, max(float(_ENOUGH), bounds.trials))
         allowed = _ALLOWED * target * bounds.frames * most / bounds.trials
         if bounds.trials >= _ENOUGH // 2 and bounds.lost > _ALLOWED * target * bounds.frames:
             return True
-        certain = bounds.trials >= _FEW and bounds.least > target
-        return certain or all_lose or bounds.lost > few + allowed
+        return bounds.lost > few + allowed
 
     def _lower(self, known: Description, passed: float, *, verified: float) -> None:
         """Moves to the next load below, to what passed or to what pauses allow, but not below a verified load."""
@@ -236,17 +242,29 @@ class Verifying:
         for load in sorted(trials, reverse=True):
             if trials[load] < LEAST_TRIALS:
                 continue
-            bounds = LossBounds.of(*self._at(load, rows, known), batch=known.batch)
-            if bounds.most <= self._question.target_loss_ratio:
+            if self._bounds(load, known).most <= self._question.target_loss_ratio:
                 return load
         return 0.0
+
+    def _bounds(self, load: float, known: Description) -> LossBounds:
+        """The bounds by the trials at a load, or by those up to a higher load if only these verify the load."""
+        rows = self._rows[self._begin :]
+        there = LossBounds.of(*self._at(load, rows, known), batch=known.batch)
+        if there.trials < LEAST_TRIALS or known.once is not None:
+            return there
+        for share in UP_TO:
+            near = [(load, *row[1:]) for row in rows if load <= row[0] <= share * load]
+            bounds = LossBounds.of(*self._at(load, near, known), batch=known.batch)
+            if bounds.most <= self._question.target_loss_ratio:
+                return bounds
+        return there
 
     def _raise_to(self, place: float, known: Description, left: float) -> None:
         """Moves up if there is time for a higher load: the estimate's, but at most halfway to a load that fails.
 
         If the load that fails is far away, the higher load is halfway in any case.
         """
-        if self.load is None or left <= 1.5 * LEAST_TRIALS or len(self._rows) <= left:
+        if self.load is None or left <= 1.5 * LEAST_TRIALS or len(self._rows) <= min(left, _ENOUGH):
             return
         fails = min(self._lowest_failed, self._fails_probably(known))
         halfway = 0.5 * (self.load + fails)
@@ -259,11 +277,13 @@ class Verifying:
 
     @staticmethod
     def _fails_probably(known: Description) -> float:
-        """The load in frames per second that is expected to lose more than the target."""
+        """The load in frames per second that is expected to lose more than the target; infinite if trials disagree."""
         if known.local is None:
             return known.reported[0].mean
         if known.local.is_line:
             return known.local.load_of(1.0)
+        if known.local.above:
+            return np.inf
         return known.local.lossy or np.inf
 
     def _below(self, rate: float, batch: float) -> float:
@@ -306,6 +326,12 @@ class Verifying:
         low = float(posterior.rough_quantiles([0.025])[0])
         load = low * float(below / there) * (1.0 - known.heavier_tails)
         return _on_grid(load, self._question)
+
+
+def _is_plausible(bounds: LossBounds, target: float) -> bool:
+    """Whether trials that lost more than the target may have lost so much by chance."""
+    allowed = bounds.lossy * target * bounds.frames / bounds.lost
+    return bool(scipy.special.gammainc(bounds.lossy + 0.5, allowed) > _PLAUSIBLE)
 
 
 def _counts_at(load: float, rows: Sequence[tuple[float, float, float]]) -> tuple[Array, Array]:

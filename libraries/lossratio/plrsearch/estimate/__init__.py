@@ -11,6 +11,7 @@ from lossratio.plrsearch.estimate.bounds import LossBounds
 from lossratio.plrsearch.estimate.guard import (
     LEAST_TRIALS,
     NEAR,
+    UP_TO,
     GuardStatement,
     Verdict,
     is_refuted,

@@ -12,6 +12,8 @@ from lossratio.plrsearch.model import Array
 
 TAIL = 0.025
 """Probability beyond each bound; together, the bounds are a 95 % interval."""
+_UNSEEN = 2.0
+"""How many further trials with loss may differ by their mean from those that are seen."""
 _MOST_FRAMES = 1e18
 """If more frames than this are needed, no number is stated, because the loss ratio so far is (nearly) the target, or
 above it."""
@@ -24,8 +26,9 @@ class LossBounds:
     Losses come in bursts. As in a quasi-binomial model, counts are divided by their burst size before Clopper and
     Pearson's bounds are taken. If few trials have bursts, the upper bound depends on the trials rather than on the
     frames. It is at least the product of two bounds: one for the share of trials with loss (Clopper and Pearson), and
-    one for the loss of such trials (exponentially distributed, so that the sum is gamma distributed). The bounds do not
-    cover bursts that are rarer than the trials.
+    one for the loss of such trials. These losses have a gamma distribution, with the variance that they show, and with
+    two further trials that differ by the mean. Its variance is at most that of an exponential distribution. The bounds
+    do not cover bursts that are rarer than the trials.
     """
 
     trials: int
@@ -131,7 +134,10 @@ def _most(
     if burst <= known or not 0.0 < lossy < trials:
         return most
     share = float(scipy.special.betaincinv(lossy + 1.0, trials - lossy, 1.0 - 2.0 * TAIL))
-    lost_by_one = lost / float(scipy.special.gammaincinv(lossy, 2.0 * TAIL))
+    # The burst is the mean square of the lost frames by their mean, so it shows how much trials with loss differ.
+    variance = max(burst * lossy / lost - 1.0 + lossy / trials, 0.0)
+    shape = lossy / min(variance + _UNSEEN / lossy, 1.0)
+    lost_by_one = lost / lossy * shape / float(scipy.special.gammaincinv(shape, 2.0 * TAIL))
     return min(1.0, max(most, share * lost_by_one * trials / frames))
 
 

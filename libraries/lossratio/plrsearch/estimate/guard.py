@@ -30,6 +30,9 @@ from lossratio.units import (
 
 NEAR = 0.05
 """How far the loads of the statement may be below the reported load, as a share of it."""
+UP_TO = (1.0, 1.0 + NEAR, 1.0 + 2.0 * NEAR)
+"""The highest load of trials that may verify a load, as multiples of this load. Trials at higher loads do not lose less,
+and where losses are rare, the trials at one load are too few."""
 LEAST_TRIALS = 10
 """Minimum number of trials that verify or contradict a load. Bursts that occur in one trial out of three may be missing
 in fewer trials, no matter how many frames these sent, and two trials may have bursts of the same size."""
@@ -230,11 +233,11 @@ def guard(
 ) -> GuardStatement:
     """The highest load that is verified without a model. If there is none, what is known about a reported load.
 
-    The trials at a load verify it, unless the trials from 5 % below up to this load disagree: quiet trials at a load
-    are luck if trials at lower loads are not quiet. Loads are checked from the highest down. Because the loss ratio
-    does not fall as the load increases, at most the first load verified above the critical load would be a wrong
-    answer. If long trials at this load lose more than the target, a lower load at which they do not is verified
-    instead.
+    The trials at a load verify it, alone or together with those up to 5 % or 10 % above it, unless the trials from 5 %
+    below on disagree: quiet trials at a load are luck if trials at lower loads are not quiet. Loads are checked from
+    the highest down. Because the loss ratio does not fall as the load increases, at most the first load verified above
+    the critical load would be a wrong answer. If long trials at this load lose more than the target, a lower load at
+    which they do not is verified instead.
 
     If no load is verified, quiet trials far below may hide losses just below the reported load. So the trials below the
     interval are grouped from several loads upwards (see `_starts`). Each of these groups can refute the reported load.
@@ -251,7 +254,7 @@ def guard(
     target = question.target_loss_ratio
     verified = _highest_verified(counts.at(counts.load <= most), target, batch)
     if verified is not None:
-        return _sustained(verified, counts, target, long, batch)
+        return _sustained(verified, target, long, batch)
 
     refuted = refuting(counts, question, reported, lowest, batch)
     if refuted is not None:
@@ -286,8 +289,20 @@ def _near(counts: TrialCounts, reported: float) -> Array:
     return counts.load[(counts.load >= (1.0 - NEAR) * reported) & (counts.load <= reported)]
 
 
-def _highest_verified(counts: TrialCounts, target: float, batch: float) -> float | None:
-    """The highest load with enough trials that lose at most the target, if the trials just below it do so, too."""
+@dataclass(frozen=True)
+class _Group:
+    """Trials that bound the loss ratio at a load from above."""
+
+    load: float
+    """Their lowest load, in frames per second."""
+    highest: float
+    """Their highest load."""
+    bounds: LossBounds
+    """Their loss ratio."""
+
+
+def _highest_verified(counts: TrialCounts, target: float, batch: float) -> _Group | None:
+    """The trials that verify the highest load, if the trials just below it lose at most the target, too."""
     return _highest_where(counts, lambda bounds: bounds.most <= target, batch)
 
 
@@ -296,18 +311,25 @@ def within_target(counts: TrialCounts, target: float) -> float | None:
 
     The trials just below it did not lose more, either. None: there is no such load.
     """
-    return _highest_where(counts, lambda bounds: bounds.lost <= target * bounds.frames)
+    group = _highest_where(counts, lambda bounds: bounds.lost <= target * bounds.frames)
+    return None if group is None else group.load
 
 
 def _highest_where(
     counts: TrialCounts, is_quiet: Callable[[LossBounds], bool], batch: float = 1.0
-) -> float | None:
-    """The highest load with enough trials that are quiet together, and that are quiet with the trials just below."""
+) -> _Group | None:
+    """The highest load with enough trials that are quiet, or quiet together with those up to 5 % or 10 % above it.
+
+    They are quiet with the trials just below, too.
+    """
     loads, trials = np.unique(counts.load, return_counts=True)
     for load in loads[trials >= LEAST_TRIALS][::-1].tolist():
-        starts = (load, (1.0 - NEAR) * load)
-        if all(is_quiet(_between(counts, start, load, batch=batch)) for start in starts):
-            return float(load)
+        for most in (load * share for share in UP_TO):
+            there = (counts.load >= load) & (counts.load <= most * (1.0 + _ROUNDING))
+            bounds = _between(counts, load, most, batch=batch)
+            with_below = _between(counts, (1.0 - NEAR) * load, most, batch=batch)
+            if is_quiet(bounds) and is_quiet(with_below):
+                return _Group(load, float(counts.load[there].max()), bounds)
     return None
 
 
@@ -341,11 +363,11 @@ def lost_near(counts: TrialCounts, load: float) -> bool:
 
 
 def _sustained(
-    load: float, counts: TrialCounts, target: float, long: TrialCounts | None, batch: float
+    verified: _Group, target: float, long: TrialCounts | None, batch: float
 ) -> GuardStatement:
     """The statement about a verified load, or about the highest load below it that long trials do not contradict."""
-    bounds = _between(counts, load, load, batch=batch)
-    stated = GuardStatement.of(Verdict.VERIFIED, target, (load, load), bounds)
+    load, bounds = verified.load, verified.bounds
+    stated = GuardStatement.of(Verdict.VERIFIED, target, (load, verified.highest), bounds)
     if long is None or not len(long):
         return stated
 
@@ -355,7 +377,7 @@ def _sustained(
         refuted = is_refuted(there, target, batch)
         if there.trials >= LONG_TRIALS and not refuted:
             seconds = float(np.median(long.duration))
-            shown = GuardStatement.of(Verdict.VERIFIED, target, (lower, load), bounds)
+            shown = GuardStatement.of(Verdict.VERIFIED, target, (lower, verified.highest), bounds)
             return replace(shown, protocol_s=seconds)
         if refuted:
             stated = GuardStatement.of(Verdict.CONTRADICTED, target, (lower, lower), there)

@@ -292,7 +292,9 @@ class CriticalLoadEstimate:
             return None
 
         counts = self.description.counts
-        seconds = float(counts.duration[counts.load == said.highest_load_per_interface_fps].sum())
+        is_there = counts.load >= said.load_per_interface_fps
+        is_there &= counts.load <= said.highest_load_per_interface_fps
+        seconds = float(counts.duration[is_there].sum())
         allowed = rare.frames / (self.question.target_loss_ratio * said.frames / seconds)
         allowed = float(f"{allowed:.2g}")
         load = format_frame_rate(said.load_per_interface_fps)
