@@ -1,4 +1,4 @@
-"""The how-to is true: its commands and options exist, and its example of known changes can be read."""
+"""The pages about results are true: their commands and options exist, and their example can be read."""
 
 import re
 import shlex
@@ -8,6 +8,7 @@ import click
 import pytest
 from examples import examples_in
 
+from lossratio.commands.night import fetch, send
 from lossratio.commands.replay import replay
 from lossratio.commands.report import compare, csit, report
 from lossratio.commands.trend import ack, trend
@@ -16,12 +17,23 @@ from lossratio.history.entries import Entry
 from lossratio.results.doubts import DoubtKind
 
 DOCS = Path(__file__).parents[3] / "docs"
-HOW_TO = (DOCS / "how-to" / "compare-and-trend.md").read_text()
+PAGES = (
+    "report-a-run",
+    "compare-two-runs",
+    "watch-a-trend",
+    "explain-an-alarm",
+    "keep-an-archive",
+    "replay-a-search",
+    "export-to-csit",
+)
+HOW_TO = "\n".join((DOCS / "how-to" / f"{page}.md").read_text() for page in PAGES)
 COMMANDS = {
     "report": report,
     "compare": compare,
     "csit export": csit,
     "archive replay": replay,
+    "archive send": send,
+    "archive fetch": fetch,
     "trend": trend,
     "archive ack": ack,
 }
@@ -53,8 +65,9 @@ def test_every_option_is_named(command):
 
 
 def test_every_column_of_a_history_is_named():
+    text = (DOCS / "reference" / "history.md").read_text()
     for column in Entry.__dataclass_fields__:
-        assert f"`{column}`" in HOW_TO
+        assert f"`{column}`" in text
 
 
 def test_every_doubt_is_explained():

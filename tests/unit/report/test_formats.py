@@ -279,5 +279,5 @@ def test_the_keyword_takes_every_format_and_names_them_all_where_there_is_none()
 
 
 def test_the_page_on_reports_has_every_format():
-    page = (Path(__file__).parents[3] / "docs" / "how-to" / "compare-and-trend.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "report-a-run.md").read_text()
     assert [name for name in FORMATS.names() if f"| `{name}` |" not in page] == []
