@@ -79,8 +79,8 @@ def test_the_converter_of_public_records_makes_records_that_are_replayed(tmp_pat
     (tmp_path / "pastrami" / "router.txt").write_text(
         "[[100, 5], [1000, 1000, 5], [1000, 990, 15]]\n[[200, 15], [2000, 1000, 1015], [2000, 1900, 1115]]\n"
     )
-    page = DOCS / "how-to" / "study-searches.md"
-    converter, _ = blocks(page, "python")
+    page = DOCS / "how-to" / "try-goals.md"
+    (converter,) = blocks(page, "python")
     exec(converter, {})  # noqa: S102
     assert Recorded(tmp_path / "pastrami" / "router.jsonl").lossy(0.02) == {100.0: 0.0, 200.0: 1.0}
     (example,) = blocks(page, "json")
