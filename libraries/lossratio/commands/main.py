@@ -462,7 +462,7 @@ def run_command(command: click.Command) -> None:
     except click.exceptions.Abort as abort:
         if isinstance(abort.__context__, EOFError):  # otherwise a KeyboardInterrupt
             _show(
-                "\nError: The input ended before this question was answered: give a line for each one."
+                "\nError: The input ended before this question was answered. Answer each question on a line of its own."
             )
             sys.exit(ExitStatus.BAD_INPUT)
         _show("Stopped.")

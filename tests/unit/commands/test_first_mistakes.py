@@ -436,7 +436,7 @@ def test_a_closed_input_is_an_input_that_has_ended(lossratio, monkeypatch):
     status, _, err = lossratio("init", "lab")
     assert (status, err.strip()) == (
         2,
-        "Error: The input ended before this question was answered: give a line for each one.",
+        "Error: The input ended before this question was answered. Answer each question on a line of its own.",
     )
 
 
