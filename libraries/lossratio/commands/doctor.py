@@ -40,7 +40,7 @@ def doctor() -> None:
     """Show what this machine can do, and what to install for the rest.
 
     Nothing is installed or changed. Only the first group is needed for a first measurement. What a node of a lab needs
-    depends on its part: `lossratio check FILE --connect` looks at the nodes themselves.
+    depends on its role: `lossratio check FILE --connect` looks at the nodes themselves.
 
     Exit status: always 0.
     """

@@ -116,11 +116,11 @@ def csit_coverage_command(
         metavar="PATTERN",
     ),
     ids: bool = option(
-        "Print the id of each of CSIT's tests, with = where ours is the same, ~ where it differs, ? where only the name"
-        " is the same, and - where it is not here."
+        "Print the id of each of CSIT's tests, with = if lossratio has the same test, ~ if its test differs, ? if only "
+        "the name is the same, and - if it has no such test."
     ),
 ) -> None:
-    """Compare the tests of FD.io CSIT's jobs with our suites.
+    """Compare the tests of FD.io CSIT's jobs with lossratio's suites.
 
     DIRECTORY is a clone of CSIT's repository. Without SUITE, the command compares the suites that come with lossratio.
     """

@@ -169,7 +169,7 @@ def ack(
     ),
     rules: RuleOptions,
     alert: Path | None = option(
-        "Send WHY to the alerts in this YAML file that sent the alarm.", metavar="FILE"
+        "File of alerts (YAML): send WHY to everybody who received the alarm.", metavar="FILE"
     ),
 ) -> None:
     """Close the open alarms of HISTORY with the reason WHY.
