@@ -254,7 +254,8 @@ def confirmed(
     elif bounds.most <= target and bounds.trials >= _LEAST_TRIALS:
         verdict = Verdict.VERIFIED
     loads = (trials[0].load, trials[0].load)
-    return timed(GuardStatement.of(verdict, target, loads, bounds), conditions)
+    statement = GuardStatement.of(verdict, target, loads, bounds).of_trials(trials[0].duration)
+    return timed(statement, conditions)
 
 
 def _reason(statement: GuardStatement, trials: Sequence[TrialResult], batch: float) -> str | None:

@@ -80,8 +80,9 @@ def test_verified_states_up_to_which_bursts_it_is():
     shown = guard(collect(single), CriticalLoadQuestion(1e-7, **LIMITS), 5.7e6, 5.6e6)
     assert shown.verdict is Verdict.VERIFIED
     assert (1.0 - 1.0 / shown.unseen_burst_trials) ** 40 == pytest.approx(0.025)
-    assert "unless more than 31 frames are lost at a time in fewer than one of 11 trials" in str(shown)
-    assert "unless more than 1 frame is lost at a time in fewer" in str(replace(shown, largest_burst_frames=1.4))
+    assert "unless more than 31 frames are lost at a time, less often than every 57 s" in str(shown)
+    assert "at a time, less often than every 23 s" in str(shown.of_trials(2.0))
+    assert "unless more than 1 frame is lost at a time, less often" in str(replace(shown, largest_burst_frames=1.4))
 
 
 def test_missing_frames_verify_the_target_if_they_lose_as_little():
@@ -125,15 +126,15 @@ def test_few_trials_verify_nothing_however_many_frames_they_sent_and_name_what_t
     assert few.missing_trials == 6
     assert few.missing_frames == pytest.approx(6 * 5.7e6 * 5.0)
     assert str(few).startswith("extrapolated: 0 of 114,000,000 frames were lost at 5.7000 Mfps, ")
-    assert "losses that come in fewer than one of 1.7 trials may be in none of these" in str(few)
+    assert "losses that come less often than every 8.3 s may be in none of these trials" in str(few)
     single = guard(collect(trials_of(KNEE, [5.7e6], seed=2)), question, 5.7e6, 5.6e6)
-    assert "losses that come in most trials may be in none of these" in str(single)
+    assert "losses that come less often than every 5.1 s may be in none of these trials" in str(single)
     assert "; another 170,000,000 frames in 6 or more trials would verify it" in str(few)
     assert " frames in one or more trials would verify it" in str(replace(few, missing_trials=1))
     # Trials that do not exist leave everything open.
     none = guard(collect([trial(9e6, 1000)]), question, 5.7e6, 5.6e6)
     assert none.unseen_burst_trials is None
-    assert str(none) == "extrapolated: no frames were sent at 5.7000 Mfps or just below"
+    assert str(none) == "extrapolated: no trial was at 5.7000 Mfps or just below"
 
 
 def test_enough_frames_that_verify_no_load_are_said_not_to():

@@ -50,7 +50,7 @@ def test_a_long_trial_that_loses_far_more_than_an_equal_one_leaves_the_load_belo
     assert found().doubt is None
     result = found(trial(17.9e6, 78_000, duration=20.0))
     assert result.verified == 17.8e6
-    assert "a trial at 17.900 Mfps lost about 78,000 frames more" in result.doubt
+    assert "a trial of 20 s at 17.900 Mfps lost about 78,000 frames more" in result.doubt
     # A bucket is empty in each long trial, and in no short one.
     policed = [trial(17.9e6, 78_000, duration=20.0), trial(17.95e6, 1_078_000, duration=20.0)]
     quiet.pop(0)
@@ -74,8 +74,8 @@ def test_a_load_with_quiet_trials_is_in_doubt_if_trials_above_have_rare_losses()
     rare = found([*quiet, (17.2e6, 1968), (17.6e6, 132), *OVERLOAD])
     assert rare.stated == rare.verified == 15.5e6
     assert rare.doubt == (
-        "a trial at 17.200 Mfps lost about 1,836 frames more than one with at least as much load. If such losses come "
-        "more often than once in 1,200 s at 15.500 Mfps, too, they exceed the target. The trials there took 24 s, "
+        "a trial of 2 s at 17.200 Mfps lost about 1,836 frames more than one with at least as much load. If such losses "
+        "come more often than once in 1,200 s at 15.500 Mfps, too, they exceed the target. The trials there took 24 s, "
         "which is too short to rule that out; search with rarest=1200 s"
     )
     assert not rare.is_regular
@@ -150,7 +150,7 @@ def test_a_loss_far_below_overload_leaves_a_verified_load_in_doubt_although_it_s
     results = [trial(load, lost, duration=2.0) for load, lost in [*knee, *SCANS, *quiet]]
     found = estimate(results, target_loss_ratio=5e-4, min_load=1e2, max_load=72_000.0)
     assert found.verified == 35_434.0
-    assert found.doubt.startswith("a trial at 36.190 kfps lost about 747 frames more than one with at least as much")
+    assert found.doubt.startswith("a trial of 2 s at 36.190 kfps lost about 747 frames more than one with at least as much")
     # Above all loads without loss, the capacity decides.
     assert SeenCapacity.of(found.counts).mean > 40_212.0
 

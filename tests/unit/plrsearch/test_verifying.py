@@ -304,7 +304,7 @@ def test_rare_losses_are_said_and_the_estimate_is_between_the_loads_that_show_th
     found = estimated([*knee, *quiet, *rare], likelihood="varying")
     assert found.verified == 5.4e6
     assert found.interval(0.95) == pytest.approx((5.4e6, 5.6e6))
-    assert "a trial at 5.6000 Mfps lost about 1,000 frames more than one with at least as much load" in str(
+    assert "a trial of 5 s at 5.6000 Mfps lost about 1,000 frames more than one with at least as much load" in str(
         [*found.sentences, found.doubt]
     )
     assert estimated([*knee, *quiet], likelihood="varying").interval(0.95)[0] > 5.75e6

@@ -49,14 +49,14 @@ def test_a_range_of_loads_that_are_written_alike_is_one_load():
 
 
 def test_the_number_has_beside_it_which_losses_no_trial_would_show():
-    few = {"unseen_burst_trials": 1.7, "missing_trials": 6}
+    few = {"unseen_burst_trials": 1.7, "unseen_burst_s": 3.4, "missing_trials": 6}
     shown = message(guarded(**few))
-    assert "losses that come in fewer than one of 1.7 trials may be in none of these" in shown
+    assert "losses that come less often than every 3.4 s may be in none of these trials" in shown
     assert "; another 30,000,000 frames in 6 or more trials (2 h) would verify it" in shown
     verified = {"verdict": Verdict.VERIFIED, "largest_burst_frames": 105.0, "unseen_burst_trials": 29.8}
     shown = message(guarded(extrapolation_factor=0.1, missing_frames=None, missing_s=None, **verified))
     assert "): regular, verified at 149.90 kfps" in shown
-    assert "unless more than 105 frames are lost at a time in fewer than one of 30 trials" in shown
+    assert "unless more than 105 frames are lost at a time, less often than in one of 30 trials" in shown
 
 
 @pytest.mark.parametrize(

@@ -94,12 +94,14 @@ class GuardStatement(Observed):
     lossy_trials: int | None = None
     """Number of trials in which frames were lost; null: in results of earlier versions."""
     largest_burst_frames: float | None = None
-    """The load is verified unless more than this many frames are lost at once in fewer than one out of
+    """The load is verified unless more than this many frames are lost at once, less often than in one out of
     ``unseen_burst_trials`` trials. Null: the load is not verified, loss verifies it, or the result is of an earlier
     version."""
     unseen_burst_trials: float | None = None
     """Losses that occur in fewer than one out of this many trials may be missing in these trials, with a probability of
     2.5 % or more (Clopper and Pearson); null: there are no trials, or in results of earlier versions."""
+    unseen_burst_s: Seconds | None = None
+    """The same in seconds of these trials; null: in results of earlier versions, too."""
     missing_frames: Frames | None = None
     """How many more frames, with the same loss, would verify the load; null: no number of frames would, or none are
     needed."""
@@ -160,18 +162,27 @@ class GuardStatement(Observed):
             missing_trials=missing_trials,
         )
 
+    def of_trials(self, seconds: float) -> GuardStatement:
+        """The statement, if its trials took so many seconds each."""
+        if self.unseen_burst_trials is None:
+            return self
+        return replace(self, unseen_burst_s=seconds * self.unseen_burst_trials)
+
     def __str__(self) -> str:
         """The statement of the frames in one line, including the losses that they leave open."""
         if not self.trials:
             load = format_frame_rate(self.highest_load_per_interface_fps)
-            return f"{self.verdict.value}: no frames were sent at {load} or just below"
+            return f"{self.verdict.value}: no trial was at {load} or just below"
 
         loads = range_in_words(
             format_frame_rate(self.load_per_interface_fps),
             format_frame_rate(self.highest_load_per_interface_fps),
         )
+        verdict = self.verdict.value
+        if self.verdict is Verdict.VERIFIED and self._loses_more:
+            verdict = "verified to be above the target"
         lost = f"{self.lost_frames:,} of {self.frames:,} frames were lost"
-        line = f"{self.verdict.value}: {lost} at {loads}"
+        line = f"{verdict}: {lost} at {loads}"
         if self.once_lost_frames is not None:
             line += (
                 f", without up to {format_about(self.once_lost_frames)} that each trial loses once"
@@ -184,12 +195,9 @@ class GuardStatement(Observed):
         if self.largest_burst_frames is not None and self.unseen_burst_trials is not None:
             most = f"{self.largest_burst_frames:,.0f}"
             frames = "frame is" if most == "1" else "frames are"
-            line += f", unless more than {most} {frames} lost at a time in fewer than one of "
-            line += f"{format_about(self.unseen_burst_trials)} trials"
+            line += f", unless more than {most} {frames} lost at a time, {self._less_often}"
         elif extrapolated and self.unseen_burst_trials is not None:
-            about = format_about(self.unseen_burst_trials)
-            rare = "most trials" if about == "1" else f"fewer than one of {about} trials"
-            line += f"; losses that come in {rare} may be in none of these"
+            line += f"; losses that come {self._less_often} may be in none of these trials"
 
         if self.missing_frames is not None:
             least = "one" if self.missing_trials == 1 else self.missing_trials
@@ -200,6 +208,18 @@ class GuardStatement(Observed):
             line += "; these trials are at several loads, or others speak against this load"
 
         return line
+
+    @property
+    def _loses_more(self) -> bool:
+        """Whether the loss ratio is above the target: the critical load is at most the minimum load."""
+        return self.least_loss_ratio * self.extrapolation_factor > self.most_loss_ratio
+
+    @property
+    def _less_often(self) -> str:
+        """How rare losses are that may be missing in these trials, in words."""
+        if self.unseen_burst_s is not None:
+            return f"less often than every {format_about(self.unseen_burst_s)} s"
+        return f"less often than in one of {format_about(self.unseen_burst_trials or 1.0)} trials"
 
 
 def target_in_words(
@@ -252,16 +272,21 @@ def guard(
         most: No load above this load is verified, because pauses lose more there.
     """
     target = question.target_loss_ratio
+    seconds = float(np.median(counts.duration)) if len(counts) else 0.0
     verified = _highest_verified(counts.at(counts.load <= most), target, batch)
     if verified is not None:
-        return _sustained(verified, target, long, batch)
+        bounds = verified.bounds
+        loads = (verified.load, verified.highest)
+        stated = GuardStatement.of(Verdict.VERIFIED, target, loads, bounds).of_trials(seconds)
+        return _sustained(stated, target, long, batch)
 
     refuted = refuting(counts, question, reported, lowest, batch)
     if refuted is not None:
-        return refuted
+        return refuted.of_trials(seconds)
     load = float(_near(counts, reported).min(initial=reported))
     bounds = _between(counts, load, reported, batch=batch)
-    return GuardStatement.of(Verdict.EXTRAPOLATED, target, (load, reported), bounds)
+    extrapolated = GuardStatement.of(Verdict.EXTRAPOLATED, target, (load, reported), bounds)
+    return extrapolated.of_trials(seconds)
 
 
 def refuting(
@@ -363,22 +388,21 @@ def lost_near(counts: TrialCounts, load: float) -> bool:
 
 
 def _sustained(
-    verified: _Group, target: float, long: TrialCounts | None, batch: float
+    verified: GuardStatement, target: float, long: TrialCounts | None, batch: float
 ) -> GuardStatement:
     """The statement about a verified load, or about the highest load below it that long trials do not contradict."""
-    load, bounds = verified.load, verified.bounds
-    stated = GuardStatement.of(Verdict.VERIFIED, target, (load, verified.highest), bounds)
     if long is None or not len(long):
-        return stated
+        return verified
 
+    stated = verified
+    load = verified.load_per_interface_fps
     loads = np.unique(long.load[long.load <= load * (1.0 + _ROUNDING)])
     for lower in loads[::-1].tolist():
         there = _between(long, lower, lower, batch=batch)
         refuted = is_refuted(there, target, batch)
         if there.trials >= LONG_TRIALS and not refuted:
             seconds = float(np.median(long.duration))
-            shown = GuardStatement.of(Verdict.VERIFIED, target, (lower, verified.highest), bounds)
-            return replace(shown, protocol_s=seconds)
+            return replace(verified, load_per_interface_fps=lower, protocol_s=seconds)
         if refuted:
             stated = GuardStatement.of(Verdict.CONTRADICTED, target, (lower, lower), there)
     return stated

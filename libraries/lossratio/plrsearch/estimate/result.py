@@ -246,7 +246,11 @@ class CriticalLoadEstimate:
     def sentences(self) -> tuple[str, ...]:
         """What the trials say about how frames are lost, in words; without what `doubt` says."""
         doubt = as_sentence(self.doubt or "")
-        return tuple(said for said in loss_process(self.description) if said not in doubt)
+        said = [words for words in loss_process(self.description) if words not in doubt]
+        rare = as_sentence(str(self.description.rare))
+        if self.verified is not None and rare in said:
+            said[said.index(rare)] += "; the verified load allows for such losses"
+        return tuple(said)
 
     @property
     def doubt(self) -> str | None:
@@ -298,7 +302,13 @@ class CriticalLoadEstimate:
         allowed = rare.frames / (self.question.target_loss_ratio * said.frames / seconds)
         allowed = float(f"{allowed:.2g}")
         load = format_frame_rate(said.load_per_interface_fps)
-        longer = f"; search with rarest={allowed:.0f} s" if allowed <= _LONGEST else ""
+        searched = float(counts.time.max(initial=0.0))
+        if allowed > _LONGEST:
+            longer = ""
+        elif TIME_FOR_RARE * allowed > searched:
+            longer = f"; search with rarest={allowed:.0f} s"
+        else:
+            longer = "; search for longer"
         return (
             f"{rare}. If such losses come more often than once in {allowed:,.0f} s at {load}, too, they exceed the "
             f"target. The trials there took {seconds:,.0f} s, which is too short to rule that out{longer}"

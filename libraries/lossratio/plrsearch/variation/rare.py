@@ -39,6 +39,8 @@ class RareLoss:
     """The load of its trial, in frames per second."""
     frames: float
     """Number of frames that this trial lost beyond what the other trial lost."""
+    seconds: float
+    """How long the trial took."""
 
     @classmethod
     def of(cls, counts: TrialCounts, long: TrialCounts, batch: float) -> RareLoss | None:
@@ -71,13 +73,18 @@ class RareLoss:
         found = np.flatnonzero(is_rare & (ordered.load < lowest))
         if not len(found):
             return None
-        return cls(float(ordered.load[found[0]]), float(beyond[found[0]]))
+        lowest_loss = found[0]
+        return cls(
+            float(ordered.load[lowest_loss]),
+            float(beyond[lowest_loss]),
+            float(ordered.duration[lowest_loss]),
+        )
 
     def __str__(self) -> str:
         """The loss, in a few words."""
         return (
-            f"a trial at {format_frame_rate(self.load)} lost about {self.frames:,.0f} frames more than one with at "
-            "least as much load"
+            f"a trial of {self.seconds:.3g} s at {format_frame_rate(self.load)} lost about {self.frames:,.0f} frames "
+            "more than one with at least as much load"
         )
 
 
