@@ -40,6 +40,7 @@ _OTHERS, _AFTERWARDS = 1, 4
 """Number of other trials between two trials at the load to verify, before there are enough trials there and afterwards.
 This does not apply until there are as few as verify a load. Only the other trials show whether the SUT changes."""
 _OF_TIME, _PATIENCE, _PLAUSIBLE = 0.5, 0.1, 0.3
+_PROMISING, _MANY_LOSSY = 0.95, 12
 _ALLOWED = 0.7
 """A load is worthwhile if all future trials there may lose at most this share of the target."""
 _CHANCE = 3.0
@@ -185,7 +186,8 @@ class Verifying:
 
         least = float((lost / np.maximum(frames, 1.0)).min(initial=1.0))
         all_lose = len(frames) > 1 and least > _MUCH * target
-        if self._is_hopeless(bounds, left, all_lose=all_lose, few=_CHANCE * batch):
+        is_hopeless = self._is_hopeless(bounds, left, all_lose=all_lose, few=_CHANCE * batch)
+        if is_hopeless and not self._is_promising(known):
             passed = self._below((1.0 - float((lost / frames).max())) * self.load, batch)
             self._lower(known, passed, verified=self._highest_verified(known, below=self.load))
         elif bounds.trials >= LEAST_TRIALS and bounds.most <= target:
@@ -248,16 +250,31 @@ class Verifying:
 
     def _bounds(self, load: float, known: Description) -> LossBounds:
         """The bounds by the trials at a load, or by those up to a higher load if only these verify the load."""
-        rows = self._rows[self._begin :]
-        there = LossBounds.of(*self._at(load, rows, known), batch=known.batch)
+        there = self._bounds_up_to(load, load, known)
         if there.trials < LEAST_TRIALS or known.once is not None:
             return there
         for share in UP_TO:
-            near = [(load, *row[1:]) for row in rows if load <= row[0] <= share * load]
-            bounds = LossBounds.of(*self._at(load, near, known), batch=known.batch)
+            bounds = self._bounds_up_to(load, share * load, known)
             if bounds.most <= self._question.target_loss_ratio:
                 return bounds
         return there
+
+    def _is_promising(self, known: Description) -> bool:
+        """Whether the trials from the load up to higher loads lose less than the target together.
+
+        Then losses do not fall with the load, and more trials here show more than trials at lower loads.
+        """
+        if self.load is None or known.once is not None:
+            return False
+        bounds = self._bounds_up_to(self.load, UP_TO[-1] * self.load, known)
+        allowed = _PROMISING * self._question.target_loss_ratio * bounds.frames
+        return bounds.lossy >= _MANY_LOSSY and bounds.lost < allowed
+
+    def _bounds_up_to(self, load: float, highest: float, known: Description) -> LossBounds:
+        """The bounds by the trials between two loads."""
+        rows = self._rows[self._begin :]
+        near = [(load, *row[1:]) for row in rows if load <= row[0] <= highest]
+        return LossBounds.of(*self._at(load, near, known), batch=known.batch)
 
     def _raise_to(self, place: float, known: Description, left: float) -> None:
         """Moves up if there is time for a higher load: the estimate's, but at most halfway to a load that fails.

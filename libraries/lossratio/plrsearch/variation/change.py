@@ -34,6 +34,8 @@ _ALIKE = 1.0
 """Places are equally probable if the logarithms of their probabilities differ by at most this."""
 _SURE = 4.0
 """Standard deviations beyond chance of a trial, and of the trials that contradict it."""
+_NEARLY_ALL, _NEARLY_NONE = 2.0 / 3.0, 0.1
+"""Minimum share of trials before a change, and maximum share of trials after it, that later trials contradict."""
 _BATCHES = 2.0
 """Where later trials lost nothing, a trial that lost more than so many batches is contradicted. A single trial may have
 lost so many by chance, but only the order of several contradicted trials shows a change."""
@@ -42,7 +44,7 @@ _DRIFTS, _STAYS = 4.0, 1.6
 _FAR, _NEAR = 0.01, 0.0025
 """Minimum change of the loss ratio by such a trend, and the change below which a trend does not matter."""
 _TOGETHER = 2
-"""Minimum number of trials at a load that show that more is lost there."""
+"""Minimum number of trials that show that more is lost."""
 _MUCH = 1e-4
 """Trials that lose a larger share scatter as the capacity varies, and others by chance or in batches."""
 
@@ -244,7 +246,7 @@ class _Compared:
     def _bounds(self, later: NDArray[np.bool_]) -> tuple[Array, Array]:
         """The highest and the lowest loss ratio at each load that is compatible with later trials.
 
-        A single trial may have a rare loss, so it takes two trials at a load to show that more is lost there.
+        A single trial may have a rare loss, so it takes two trials to show that more is lost.
         """
         number = int(self.group.max()) + 1
         group = self.group[later]
@@ -259,10 +261,8 @@ class _Compared:
         most[frames > 0.0] = (together + error)[frames > 0.0] / frames[frames > 0.0]
 
         surely = (lost - _SURE * np.sqrt(dispersion * np.maximum(lost, 1.0))) / sent
-        least = np.full(number, np.inf)
-        np.minimum.at(least, group, surely)
-        least[np.bincount(group, minlength=number) < _TOGETHER] = -np.inf
-        return np.minimum.accumulate(most[::-1])[::-1], np.maximum.accumulate(least)
+        least = _second_highest(surely, group, number)
+        return np.minimum.accumulate(most[::-1])[::-1], least
 
     def _log_chance(
         self, contradicted: NDArray[np.bool_], at: int, others: NDArray[np.bool_]
@@ -276,7 +276,10 @@ class _Compared:
             return 0.0
 
         groups = self.group[:at][contradicted[:at]]
-        is_near = (self.group >= groups.min()) & (self.group <= groups.max()) | others
+        is_near = (self.group >= groups.min()) & (self.group <= groups.max())
+        if not self._is_lasting(contradicted, is_near, at):
+            return 0.0
+        is_near |= others
         # Where there are no later trials, nothing may contradict an earlier trial. But if one at a load is
         # contradicted, the others there might have been.
         is_repeated = np.isin(self.group[:at], self.group[at:])
@@ -288,6 +291,34 @@ class _Compared:
             special=int(np.count_nonzero(contradicted & is_near)),
             number=int(np.count_nonzero(is_near)),
         )
+
+    def _is_lasting(
+        self, contradicted: NDArray[np.bool_], is_near: NDArray[np.bool_], at: int
+    ) -> bool:
+        """Whether nearly all trials before a place are contradicted, and nearly none after it.
+
+        If not, the SUT was as after the place for a time before it, or it is as before again. Trials before the place
+        show it if there are several trials at their load after it.
+        """
+        later = np.bincount(self.group[at:], minlength=int(self.group.max()) + 1)
+        is_shown = is_near[:at] & (later[self.group[:at]] >= _TOGETHER)
+        is_shown |= contradicted[:at]
+        before = np.count_nonzero(contradicted[:at]) / np.count_nonzero(is_shown)
+        after = np.count_nonzero(contradicted[at:] & is_near[at:])
+        is_over = after <= _NEARLY_NONE * np.count_nonzero(is_near[at:])
+        return before >= _NEARLY_ALL and is_over
+
+
+def _second_highest(values: Array, group: NDArray[np.intp], number: int) -> Array:
+    """The second-highest value up to each group; minus infinity: there are no two values."""
+    if len(values) < _TOGETHER:
+        return np.full(number, -np.inf)
+    order = np.argsort(group, kind="stable")
+    ordered = values[order]
+    highest = np.maximum.accumulate(ordered)
+    second = np.maximum.accumulate(np.minimum(ordered[1:], highest[:-1]))
+    second = np.concatenate([[-np.inf, -np.inf], second])
+    return np.asarray(second[np.searchsorted(group[order], np.arange(number), side="right")])
 
 
 def _log_chance(together: int, *, drawn: int, special: int, number: int) -> float:

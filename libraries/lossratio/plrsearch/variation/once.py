@@ -167,7 +167,10 @@ def asked(usual: TrialCounts, short: TrialCounts) -> AskedTrial | None:
     if not len(compared):
         return AskedTrial(load, 1.0)
     if len(compared) >= _USUAL and not _may_come_once(compared, _ALIKE):
-        return None
+        # Few trials there may have lost nothing by chance, although trials at many loads lose as much.
+        below = _below(usual)
+        is_sign = len(below) >= _ENOUGH and _may_come_once(below, _ALIKE)
+        return AskedTrial(load, 1.0) if is_sign and len(compared) < _ENOUGH else None
     if len(short) < _FIRST:
         return AskedTrial(load, SHARE)
     if short.lost.mean() < _LESS * compared.lost.mean():
