@@ -40,6 +40,7 @@ _OTHERS, _AFTERWARDS = 1, 4
 """Number of other trials between two trials at the load to verify, before there are enough trials there and afterwards.
 This does not apply until there are as few as verify a load. Only the other trials show whether the SUT changes."""
 _OF_TIME, _PATIENCE, _PLAUSIBLE = 0.5, 0.1, 0.3
+_SIXTH = 1.0 / 12.0
 _PROMISING, _MANY_LOSSY = 0.95, 12
 _ALLOWED = 0.7
 """A load is worthwhile if all future trials there may lose at most this share of the target."""
@@ -281,7 +282,10 @@ class Verifying:
 
         If the load that fails is far away, the higher load is halfway in any case.
         """
-        if self.load is None or left <= 1.5 * LEAST_TRIALS or len(self._rows) <= min(left, _ENOUGH):
+        trials = len(self._rows)
+        enough = max(LEAST_TRIALS, _SIXTH * (trials + left))
+        there = sum(row[0] == self.load for row in self._rows[self._begin :])
+        if self.load is None or there < enough or left <= 1.5 * enough or trials <= left:
             return
         fails = min(self._lowest_failed, self._fails_probably(known))
         halfway = 0.5 * (self.load + fails)
