@@ -197,7 +197,7 @@ def run(
     show_problems(outcome)
     if outcome.error is None:
         _show_skipped(outcome.verdicts)
-        click.echo(_summary(outcome.verdicts, int(status), is_dry=outcome.is_dry), err=True)
+        click.echo(_summary(outcome, int(status)), err=True)
     sys.exit(int(status))
 
 
@@ -271,15 +271,18 @@ def _is_kept(directory: Path, url: str) -> bool:
     return True
 
 
-def _summary(verdicts: Sequence[TestVerdict], status: int, *, is_dry: bool) -> str:
+def _summary(outcome: RunOutcome, status: int) -> str:
     from lossratio.units import tests_counted
 
+    verdicts = outcome.verdicts
     passed = sum(verdict.status == "PASS" for verdict in verdicts)
     skipped = Counter(verdict.skip for verdict in verdicts if verdict.skip is not None)
     failures = Counter(verdict.failure.value for verdict in verdicts if verdict.failure is not None)
 
-    did = "passed a dry run, which measures nothing" if is_dry else "passed"
+    did = "passed a dry run, which measures nothing" if outcome.is_dry else "passed"
     counts = [f"{passed} of {tests_counted(len(verdicts))} {did}"]
     counts += [f"{count} {what}" for what, count in skipped.items()]
     counts += [f"{count} failed ({kind})" for kind, count in failures.items()]
+    if outcome.was_finished:
+        counts.append("all tests had finished before, and none ran again")
     return f"lossratio run: {'; '.join(counts)}. Exit status {status}."

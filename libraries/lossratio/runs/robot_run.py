@@ -215,22 +215,8 @@ def check_selection(
         ProfileError: If the generator cannot send the streams of a test.
     """
     tags: list[str] = []
-    given = [f"{name}:{value}" for name, value in variables.items()]
     try:
-        settings = RobotSettings(
-            {**options, "variable": [*given, *_listed(options.get("variable"))]}
-        )
-        root = TestSuiteBuilder(
-            included_extensions=settings.extension,
-            included_files=settings.parse_include,
-            custom_parsers=settings.parsers,
-            lang=settings.languages,
-            allow_empty_suite=settings.run_empty_suite,
-        ).build(*suites)
-        root.visit(ModelModifier(settings.pre_run_modifiers, settings.run_empty_suite, LOGGER))
-        # Robot Framework would only show their errors, and run the suites unexpanded.
-        for modifier in modifiers:
-            root.visit(modifier)
+        settings, root = _selected(options, suites, modifiers, variables)
         tags += sorted(
             {str(tag) for test in root.all_tests for tag in test.tags} if settings.include else ()
         )
@@ -241,6 +227,53 @@ def check_selection(
         raise RobotOptionsError(f"Nothing was run: {words_of(error)}{known}") from error
     _check_identities(root)
     _check_streams(root, VariableScopes(settings), topology)
+
+
+def selects_tests(
+    options: Mapping[str, Any],
+    suites: Sequence[str],
+    modifiers: Sequence[SuiteVisitor],
+    variables: Mapping[str, object],
+) -> bool:
+    """Whether a run of the suites would run a test. The arguments are those of `check_selection`.
+
+    Raises:
+        RobotOptionsError: If Robot Framework cannot read the suites.
+    """
+    try:
+        settings, root = _selected({**options, "runemptysuite": True}, suites, modifiers, variables)
+        root.configure(**settings.suite_config)
+    except DataError as error:
+        raise RobotOptionsError(f"Nothing was run: {words_of(error)}") from error
+    return bool(root.has_tests)
+
+
+def _selected(
+    options: Mapping[str, Any],
+    suites: Sequence[str],
+    modifiers: Sequence[SuiteVisitor],
+    variables: Mapping[str, object],
+) -> tuple[RobotSettings, TestSuite]:
+    """The settings of a run, and its suites as the modifiers leave them, before tags and names select tests.
+
+    Raises:
+        DataError: If Robot Framework cannot read the suites.
+    """
+    given = [f"{name}:{value}" for name, value in variables.items()]
+    settings = RobotSettings({**options, "variable": [*given, *_listed(options.get("variable"))]})
+    root = TestSuiteBuilder(
+        included_extensions=settings.extension,
+        included_files=settings.parse_include,
+        custom_parsers=settings.parsers,
+        lang=settings.languages,
+        allow_empty_suite=settings.run_empty_suite,
+    ).build(*suites)
+
+    root.visit(ModelModifier(settings.pre_run_modifiers, settings.run_empty_suite, LOGGER))
+    # Robot Framework would only show their errors, and run the suites unexpanded.
+    for modifier in modifiers:
+        root.visit(modifier)
+    return settings, root
 
 
 def _check_identities(root: TestSuite) -> None:

@@ -36,7 +36,14 @@ from lossratio.runs.directory import (
     new_directory,
 )
 from lossratio.runs.record import ResumeError, make_record, read_record
-from lossratio.runs.robot_run import NO_LIMITS, Limits, RunRequest, check_selection, run_robot
+from lossratio.runs.robot_run import (
+    NO_LIMITS,
+    Limits,
+    RunRequest,
+    check_selection,
+    run_robot,
+    selects_tests,
+)
 from lossratio.runs.selection import OnlyRest, all_but, only
 from lossratio.runs.verdicts import FailureRecord, TestVerdict, exit_status, failure_kind
 from lossratio.testbed import Candidate, candidate, inspect_nodes, reserved
@@ -70,6 +77,8 @@ class RunOutcome:
     """Messages about files that could not be written."""
     is_dry: bool = False
     """Whether it was a dry run, which measures nothing."""
+    was_finished: bool = False
+    """Whether all its tests had finished before it was resumed, so that no test ran."""
 
 
 def _in_outcome(perform: Callable[_P, RunOutcome]) -> Callable[_P, RunOutcome]:
@@ -253,13 +262,19 @@ def resume(
             keep_newest(directory)
             finished = frozenset(finished_in(directory))
             ours = {"TOPOLOGY": chosen.file, "RESUME": directory, "RESUME_FORCED": forced}
-            return_code, _, troubles = run_robot(
-                {**options, **_ONLY_OUTPUT},
+            variables = {**ours, **assignment.variables}
+            modifiers = [assignment.modifier, all_but(finished)]
+            options_now = {**options, **_ONLY_OUTPUT}
+            if not selects_tests(options, suites, modifiers, variables):
+                # Robot Framework would show suites that are skipped because they are empty.
+                options_now["console"] = "none"
+            return_code, begun, troubles = run_robot(
+                options_now,
                 suites,
-                variables={**ours, **assignment.variables},
+                variables=variables,
                 directory=directory,
                 limits=limits,
-                modifiers=[assignment.modifier, all_but(finished)],
+                modifiers=modifiers,
                 listeners=[OnlyRest(finished)],
             )
 
@@ -267,7 +282,11 @@ def resume(
     write_result(result, directory, options)
     verdicts = verdicts_of(result, FailureRecord(directory))
     return RunOutcome(
-        exit_status(return_code, verdicts, troubles), directory, verdicts, troubles=troubles
+        exit_status(return_code, verdicts, troubles),
+        directory,
+        verdicts,
+        troubles=troubles,
+        was_finished=bool(verdicts) and not begun,
     )
 
 

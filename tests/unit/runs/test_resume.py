@@ -188,6 +188,16 @@ def test_a_run_that_is_finished_can_be_resumed_and_stays_as_it_is_but_for_a_resu
     assert directory.journal_path("Suite.Before").read_bytes() == proved
 
 
+def test_a_resumed_run_that_is_finished_says_so_and_shows_no_skipped_suite(lossratio, topology, tmp_path):
+    suite = tmp_path / "suite.robot"
+    suite.write_text("*** Test Cases ***\nNothing\n    No Operation\n")
+    out = tmp_path / "out"
+    assert lossratio("run", "--topology", topology, suite, "--", "--outputdir", out).status == 0
+    done = lossratio("run", "--resume", out)
+    assert (done.status, "SKIP" in done.out, "0 tests" in done.out) == (0, False, False)
+    assert "1 of 1 test passed; all tests had finished before, and none ran again. Exit status 0." in done.err
+
+
 @pytest.mark.parametrize("set_aside", [False, True], ids=["gone", "set aside"])
 def test_each_result_of_a_test_is_made_anew_and_no_other_test_runs_again(lossratio, topology, tmp_path, set_aside):
     (tmp_path / "suite.robot").write_text(SUITE.partition("Before\n")[0] + TWICE)
