@@ -281,7 +281,7 @@ def format_ratio(ratio: float) -> str:
 
 
 def change_in_words(change: float, *, is_least: bool = False) -> str:
-    """A change as a share of the earlier value in words, e.g. ``fell by 5 %``.
+    """A change as a share of the earlier value in words, e.g. ``fell by 5.00 %``.
 
     Args:
         change: The change; infinite if the value was zero.
@@ -291,7 +291,7 @@ def change_in_words(change: float, *, is_least: bool = False) -> str:
         return "rose from zero"
     way = "rose" if change > 0.0 else "fell"
     at_least = "at least " if is_least else ""
-    return f"{way} by {at_least}{format_ratio(abs(change))}"
+    return f"{way} by {at_least}{format_change_size(change)}"
 
 
 def format_change(change: float, *, is_least: bool = False) -> str:
@@ -303,8 +303,18 @@ def format_change(change: float, *, is_least: bool = False) -> str:
     """
     if math.isinf(change):
         return "from zero"
+    sign = "-" if change < 0.0 else "+"
     or_more = " or more" if is_least else ""
-    return f"{100 * change:+.2f} %{or_more}"
+    return f"{sign}{format_change_size(change)}{or_more}"
+
+
+def format_change_size(change: float) -> str:
+    """Writes the size of a change as a share of the earlier value, without its sign, e.g. ``12.23 %``.
+
+    Args:
+        change: The change; infinite if the value was zero.
+    """
+    return f"{100 * abs(change):.2f} %"
 
 
 def format_target(ratio: float) -> str:

@@ -147,10 +147,17 @@ def test_one_of_something_has_no_plural(number, more, words):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"), [(0.05, "rose by 5 %"), (-0.025, "fell by 2.5 %"), (math.inf, "rose from zero")]
+    ("change", "words"), [(0.05, "rose by 5.00 %"), (-0.025, "fell by 2.50 %"), (math.inf, "rose from zero")]
 )
 def test_a_change_in_words_has_its_direction(change, words):
     assert units.change_in_words(change) == words
+
+
+@pytest.mark.parametrize("change", [0.05263, -0.12345, 0.2, 1.5, -1e-6])
+def test_a_change_is_rounded_alike_in_a_sentence_and_in_a_table(change):
+    size = units.format_change_size(change)
+    assert units.change_in_words(change).endswith(f" by {size}")
+    assert units.format_change(change).lstrip("+-") == size
 
 
 def test_the_end_of_a_list_says_how_many_are_left_out():

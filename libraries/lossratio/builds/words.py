@@ -7,7 +7,7 @@ from html import escape
 from lossratio.builds.outcome import AbRequest, ComparisonResult, ComparisonVerdict
 from lossratio.builds.record import BuildRecord
 from lossratio.results import ROUNDING, share_in_words
-from lossratio.units import counted, format_change, range_in_words
+from lossratio.units import counted, format_change, format_change_size, range_in_words
 
 _WORST_FIRST = (
     ComparisonVerdict.SLOWER,
@@ -66,7 +66,7 @@ def _difference_in_words(result: ComparisonResult) -> str:
     if math.isinf(result.difference):
         return ", which passes nothing"
     # The word "slower" or "faster" already says the sign.
-    return f" by {format_change(abs(result.difference)).removeprefix('+')}"
+    return f" by {format_change_size(result.difference)}"
 
 
 def _missing_in_words(result: ComparisonResult) -> str:

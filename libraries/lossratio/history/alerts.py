@@ -6,6 +6,7 @@ about the same change. An alert that could not be sent is tried again.
 """
 
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -23,7 +24,7 @@ from lossratio.history.trend_words import describe_trend
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
 from lossratio.records import FileModel
 from lossratio.report import write_report
-from lossratio.units import and_more, counted, results_counted
+from lossratio.units import and_more, counted, format_change_size, results_counted
 from lossratio.yaml_file import load_yaml_file
 
 FORMAT: Literal["lossratio-alerts/1"] = "lossratio-alerts/1"
@@ -165,7 +166,9 @@ class Alerts:
 def alert_subject(trends: Sequence[Trend]) -> str:
     """What an alert is about, in one line."""
     first = trends[0]
-    size = "" if first.change is None else f" of {abs(100 * first.change.ratio):.2f} %"
+    size = ""
+    if first.change is not None and not math.isinf(first.change.ratio):
+        size = f" of {format_change_size(first.change.ratio)}"
     if first.verdict is TrendVerdict.TESTER:
         what = "a change of the tester"
     else:

@@ -23,7 +23,7 @@ import numpy.typing as npt
 import scipy
 
 from lossratio.history.steps import Values
-from lossratio.units import Unit
+from lossratio.units import Unit, format_change
 
 WINDOW = 80
 """Number of the newest values in which bands are looked for."""
@@ -113,7 +113,7 @@ class Bands:
         all_switches = f" in all {self.looked_at} results" if since else ""
         low = unit.format(self.low)
         high = unit.format(self.high)
-        step = f"{100 * (self.ratio - 1.0):+.2f} %"
+        step = format_change(self.ratio - 1.0)
         both = f"{low} in {self.in_lower_count} results and {high} ({step}) in {self.in_upper_count}{since}"
         if not self.in_upper_count:
             both = f"{low} in {self.in_lower_count} results{since}, and none in the upper band ({step})"

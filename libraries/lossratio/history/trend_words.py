@@ -53,7 +53,7 @@ def _have(some: Sequence[Trend]) -> str:
 
 
 def _largest(changing: Sequence[Trend]) -> str:
-    """The largest of some changes in words, e.g. ``64B-ndrpdr, NDR, on lab-1, fell by 5.0 % since 2026-03-28``."""
+    """The largest of some changes in words, e.g. ``64B-ndrpdr, NDR, on lab-1, fell by 5.00 % since 2026-03-28``."""
     changes = [(trend, trend.change) for trend in changing if trend.change is not None]
     trend, change = max(changes, key=lambda pair: abs(pair[1].ratio))
     words = change_in_words(change.ratio, is_least=change.is_least)

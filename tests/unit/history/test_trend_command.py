@@ -75,8 +75,8 @@ def test_the_first_line_of_a_trend_names_the_largest_fall_and_counts_the_rest(tm
         history.add([entry(day, value, test=test, outcome="measured" if value else "failed") for day, value in nights])
     answer = CliRunner().invoke(trend, [str(tmp_path)])
     assert answer.output.splitlines()[0] == (
-        f"2 of 5 series got worse and did not recover: b, NDR, on lab-1, fell by 20 % since {DAY}, and 1 more; 2 more "
-        "have no value any more."
+        f"2 of 5 series got worse and did not recover: b, NDR, on lab-1, fell by 20.00 % since {DAY}, and 1 more; 2 "
+        "more have no value any more."
     )
 
 

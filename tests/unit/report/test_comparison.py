@@ -97,7 +97,7 @@ def test_markdown_has_the_regressions_first():
     before = [Run(f"a{n}", (with_rate(100e3 + n), with_rate(50e3 + n, name="a|b"))) for n in range(3)]
     after = [Run(f"b{n}", (with_rate(100e3 + n), with_rate(40e3 + n, name="a|b"))) for n in range(3)]
     lines = comparison_markdown(compare(before, after)).splitlines()
-    assert lines[0] == ("B is worse than A in 1 of 2 quantities: Performance.Linux Bridge.a\\|b, MRR, fell by 20 %.")
+    assert lines[0] == ("B is worse than A in 1 of 2 quantities: Performance.Linux Bridge.a\\|b, MRR, fell by 20.00 %.")
     assert lines[2].startswith("Testbed simulated: 1 regression, 1 unchanged.")
     table = [line for line in lines if line.startswith("|")]
     assert table[0].startswith("| test | goal | A | B |")
@@ -114,8 +114,8 @@ def test_a_comparison_begins_with_what_it_proves():
     name = "Performance.Linux Bridge.64B-mrr, MRR,"
     usual = runs(100.0e3, 100.5e3, 99.5e3)
     slow = runs(95.0e3, 95.2e3, 94.8e3)
-    assert first_line(usual, slow) == f"B is worse than A in 1 of 1 quantity: {name} fell by 5 %."
-    assert first_line(slow, usual) == f"B is better than A in 1 of 1 quantity: {name} rose by 5.263 %."
+    assert first_line(usual, slow) == f"B is worse than A in 1 of 1 quantity: {name} fell by 5.00 %."
+    assert first_line(slow, usual) == f"B is better than A in 1 of 1 quantity: {name} rose by 5.26 %."
     assert first_line(usual, runs(99.9e3, 100.4e3, 99.8e3)) == (
         "No difference between A and B is proved: each is too small, or chance may explain it."
     )
@@ -147,7 +147,7 @@ def test_the_first_line_names_the_largest_change_and_counts_lost_values():
     before = [*side(1e5, 1e5, 1e5), *runs(1e5, name="lost")]
     after = [*side(9e4, 8e4, 1e5), Run("failed", tuple(failed))]
     assert first_line(before, after) == (
-        "B is worse than A in 2 of 4 quantities: Performance.Linux Bridge.t1, MRR, fell by 20 %, and 1 more; "
+        "B is worse than A in 2 of 4 quantities: Performance.Linux Bridge.t1, MRR, fell by 20.00 %, and 1 more; "
         "it has no value any more for 1 more."
     )
     assert first_line(before[2:], after[3:]) == (

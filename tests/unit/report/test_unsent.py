@@ -190,7 +190,7 @@ def test_a_change_to_or_from_a_lower_bound_may_be_larger():
     slow = runs_of_pdr(2e5)
     most = [Run(f"b{n}", (throughput_of([counted_trial(4e5, lost=n)] * 40, (PDR,)),)) for n in range(3)]
     table = comparison_table(compare(slow, most))
-    assert "PDR, rose by at least 100.2 %." in table
+    assert "PDR, rose by at least 100.20 %." in table
     assert "+100.20 % or more  none: some values are only lower bounds  " in table
     fallen = comparison_table(compare(most, slow))
     assert "PDR, fell by at least 50.05 %." in fallen
@@ -335,7 +335,7 @@ def test_a_trend_from_a_lower_bound_fell_by_at_least_the_difference():
     rates = [*[20e3] * 8, 10e3, 10e3]
     at_limit, known = (trend(rates, [share] * 8 + [0.0] * 2) for share in (1.0, 0.0))
     assert "20.000 kfps to 10.000 kfps (-50.00 % or more) since" in describe_trend(at_limit)
-    assert ", fell by at least 50 % since" in sentence_of([at_limit])
+    assert ", fell by at least 50.00 % since" in sentence_of([at_limit])
     assert "(-50.00 %) since" in describe_trend(known)
 
 

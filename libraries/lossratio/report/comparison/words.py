@@ -99,7 +99,7 @@ def _nothing_proved(comparison: Comparison) -> str:
 
 
 def _largest(changed: Sequence[ComparedQuantity]) -> str:
-    """The largest of some proved changes in words, e.g. ``64B-mrr, MRR, fell by 5.0 %, and 2 more``."""
+    """The largest of some proved changes in words, e.g. ``64B-mrr, MRR, fell by 5.00 %, and 2 more``."""
     changes = {}
     for one in changed:
         if one.difference is not None:
