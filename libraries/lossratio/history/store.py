@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
@@ -27,11 +27,13 @@ from lossratio.input_file import shell_word
 from lossratio.plugins import how_to_install
 from lossratio.report import NOTHING_MEASURED
 from lossratio.results import write_whole
-from lossratio.units import and_more
+from lossratio.units import and_more, results_counted
 
 _PARTITIONS = ("testbed", "date")
 _DIGEST_LENGTH = 32
 _PROBLEMS_SHOWN = 5
+_CLOCKS_DIFFER = timedelta(hours=1)
+"""A result may be dated this much later than the clock of the machine that reads it."""
 _OLDEST_COLUMNS = ("test", "quantity", "started", "value", "outcome", "doubts")
 
 
@@ -76,7 +78,8 @@ class History:
     def read(self, testbed: str | None = None, *, readings: bool = False) -> StoredEntries:
         """Reads the history of a testbed (None: of all). Readings, most of the data, are only read on request.
 
-        Columns that a file of an earlier version lacks are null.
+        Columns that a file of an earlier version lacks are null. Results that are dated in the future are left out,
+        because they would stay the newest results, whatever is measured later.
 
         Raises:
             ReportError: If the folder is not a history, or DuckDB or pyarrow is not installed.
@@ -107,6 +110,8 @@ class History:
             f"{file} is left out: it has a row without a name or a time, or with an impossible number."
             for file in unusable
         ]
+        table, from_future = self._without_future(table)
+        problems += from_future
         measured = required("pyarrow.compute").not_equal(table.column("quantity"), NOTHING_MEASURED)
         others = table.filter(required("pyarrow.compute").invert(measured))
         annotations = self.path / ANNOTATIONS_NAME
@@ -118,6 +123,31 @@ class History:
             table, (*problems, *names.problems, *uncertain), tuple(_unmeasured(others)), names
         )
 
+    def _without_future(self, table: Any) -> tuple[Any, list[str]]:
+        """The entries without those that are dated in the future, and a message for each testbed that has some."""
+        compute = required("pyarrow.compute")
+        latest = datetime.now(timezone.utc) + _CLOCKS_DIFFER
+        is_later = compute.greater(table.column("started"), latest)
+        later = table.filter(is_later)
+        results: dict[str, set[tuple[str, datetime]]] = {}
+        for row in later.select(["testbed", "test", "started"]).to_pylist():
+            results.setdefault(row["testbed"], set()).add((row["test"], row["started"]))
+
+        problems = []
+        for testbed, dated in results.items():
+            first = min(started for _, started in dated)
+            folder = self._folder(testbed, first.date().isoformat())
+            problems.append(
+                f"{results_counted(len(dated))} of testbed {testbed} {'is' if len(dated) == 1 else 'are'} left out, "
+                f"dated in the future: from {first:%Y-%m-%d %H:%M} UTC on, in {folder}. Correct the clock of the "
+                "machine that measured, remove the files, and measure again."
+            )
+        return table.filter(compute.invert(is_later)), problems
+
+    def _folder(self, testbed: str, day: str) -> Path:
+        """The folder of a testbed's entries of one day."""
+        return self.path / f"testbed={quote(testbed, safe=' ')}" / f"date={day}"
+
     def _write(self, testbed: str, day: str, entries: Sequence[Entry]) -> Path:
         rows = [
             {name: value for name, value in asdict(entry).items() if name not in _PARTITIONS}
@@ -125,9 +155,7 @@ class History:
         ]
         text = json.dumps(rows, sort_keys=True, default=str)
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
-        path = (
-            self.path / f"testbed={quote(testbed, safe=' ')}" / f"date={day}" / f"{digest}.parquet"
-        )
+        path = self._folder(testbed, day) / f"{digest}.parquet"
         arrow, parquet = required("pyarrow"), required("pyarrow.parquet")
         data = arrow.BufferOutputStream()
         parquet.write_table(

@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 
 import duckdb
 import pyarrow as pa
@@ -35,6 +36,22 @@ def test_added_entries_are_read_back_in_order(tmp_path):
         ("lab-2", "Suite.64B-ndrpdr", "NDR", 4e6),
     ]
     assert rows(history, testbed="lab-2") == rows(history)[3:]
+
+
+def test_results_dated_in_the_future_are_said_and_do_not_stay_the_newest(tmp_path):
+    history = History(tmp_path / "history")
+    in_future = replace(entry(0, 1e6), started=datetime.now(timezone.utc) + timedelta(days=30))
+    history.add([entry(0, 2e6), entry(1, 3e6), in_future, replace(in_future, quantity="PDR")])
+    stored = history.read()
+    assert stored.table.column("value").to_pylist() == [2e6, 3e6]
+    (problem,) = stored.problems
+    day = in_future.started.date().isoformat()
+    assert problem.startswith(f"1 result of testbed lab-1 is left out, dated in the future: from {day} ")
+    assert f"in {tmp_path}/history/testbed=lab-1/date={day}. Correct the clock" in problem
+    # The clocks of two machines may differ a little.
+    soon = replace(entry(0, 4e6), started=datetime.now(timezone.utc) + timedelta(minutes=10))
+    history.add([soon])
+    assert history.read().table.column("value").to_pylist()[-1] == 4e6
 
 
 def test_times_are_in_utc_wherever_the_history_is_read(tmp_path):
