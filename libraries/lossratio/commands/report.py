@@ -129,7 +129,8 @@ def compare(
     A and B are directories of runs, or folders of such directories. Repeat the runs: their spread distinguishes a
     change from chance.
 
-    Exit status: 0 if no test got worse, 3 if a test got worse, 1 if undecided.
+    Exit status: 0 if no test got worse, 3 if a test got worse, 1 if undecided, or if a test only seems worse because
+    all values on each side are equal.
     """
     check_files_to_write(html=html, junit=junit)
     paths = runs_in(before), runs_in(after)
@@ -160,7 +161,7 @@ def compare(
 
     if comparison.regressions:
         sys.exit(ExitStatus.REGRESSION)
-    if not comparison.has_verdict:
+    if comparison.is_undecided:
         sys.exit(ExitStatus.FAILED)
 
 

@@ -258,7 +258,8 @@ const judge = (row, plain, most, leastChange, significance) => {
   row.p = Math.max(plain.p, most ? most.p : 0);
   if (agreed) {
     row.difference = isWeaker ? most.found : plain.found;
-    row.verdict = (row.difference.change < 0) === row.lowerIsBetter ? "progression" : "regression";
+    const isBetter = (row.difference.change < 0) === row.lowerIsBetter;
+    row.verdict = row.difference.test === "no spread" ? isBetter ? "seems better" : "seems worse" : isBetter ? "progression" : "regression";
     if (isWeaker && row.ends.sides.flat().some(one => one.share)) {
       row.note = [row.note, `${signed(changes[0])} as measured, ${signed(changes[1])} if these frames had passed`].filter(Boolean).join("; ");
     }

@@ -203,12 +203,13 @@ const compareView = async parameters => {
   const comparison = (state, one, other) => {
     const isSame = state.a === state.b;
     const compared = compareSides(one.rows, other.rows, site.rules);
-    const words = verdict => isSame ? verdict : { regression: "B is worse", progression: "B is better" }[verdict] ?? verdict;
-    const order = ["regression", "progression", "no change", "too few results", "not comparable"];
+    const words = verdict => isSame ? verdict : { regression: "B is worse", progression: "B is better", "seems worse": "B seems worse", "seems better": "B seems better" }[verdict] ?? verdict;
+    const changed = ["regression", "seems worse", "progression", "seems better"];
+    const order = [...changed, "no change", "too few results", "not comparable"];
     compared.sort((a, b) => order.indexOf(a.verdict) - order.indexOf(b.verdict) || byWords(a.test, b.test));
     const counts = order.map(verdict => [verdict, compared.filter(row => row.verdict === verdict).length]).filter(([, count]) => count);
     const list = el("div");
-    show = state => list.replaceChildren(table({ name: "comparison", rows: compared.filter(row => matches(`${row.test} ${row.quantity}`.toLowerCase(), state.text) && (!state.odd || ["regression", "progression"].includes(row.verdict))), columns: [
+    show = state => list.replaceChildren(table({ name: "comparison", rows: compared.filter(row => matches(`${row.test} ${row.quantity}`.toLowerCase(), state.text) && (!state.odd || changed.includes(row.verdict))), columns: [
       { head: "test", cell: row => link(`test/${row.id}`, row.test), key: row => row.test, csv: row => row.test, className: "name" },
       { head: "change", cell: row => percent(row.difference?.change), key: row => row.difference?.change, csv: row => row.difference?.change, className: "number quote" },
       { head: "verdict", cell: row => [el("span", { class: row.verdict === "regression" ? "alarm" : null }, words(row.verdict)), row.note ? `: ${row.note}` : ""], key: row => order.indexOf(row.verdict), csv: row => `${words(row.verdict)}${row.note ? `: ${row.note}` : ""}`, className: "name" },
@@ -223,7 +224,7 @@ const compareView = async parameters => {
     return [
       el("p", {}, `A: ${one.words}. B: ${other.words}. `, el("strong", {}, counts.map(([verdict, count]) => `${count} ${words(verdict)}`).join(", ") || "nothing to compare"), ". Rates are per interface; p is adjusted for the number of comparisons."),
       isSame ? null : el("p", { class: "doubt" }, "These are two testbeds. Even identical testbeds differ, so a difference here is not a regression of a build."),
-      counts.length && counts.every(([verdict]) => ["too few results", "not comparable"].includes(verdict)) ? el("p", { class: "doubt" }, "No verdict: each side needs at least two results, or one side three if the other has one.") : null,
+      counts.length && counts.every(([verdict]) => ["seems worse", "seems better", "too few results", "not comparable"].includes(verdict)) ? el("p", { class: "doubt" }, "No verdict: each side needs at least two results, or one side three if the other has one.") : null,
       list,
     ].filter(Boolean);
   };

@@ -11,6 +11,7 @@ from operator import attrgetter
 
 from lossratio import drawing
 from lossratio.report.comparison import (
+    SEEMING,
     ComparedQuantity,
     Comparison,
     Verdict,
@@ -37,6 +38,8 @@ _MARKS = {
 }
 _KINDS = {
     Verdict.REGRESSION: "alarm",
+    Verdict.SEEMS_WORSE: "undecided",
+    Verdict.SEEMS_BETTER: "undecided",
     Verdict.TOO_FEW: "undecided",
     Verdict.NOT_COMPARABLE: "irregular",
 }
@@ -298,7 +301,7 @@ def _rows(comparison: Comparison, runs: Sequence[Run]) -> Iterator[_Row]:
             link=f"quantity-{number}",
             test=compared.test,
             words=" ".join((compared.test, *result.test.tags)).lower(),
-            is_odd=compared.verdict in (Verdict.REGRESSION, Verdict.PROGRESSION),
+            is_odd=compared.verdict in (Verdict.REGRESSION, Verdict.PROGRESSION, *SEEMING),
             is_decided=is_decided,
             kind=_KINDS.get(compared.verdict, "measured"),
             frame_size=describe_frame_size(result.conditions.traffic),

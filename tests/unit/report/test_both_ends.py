@@ -136,7 +136,8 @@ def test_a_change_of_one_width_of_the_goal_is_none():
     def wide(goal):
         return goal.model_copy(update={"width_ratio": 0.03})
 
-    for factor, verdict in ((0.98, Verdict.UNCHANGED), (0.95, Verdict.REGRESSION)):
+    # The simulated searches of each side find the same values.
+    for factor, verdict in ((0.98, Verdict.UNCHANGED), (0.95, Verdict.SEEMS_WORSE)):
         comparison = compare(runs(*searched(1.0)), runs(*searched(factor)))
         assert [quantity.verdict for quantity in comparison.quantities] == [verdict] * 2
 

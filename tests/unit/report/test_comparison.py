@@ -15,6 +15,7 @@ from lossratio.report.comparison import (
     Verdict,
     adjusted,
     compare,
+    comparison_cases,
     comparison_markdown,
     comparison_table,
     difference,
@@ -291,6 +292,38 @@ def test_a_slower_run_is_a_regression_for_the_command(tmp_path, after, status):
     assert suite.get("failures") == str(int(status == 3))
 
 
+def test_what_only_seems_better_or_worse_proves_nothing():
+    def sides(before, after):
+        return (
+            [
+                Run("run", tuple(with_rate(rate, stdev=number, name=name) for name, rate in side.items()))
+                for number in range(2)
+            ]
+            for side in (before, after)
+        )
+
+    usual = {"t0": 1e5, "t1": 1e5}
+    better = compare(*sides(usual, {"t0": 2e5, "t1": 1e5}))
+    assert [one.verdict for one in better.quantities] == [Verdict.SEEMS_BETTER, Verdict.UNCHANGED]
+    assert not better.is_undecided
+    assert comparison_table(better).startswith("B seems better than A in 1 of 2 quantities: ")
+    worse = compare(*sides(usual, {"t0": 5e4, "t1": 1e5}))
+    assert (worse.has_verdict, worse.is_undecided) == (True, True)
+
+
+def test_a_test_that_only_seems_worse_is_undecided_for_the_command(tmp_path):
+    for side, rate in (("a", 100e3), ("b", 50e3)):
+        for number in range(2):
+            equal = mrr(SharpKnee(capacity=2 * rate), trials=2 + number)
+            RunDirectory(tmp_path / side / f"run-{number}").write(equal)
+    folders = [str(tmp_path / side) for side in "ab"]
+    junit = tmp_path / "junit.xml"
+    answer = CliRunner().invoke(compare_command, [*folders, f"--junit={junit}"])
+    assert (answer.exit_code, answer.output.startswith("B seems worse")) == (1, True), answer.output
+    (suite,) = ElementTree.parse(junit).getroot()  # noqa: S314 (our own)
+    assert (suite.get("failures"), suite.get("skipped")) == ("0", "1")
+
+
 def test_too_few_runs_are_undecided_for_the_command(tmp_path):
     folders = [write_runs(tmp_path / "a", (100e3,)), write_runs(tmp_path / "b", (50e3,))]
     answer = CliRunner().invoke(compare_command, folders)
@@ -321,7 +354,9 @@ def test_equal_values_only_seem_to_be_worse():
         )
 
     level = compare(*sides((1e5, 1e5), (5e4, 5e4)))
-    assert [one.verdict for one in level.quantities] == [Verdict.REGRESSION]
+    assert [one.verdict for one in level.quantities] == [Verdict.SEEMS_WORSE]
+    assert (level.regressions, level.has_verdict, level.is_undecided) == ((), False, True)
+    assert [case.state for case in comparison_cases(level)] == ["skipped"]
     table = comparison_table(level)
     assert table.startswith("B seems worse than A in 1 of 1 quantity: ")
     assert "nothing shows how much they vary by chance: repeat the runs" in table

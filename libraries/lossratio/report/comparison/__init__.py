@@ -12,7 +12,7 @@ from lossratio.report.comparison.differences import (
     difference_at_most,
     real_change,
 )
-from lossratio.report.comparison.quantity import ComparedQuantity, Comparison, Verdict
+from lossratio.report.comparison.quantity import SEEMING, ComparedQuantity, Comparison, Verdict
 from lossratio.report.comparison.words import (
     comparison_cases,
     comparison_markdown,

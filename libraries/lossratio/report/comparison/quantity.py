@@ -15,14 +15,24 @@ class Verdict(str, Enum):
 
     REGRESSION = "regression"
     """The quantity is worse, and chance does not explain it; or the quantity no longer has a value."""
+    SEEMS_WORSE = "seems worse"
+    """The quantity is worse, but all values on each side are equal: nothing shows how much they vary by chance."""
     PROGRESSION = "progression"
     """The quantity is better, and chance does not explain it."""
+    SEEMS_BETTER = "seems better"
+    """The quantity is better, but all values on each side are equal."""
     UNCHANGED = "no change"
     """The difference is too small to matter, or chance explains it."""
     TOO_FEW = "too few results"
     """There are not enough results to distinguish a change from chance."""
     NOT_COMPARABLE = "not comparable"
     """The two sides measured different quantities, lack a value, or differ in frames that the SUT did not lose."""
+
+
+SEEMING = (Verdict.SEEMS_WORSE, Verdict.SEEMS_BETTER)
+"""Verdicts that more runs have to confirm."""
+_UNDECIDED = (*SEEMING, Verdict.TOO_FEW, Verdict.NOT_COMPARABLE)
+"""Verdicts that prove nothing."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +100,14 @@ class Comparison:
     @property
     def has_verdict(self) -> bool:
         """Whether at least one quantity could be judged."""
-        unsaid = (Verdict.TOO_FEW, Verdict.NOT_COMPARABLE)
-        return any(quantity.verdict not in unsaid for quantity in self.quantities)
+        return any(quantity.verdict not in _UNDECIDED for quantity in self.quantities)
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether no quantity could be judged, or some seem worse."""
+        return not self.has_verdict or any(
+            quantity.verdict is Verdict.SEEMS_WORSE for quantity in self.quantities
+        )
 
 
 def _ends_of(findings: Sequence[results.Finding]) -> list[results.Ends]:

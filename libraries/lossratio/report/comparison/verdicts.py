@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from lossratio import results
 from lossratio.report.comparison.differences import (
+    NO_SPREAD,
     Difference,
     adjusted,
     difference_at_most,
@@ -77,16 +78,17 @@ def _changed(
     compared: ComparedQuantity, change: float, plain: Difference, most: Difference | None
 ) -> ComparedQuantity:
     """The verdict on a change that both differences show, with the smaller of them."""
-    if compared.unit.is_better(change):
-        verdict = Verdict.PROGRESSION
-    else:
-        verdict = Verdict.REGRESSION
-
     weaker = plain
     if most is not None and abs(most.change) < abs(plain.change):
         weaker = most
     elif _is_without_end(plain, most):
         weaker = replace(plain, interval=None, is_least=True)
+
+    is_better = compared.unit.is_better(change)
+    if weaker.test == NO_SPREAD:
+        verdict = Verdict.SEEMS_BETTER if is_better else Verdict.SEEMS_WORSE
+    else:
+        verdict = Verdict.PROGRESSION if is_better else Verdict.REGRESSION
 
     notes = [compared.note]
     if change != plain.change and _lacks_frames(compared):

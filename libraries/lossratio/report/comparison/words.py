@@ -13,12 +13,23 @@ from lossratio.units import Unit, and_more, change_in_words, counted, format_cha
 _HEADER = ("test", "goal", "stream", "A", "B", "change", "95 % interval", "p", "verdict")
 _STATES = {
     Verdict.REGRESSION: "failure",
+    Verdict.SEEMS_WORSE: "skipped",
+    Verdict.SEEMS_BETTER: "skipped",
     Verdict.TOO_FEW: "skipped",
     Verdict.NOT_COMPARABLE: "skipped",
 }
-_COUNTED = {Verdict.UNCHANGED: "unchanged", Verdict.TOO_FEW: "with too few results"}
+_COUNTED = {
+    Verdict.SEEMS_WORSE: "apparently worse",
+    Verdict.SEEMS_BETTER: "apparently better",
+    Verdict.UNCHANGED: "unchanged",
+    Verdict.TOO_FEW: "with too few results",
+}
 """How verdicts are counted, if not by their names."""
 _UNKNOWN = "-"
+_NO_SPREAD = (
+    "All values on each side are equal, so nothing shows how much they vary by chance: repeat the "
+    "runs to be sure."
+)
 
 
 def comparison_table(comparison: Comparison) -> str:
@@ -43,44 +54,45 @@ def comparison_markdown(comparison: Comparison) -> str:
 
 
 def sentence_of(comparison: Comparison) -> str:
-    """What the comparison proves, in one sentence, for people who read nothing else."""
-    worse = [one for one in comparison.regressions if one.difference is not None]
-    lost = [one for one in comparison.regressions if one.difference is None]
-    better = [one for one in comparison.quantities if one.verdict is Verdict.PROGRESSION]
+    """What the comparison proves, in one sentence, for people who read nothing else.
 
+    If nothing shows how much some values vary by chance, a second sentence says so.
+    """
+    found: dict[Verdict, list[ComparedQuantity]] = {verdict: [] for verdict in Verdict}
+    for one in comparison.quantities:
+        found[one.verdict].append(one)
+
+    worse = [one for one in found[Verdict.REGRESSION] if one.difference is not None]
+    lost = [one for one in found[Verdict.REGRESSION] if one.difference is None]
+    seems_worse = found[Verdict.SEEMS_WORSE]
+    better = found[Verdict.PROGRESSION]
+    seems_better = found[Verdict.SEEMS_BETTER]
     among = counted(len(comparison.quantities), "quantity", "quantities")
+
     if worse:
         also = f"; it has no value any more for {len(lost):,} more" if lost else ""
-        verb, doubt = _certainty(worse)
-        return (
-            f"B {verb} worse than A in {len(worse):,} of {among}: {_largest(worse)}{also}.{doubt}"
-        )
+        proved = f"B is worse than A in {len(worse):,} of {among}: {_largest(worse)}{also}."
+        return f"{proved}{_also_seeming(seems_worse)}"
     if lost:
         named = ", ".join((lost[0].test, lost[0].quantity))
-        more = and_more(len(lost) - 1)
-        return f"B has no value any more for {len(lost):,} of {among}: {named}{more}."
+        proved = f"B has no value any more for {len(lost):,} of {among}: {named}{and_more(len(lost) - 1)}."
+        return f"{proved}{_also_seeming(seems_worse)}"
+    if seems_worse:
+        return f"B seems worse than A in {len(seems_worse):,} of {among}: {_largest(seems_worse)}. {_NO_SPREAD}"
     if better:
-        verb, doubt = _certainty(better)
-        return f"B {verb} better than A in {len(better):,} of {among}: {_largest(better)}.{doubt}"
+        return f"B is better than A in {len(better):,} of {among}: {_largest(better)}."
+    if seems_better:
+        return f"B seems better than A in {len(seems_better):,} of {among}: {_largest(seems_better)}. {_NO_SPREAD}"
     if comparison.has_verdict:
         return _nothing_proved(comparison)
     return "Undecided: there are too few results, or they cannot be compared."
 
 
-def _certainty(changed: Sequence[ComparedQuantity]) -> tuple[str, str]:
-    """The verb of a sentence on changes, and a sentence after it on those without any spread; empty: all have it."""
-    tests = [one.difference.test for one in changed if one.difference is not None]
-    level = tests.count(NO_SPREAD)
-    if not level:
-        return "is", ""
-
-    verb = "seems" if level == len(tests) else "is"
-    where = "" if level == len(tests) else f" of {level:,} of them"
-    doubt = (
-        f" All values{where} on each side are equal, so nothing shows how much they vary by chance: repeat the runs "
-        "to be sure."
-    )
-    return verb, doubt
+def _also_seeming(seems_worse: Sequence[ComparedQuantity]) -> str:
+    """A sentence on the quantities that only seem worse, after a blank; empty: there are none."""
+    if not seems_worse:
+        return ""
+    return f" It seems worse in {len(seems_worse):,} more. {_NO_SPREAD}"
 
 
 def _nothing_proved(comparison: Comparison) -> str:
