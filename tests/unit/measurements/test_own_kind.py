@@ -129,11 +129,11 @@ def test_values_in_seconds_have_their_unit_in_every_report(lost_times):
     assert {row[name] for name in row if name.endswith(("_per_interface_fps", "_l1_bps", "maximum_ratio"))} == {""}
 
 
-def test_a_longer_time_is_a_regression_and_a_shorter_one_is_a_progression(lost_times):
+def test_a_longer_time_is_worse_and_a_shorter_one_is_better(lost_times):
     before, after = [[read_run(run) for run in runs] for runs in (lost_times[:2], lost_times[2:])]
     worse, better = compare(before, after), compare(after, before)
-    assert [quantity.verdict.value for quantity in worse.quantities] == ["regression"]
-    assert [quantity.verdict.value for quantity in better.quantities] == ["progression"]
+    assert [quantity.verdict.value for quantity in worse.quantities] == ["seems worse"]
+    assert [quantity.verdict.value for quantity in better.quantities] == ["seems better"]
     assert re.search(r"lost time +0\.\d+ s ± .* 0\.\d+ s ± ", comparison_table(worse))
     what = "than A in 1 of 1 quantity: a suite.a test, lost time,"
     assert comparison_table(worse).startswith(f"B seems worse {what} rose ")
