@@ -30,6 +30,10 @@ _LARGEST_RATE = 1e18
 """Frames or bits per second. A larger rate is a mistake, and its products would be too large for floating point."""
 LONGEST_DURATION = 1e9
 """Seconds, which are 31 years. A longer duration is a mistake, and may be too long for a clock."""
+LONGEST_TRIAL = 604_800.0
+"""Seconds, which are a week. A longer trial is a mistake."""
+LONGEST_WAIT = 3600.0
+"""Seconds. A longer time without counted frames before a trial, such as a rest, is a mistake."""
 _LIKE_DURATIONS = "write it like '2 min' or '30 s'"
 _WHOLE_NUMBER = re.compile(rf"\s*([+-]?{_DIGITS}(?:\.0*)?(?:[eE]\+?[0-9]+)?)\s*")
 _BYTES = re.compile(_NUMBER + r"(?:B|bytes?)?\s*")

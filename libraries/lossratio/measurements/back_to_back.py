@@ -43,7 +43,7 @@ from lossratio.trials import (
     TrialResult,
     missing_frames,
 )
-from lossratio.units import Unit, counted, format_precise_time
+from lossratio.units import LONGEST_WAIT, Unit, counted, format_precise_time
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed
@@ -130,7 +130,7 @@ class BackToBackRequest(measurements.AfterThroughput):
     """Seconds of the longest burst that is tried (RFC 9004, section 6.2)."""
     step: Annotated[Frames, Field(ge=1)] = 1
     """A search ends when its bounds are this close to each other."""
-    settle: Annotated[Duration, Field(ge=0.0)] = 2.0
+    settle: Annotated[Duration, Field(ge=0.0, le=LONGEST_WAIT)] = 2.0
     """Minimum seconds without traffic after each burst, in which the buffer drains (RFC 9004, section 6.2). After a
     longer burst, the settle time is as long as the burst. 0: no settle time."""
     loss_verification: bool = False

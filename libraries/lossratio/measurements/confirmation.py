@@ -26,7 +26,7 @@ from lossratio.plrsearch import GuardStatement, LossBounds, Verdict, why_set_asi
 from lossratio.quantities import Duration, FrameRate, Share
 from lossratio.results import Conditions, MaxLoad, Picture, View, frames_in_words
 from lossratio.trials import MissingFrames, TrialInput, TrialResult, missing_frames
-from lossratio.units import counted, format_frame_rate, format_target
+from lossratio.units import LONGEST_TRIAL, counted, format_frame_rate, format_target
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
@@ -70,7 +70,7 @@ class ConfirmationRequest(Request):
     """The load per interface that is confirmed."""
     loss_ratio: Annotated[Share, Field(gt=0.0, lt=1.0)] = TARGET_LOSS_RATIO
     """The loss ratio that the SUT may have at the load."""
-    trial_duration: Annotated[Duration, Field(gt=0.0)] = 2.0
+    trial_duration: Annotated[Duration, Field(gt=0.0, le=LONGEST_TRIAL)] = 2.0
     """Seconds of each trial."""
     batch: Annotated[float, Field(ge=1.0)] = _USUAL_BATCH
     """Number of frames that are lost at once."""

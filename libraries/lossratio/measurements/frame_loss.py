@@ -25,7 +25,7 @@ from lossratio.results import (
     value_line,
 )
 from lossratio.trials import TrialInput, TrialResult
-from lossratio.units import format_frame_rate, format_ratio
+from lossratio.units import LONGEST_TRIAL, format_frame_rate, format_ratio
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
@@ -102,7 +102,7 @@ class FrameLossRequest(Request):
 
     step: Annotated[Share, Field(gt=0.0, le=LARGEST_STEP)] = LARGEST_STEP
     """Distance between successive loads, as a share of the maximum load (RFC 2544, section 26.3)."""
-    trial_duration: Annotated[Duration, Field(gt=0.0)] = 60.0
+    trial_duration: Annotated[Duration, Field(gt=0.0, le=LONGEST_TRIAL)] = 60.0
     """Seconds of each trial; the default is the minimum of RFC 2544, section 24."""
 
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:

@@ -32,7 +32,7 @@ from lossratio.results import (
     value_line,
 )
 from lossratio.trials import TrialInput, TrialResult
-from lossratio.units import format_frame_rate, format_ratio, trials_counted
+from lossratio.units import LONGEST_TRIAL, format_frame_rate, format_ratio, trials_counted
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
@@ -58,7 +58,7 @@ class MrrRequest(measurements.Request):
 
     trials: Repeats = 10
     """Number of trials."""
-    trial_duration: Annotated[Duration, Field(gt=0.0)] = MRR_TRIAL_DURATION
+    trial_duration: Annotated[Duration, Field(gt=0.0, le=LONGEST_TRIAL)] = MRR_TRIAL_DURATION
     """Seconds of each trial."""
 
 

@@ -26,7 +26,7 @@ from lossratio.quantities import Choice, Duration, FrameRate, quantity_of
 from lossratio.records import Record, docstrings_of_fields
 from lossratio.shipped import names_near
 from lossratio.trials import Integrity, Measurer
-from lossratio.units import counts_connections
+from lossratio.units import LONGEST_WAIT, counts_connections
 from lossratio.wrong_values import in_words
 
 if TYPE_CHECKING:
@@ -81,9 +81,9 @@ class Request(Record):
     """The largest load per interface; None: the smallest of the limits of generator, links and NICs."""
     min_load: Annotated[FrameRate | None, NOT_IN_FILES] = None
     """The smallest load per interface; None: see `lossratio.testbed.loads.load_range`."""
-    ramp: Annotated[Duration, Field(ge=0.0, exclude=True)] = 0.0
+    ramp: Annotated[Duration, Field(ge=0.0, le=LONGEST_WAIT, exclude=True)] = 0.0
     """Seconds before each trial in which the load grows from zero, and no frame is counted."""
-    rest: Annotated[Duration, Field(ge=0.0, exclude=True)] = 0.0
+    rest: Annotated[Duration, Field(ge=0.0, le=LONGEST_WAIT, exclude=True)] = 0.0
     """Minimum seconds without traffic before each trial, for a SUT that remembers the previous trial. They are part of
     the trial's time."""
     warm_up: Annotated[WarmUp | None, NOT_IN_FILES] = None

@@ -32,6 +32,19 @@ KEYWORDS = {
     "a list for a duration": (*NDR_PDR, "ramp=${{[1]}}", r"\[1\] is not a duration, such as '2 min'"),
     "a truth value for a duration": (*NDR_PDR, "ramp=${True}", "True is not a duration, such as '2 min'"),
     "a duration beyond any clock": (*NDR_PDR, "ramp=1e308", "'1e308' is longer than 31 years"),
+    "a ramp that nobody can mean": (*NDR_PDR, "ramp=1 week", "ramp must be at least 0 s and at most 3600 s, not"),
+    "a rest that nobody can mean": (*NDR_PDR, "rest=2 h", "rest must be at least 0 s and at most 3600 s, not"),
+    "a rest at the end that nobody can mean": (
+        *NDR_PDR,
+        "memory_rest=1 day",
+        "memory_rest must be at least 0 s and at most 3600 s, not",
+    ),
+    "a trial that nobody can mean": (
+        "Measure MRR",
+        "64B",
+        "trial_duration=1 year",
+        "trial_duration must be above 0 s and at most 604800 s, not",
+    ),
     "the longest duration of Python": (*NDR_PDR, "rest=${{datetime.timedelta.max}}", "is longer than 31 years"),
     "a duration for a number": (
         "Measure MRR",
@@ -44,7 +57,7 @@ KEYWORDS = {
         "search_every=0",
         "at least 1, not 0. The documentation .*: With 'as_before', one night",
     ),
-    "a duration below zero": (*NDR_PDR, "rest=-2 s", "rest must be at least 0 s, not -2 s"),
+    "a duration below zero": (*NDR_PDR, "rest=-2 s", "rest must be at least 0 s and at most 3600 s, not -2 s"),
     "a rate beyond any wire": (*NDR_PDR, "max_load=1e308", "'1e308' is too large for a frame rate"),
     "a small fraction without its unit": (*NDR_PDR, "max_load=1.5", "1.5 has no unit; write '1.5 kfps' or"),
     "bytes for a rate": (*NDR_PDR, "max_load=${{b'10 kpps'}}", "is not a frame rate, such as '10 kfps'"),

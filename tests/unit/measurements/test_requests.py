@@ -78,7 +78,7 @@ def test_a_new_parameter_is_declared_in_one_place(tmp_path):
         ({"max_load": "fast"}, "max_load: .*'fast' is not a frame rate"),
         ({"max_load": float("nan")}, "max_load: nan is not a frame rate"),
         ({"trails": 3}, "MrrRequest has no 'trails'; it has profile, max_load"),
-        ({"rest": -1.0}, "rest must be at least 0 s, not -1 s"),
+        ({"rest": -1.0}, "rest must be at least 0 s and at most 3600 s, not -1 s"),
     ],
 )
 def test_a_value_that_makes_no_sense_is_one_sentence_with_its_field(change, problem):
@@ -93,7 +93,8 @@ def test_a_missing_field_is_named_with_its_description():
 
 
 def test_all_wrong_fields_are_named_at_once():
-    with pytest.raises(SearchError, match=r"trial_duration must be above 0 s, not 0 s\..*trials must be at least 1"):
+    wrong = r"trial_duration must be above 0 s and at most 604800 s, not 0 s\..*trials must be at least 1"
+    with pytest.raises(SearchError, match=wrong):
         MrrRequest(profile=PROFILE, trials=0, trial_duration=0.0)
 
 

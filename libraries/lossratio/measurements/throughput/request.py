@@ -13,6 +13,7 @@ from lossratio.measurements.throughput.goals import NdrPdrGoals, goals_from
 from lossratio.measurements.throughput.nightly import SEARCH_EVERY, Nightly
 from lossratio.mlrsearch import LONG_REST, Forecast, MLRsearch, SearchGoal
 from lossratio.quantities import Choice, Duration
+from lossratio.units import LONGEST_WAIT
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
@@ -41,7 +42,7 @@ class SearchRequest(Request):
     such directories, or a journal. None: there are no hints."""
     early_verdict: bool = False
     """Whether a trial ends as soon as it is certain to be a high-loss trial for every goal."""
-    memory_rest: Annotated[Duration | None, Field(ge=0.0, exclude=True)] = None
+    memory_rest: Annotated[Duration | None, Field(ge=0.0, le=LONGEST_WAIT, exclude=True)] = None
     """Time without traffic before an additional short trial at the end, above the bounds (0: there is no such trial).
     None: 15 s, once in a run for each device, if this is at most a quarter of the search's time. With hints, this trial
     is the first trial. For a black box, every search has this trial."""
