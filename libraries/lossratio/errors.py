@@ -69,6 +69,18 @@ class NewerFileError(LossRatioError):
     """A newer version of lossratio wrote a file, and this version cannot read it. The file is not damaged."""
 
 
+class DamagedFileError(LossRatioError):
+    """A journal or a result is damaged.
+
+    Attributes:
+        damage: The file and its damage, without the advice on what to do.
+    """
+
+    def __init__(self, damage: str, advice: str = "") -> None:
+        super().__init__(f"{damage} {advice}".rstrip())
+        self.damage = damage
+
+
 class ReservationError(LossRatioError):
     """A testbed is reserved by another run, or a reservation was lost."""
 

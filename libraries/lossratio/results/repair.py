@@ -10,7 +10,6 @@ a search had finished, but its result was not written or is lost to damage, the 
 """
 
 import json
-import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from lossratio.errors import LossRatioError, ReportError, SearchError, storing
+from lossratio.errors import DamagedFileError, LossRatioError, ReportError, SearchError, storing
 from lossratio.input_file import parse_json
 from lossratio.results.contradictions import contradictions_of
 from lossratio.results.kinds import kind_in, kind_of, kind_of_journal
@@ -67,8 +66,6 @@ REMADE = (
 
 _SET_ASIDE = ".damaged"
 _LEFT = "it is left as it is"
-_ADVICE = re.compile(r" To [^:]+: lossratio archive repair .*", re.DOTALL)
-"""The advice at the end of an error about a damaged file."""
 
 
 @dataclass(frozen=True)
@@ -329,7 +326,9 @@ def _proved(path: Path) -> TestResult | None:
 
 def _damage_of(error: LossRatioError) -> str:
     """The damage in words, without the advice to repair the file, which is being followed."""
-    return _ADVICE.sub("", str(error))
+    if isinstance(error, DamagedFileError):
+        return error.damage
+    return str(error)
 
 
 def _keep(path: Path) -> Path:

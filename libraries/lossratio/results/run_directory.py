@@ -18,7 +18,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from lossratio.checked_arguments import as_path
-from lossratio.errors import NewerFileError, ReportError, SearchError, StorageError, storing
+from lossratio.errors import (
+    DamagedFileError,
+    NewerFileError,
+    ReportError,
+    SearchError,
+    StorageError,
+    storing,
+)
 from lossratio.input_file import (
     MOST_RECORDED_BYTES,
     parse_json,
@@ -41,7 +48,7 @@ _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9. -]*")
 _UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9.-]+")
 
 
-class DamagedResultError(ReportError):
+class DamagedResultError(ReportError, DamagedFileError):
     """The file was a result in a format that this version reads, but is now damaged."""
 
 
@@ -416,5 +423,6 @@ def _refuse_newer(path: Path, text: bytes, problem: str = "") -> None:
 
 def _damaged(path: Path, problem: str) -> DamagedResultError:
     return DamagedResultError(
-        f"{path} is damaged: {problem}. To save what is valid: lossratio archive repair {shell_word(path)}"
+        f"{path} is damaged: {problem}.",
+        f"To save what is valid: lossratio archive repair {shell_word(path)}",
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lossratio.errors import NewerFileError, SearchError
+from lossratio.errors import DamagedFileError, NewerFileError, SearchError
 from lossratio.input_file import (
     MOST_RECORDED_BYTES,
     kind_of_contents,
@@ -31,6 +31,10 @@ class UnknownJournalError(SearchError):
 
 class NewerJournalError(UnknownJournalError, NewerFileError):
     """A newer version wrote the journal."""
+
+
+class DamagedJournalError(SearchError, DamagedFileError):
+    """The file was a journal that this version reads, but is now damaged."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,7 @@ def read_journal(path: str | Path) -> JournalContents:
     return contents
 
 
-def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | None]:
+def read_good_part(path: str | Path) -> tuple[JournalContents, DamagedJournalError | None]:
     """Reads a journal up to its first damaged line, and returns the error of that line; None: no line is damaged.
 
     A damaged header is an error, as in `read_journal`. A file that has neither the name of a journal nor a journal's
@@ -232,15 +236,15 @@ def has_header(path: Path) -> bool:
     return b"\n" in read_input_file(path, SearchError, MOST_RECORDED_BYTES, "the journal")
 
 
-def _damage(path: Path, number: int, problem: ValueError) -> SearchError:
+def _damage(path: Path, number: int, problem: ValueError) -> DamagedJournalError:
     if number > 1:
         purpose = "save the trials before that line"
     else:
         purpose = "set it aside, and begin its test again"
 
-    return SearchError(
-        f"{path}, line {number}: {problem}. The journal is damaged there. "
-        f"To {purpose}: lossratio archive repair {shell_word(path)}"
+    return DamagedJournalError(
+        f"{path}, line {number}: {problem}. The journal is damaged there.",
+        f"To {purpose}: lossratio archive repair {shell_word(path)}",
     )
 
 

@@ -12,7 +12,7 @@ from report_examples import mrr, throughput
 
 from lossratio import open_testbed
 from lossratio.commands.report import repair
-from lossratio.errors import NewerFileError, ReportError, SearchError, StorageError
+from lossratio.errors import DamagedFileError, NewerFileError, ReportError, SearchError, StorageError
 from lossratio.results.repair import REMADE, REPAIRED, repair as repair_files, results_set_aside, unreadable_in
 from lossratio.results.run_directory import RunDirectory, read_result
 from lossratio.trials.digest import add_digest, take_digest
@@ -391,3 +391,14 @@ def test_who_repairs_is_not_advised_to_repair(request, file):
     assert answer.exit_code == 1
     assert "damaged" in answer.stderr
     assert "archive repair" not in answer.output
+
+
+def test_an_error_about_damage_has_the_damage_without_the_advice_whatever_the_path_is(run):
+    moved = run.path.rename(run.path.with_name("a To b: lossratio archive repair c"))
+    (journal,) = moved.glob("trials/*.jsonl")
+    damage(journal, b'"lost_frames":', b'"lost_frames":1')
+    with pytest.raises(DamagedFileError) as raised:
+        read_journal(journal)
+    assert raised.value.damage.startswith(f"{journal}, line 2: ")
+    assert raised.value.damage.endswith("The journal is damaged there.")
+    assert raised.value.damage in invoke(journal).stderr
