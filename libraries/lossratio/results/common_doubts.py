@@ -3,11 +3,16 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from lossratio.results import doubts
-from lossratio.results.frame_integrity import changed_fields_in, faults_with_sizes, integrity_of
+from lossratio.results.frame_integrity import (
+    FrameIntegrity,
+    changed_fields_in,
+    faults_with_sizes,
+    integrity_of,
+)
 from lossratio.results.model import MEMORY_REMARK, TestResult
 from lossratio.results.offered import Offered, unsent_frames, unsent_share
 from lossratio.results.trials import Trial
-from lossratio.trials import changes_in_words
+from lossratio.trials import LOOK_AT_DUT, LOOK_FOR_COPIES, LOOK_FOR_WAYS, changes_in_words
 
 
 def common_doubts(
@@ -64,5 +69,12 @@ def _damaged_frames(result: TestResult) -> doubts.Doubt | None:
             "frames, so as many copies may hide lost ones"
         )
 
-    changes = changes_in_words(changed_fields_in(result)).removesuffix(".")
-    return doubts.Doubt(doubts.DoubtKind.INTEGRITY, f"{text}. {changes}" if changes else text)
+    advice = changes_in_words(changed_fields_in(result)) or _advice_on(seen)
+    return doubts.Doubt(doubts.DoubtKind.INTEGRITY, f"{text}. {advice.removesuffix('.')}")
+
+
+def _advice_on(seen: FrameIntegrity) -> str:
+    """What to do about faults if it is not known which fields of the frames changed."""
+    if not seen.corrupted and not seen.wrong_length:
+        return LOOK_FOR_WAYS if seen.misdelivered else LOOK_FOR_COPIES
+    return LOOK_AT_DUT

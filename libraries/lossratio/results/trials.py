@@ -21,7 +21,7 @@ from lossratio.trials import (
     late_frames_of_earlier_version,
     missing_frames,
 )
-from lossratio.units import format_frame_rate, format_ratio, trials_counted
+from lossratio.units import counted, format_frame_rate, format_ratio, trials_counted
 
 FEW_FOREIGN = 10
 """Up to this many foreign frames, per second and in a trial, are usual: devices find each other with them (ARP,
@@ -156,7 +156,8 @@ def share_missing_in_words(share: float, trials: Iterable[Trial], load: float) -
     """The share of missing frames at a load, e.g. ``0.46 % lost``.
 
     Late frames, and frames that the generator could not send, or dropped, were not lost by the SUT: the words then say
-    how much the SUT lost. If none are missing in a typical trial, the words say in how many trials the SUT lost none.
+    how much the SUT lost. Nor are frames lost that came back with a fault. If none are missing in a typical trial, the
+    words say in how many trials the SUT lost none.
 
     Args:
         share: The share.
@@ -169,6 +170,9 @@ def share_missing_in_words(share: float, trials: Iterable[Trial], load: float) -
 
     missing = missing_in(here)
     if missing.lost_by_sut == missing.total:
+        faulty = _faulty_in_words(trial for trial in here if trial.is_evidence)
+        if faulty:
+            return f"{_in_two_digits(share)} missing; {faulty}"
         return f"{_in_two_digits(share)} lost"
     if missing.by_tester == missing.total:
         cause = "all because of the generator"
@@ -200,14 +204,42 @@ def in_trials_without_loss(trials: Iterable[Trial]) -> str:
 def are_lost_in_words(trials: Iterable[Trial]) -> str:
     """The words after a share of the frames that did not come back: ``are lost``, unless the SUT did not lose them all.
 
+    Frames that came back with a fault do not count as received, but nobody may say that they are lost.
+
     Args:
         trials: The trials in which they did not come back.
     """
-    missing = missing_in(trials)
+    counting = [trial for trial in trials if trial.is_evidence]
+    missing = missing_in(counting)
     others = missing.late + missing.generator_drops
-    if not others:
+    seen = []
+    if others:
+        seen.append(f"{others:,} of them were late, or dropped by the generator")
+    faulty = _faulty_in_words(counting)
+    if faulty and missing.lost_by_sut:
+        seen.append(faulty)
+    if not seen:
         return "are lost"
-    return f"are missing ({others:,} of them were late, or dropped by the generator)"
+    return f"are missing ({'; '.join(seen)})"
+
+
+def _faulty_in_words(trials: Iterable[Trial]) -> str:
+    """The frames that came back with a fault, without copies; empty: there are none.
+
+    Example: ``4 frames came back misdelivered``.
+    """
+    counts = {"corrupted": 0, "truncated or padded": 0, "misdelivered": 0}
+    for way in (way for trial in trials for way in trial.directions):
+        counts["corrupted"] += way.corrupted_frames
+        counts["truncated or padded"] += way.wrong_length_frames
+        counts["misdelivered"] += way.misdelivered_frames
+
+    parts = [
+        f"{counted(frames, 'frame')} came back {fault}"
+        for fault, frames in counts.items()
+        if frames
+    ]
+    return ", ".join(parts)
 
 
 def withdrawn_in_words(journal: JournalContents) -> Iterator[str]:

@@ -12,6 +12,8 @@ from lossratio.trials.causes import (
 )
 from lossratio.trials.changed_fields import (
     LOOK_AT_DUT as LOOK_AT_DUT,
+    LOOK_FOR_COPIES as LOOK_FOR_COPIES,
+    LOOK_FOR_WAYS as LOOK_FOR_WAYS,
     changes_in_words as changes_in_words,
     fields_in_words as fields_in_words,
     seen_in_words as seen_in_words,

@@ -13,6 +13,11 @@ LOOK_FOR_COPIES = (
     "'integrity=off'."
 )
 """What to do if frames came back more than once."""
+LOOK_FOR_WAYS = (
+    "Look for a bridge that floods, a wrong route, or a wrong cable (lossratio check FILE --connect --probe). If the "
+    "DUT changes addresses on purpose, declare the change in the traffic profile, or measure with 'integrity=off'."
+)
+"""What to do if frames came back at the wrong port, or with other addresses."""
 FRAGMENTED = (
     "The network cuts these packets into fragments, because an MTU on the way is smaller than they are. Send smaller "
     "frames, or raise that MTU."

@@ -10,6 +10,7 @@ from lossratio.results.doubts import DoubtKind
 from lossratio.results.findings import doubts_of, message
 from lossratio.results.frame_integrity import FrameIntegrity, integrity_of
 from lossratio.results.model import TestIdentity, TestRun
+from lossratio.results.trials import share_missing_in_words
 from lossratio.results.view import view_of
 from lossratio.traffic.checks import check_at_low_rate
 from lossratio.trials.counters import LatencyCounters, LatencyOutput
@@ -73,6 +74,42 @@ def test_no_more_frames_were_examined_than_came_back():
 def test_faults_of_a_sample_are_a_doubt_with_their_estimate_and_bound():
     (reason,) = doubts(result(examined_frames=100, duplicated_frames=20, misdelivered_frames=10))
     assert reason.startswith("of 1,030 frames that came back, 100 were examined: 20 duplicated (about 1.942 %, at most")
+
+
+@pytest.mark.parametrize(
+    ("faults", "advice"),
+    [
+        ({"duplicated_frames": 20}, "Look for a loop, a mirror port"),
+        ({"misdelivered_frames": 10}, "Look for a bridge that floods, a wrong route, or a wrong cable"),
+        ({"duplicated_frames": 20, "misdelivered_frames": 10}, "Look for a bridge that floods"),
+        ({"corrupted_frames": 1, "misdelivered_frames": 10}, "Look at the DUT. If it changes frames on purpose"),
+    ],
+)
+def test_each_doubt_about_faults_says_what_to_look_for(faults, advice):
+    (reason,) = doubts(result(examined_frames=1000, **faults))
+    assert f". {advice}" in reason
+    assert not reason.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("corrupted_frames", "corrupted"),
+        ("wrong_length_frames", "truncated or padded"),
+        ("misdelivered_frames", "misdelivered"),
+    ],
+)
+def test_frames_that_came_back_with_a_fault_are_not_said_to_be_lost(fault, words):
+    direction = DirectionCounters(
+        "port0>port1", intended_frames=1000, sent_frames=1000, received_frames=100, examined_frames=1000, **{fault: 900}
+    )
+    output = TrialOutput(0.9, sent_frames=1000, lost_frames=900, unsent_frames=0, directions=(direction,))
+    run = TestRun(TestIdentity(name="MRR", suite="Suite"), STARTED, STARTED, conditions())
+    made = mrr_result(run, mrr().max_load, [JournalEntry(TrialResult(TrialInput(1.0, 1000.0), output))])
+    said = f"90 % of the frames sent are missing (900 frames came back {words})."
+    assert said in " ".join(message(made).split())
+    load = made.trials[0].load_per_interface_fps
+    assert share_missing_in_words(0.9, made.trials, load) == f"90 % missing; 900 frames came back {words}"
 
 
 def test_where_nobody_looked_nothing_is_claimed():
