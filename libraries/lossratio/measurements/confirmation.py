@@ -242,20 +242,23 @@ def confirmed(
 ) -> GuardStatement:
     """The verdict about a load from its trials.
 
-    After each planned trial, a check found out whether they refute the load. Late frames count as lost, but they do not
-    refute a load, because the SUT did not lose them.
+    After each planned trial, a check found out whether they refute the load. The statement's loss is what the SUT lost.
+    Late frames neither refute a load, because the SUT did not lose them, nor do they verify it, because they did not
+    come back in time.
     """
     target = request.loss_ratio
-    bounds = bounds_of(trials, batch=request.batch)
+    lost_by_sut = bounds_of(trials, batch=request.batch, counts_late=False)
+    after_each_trial = bounds_of(trials, request.planned_trials, request.batch, counts_late=False)
+    with_late = bounds_of(trials, batch=request.batch)
     verdict = Verdict.EXTRAPOLATED
-    by_sut = bounds_of(trials, request.planned_trials, request.batch, counts_late=False)
-    if by_sut.least > target:
+    if after_each_trial.least > target:
         verdict = Verdict.CONTRADICTED
-    elif bounds.most <= target and bounds.trials >= _LEAST_TRIALS:
+    elif with_late.most <= target and with_late.trials >= _LEAST_TRIALS:
         verdict = Verdict.VERIFIED
+
     loads = (trials[0].load, trials[0].load)
-    statement = GuardStatement.of(verdict, target, loads, bounds).of_trials(trials[0].duration)
-    return timed(statement, conditions)
+    statement = GuardStatement.of(verdict, target, loads, lost_by_sut)
+    return timed(statement.of_trials(trials[0].duration), conditions)
 
 
 def _reason(statement: GuardStatement, trials: Sequence[TrialResult], batch: float) -> str | None:
@@ -267,7 +270,7 @@ def _reason(statement: GuardStatement, trials: Sequence[TrialResult], batch: flo
     late = sum((missing_frames(output) or MissingFrames()).late for output in known)
     if not late or statement.verdict is Verdict.CONTRADICTED:
         return reason
-    were_late = counted(late, "of these frames was", "of these frames were")
+    were_late = counted(late, "more frame was", "more frames were")
     return (
         f"{reason}; {were_late} only late, not lost: a longer wait (settle of the generator) would show whether the "
         "load passes"
@@ -329,16 +332,16 @@ class ConfirmationView(View[ConfirmationResult]):
             return
 
         evidence = (trial for trial in result.trials if trial.is_evidence and trial.sent_frames)
-        counted = [
-            (float(trial.sent_frames or 0), float(trial.missing.without_tester))
+        counts = [
+            (float(trial.sent_frames or 0), float(trial.missing.lost_by_sut), trial.missing.late)
             for trial in evidence
         ]
-        bounds = [LossBounds.of(np.full(1, sent), np.full(1, lost)) for sent, lost in counted]
+        bounds = [LossBounds.of(np.full(1, sent), np.full(1, lost)) for sent, lost, _ in counts]
         floor = 0.1 * min(asked, statement.most_loss_ratio)
         highest = min(
             1.0, 2.0 * max([asked, statement.most_loss_ratio, *(one.most for one in bounds)])
         )
-        x = Axis(0.0, len(counted) + 1.0, _LEFT, RIGHT)
+        x = Axis(0.0, len(counts) + 1.0, _LEFT, RIGHT)
         plot = Plot(x, Axis(floor, highest, _BOTTOM, _TOP, is_logarithmic=True))
         plot.frame(x.ticks(8, whole=True), plot.y.ticks(6), "{:.0f}".format, format_target)
         low, high = max(statement.least_loss_ratio, floor), max(statement.most_loss_ratio, floor)
@@ -346,9 +349,12 @@ class ConfirmationView(View[ConfirmationResult]):
         plot.line([(x.low, asked), (x.high, asked)], "#777777", dash="6 3")
         marks = []
 
-        for number, ((sent, lost), one) in enumerate(zip(counted, bounds, strict=True), start=1):
+        for number, ((sent, lost, late), one) in enumerate(
+            zip(counts, bounds, strict=True), start=1
+        ):
             plot.line([(float(number), max(one.least, floor)), (float(number), one.most)], _COLOUR)
-            marks.append((float(number), max(lost / sent, floor), f"{lost:,.0f} lost"))
+            seen = f"{lost:,.0f} lost, {late:,} late" if late else f"{lost:,.0f} lost"
+            marks.append((float(number), max(lost / sent, floor), seen))
 
         plot.marks(MARKS[0], marks)
         plot.titles("trial", "loss ratio", below=38.0)

@@ -10,7 +10,7 @@ from measurement_examples import PROFILE, SIMULATED, InFrontOfTestbed, StallingT
 
 from lossratio.errors import SearchError, TrafficError
 from lossratio.measurements import measure
-from lossratio.measurements.confirmation import Confirmation, ConfirmationRequest, bounds_of
+from lossratio.measurements.confirmation import Confirmation, ConfirmationRequest, ConfirmationView, bounds_of
 from lossratio.measurements.soak import SoakResult
 from lossratio.report.markdown import markdown_report
 from lossratio.report.run import read_run
@@ -144,10 +144,13 @@ def test_frames_that_were_only_late_do_not_contradict_a_load(share, verdict, tmp
     result = measure(Confirmation(), LateTestbed(share), request, place(tmp_path))
     late = sum(trial.missing.late for trial in result.trials)
     assert (result.outcome, result.statement.verdict) == (Outcome.IRREGULAR, verdict)
-    words = f"{late:,} of these frames were only late, not lost: a longer wait (settle of the generator) would show"
+    words = f"{late:,} more frames were only late, not lost: a longer wait (settle of the generator) would show"
     assert (words in result.reason) is (verdict == "extrapolated")
-    # RFC 2544 counts late frames as lost.
-    assert result.statement.lost_frames == sum(trial.missing.without_tester for trial in result.trials)
+    assert result.statement.lost_frames == sum(trial.missing.lost_by_sut for trial in result.trials)
+    lost = f"{verdict}: {result.statement.lost_frames:,} of {result.statement.frames:,} frames were lost"
+    assert result.reason.startswith(lost)
+    (picture,) = ConfirmationView().pictures(result)
+    assert (" late" in picture.svg) is (late > 0)
     demand = pytest.raises(AssertionError) if verdict == "contradicted" else nullcontext()
     with demand:
         Confirmation().demand(result, request.load)
