@@ -408,12 +408,23 @@ def _is_of_output(error: OSError) -> bool:
     return any(frame.f_code is click.echo.__code__ for frame, _ in frames)
 
 
+def _place_of_output() -> str:
+    """The file that the standard output is, in parentheses after a blank; empty: it is no file, or not known."""
+    place = ""
+    with suppress(OSError, ValueError):
+        place = os.readlink(f"/proc/self/fd/{sys.stdout.fileno()}")
+    if not place.startswith("/"):
+        # A pipe or a socket has no name that anybody knows.
+        return ""
+    return f" ({shown_name(place)})"
+
+
 def _words_of_system(error: OSError) -> str:
     """An error of the system with the file and the way out, which our own code may already have put into it."""
     if error.filename is None and _is_of_output(error):
         return (
-            f"The standard output cannot be written: {error.strerror}. {FREE_SPACE} there, or write the output to "
-            "another place, and repeat the command."
+            f"The standard output{_place_of_output()} cannot be written: {error.strerror}. {FREE_SPACE} there, or "
+            "write the output to another place, and repeat the command."
         )
     if error.filename is None:
         return f"{error.strerror}. {FREE_SPACE}, and repeat the command."

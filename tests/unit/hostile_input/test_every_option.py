@@ -104,6 +104,6 @@ def test_the_exit_status_is_the_same_if_nobody_reads_the_answer(words, streams, 
     assert "Traceback" not in done.stderr
     if status == 69 and "2>" not in streams:
         assert done.stderr == (
-            "Error: The standard output cannot be written: No space left on device. Free some space there, or write "
-            "the output to another place, and repeat the command.\n"
+            "Error: The standard output (/dev/full) cannot be written: No space left on device. Free some space there, "
+            "or write the output to another place, and repeat the command.\n"
         )
