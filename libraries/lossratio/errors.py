@@ -42,7 +42,7 @@ class TesterError(TrafficError):
 
 
 class StarvedGeneratorError(TesterError):
-    """The generator cannot send the smallest load. Trials with unsent frames say nothing about the SUT."""
+    """Frames of the smallest load were not sent, or the generator dropped them. This says nothing about the SUT."""
 
 
 class LinkError(TrafficError):

@@ -29,6 +29,8 @@ from lossratio.measurements.throughput.limits import (
     is_least,
     judge,
 )
+from lossratio.measurements.throughput.measure import Throughput
+from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.measurements.throughput.requirement import require_throughput
 from lossratio.mlrsearch import NDR, PDR, IrregularReason, goal_result
 from lossratio.report import render
@@ -40,6 +42,8 @@ from lossratio.results.findings import doubts_of, findings_of, message
 from lossratio.results.model import Outcome
 from lossratio.results.view import CsitExportError, view_of
 from lossratio.simulation.constant_capacity import ConstantLoss, SharpKnee
+from lossratio.testbed.loads import LoadRange
+from lossratio.traffic import load_profile
 from lossratio.trials.trial import TrialResult
 from lossratio.trials.trial_input import TrialInput
 from lossratio.trials.trial_output import Incident, StreamFrames, TrialOutput
@@ -83,9 +87,24 @@ def test_the_generator_is_not_to_blame_where_one_of_two_goals_fails_by_the_sut()
 def test_unsent_trials_end_a_search_once_the_goal_no_longer_allows_them(exceed_ratio, unsent, ends, is_one_enough):
     goal = replace(NDR, exceed_ratio=exceed_ratio)
     trials = [counted_trial(MIN_LOAD, unsent=5)] * unsent
-    refusal = pytest.raises(StarvedGeneratorError, match="could not send 5 of ") if ends else nullcontext()
+    refusal = pytest.raises(StarvedGeneratorError, match="counted 5 unsent frames of ") if ends else nullcontext()
     with refusal:
         check_generator(trials, [goal], is_one_enough=is_one_enough)
+
+
+def test_unsent_trials_of_the_run_that_is_resumed_count_as_well():
+    kind = Throughput()
+    loads = LoadRange(MIN_LOAD, MAX_LOAD, LoadOrigin.GENERATOR)
+    request = SearchRequest(profile=load_profile("ethip4-udp", frame_size="64B"), goals=(NDR,))
+    controller = kind.controller(request, loads)
+    unsent = counted_trial(MIN_LOAD, unsent=5)
+    for _ in range(10):
+        controller.record(unsent)
+
+    check = kind.watch(request, loads)
+    controller.record(unsent)
+    with pytest.raises(StarvedGeneratorError, match=r"shows nothing about the device's throughput: .* counted 5 un"):
+        check(unsent)
 
 
 def test_a_bound_of_nothing_but_frames_that_the_generator_dropped_is_the_generators():

@@ -250,26 +250,26 @@ def check_generator(
 
     faults = ", ".join(_faults(trial.output))
     raise StarvedGeneratorError(
-        "No load was found because of the generator, not the device. At the smallest load of the search, "
-        f"{format_frame_rate(trial.load)} per interface: {faults}. Look for other work on the TG, reserve CPUs for the "
-        "generator, or switch flow control off (ethtool --pause) if it receives PAUSE frames. A resumed run "
-        "measures such trials again."
+        "No load was found, and this shows nothing about the device's throughput: frames that it did not lose are "
+        f"missing even at the smallest load of the search, {format_frame_rate(trial.load)} per interface. The "
+        f"generator counted {faults}. Look for other work on the TG, reserve CPUs for the generator, or switch flow "
+        "control off (ethtool --pause) if it receives PAUSE frames. A resumed run measures such trials again."
     )
 
 
 def _faults(output: TrialOutput) -> Iterator[str]:
-    """What the generator did wrong in a trial."""
+    """The generator's counts of the frames in a trial that the SUT did not lose, and its delay."""
     missing = missing_frames(output) or MissingFrames()
     unsent = missing.unsent + missing.refused
     if unsent:
         wanted = (output.sent_frames or 0) + unsent
-        yield f"it could not send {unsent:,} of {wanted:,} frames"
+        yield f"{unsent:,} unsent frames of {wanted:,}"
     if missing.generator_drops:
-        yield f"it dropped {missing.generator_drops:,} frames that came back"
+        yield f"{missing.generator_drops:,} frames that came back and that it dropped"
 
     late = max((direction.lateness_s or 0.0 for direction in output.directions), default=0.0)
     if late:
-        yield f"it was late by up to {late * 1e3:.3g} ms"
+        yield f"a delay of up to {late * 1e3:.3g} ms"
 
 
 def level_in_words(level: LevelLoss) -> str:

@@ -68,6 +68,7 @@ class GoalSearch(
         self._topology: dict[str, Any] = {}
         self._question: Question | None = None
         self._asked: QuestionAsked | None = None
+        self._controller: MLRsearch | None = None
 
     def prepare(self, testbed: Testbed, request: RequestT, place: TestPlace) -> None:
         """Notes the kind of the device, reads the hints, and checks that the generator can end trials early.
@@ -136,6 +137,7 @@ class GoalSearch(
                 '{"name": "patient", "loss_ratio": "0.1 %", "duration_sum": "1 min"}.'
             )
 
+        self._controller = controller
         return controller
 
     def _ask(self, request: RequestT, loads: LoadRange) -> None:
@@ -202,13 +204,17 @@ class GoalSearch(
         return Progress.of(controller, trial, purpose, purpose.rule)
 
     def watch(self, request: RequestT, loads: LoadRange) -> Callable[[TrialResult], None]:
-        """Ends a search if the generator cannot send the smallest load: this shows nothing about the SUT."""
-        at_least: list[TrialResult] = []
+        """Ends a search if the generator cannot send the smallest load: this shows nothing about the SUT.
+
+        The trials of the run that is resumed count, because they also decide the search.
+        """
+        controller = self._controller or self.controller(request, loads)
 
         def check(trial: TrialResult) -> None:
-            if trial.load <= loads.min_load:
-                at_least.append(trial)
-                check_generator(at_least, request.goals, is_one_enough=request.fail_fast)
+            if trial.load > loads.min_load:
+                return
+            at_least = [each for each in controller.evidence if each.load <= loads.min_load]
+            check_generator(at_least, request.goals, is_one_enough=request.fail_fast)
 
         return check
 
