@@ -42,7 +42,7 @@ KEYWORDS = {
     "a trial that nobody can mean": (
         "Measure MRR",
         "64B",
-        "trial_duration=1 year",
+        "trial_duration=30 days",
         "trial_duration must be above 0 s and at most 604800 s, not",
     ),
     "the longest duration of Python": (*NDR_PDR, "rest=${{datetime.timedelta.max}}", "is longer than 31 years"),
