@@ -355,9 +355,8 @@ class BackToBack(
         search = BurstSearch(
             rate, longest, step=step, repeats=repeats, loss_verification=settings.loss_verification
         )
-        return back_to_back_values(
-            search.all_found(trials, "back_to_back"), result.throughput.per_interface_fps, rate
-        )
+        bursts = search.all_found(trials, f"The back-to-back value of {result.test.full_name}")
+        return back_to_back_values(bursts, result.throughput.per_interface_fps, rate)
 
     def irregular(self, result: BackToBackResult, found: BackToBackValues | None) -> str | None:
         """The reason: no buffer fills, or a value is only a limit."""

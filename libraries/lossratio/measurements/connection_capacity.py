@@ -230,7 +230,9 @@ class ConnectionCapacity(
         search = CapacitySearch(
             rate, settings.first, result.most_connections, step=step, repeats=repeats
         )
-        return capacity_values(search.all_found(trials, "capacity"))
+        return capacity_values(
+            search.all_found(trials, f"The table capacity of {result.test.full_name}")
+        )
 
     def irregular(self, result: ConnectionCapacityResult, found: CapacityValues) -> str | None:
         """The reason: the capacity is larger than all numbers that were tried."""

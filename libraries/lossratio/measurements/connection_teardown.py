@@ -23,7 +23,7 @@ from lossratio.quantities import Repeats
 from lossratio.records import Record, Seconds
 from lossratio.results import Doubt, DoubtKind, Finding, MaxLoad, TestResult, View, value_line
 from lossratio.trials import Measurer, TrialInput, TrialOutput, TrialResult, missing_frames
-from lossratio.units import counted, format_precise_time, range_in_words
+from lossratio.units import counted, format_precise_time, range_in_words, trials_counted
 
 if TYPE_CHECKING:
     from lossratio.dut import ConnectionTable
@@ -178,7 +178,9 @@ class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult])
         times = tuple(seconds for trial in trials if (seconds := trial.output.forgotten))
         if len(times) < max(1, len(trials)):
             raise SearchError(
-                "teardown: a trial has no time in which the device deleted its connections"
+                f"The tear-down rate of {result.test.full_name} is not known: its result has "
+                f"{trials_counted(len(trials))}, of which {len(times)} have the time in which the device deleted the "
+                "connections. Measure it again."
             )
         low, middle, high = percentiles(
             [result.settings.connections / seconds for seconds in times]

@@ -307,7 +307,9 @@ class MeasuredKind(
         reason = None
 
         if run.error is None:
-            draft: Any = self.result.model_construct(conditions=run.conditions, **fields)
+            draft: Any = self.result.model_construct(
+                test=run.test, conditions=run.conditions, **fields
+            )
             fields[name] = self.found_in(draft, [entry.result for entry in measured.entries])
             reason = self.irregular(draft, fields[name])
 

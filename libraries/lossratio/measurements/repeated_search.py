@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 
 from lossratio.errors import SearchError, TesterError
 from lossratio.trials import TrialInput, TrialResult, missing_frames
+from lossratio.units import counted
 
 FoundT = TypeVar("FoundT")
 MOST_UNKNOWN = 5
@@ -107,6 +108,10 @@ class RepeatedSearch(ABC, Generic[FoundT]):
     def all_found(self, trials: Sequence[TrialResult], what: str) -> tuple[FoundT, ...]:
         """The outcomes of all searches, from their trials.
 
+        Args:
+            trials: The trials.
+            what: The measurement, in words for the error.
+
         Raises:
             SearchError: If there are fewer searches, or more.
         """
@@ -114,7 +119,8 @@ class RepeatedSearch(ABC, Generic[FoundT]):
             self.record(trial)
         if len(self._ended) != self._repeats:
             raise SearchError(
-                f"{what}: the trials are {len(self._ended)} searches, and there should be {self._repeats}"
+                f"{what} has the trials of {counted(len(self._ended), 'finished search', 'finished searches')}, but "
+                f"'repeats' is {self._repeats}: the trials do not belong to these settings. Measure it again."
             )
         return self.result()
 

@@ -231,7 +231,10 @@ def run_rfc2544(
                     test not in (Rfc2544Test.THROUGHPUT, Rfc2544Test.FRAME_LOSS)
                     and throughput is None
                 ):
-                    raise SearchError("the throughput is not known")
+                    raise SearchError(
+                        f"This test needs the throughput without loss of {name} frames, and the throughput test found "
+                        "none. Its result says why. Then run all tests of this size again."
+                    )
                 wanted = request.request_for(test, profile, throughput or 0.0)
                 _, measure = _KINDS[test]
                 result = measure(testbed, wanted, replace(place, test=identity), on_progress)
