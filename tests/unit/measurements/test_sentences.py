@@ -144,6 +144,12 @@ def test_ndr_is_only_called_without_loss_if_the_goal_allows_no_lossy_trials(exce
     assert pdr.endswith(f"while a small share may be lost{allowed}.")
 
 
+def test_a_goal_that_is_called_ndr_and_allows_loss_is_not_called_without_loss():
+    goals = (replace(NDR, name="MY_NDR", loss_ratio=0.001),)
+    result = throughput_of([counted_trial(100_000.0)] * 21, goals=goals)
+    assert list(view_of(result).terms(result)) == []
+
+
 def test_what_the_generator_limited_is_not_proved():
     trials = [*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, unsent=300)] * 21]
     (told,) = sentences(throughput_of(trials))

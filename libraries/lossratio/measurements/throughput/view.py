@@ -103,9 +103,14 @@ class ThroughputView(View[GoalsResult]):
     if_unsent = "and the SUT may forward more"
 
     def terms(self, result: GoalsResult) -> Iterator[str]:
-        """NDR and PDR, if the names of its goals contain them."""
+        """NDR and PDR, if its goals have these names, and allow loss as these terms say."""
         for end, term in _TERMS.items():
-            goals = [report.goal for report in result.goals if report.goal.name.endswith(end)]
+            allows_loss = end == "PDR"
+            goals = [
+                report.goal
+                for report in result.goals
+                if report.goal.name.endswith(end) and (report.goal.loss_ratio > 0.0) is allows_loss
+            ]
             if any(goal.exceed_ratio for goal in goals):
                 yield f"{term}{_EXCEPT_IN_SOME}."
             elif goals:
