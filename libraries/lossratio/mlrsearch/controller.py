@@ -40,6 +40,18 @@ is given up after 2100 trials at one load.
 """
 
 
+def _check_time(name: str, seconds: float | None) -> None:
+    """Refuses a time that makes no sense; None: it is not given.
+
+    Raises:
+        SearchError: If it is no positive, finite number of seconds.
+    """
+    if seconds is not None and not 0.0 < seconds < math.inf:
+        raise SearchError(
+            f"A search's {name} must be a positive number of seconds, not {seconds!r}."
+        )
+
+
 @checked(SearchError)
 class MLRsearch:
     """Searches for the conditional throughput of any number of goals at once; a `lossratio.trials.trial.Controller`.
@@ -109,12 +121,8 @@ class MLRsearch:
         Warns:
             SearchGoalWarning: If goals do not go together well, or the minimum load sends no frame in a trial.
         """
-        for name, value in (("timeout", timeout), ("warm-up duration", warm_up_duration)):
-            if value is not None and not 0.0 < value < math.inf:
-                raise SearchError(
-                    f"A search's {name} must be a positive number of seconds, not {value!r}."
-                )
-
+        _check_time("timeout", timeout)
+        _check_time("warm-up duration", warm_up_duration)
         self.goals = checked_goals(goals, min_load)
         self._grid = LoadGrid(min_load, max_load, min(goal.width for goal in self.goals), load_step)
         self.min_load = self._grid.min_load
@@ -141,21 +149,17 @@ class MLRsearch:
         by_goal = {goal: hint_of(goal, self._grid, earlier) for goal in self.goals}
         promised = {goal: hint.lower for goal, hint in by_goal.items() if hint is not None}
         self.hinted_loads = {goal: self._grid.load(lower) for goal, lower in promised.items()}
+
         last = earlier[-1] if earlier else ()
-        if self._has_streams:
-            # The question after a rest compares the losses of all streams together, so it is not asked.
-            memory_rest = 0.0
-        is_free = has_rested or memory_rest <= memory_share * sum(trial.elapsed for trial in last)
-        is_first = warm_up_duration is None and question is None
-        asks_first = memory_rest > 0.0 and is_first and is_free
+        # The question after a rest compares the losses of all streams together, so streams are not asked about.
+        rest = 0.0 if self._has_streams else memory_rest
+        is_free = has_rested or rest <= memory_share * sum(trial.elapsed for trial in last)
+        asks_first = rest > 0.0 and is_free and self._warm_up is None and question is None
+        first = first_question(promised, self._grid, last) if asks_first else None
         self._rested = Rested(
-            self._grid,
-            shortest,
-            memory_rest,
-            self._certain_above,
-            share=memory_share,
-            first=first_question(promised, self._grid, last) if asks_first else None,
+            self._grid, shortest, rest, self._certain_above, share=memory_share, first=first
         )
+
         self._views = tuple(
             GoalView(goal, self._grid, self._curves[goal.stream], hint, early_verdict=ends_early)
             for goal, hint in by_goal.items()

@@ -13,7 +13,13 @@ from lossratio.nodes import NO_CREDENTIALS, Credentials, NodeSession, gather_fac
 from lossratio.shipped import TOPOLOGIES
 from lossratio.testbed.changes import Way, error_of, faults_in
 from lossratio.testbed.fingerprint import FingerprintReader
-from lossratio.testbed.inspection import check_link_speeds, check_presence, read_ports, with_names
+from lossratio.testbed.inspection import (
+    PortState,
+    check_link_speeds,
+    check_presence,
+    read_ports,
+    with_names,
+)
 from lossratio.testbed.live import LiveTestbed
 from lossratio.testbed.local import reachable
 from lossratio.testbed.set_up import LiveSetUp, checked_duts, log_in_on_all, set_up_link
@@ -25,7 +31,14 @@ from lossratio.testbed.testbed import (
     dut_request,
 )
 from lossratio.testbed.tester_cards import taken_cards, takes_cards
-from lossratio.topology import Hooks, RealGenerator, Topology, XdpGenerator, load_topology
+from lossratio.topology import (
+    Hooks,
+    RealGenerator,
+    Topology,
+    TrafficPath,
+    XdpGenerator,
+    load_topology,
+)
 from lossratio.traffic import TrafficProfile, check_sends_streams
 
 
@@ -46,15 +59,7 @@ def _open(request: TestbedRequest) -> LiveTestbed:
         )
         tg = sessions[topology.tg_name]
         tester = topology.nodes[topology.tg_name]
-        with_ports = {
-            name: session
-            for name, session in sessions.items()
-            if not topology.nodes[name].has_tester
-        }
-        ports = read_ports([port for path in paths for port in path.ports], with_ports)
-        for path in paths:
-            check_presence(request.file, path, ports, with_ports)
-        check_link_speeds(ports)
+        ports = _checked_ports(request, topology, paths, sessions)
         paths = tuple(with_names(path, ports, takes_cards=takes_cards(tester)) for path in paths)
         duts = checked_duts(
             request.dut, paths, sessions, has_lab_addresses=topology.addresses == "lab"
@@ -77,13 +82,8 @@ def _open(request: TestbedRequest) -> LiveTestbed:
             ports = tuple(state for state in ports if state.port.node_name != topology.tg_name)
 
         undo.callback(opened.close)
-        macs = {
-            str(state.port): state.state.mac_address
-            for state in ports
-            if state.port not in tg_ports
-        }
-        macs.update((str(port), opened.mac_address(port)) for port in tg_ports)
-
+        macs = {str(state.port): state.state.mac_address for state in ports}
+        macs |= {str(port): opened.mac_address(port) for port in tg_ports}
         with _naming_links_that_are_down(sessions, Way.of(paths)):
             links = tuple(
                 set_up_link(path, own, sessions, (macs[str(path.west)], macs[str(path.east)]), undo)
@@ -100,6 +100,27 @@ def _open(request: TestbedRequest) -> LiveTestbed:
             descriptions={dut.hop.label: dut.described() for link in links for dut in link.duts},
         )
         return LiveTestbed(request, set_up, agent, undo.pop_all())
+
+
+def _checked_ports(
+    request: TestbedRequest,
+    topology: Topology,
+    paths: Sequence[TrafficPath],
+    sessions: Mapping[str, NodeSession],
+) -> tuple[PortState, ...]:
+    """Reads the ports of the paths on all nodes with ports of their own: a tester that is a device has none.
+
+    Raises:
+        TopologyError: If interfaces are missing, or a link has another speed than in the topology file.
+    """
+    with_ports = {
+        name: session for name, session in sessions.items() if not topology.nodes[name].has_tester
+    }
+    ports = read_ports([port for path in paths for port in path.ports], with_ports)
+    for path in paths:
+        check_presence(request.file, path, ports, with_ports)
+    check_link_speeds(ports)
+    return ports
 
 
 @contextmanager
