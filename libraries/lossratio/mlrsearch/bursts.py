@@ -1,8 +1,8 @@
 """Trials as the SUT alone decided them, and upper bounds that need more trials to be the SUT's own.
 
 A search stops measuring a load as soon as the remaining trials cannot change its verdict. If a generator stalled in one
-of these trials, and then sent a burst, the burst may have cost frames. Without them, the remaining trials may still
-change the verdict, so they are measured.
+of these trials, and then sent a burst, the burst may have cost frames. Or frames are missing that were not sent, or
+that the generator dropped. Without them, the remaining trials may still change the verdict, so they are measured.
 
 If bursts may have made the verdict of the whole duration sum, steady trials decide, in which no sender stalled. More
 trials follow until these make the load an upper bound on their own. Whether a trial is steady does not depend on its
@@ -27,7 +27,8 @@ from lossratio.trials import (
 )
 
 BURSTS = "bursts"
-"""Name of the rule that repeats the measurement of an upper bound that bursts may have made."""
+"""Name of the rule that repeats the measurement of an upper bound that bursts, or frames that the SUT did not lose, may
+have made."""
 _MOST_SUMS = 4.0
 """The most duration sums to measure at such a load."""
 _ONE_STEADY_OF = 8
@@ -87,21 +88,23 @@ def is_of_sut(goal: SearchGoal, at_upper: Iterable[TrialResult]) -> bool:
 
 
 def needs_more_trials(goal: SearchGoal, at_upper: Iterable[TrialResult]) -> bool:
-    """Whether bursts may have made an upper bound, and more trials at its load would show whether they did.
+    """Whether bursts, or frames that the SUT did not lose, may have made an upper bound, and more trials would show it.
 
-    The tests of sequential goals end with their verdicts, so they get no more trials.
+    At a load that the generator never sends in full, only a trial or two may follow: its trials meet the goal without
+    the frames that are missing. The tests of sequential goals end with their verdicts, so they get no more trials.
 
     Args:
         goal: The goal of the bound.
         at_upper: The trials at the bound's load, in order.
     """
     trials = list(at_upper)
-    if isinstance(goal, SequentialGoal) or not any(map(_lost_in_bursts, trials)):
-        return False
-    if is_of_sut(goal, trials):
+    is_doubtful = any(_is_lossy_by_others(trial, goal) for trial in trials)
+    if isinstance(goal, SequentialGoal) or not is_doubtful or is_of_sut(goal, trials):
         return False
     if classify(goal, [of_sut(trial, goal) for trial in trials]) is Bound.UNDECIDED:
         return True
+    if not any(map(_lost_in_bursts, trials)):
+        return False
 
     steady = _steady(trials, goal)
     measured = sum(trial.duration for trial in trials)
@@ -152,11 +155,7 @@ def trials_foreseen(goal: SearchGoal, at_upper: Iterable[TrialResult], proof: fl
     trials = list(at_upper)
     if isinstance(goal, SequentialGoal):
         return 0
-    is_doubtful = any(
-        goal.seen(trial).loss_ratio > goal.loss_ratio >= of_sut(trial, goal).loss_ratio
-        for trial in trials
-    )
-    if not is_doubtful:
+    if not any(_is_lossy_by_others(trial, goal) for trial in trials):
         return 0
     return max(0, math.ceil(trials_left(goal, trials)[0] - proof))
 
@@ -186,6 +185,11 @@ def may_turn(goal: SearchGoal, at_load: Iterable[TrialResult]) -> bool:
         return False
     more = [_with_loss_ratio(seen[-1], loss_ratio) for loss_ratio in (0.0, 1.0)]
     return any(classify(goal, [*seen, trial]) is not verdict for trial in more)
+
+
+def _is_lossy_by_others(trial: TrialResult, goal: SearchGoal) -> bool:
+    """Whether a trial lost too much, but not if only the SUT alone had decided it."""
+    return goal.seen(trial).loss_ratio > goal.loss_ratio >= of_sut(trial, goal).loss_ratio
 
 
 def _steady(trials: Iterable[TrialResult], goal: SearchGoal) -> list[TrialResult]:

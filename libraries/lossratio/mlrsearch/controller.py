@@ -308,14 +308,14 @@ class MLRsearch:
         return trial, replace(best, goals=tuple(goal for why in alike for goal in why.goals))
 
     def _trial_without_bursts(self) -> tuple[TrialInput, Purpose] | None:
-        """The next trial at an upper bound that bursts after stalls may have made; None: there is no such bound."""
+        """The next trial at an upper bound that the generator may have made; None: there is no such bound."""
         for goal, upper in self._bounds_of_bursts(self._views):
             trial = TrialInput(goal.final_trial_duration, upper, certain_above=self._certain_above)
             return trial, self._purpose(trial, Bound.UPPER, BURSTS)
         return None
 
     def _bounds_of_bursts(self, views: Iterable[GoalView]) -> Iterator[tuple[SearchGoal, float]]:
-        """The upper bounds that bursts may have made and more trials can test, each with its goal."""
+        """The upper bounds that the generator may have made and more trials can test, each with its goal."""
         for view in views:
             upper = view.relevant_bounds().upper
             if upper is None:

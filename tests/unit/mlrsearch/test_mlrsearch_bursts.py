@@ -1,9 +1,10 @@
 """An upper bound that bursts after stalls may have made is measured again, as long as that may tell."""
 
 import pytest
-from report_examples import counted_trial, stalled_trial
+from report_examples import counted_trial, stalled_trial, throughput_of
 
-from lossratio.mlrsearch import NDR, PDR, MLRsearch
+from lossratio.measurements.throughput.limits import UNSENT_LIMIT
+from lossratio.mlrsearch import NDR, PDR, RFC2544, MLRsearch
 
 CAPACITY = 100_000.0
 
@@ -44,6 +45,38 @@ def test_a_bound_is_measured_again_if_more_trials_can_prove_it_without_bursts(st
     plain, same = searched(0.0, lambda above: True)
     assert upper == same
     assert len(rules) - rules.count("bursts") == len(plain)
+
+
+def searched_with_unsent(goal, is_unsent):
+    """The rules of a search's trials, and all trials; `is_unsent` says which trials above the capacity lack frames."""
+    search = MLRsearch([goal], 90_000.0, 120_000.0)
+    rules, trials = [], []
+    above = 0
+    while (trial := search.next_trial()) is not None:
+        missing = 3 * max(0, round((trial.load - CAPACITY) * trial.duration))
+        above += bool(missing)
+        causes = {"unsent": missing} if missing and is_unsent(above) else {"lost": missing}
+        trials.append(counted_trial(trial.load, duration=trial.duration, **causes))
+        search.record(trials[-1])
+        rules.append(search.last_purpose.rule)
+    return rules, trials
+
+
+@pytest.mark.parametrize("goal", [NDR, PDR, RFC2544], ids=str)
+@pytest.mark.parametrize(
+    ("is_unsent", "most", "is_of_sut"),
+    [
+        pytest.param(lambda above: False, 0, True, id="all frames are sent"),
+        pytest.param(lambda above: above % 3 == 0, 7, True, id="each third trial lacks frames, but the SUT fails"),
+        pytest.param(lambda above: True, 1, False, id="the generator cannot send the load"),
+    ],
+)
+def test_an_upper_bound_that_unsent_frames_may_have_made_is_measured_on(goal, is_unsent, most, is_of_sut):
+    rules, trials = searched_with_unsent(goal, is_unsent)
+    assert rules.count("bursts") <= most
+    (report,) = throughput_of(trials, (goal,)).goals
+    assert CAPACITY <= report.result.relevant_upper_bound.per_interface_fps <= 1.01 * CAPACITY
+    assert report.result.reason == (None if is_of_sut else UNSENT_LIMIT)
 
 
 @pytest.mark.parametrize("period", [4, 7])
