@@ -321,7 +321,8 @@ class MrrView(View[MrrResult]):
                 yield Doubt(
                     DoubtKind.MRR_BELOW_PDR,
                     f"{format_frame_rate(mrr.mean.per_interface_fps)} per interface are forwarded at maximum load, "
-                    f"which is less than the {name} of {format_frame_rate(throughput)}",
+                    f"which is less than the {name} of {format_frame_rate(throughput)}: the SUT degrades under "
+                    "overload. Do not compare this MRR with others",
                 )
                 return
 

@@ -426,7 +426,8 @@ class ResetView(View[ResetResult]):
             yield Doubt(
                 DoubtKind.LOSS_BESIDE_RESET,
                 f"{beside:,} frames were lost before the resets or outside their outages, which lost {lost:,}: the "
-                "load is above what the DUT forwards, or a reset causes several outages",
+                "load is above what the DUT forwards, or a reset causes several outages. Measure at a smaller load to "
+                "tell which",
             )
 
     def values(self, result: ResetResult) -> Mapping[str, Any]:

@@ -91,7 +91,9 @@ def uneven_loads(
             share = f"{100 * frames[name] / total:.1f} % of {total:,} frames"
             even = f"where {100 / number:.3g} % would be its share"
             yield Doubt(
-                DoubtKind.UNEVEN, f"{node}: of {number} {what} {name} takes {share}, {even}"
+                DoubtKind.UNEVEN,
+                f"{node}: of {number} {what} {name} takes {share}, {even}. Look at the flows, at RSS (ethtool -x) and "
+                "at the queues of each worker",
             )
             if what == "workers":
                 # The worker's queues are the reason, so they cause no second doubt.

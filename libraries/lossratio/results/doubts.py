@@ -87,7 +87,7 @@ class Doubt:
     kind: DoubtKind
     """Kind of the doubt."""
     reason: str
-    """The observation, in words."""
+    """The observation, and what to do about it or look for, in words without a full stop at the end."""
 
     def __str__(self) -> str:
         return f"{self.kind.value}: {self.reason}"
@@ -106,7 +106,8 @@ def stopped_forwarding_in(trials: Sequence[Trial]) -> Doubt | None:
     return Doubt(
         DoubtKind.DRIFT,
         f"from trial {dead[-1].number} on, all {len(dead)} trials lost every frame, although frames passed at such a "
-        "load before: the SUT, or a link to it, stopped working during the measurement",
+        "load before: the SUT, or a link to it, stopped working during the measurement. Look for a crash of the SUT or "
+        "a broken link, and measure again",
     )
 
 
@@ -161,7 +162,7 @@ def _time_dependence(trials: Sequence[Trial]) -> Doubt | None:
             f"at {loads}, trials forward about as much as the previous trial at the same load, "
             f"for example at {format_frame_rate(group[0].load_per_interface_fps)} per interface: "
             "the SUT has spells that outlast trials, and the result depends on when each load was "
-            "measured",
+            "measured. Look for a clock frequency that changes, and for other work on the SUT",
         )
 
     group = max(groups, key=lambda group: math.copysign(1.0, trend) * _trend(_scores(group))[0])
@@ -172,7 +173,8 @@ def _time_dependence(trials: Sequence[Trial]) -> Doubt | None:
     return Doubt(
         DoubtKind.DRIFT,
         f"the last third of {len(group)} trials at {format_frame_rate(group[0].load_per_interface_fps)} per interface "
-        f"forwards {change} {'more' if trend > 0.0 else 'less'} than the first third",
+        f"forwards {change} {'more' if trend > 0.0 else 'less'} than the first third. Look for throttling, and for "
+        "tables that fill up",
     )
 
 
@@ -209,7 +211,7 @@ def _two_bands(group: Sequence[Trial]) -> Doubt | None:
         DoubtKind.TWO_BANDS,
         f"at {format_frame_rate(group[0].load_per_interface_fps)} per interface, "
         f"{len(low)} trials forward at most {format_frame_rate(low[-1])}, and {len(high)} "
-        f"trials at least {format_frame_rate(high[0])}",
+        f"trials at least {format_frame_rate(high[0])}. Look for workers that share the traffic unevenly",
     )
 
 
@@ -241,7 +243,7 @@ def only_late(counts: Sequence[int], missing: int, which: str) -> Doubt | None:
         DoubtKind.LATE_FRAMES,
         f"{late:,} of the {missing:,} missing frames were only late: in {affected}, they came "
         "back after the wait for frames in flight. They count as lost although the SUT did not "
-        "lose them. With a longer wait they might count as received",
+        "lose them. With a longer wait (settle of the generator) they might count as received",
     )
 
 
@@ -254,20 +256,21 @@ def doubts_about_frames(trials: Sequence[Trial]) -> Iterator[Doubt]:
             "in {trials}, the generator's ports received {frames} frames that belong to no trial: "
             "they come from other senders, have a foreign payload, or are copies of earlier "
             "frames. They use capacity, and if the generator counts all frames of a port, they "
-            "hide the loss of as many frames",
+            "hide the loss of as many frames. Look for other senders on these links, and for the "
+            "device's own frames",
         ),
         (
             DoubtKind.FULL_RINGS,
             (sum(way.refused_frames for way in trial.directions) for trial in trials),
             "the generator's port, or the ring of 256 frames of a veth link behind it, had no "
             "room for {frames} frames in {trials}. They never reached the SUT and count as "
-            "unsent; the SUT may forward more",
+            "unsent; the SUT may forward more. Stop other work on the testbed's machine",
         ),
         (
             DoubtKind.GENERATOR_DROPS,
             (trial.missing.generator_drops for trial in trials),
             "the generator dropped {frames} frames that came back in {trials}: the SUT did not "
-            "lose them, and may forward more",
+            "lose them, and may forward more. Look at the rings, the CPUs and the interrupts of the TG",
         ),
     ):
         some = [count for count in counts if count]
@@ -292,7 +295,8 @@ def generator_stalls(trials: Iterable[Trial], allowed: Sequence[float]) -> Doubt
         DoubtKind.GENERATOR_STALLS,
         f"in {trials_counted(len(stalls))} the generator was stalled for up to "
         f"{max(stalls) * 1e3:.3g} ms, and then sent too fast, to catch up. That burst alone "
-        "explains the loss beyond what is allowed; the SUT may forward more at a constant load",
+        "explains the loss beyond what is allowed; the SUT may forward more at a constant load. Stop other work on the "
+        "generator's machine",
     )
 
 
@@ -317,7 +321,10 @@ def testbed_changed(trials: Iterable[Trial]) -> Doubt | None:
     if affected == 1:
         statement = f"trial {number} counts although the testbed changed around it"
 
-    return Doubt(DoubtKind.TESTBED_CHANGED, f"{statement}: {first.change}")
+    return Doubt(
+        DoubtKind.TESTBED_CHANGED,
+        f"{statement}: {first.change}. Measure again while nothing disturbs the testbed",
+    )
 
 
 def _may_be_of_dut(trial: Trial) -> bool:

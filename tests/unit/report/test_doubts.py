@@ -1,8 +1,9 @@
+import ast
 import random
 import re
 
 import pytest
-from report_examples import as_json, counted_trial, dropping_trial, mrr, throughput, throughput_of
+from report_examples import ROOT, as_json, counted_trial, dropping_trial, mrr, throughput, throughput_of
 from test_csit_export import telemetry_trial
 
 from lossratio.measurements.throughput.bounds import bounds_history
@@ -31,7 +32,8 @@ def test_a_sut_that_throttles_drifts():
     doubt = time_dependence_in(trials_losing([100 * number for number in range(12)]))
     assert doubt.kind is DoubtKind.DRIFT
     assert doubt.reason == (
-        "the last third of 12 trials at 100.00 kfps per interface forwards 0.8012 % less than the first third"
+        "the last third of 12 trials at 100.00 kfps per interface forwards 0.8012 % less than the first third. Look "
+        "for throttling, and for tables that fill up"
     )
 
 
@@ -157,10 +159,11 @@ def test_only_what_changed_around_trials_that_stand_is_a_doubt():
     assert doubt.kind is DoubtKind.TESTBED_CHANGED
     assert doubt.reason == (
         "2 trials count although the testbed changed around them, beginning with trial 2: the host of TG took 20 % "
-        "(stands)"
+        "(stands). Measure again while nothing disturbs the testbed"
     )
     ((alone,),) = doubts_of([throughput_of([trial(), trial("stands")])])
-    assert alone.reason == "trial 2 counts although the testbed changed around it: the host of TG took 20 % (stands)"
+    seen = "trial 2 counts although the testbed changed around it: the host of TG took 20 % (stands). Measure again"
+    assert alone.reason.startswith(seen)
 
 
 @pytest.mark.parametrize(("lost", "doubts"), [(0, []), (1, [DoubtKind.TESTBED_CHANGED])])
@@ -195,7 +198,7 @@ def test_late_frames_are_counted_and_are_not_said_to_be_lost():
     )
     assert "They count as lost although the SUT did not lose them" in doubt.reason
     # Frames that a device holds until the next ones come are late after any wait.
-    assert doubt.reason.endswith("With a longer wait they might count as received")
+    assert doubt.reason.endswith("With a longer wait (settle of the generator) they might count as received")
     ((doubt,),) = doubts_of([throughput_of([late_trial(3)])])
     assert doubt.reason.startswith("3 of the 13 missing frames were only late: in 1 trial, they")
     assert doubts_of([throughput_of([late_trial(0)])]) == [()]
@@ -253,6 +256,30 @@ COLD = [counted_trial(90_000.0 + 1_000.0 * number, lost=18_000 + 1_000 * number)
 WARM = [counted_trial(trial.load, lost=0) for trial in COLD]
 
 
+ADVICE = re.compile(
+    r"Look |Stop |Measure |Search again|Compare |Do not compare|Delete more|would help|may help|longer wait"
+    r"|LOOK_|_advice"
+)
+
+
+def test_each_doubt_says_what_to_do_or_to_look_for():
+    functions = [
+        (path, node)
+        for path in sorted((ROOT / "libraries" / "lossratio").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+    ]
+    making = [
+        (path.name, function.name, ast.unparse(function))
+        for path, function in functions
+        if re.search(r"\bDoubt\(DoubtKind|doubts\.Doubt\(|\bDoubt\(kind", ast.unparse(function))
+    ]
+    assert len(making) > 15
+    # A remark on the memory of a device has its own advice.
+    silent = [(path, name) for path, name, text in making if not ADVICE.search(text)]
+    assert silent == [("common_doubts.py", "common_doubts")]
+
+
 def drifts_in(trials):
     (doubts,) = doubts_of([throughput_of(trials)])
     return [doubt for doubt in doubts if doubt.kind is DoubtKind.DRIFT]
@@ -278,13 +305,14 @@ def test_a_sut_that_becomes_slower_from_load_to_load_is_a_doubt():
     (doubt,) = drifts_in([*WARM, *COLD])
     assert (
         str(doubt)
-        == "drift: 6 trials forward up to 24.21 % less than 6 earlier ones at the same loads: the SUT gets slower"
+        == "drift: 6 trials forward up to 24.21 % less than 6 earlier ones at the same loads: the SUT gets slower. "
+        "Look for throttling, and for tables that fill up"
     )
 
 
 def test_a_sut_that_becomes_faster_late_has_no_warm_up_that_would_serve():
     (doubt,) = drifts_in([*COLD, *WARM[1:]])
-    assert doubt.reason.endswith("5 later ones at the same loads: the SUT gets faster")
+    assert "5 later ones at the same loads: the SUT gets faster. Look for" in doubt.reason
 
 
 def test_other_loads_show_no_drift_however_they_are_ordered():
@@ -313,7 +341,7 @@ def test_a_share_that_is_lost_at_the_only_three_loads_of_a_search_is_a_doubt_tha
     ((doubt,),) = doubts_of([throughput_of(trials)])
     assert str(doubt) == (
         "loss at any load: each trial loses the same share of the frames, 9.999 %, at each of 3 loads from 9.0010 kfps "
-        "to 400.00 kfps per interface; the load is not the cause"
+        "to 400.00 kfps per interface; the load is not the cause. Look at the links, for a dead queue, and for stalls"
     )
 
 
@@ -337,7 +365,8 @@ def test_a_sut_that_degrades_under_overload_has_an_mrr_below_its_pdr():
     assert doubt.kind is DoubtKind.MRR_BELOW_PDR
     assert (
         doubt.reason
-        == "100.00 kfps per interface are forwarded at maximum load, which is less than the NDR of 149.77 kfps"
+        == "100.00 kfps per interface are forwarded at maximum load, which is less than the NDR of 149.77 kfps: the "
+        "SUT degrades under overload. Do not compare this MRR with others"
     )
 
 

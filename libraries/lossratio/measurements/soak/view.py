@@ -212,7 +212,8 @@ class SoakView(View[SoakResult]):
             DoubtKind.GENERATOR_STALLS,
             f"in {trials_counted(len(stalled))} with loss, the generator was stalled for up to "
             f"{format_ratio(share)} of their duration, and then sent a burst. A SUT that cannot buffer the burst "
-            f"may forward up to {format_ratio(share)} more at a constant load",
+            f"may forward up to {format_ratio(share)} more at a constant load. Stop other work on the generator's "
+            "machine",
         )
 
     def csit(self, result: SoakResult) -> dict[str, Any]:

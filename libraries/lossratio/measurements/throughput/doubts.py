@@ -49,7 +49,8 @@ def _constancy_doubts(trials: Sequence[Trial]) -> Iterator[Doubt]:
     level = mlrsearch.level_loss_in([trial.as_result() for trial in evidence])
     if level is not None:
         yield Doubt(
-            DoubtKind.LOSS_AT_ANY_LOAD, f"{level_in_words(level)}; the load is not the cause"
+            DoubtKind.LOSS_AT_ANY_LOAD,
+            f"{level_in_words(level)}; the load is not the cause. Look at the links, for a dead queue, and for stalls",
         )
 
 
@@ -113,7 +114,8 @@ def _less_after_rest(result: GoalsResult) -> Iterator[Doubt]:
         DoubtKind.LESS_AFTER_REST,
         f"{len(found)} trials at {format_frame_rate(found[0].load)} per interface, each after a rest of "
         f"{found[0].input.rest:g} s, lost {format_ratio(least)} or more, and the same load passed right after each "
-        "of them: the results hold only for a device that has just forwarded frames",
+        "of them: the results hold only for a device that has just forwarded frames. Look for flows that must be "
+        "learnt again, and for cores that sleep",
     )
 
 
@@ -133,7 +135,8 @@ def _chance(result: GoalsResult) -> Iterator[Doubt]:
                 DoubtKind.CHANCE,
                 f"from {format_interval(*zone.ends)} per interface, 30 to 70 % of trials lose more than "
                 f"{report.goal.name} allows. This search {found} may find any load in this zone. A change of "
-                f"{format_ratio(LEAST_CHANGE)} would go unnoticed; results repeat only outside the zone",
+                f"{format_ratio(LEAST_CHANGE)} would go unnoticed; results repeat only outside the zone. Compare "
+                "zones, or choose another goal",
             )
 
 
@@ -172,9 +175,15 @@ def _trend(found: mlrsearch.Inconstancy, elapsed: float) -> str:
     """How earlier and later trials differ, in words. `elapsed` is the time that the search took, in seconds."""
     less = f"forward up to {format_ratio(found.less)} less than {found.strong}"
     if found.change is mlrsearch.Change.SLOWER:
-        return f"{found.weak} trials {less} earlier ones at the same loads: the SUT gets slower"
+        return (
+            f"{found.weak} trials {less} earlier ones at the same loads: the SUT gets slower. Look for throttling, and "
+            "for tables that fill up"
+        )
     if not _warms_up(found, elapsed):
-        return f"{found.weak} trials {less} later ones at the same loads: the SUT gets faster"
+        return (
+            f"{found.weak} trials {less} later ones at the same loads: the SUT gets faster. Look for a clock frequency "
+            "that rises, and for work that ended"
+        )
     return (
         f"{found.weak} trials in the first {found.after:.3g} s {less} later ones at the same loads: the SUT warms "
         f"up; warm_up={found.after:.3g} s would help"
