@@ -313,11 +313,7 @@ def format_change(change: float, *, is_least: bool = False) -> str:
 
 
 def format_change_size(change: float) -> str:
-    """Writes the size of a change as a share of the earlier value, without its sign, e.g. ``12.23 %``.
-
-    Args:
-        change: The change; infinite if the value was zero.
-    """
+    """Writes the size of a finite change as a share of the earlier value, without its sign, e.g. ``12.23 %``."""
     return f"{100 * abs(change):.2f} %"
 
 

@@ -224,7 +224,8 @@ const compareView = async parameters => {
     return [
       el("p", {}, `A: ${one.words}. B: ${other.words}. `, el("strong", {}, counts.map(([verdict, count]) => `${count} ${words(verdict)}`).join(", ") || "nothing to compare"), ". Rates are per interface; p is adjusted for the number of comparisons."),
       isSame ? null : el("p", { class: "doubt" }, "These are two testbeds. Even identical testbeds differ, so a difference here is not a regression of a build."),
-      counts.length && counts.every(([verdict]) => ["seems worse", "seems better", "too few results", "not comparable"].includes(verdict)) ? el("p", { class: "doubt" }, "No verdict: each side needs at least two results, or one side three if the other has one.") : null,
+      counts.length && counts.every(([verdict]) => ["too few results", "not comparable"].includes(verdict)) ? el("p", { class: "doubt" }, "No verdict: each side needs at least two results, or one side three if the other has one.") : null,
+      counts.some(([verdict]) => verdict.startsWith("seems")) ? el("p", { class: "doubt" }, "Where B only seems worse or better, all values on each side are equal, so nothing shows how much they vary by chance: repeat the runs to be sure.") : null,
       list,
     ].filter(Boolean);
   };

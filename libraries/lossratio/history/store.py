@@ -136,10 +136,11 @@ class History:
         problems = []
         for testbed, dated in results.items():
             first = min(started for _, started in dated)
+            verb = "is" if len(dated) == 1 else "are"
             folder = self._folder(testbed, first.date().isoformat())
             problems.append(
-                f"{results_counted(len(dated))} of testbed {testbed} {'is' if len(dated) == 1 else 'are'} left out, "
-                f"dated in the future: from {first:%Y-%m-%d %H:%M} UTC on, in {folder}. Correct the clock of the "
+                f"{results_counted(len(dated))} of testbed {testbed} {verb} left out, dated in the "
+                f"future: from {first:%Y-%m-%d %H:%M} UTC on, in {folder}. Correct the clock of the "
                 "machine that measured, remove the files, and measure again."
             )
         return table.filter(compute.invert(is_later)), problems

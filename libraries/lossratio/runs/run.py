@@ -286,7 +286,7 @@ def resume(
         directory,
         verdicts,
         troubles=troubles,
-        was_finished=bool(verdicts) and not begun,
+        was_finished=bool(verdicts) and not begun and return_code == 0,
     )
 
 

@@ -311,6 +311,17 @@ def test_what_only_seems_better_or_worse_proves_nothing():
     assert (worse.has_verdict, worse.is_undecided) == (True, True)
 
 
+def test_what_seems_worse_is_said_beside_what_is_worse():
+    before = [Run("a", (with_rate(1e5 + n, name="t0"), with_rate(1e5, stdev=n, name="t1"))) for n in range(3)]
+    after = [Run("b", (with_rate(9e4 + n, name="t0"), with_rate(8e4, stdev=n, name="t1"))) for n in range(3)]
+    comparison = compare(before, after)
+    assert [one.verdict for one in comparison.quantities] == [Verdict.REGRESSION, Verdict.SEEMS_WORSE]
+    assert comparison_table(comparison).splitlines()[0] == (
+        "B is worse than A in 1 of 2 quantities: Performance.Linux Bridge.t0, MRR, fell by 10.00 %. It seems worse in "
+        "1 more, whose values are all equal on each side: repeat the runs to be sure."
+    )
+
+
 def test_a_test_that_only_seems_worse_is_undecided_for_the_command(tmp_path):
     for side, rate in (("a", 100e3), ("b", 50e3)):
         for number in range(2):

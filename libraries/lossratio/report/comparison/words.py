@@ -92,7 +92,10 @@ def _also_seeming(seems_worse: Sequence[ComparedQuantity]) -> str:
     """A sentence on the quantities that only seem worse, after a blank; empty: there are none."""
     if not seems_worse:
         return ""
-    return f" It seems worse in {len(seems_worse):,} more. {_NO_SPREAD}"
+    return (
+        f" It seems worse in {len(seems_worse):,} more, whose values are all equal on each side: "
+        "repeat the runs to be sure."
+    )
 
 
 def _nothing_proved(comparison: Comparison) -> str:
