@@ -233,7 +233,10 @@ IN_SUITES = {
         "Measure MRR    64B    trials=many",
         "'many' that cannot be converted to integer",
     ),
-    "negative duration": ("Measure MRR    64B    trial_duration=-1 s", "must be above 0 s, not -1 s"),
+    "negative duration": (
+        "Measure MRR    64B    trial_duration=-1 s",
+        "must be above 0 s and at most 604800 s, not -1 s",
+    ),
     "rest that is no time": ("Find NDR And PDR    64B    rest=soon", "'soon' is not a duration"),
     "integrity that is none": (
         "Find NDR And PDR    64B    integrity=maybe",

@@ -115,7 +115,8 @@ def test_two_loads_that_fail_after_a_rest_and_pass_right_after_it_are_a_doubt_wi
     (reason,) = doubts_about_less([*pair, rested(100_000.0, lost=3_000), counted_trial(100_000.0)])
     assert reason == (
         "2 trials at 100.00 kfps per interface, each after a rest of 15 s, lost 2 % or more, and the same load passed "
-        "right after each of them: the results hold only for a device that has just forwarded frames"
+        "right after each of them: the results hold only for a device that has just forwarded frames. Look for "
+        "flows that must be learnt again, and for cores that sleep"
     )
     chance = [rested(100_000.0, lost=2_000), counted_trial(100_000.0, lost=2_000)]
     assert doubts_about_less(2 * chance) == []
