@@ -29,7 +29,7 @@ _JUST_BELOW, _BATCHES_BELOW = 0.2, 0.04
 batches, more trials are necessary to show that there are few batches."""
 _STEP = 0.95
 """The next load to try, as a share of a load that cannot be verified."""
-_NEAR = 0.98
+_APART = 0.98
 """If a verified load is below this share of a load that fails, a load halfway is tried."""
 _OF_PAUSES, _FARTHEST = 0.97, 0.75
 """The load to try, as a share of the load at which pauses lose the target; and its minimum, as a share of the previous
@@ -39,9 +39,17 @@ _ENOUGH = 120
 _OTHERS, _AFTERWARDS = 1, 4
 """Number of other trials between two trials at the load to verify, before there are enough trials there and afterwards.
 This does not apply until there are as few as verify a load. Only the other trials show whether the SUT changes."""
-_OF_TIME, _PATIENCE, _PLAUSIBLE = 0.5, 0.1, 0.3
-_SIXTH = 1.0 / 12.0
-_PROMISING, _MANY_LOSSY = 0.95, 12
+_OF_TIME = 0.5
+"""Maximum share of the remaining trials that one load takes to be verified, if that is more than `_ENOUGH`."""
+_PATIENCE, _PLAUSIBLE = 0.1, 0.3
+"""A load that lost more than the target is kept for this share of the remaining trials, if the second number is less
+than the probability that it loses less in the long run. A single rare loss says little."""
+_BEFORE_RAISING = 1.0 / 12.0
+"""Minimum number of trials at a verified load before a higher load is tried, as a share of all trials. In fewer trials,
+rare losses may be missing."""
+_PROMISING, _SEVERAL = 0.95, 12
+"""Trials at a load and above are promising if they lose at most this many targets together, and if at least so many of
+them lost frames."""
 _ALLOWED = 0.7
 """A load is worthwhile if all future trials there may lose at most this share of the target."""
 _CHANCE = 3.0
@@ -50,9 +58,9 @@ _MUCH = 2.0
 """Two trials must not both lose this many times the target."""
 _FEW = 3
 """Minimum number of trials that together show that more than the target is lost."""
-_MOST_MOVES = 4
-_BEGUN = 2
-"""A higher load may replace a load that has at most this many trials."""
+_BEGUN, _MOST_MOVES = 2, 4
+"""A higher load may replace a load that has at most this many trials. It does so at most as often as the second number,
+because the estimate rises with each load that loses nothing."""
 _MUCH_HIGHER, _LITTLE_TIME = 0.01, 2.0
 """Minimum difference of such a load, as a share of the load, if less than this many times the number of trials that
 verify a load are left."""
@@ -77,11 +85,17 @@ class Verifying:
         self._rows: list[tuple[float, float, float]] = []
         self._long: list[tuple[float, float, float]] = []
         self._begin = 0
-        self._lowest_failed = np.inf
         self._before_change: float | None = None
-        self._is_passed_tried = self._is_once = self._is_raised = False
-        self._moves = 0
+        self._is_passed_tried = self._is_once = False
         self.load: float | None = None
+        self._restart()
+
+    def _restart(self) -> None:
+        """Forgets which loads were tried."""
+        self.load = None
+        self._lowest_failed = np.inf
+        self._is_raised = False
+        self._moves = 0
 
     def record(
         self, load: float, frames: float, lost: float, *, is_long: bool, is_short: bool = False
@@ -147,15 +161,13 @@ class Verifying:
         """
         if known.once is not None and not self._is_once:
             self._is_once = True
-            self.load = None
-            self._lowest_failed = np.inf
+            self._restart()
         is_new = known.change is not None and known.change.is_later(self._begin)
         is_disproved = known.change is None and self._begin > 0
         self._begin = 0 if known.change is None else known.change.trials
         if is_new:
             self._before_change = self.load
-            self.load = None
-            self._lowest_failed = np.inf
+            self._restart()
         elif is_disproved:
             self.load = self._before_change
 
@@ -269,7 +281,7 @@ class Verifying:
             return False
         bounds = self._bounds_up_to(self.load, UP_TO[-1] * self.load, known)
         allowed = _PROMISING * self._question.target_loss_ratio * bounds.frames
-        return bounds.lossy >= _MANY_LOSSY and bounds.lost < allowed
+        return bounds.lossy >= _SEVERAL and bounds.lost < allowed
 
     def _bounds_up_to(self, load: float, highest: float, known: Description) -> LossBounds:
         """The bounds by the trials between two loads."""
@@ -283,13 +295,14 @@ class Verifying:
         If the load that fails is far away, the higher load is halfway in any case.
         """
         trials = len(self._rows)
-        enough = max(LEAST_TRIALS, _SIXTH * (trials + left))
+        enough = max(LEAST_TRIALS, _BEFORE_RAISING * (trials + left))
         there = sum(row[0] == self.load for row in self._rows[self._begin :])
         if self.load is None or there < enough or left <= 1.5 * enough or trials <= left:
             return
+
         fails = min(self._lowest_failed, self._fails_probably(known))
         halfway = 0.5 * (self.load + fails)
-        if self.load < _NEAR * fails < np.inf:
+        if self.load < _APART * fails < np.inf:
             place = min(halfway, known.most)
         place = _on_grid(min(place, halfway), self._question)
         if place > (1.0 + _HIGHER) * self.load:
@@ -350,7 +363,10 @@ class Verifying:
 
 
 def _is_plausible(bounds: LossBounds, target: float) -> bool:
-    """Whether trials that lost more than the target may have lost so much by chance."""
+    """Whether trials that lost more than the target may have lost so much by chance.
+
+    Formula: the posterior of a Poisson rate (Jeffreys), up to the rate of trials with loss that the target allows.
+    """
     allowed = bounds.lossy * target * bounds.frames / bounds.lost
     return bool(scipy.special.gammainc(bounds.lossy + 0.5, allowed) > _PLAUSIBLE)
 

@@ -190,3 +190,32 @@ def test_pauses_are_no_change(how_many):
         rows = [(load, 2.0, 400.0 * number) for load, number in zip(loads, events, strict=True)]
         seen += Change.of(counts_of([*overload[:10], *rows, *overload[10:]])) is not None
     assert seen <= 0.02 * how_many(40, 400)
+
+
+def spells(lost, rng, *, longest=20):
+    """120 trials in overload of a SUT that has two states in turn: the frames that they lose."""
+    states = np.repeat(np.arange(60) % 2, rng.integers(5, longest, 60))[:120]
+    return counts_of([(18.5e6, 2.0, float(rng.poisson(lost[state]))) for state in states])
+
+
+def test_two_states_in_turn_are_no_lasting_change(how_many):
+    number = how_many(40, 400)
+    seen = sum(
+        Change.of(spells((1e6, 3e6), np.random.default_rng(seed))) is not None for seed in range(number)
+    )
+    assert seen <= 0.1 * number
+
+
+def test_a_state_that_lasts_is_a_change_although_it_was_seen_before_for_a_moment():
+    lost = [3e6] * 30 + [1e6] * 2 + [3e6] * 8 + [1e6] * 60
+    rng = np.random.default_rng(1)
+    found = Change.of(counts_of([(18.5e6, 2.0, float(rng.poisson(one))) for one in lost]))
+    assert abs(found.trials - 40) <= 1
+
+
+def test_single_trials_at_different_loads_show_together_that_more_is_lost():
+    before = [(load, 2.0, 30_000.0) for load in np.linspace(9e6, 9.2e6, 9)]
+    after = [*[(load, 2.0, 9e5) for load in np.linspace(8e6, 8.8e6, 8)], *[(5e6, 2.0, 0.0)] * 12]
+    assert 9 <= Change.of(counts_of([*before, *after])).trials <= 10
+    rare = [(8e6, 2.0, 900_000.0), *[(5e6, 2.0, 0.0)] * 13]
+    assert Change.of(counts_of([*before, *rare])) is None

@@ -70,6 +70,32 @@ def test_bursts_in_few_trials_are_below_the_upper_bound(every, share):
     assert verified < 0.025 * 200
 
 
+@pytest.mark.parametrize(("every", "most"), [(60.0, 0.1), (20.0, 0.03)])
+def test_bursts_of_equal_size_are_known_better_than_others(every, most):
+    rng, truth, above = np.random.default_rng(1), 1e-7, 0
+    equal, different = [], []
+    for _ in range(200):
+        stalls = rng.poisson(2.0 / every, 108)
+        size = truth * 18e6 * every
+        equal.append(bounds([36e6] * 108, size * stalls).most)
+        different.append(bounds([36e6] * 108, [rng.exponential(size, number).sum() for number in stalls]).most)
+        above += not stalls.any() or equal[-1] >= truth
+    assert above > 0.97 * 200
+    assert np.median(equal) < 0.9 * np.median(different)
+
+
+def test_trials_above_a_load_verify_it_together_with_those_at_the_load():
+    """One stall in ten trials says little; three in 50 trials say enough."""
+    question = CriticalLoadQuestion(1e-6, **LIMITS)
+    stalls = [(5e6, 1), (5.1e6, 0), (5.2e6, 1), (5.3e6, 0), (5.4e6, 1)]
+    trials = [trial(load, 12 * (number < seen)) for load, seen in stalls for number in range(10)]
+    found = guard(collect(trials), question, 5.4e6, 5.3e6)
+    assert found.verdict is Verdict.VERIFIED
+    alone = guard(collect(trials[:10]), question, 5.4e6, 5.3e6)
+    assert alone.verdict is Verdict.EXTRAPOLATED
+    assert found.load_per_interface_fps == 5.2e6
+
+
 def test_verified_states_up_to_which_bursts_it_is():
     quiet = bounds([36e6] * 108, [0] * 108)
     largest = quiet.largest_burst(1e-7)
@@ -113,6 +139,12 @@ def test_if_even_the_lowest_load_loses_too_much_the_result_says_so():
     )
     quiet = estimated([*losing, trial(0.9e6, 0, duration=2.0)], likelihood="varying")
     assert "lowest load" not in quiet.doubt
+
+
+def test_a_minimum_load_that_loses_more_than_the_target_is_not_called_verified_alone():
+    trials = [trial(1e4, 50) for _ in range(12)]
+    found = estimated([*trials, trial(1e6, 100_000)], likelihood="varying", target=1e-6)
+    assert str(found.guard).startswith("verified to be above the target: 600 of 600,000 frames were lost at 10.000 kfps")
 
 
 def test_few_trials_verify_nothing_however_many_frames_they_sent_and_name_what_they_leave_open():

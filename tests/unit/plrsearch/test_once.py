@@ -156,6 +156,16 @@ def test_a_much_larger_loss_does_not_come_once():
     assert "up to 40 frames, whether it takes 0.4 s or 2 s" in str(found)
 
 
+def test_a_trial_that_lost_nothing_by_chance_is_followed_by_others_if_trials_at_many_loads_lose_as_much():
+    rows = [*OVERLOAD, *[(18.2e6, 2.0, 400_000.0)] * 4, (16e6, 2.0, 0.0), (16e6, 2.0, 110.0)]
+    short = shortly([10.0, 40.0, 50.0])
+    assert asked(counts_of(rows), short) is None
+    rows += [(load, 2.0, lost) for load in (6e6, 9e6, 12e6) for lost in (60.0, 90.0)]
+    assert asked(counts_of(rows), short) == USUAL
+    rows += [(16e6, 2.0, lost) for lost in (50.0, 70.0, 20.0)]
+    assert asked(counts_of(rows), short) == SHORT
+
+
 @pytest.mark.parametrize("often", [1.5, 3.0, 12.0])
 def test_pauses_that_most_trials_see_do_not_come_once(often, how_many):
     rng = np.random.default_rng(1)

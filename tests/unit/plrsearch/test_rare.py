@@ -21,10 +21,10 @@ def counts(rows):
 NONE = counts_of([(1e6, 2.0, 0.0)]).at(np.zeros(1, bool))
 
 
-def found(rows):
+def found(rows, *, target=1e-7):
     """The estimate of trials of 2 s."""
     results = [trial(load, lost, duration=2.0) for load, lost in rows]
-    return estimate(results, target_loss_ratio=1e-7, min_load=1e3, max_load=30e6)
+    return estimate(results, target_loss_ratio=target, min_load=1e3, max_load=30e6)
 
 
 def test_a_loss_is_rare_if_a_trial_with_more_load_lost_far_less():
@@ -202,3 +202,22 @@ def test_how_much_rates_in_overload_differ_is_said_in_numbers_of_these_trials():
     number = float(said.partition("deviation of ")[2].partition("%")[0])
     assert said.startswith("Forwarding rates in overload differ from trial to trial")
     assert 0.15 < number < 0.35
+
+
+def test_a_rare_loss_that_the_verified_load_allows_for_is_said_to_be_so():
+    quiet = [(15.5e6, 0)] * 240
+    losses = {16.5e6: 151, 17e6: 167, 17.4e6: 173}
+    pauses = [(load, lost) for load, one in losses.items() for lost in (0, 0, 0, one)]
+    allowed = found([*quiet, *pauses, *OVERLOAD])
+    assert allowed.verified == 15.5e6
+    assert allowed.doubt is None
+    assert [said for said in allowed.sentences if "at least as much load" in said] == [
+        "A trial of 2 s at 16.500 Mfps lost about 151 frames more than one with at least as much load; the verified "
+        "load allows for such losses"
+    ]
+
+
+@pytest.mark.parametrize(("lost", "advice"), [(1200, "search for longer"), (2000, "search with rarest=13 s")])
+def test_a_search_that_took_longer_than_would_show_rare_losses_is_only_advised_to_be_longer(lost, advice):
+    rows = [*[(15.5e6, 0)] * 12, (17.2e6, lost), (17.6e6, 0), *OVERLOAD * 6]
+    assert found(rows, target=1e-5).doubt.endswith(f"too short to rule that out; {advice}")

@@ -139,6 +139,15 @@ def test_round_loads_make_no_batches():
     assert not Replicates.of(found).has_multiples
 
 
+def test_shares_of_round_numbers_of_frames_make_no_batches():
+    """A device that loses one of sixteen flows loses a sixteenth of the frames."""
+    round_loads = [(8e6 + 256.0 * number, 2.0) for number in range(0, 4000, 100)]
+    other_loads = [(8e6 + 50_000.5 * number, 2.0) for number in range(1, 10)]
+    rows = [(load, seconds, float(load * seconds // 16 - 5e5)) for load, seconds in [*round_loads, *other_loads]]
+    assert Replicates.of(counts_of(rows[: len(round_loads)])).has_multiples
+    assert Replicates.of(counts_of(rows)).multiple == 1
+
+
 def test_equal_pauses_make_no_batches():
     """At each load, losses are multiples of what one pause loses, but of another number than at other loads."""
     rng = np.random.default_rng(7)

@@ -303,10 +303,11 @@ class _Compared:
         later = np.bincount(self.group[at:], minlength=int(self.group.max()) + 1)
         is_shown = is_near[:at] & (later[self.group[:at]] >= _TOGETHER)
         is_shown |= contradicted[:at]
-        before = np.count_nonzero(contradicted[:at]) / np.count_nonzero(is_shown)
-        after = np.count_nonzero(contradicted[at:] & is_near[at:])
-        is_over = after <= _NEARLY_NONE * np.count_nonzero(is_near[at:])
-        return before >= _NEARLY_ALL and is_over
+        before = int(np.count_nonzero(contradicted[:at]))
+        after = int(np.count_nonzero(contradicted[at:] & is_near[at:]))
+
+        is_begun = before >= _NEARLY_ALL * int(np.count_nonzero(is_shown))
+        return is_begun and after <= _NEARLY_NONE * int(np.count_nonzero(is_near[at:]))
 
 
 def _second_highest(values: Array, group: NDArray[np.intp], number: int) -> Array:
