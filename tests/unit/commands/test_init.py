@@ -140,7 +140,10 @@ def test_an_input_that_ends_too_early_is_bad_input_and_no_ctrl_c(lossratio, tmp_
     status, out, err = lossratio("init", "our-lab")
     assert status == 2
     assert question in out.splitlines()[-1]
-    assert err == "\nError: The input ended before this question was answered. Answer each question on a line of its own.\n"
+    assert (
+        err
+        == "\nError: The input ended before this question was answered. Answer each question on a line of its own.\n"
+    )
     assert not (tmp_path / "our-lab").exists()
 
 

@@ -200,9 +200,7 @@ def spells(lost, rng, *, longest=20):
 
 def test_two_states_in_turn_are_no_lasting_change(how_many):
     number = how_many(40, 400)
-    seen = sum(
-        Change.of(spells((1e6, 3e6), np.random.default_rng(seed))) is not None for seed in range(number)
-    )
+    seen = sum(Change.of(spells((1e6, 3e6), np.random.default_rng(seed))) is not None for seed in range(number))
     assert seen <= 0.1 * number
 
 

@@ -144,7 +144,9 @@ def test_if_even_the_lowest_load_loses_too_much_the_result_says_so():
 def test_a_minimum_load_that_loses_more_than_the_target_is_not_called_verified_alone():
     trials = [trial(1e4, 50) for _ in range(12)]
     found = estimated([*trials, trial(1e6, 100_000)], likelihood="varying", target=1e-6)
-    assert str(found.guard).startswith("verified to be above the target: 600 of 600,000 frames were lost at 10.000 kfps")
+    assert str(found.guard).startswith(
+        "verified to be above the target: 600 of 600,000 frames were lost at 10.000 kfps"
+    )
 
 
 def test_few_trials_verify_nothing_however_many_frames_they_sent_and_name_what_they_leave_open():

@@ -150,7 +150,9 @@ def test_a_loss_far_below_overload_leaves_a_verified_load_in_doubt_although_it_s
     results = [trial(load, lost, duration=2.0) for load, lost in [*knee, *SCANS, *quiet]]
     found = estimate(results, target_loss_ratio=5e-4, min_load=1e2, max_load=72_000.0)
     assert found.verified == 35_434.0
-    assert found.doubt.startswith("a trial of 2 s at 36.190 kfps lost about 747 frames more than one with at least as much")
+    assert found.doubt.startswith(
+        "a trial of 2 s at 36.190 kfps lost about 747 frames more than one with at least as much"
+    )
     # Above all loads without loss, the capacity decides.
     assert SeenCapacity.of(found.counts).mean > 40_212.0
 
