@@ -526,7 +526,7 @@ def test_a_higher_load_is_tried_after_a_twelfth_of_all_trials_at_the_verified_on
 
 def test_a_verified_load_is_raised_toward_the_load_where_losses_begin():
     """It was estimated when the device was slower."""
-    found, trials = searched(Software(cold=30), seconds=300.0)
+    found, _ = searched(Software(cold=30), seconds=300.0)
     assert found.is_regular
     assert found.verified > 0.97 * CAPACITY
 

@@ -31,8 +31,8 @@ from lossratio.units import (
 NEAR = 0.05
 """How far the loads of the statement may be below the reported load, as a share of it."""
 UP_TO = (1.0, 1.0 + NEAR, 1.0 + 2.0 * NEAR)
-"""The highest load of trials that may verify a load, as multiples of this load. Trials at higher loads do not lose less,
-and where losses are rare, the trials at one load are too few."""
+"""The highest load of trials that may verify a load, as multiples of this load. Trials at higher loads do not lose
+less, and where losses are rare, the trials at one load are too few."""
 LEAST_TRIALS = 10
 """Minimum number of trials that verify or contradict a load. Bursts that occur in one trial out of three may be missing
 in fewer trials, no matter how many frames these sent, and two trials may have bursts of the same size."""
