@@ -251,8 +251,9 @@ def check_generator(
     faults = ", ".join(_faults(trial.output))
     raise StarvedGeneratorError(
         "No load was found. It is not the device that lost the frames that are missing even at the smallest load of "
-        f"the search, {format_frame_rate(trial.load)} per interface: the generator counted {faults}. Look for other work on the TG, reserve CPUs for the generator, or switch flow "
-        "control off (ethtool --pause) if it receives PAUSE frames. A resumed run measures such trials again."
+        f"the search, {format_frame_rate(trial.load)} per interface: the generator counted {faults}. Look for other "
+        "work on the TG, reserve CPUs for the generator, or switch flow control off (ethtool --pause) if it receives "
+        "PAUSE frames. A resumed run measures such trials again."
     )
 
 
