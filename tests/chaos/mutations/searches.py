@@ -4,6 +4,80 @@ from mutations.mutation import Mutation
 
 SEARCHES = (
     Mutation(
+        "only trials at one load verify it",
+        "plrsearch/estimate/guard.py",
+        "for most in (load * share for share in UP_TO):",
+        "for most in (load,):",
+        ("plrsearch/test_guard.py::test_trials_above_a_load_verify_it_together_with_those_at_the_load",),
+    ),
+    Mutation(
+        "losses of equal size are known as little as others",
+        "plrsearch/estimate/bounds.py",
+        "min(variance + _UNSEEN / lossy, 1.0)",
+        "1.0",
+        ("plrsearch/test_guard.py::test_bursts_of_equal_size_are_known_better_than_others",),
+    ),
+    Mutation(
+        "two states in turn are a change",
+        "plrsearch/variation/change.py",
+        "if not self._is_lasting(contradicted, is_near, at):",
+        "if False:",
+        ("plrsearch/test_change.py::test_two_states_in_turn_are_no_lasting_change",),
+    ),
+    Mutation(
+        "later trials never show that more is lost than before",
+        "plrsearch/variation/change.py",
+        "least = _second_highest(surely, group, number)",
+        "least = np.full(number, -np.inf)",
+        ("plrsearch/test_change.py::test_single_trials_at_different_loads_show_together_that_more_is_lost",),
+    ),
+    Mutation(
+        "shares of round numbers of frames are batches",
+        "plrsearch/variation/replicates.py",
+        "is_uneven = sent % sizes[place] > 0",
+        "is_uneven = sent < 0",
+        ("plrsearch/test_replicates.py::test_shares_of_round_numbers_of_frames_make_no_batches",),
+    ),
+    Mutation(
+        "a trial that lost nothing by chance ends the question what comes once",
+        "plrsearch/variation/once.py",
+        "return AskedTrial(load, 1.0) if is_sign and len(compared) < _ENOUGH else None",
+        "return None",
+        (
+            "plrsearch/test_once.py::test_a_trial_that_lost_nothing_by_chance_is_followed_by_others_if_trials_at_many_loads_lose_as_much",
+        ),
+    ),
+    Mutation(
+        "one rare loss is enough to leave a load",
+        "plrsearch/verifying.py",
+        "return not (is_patient and _is_plausible(bounds, target))",
+        "return True",
+        ("plrsearch/test_verifying.py::test_one_rare_loss_is_enough_to_leave_a_load_only_if_time_is_short",),
+    ),
+    Mutation(
+        "lower loads are tried although losses do not fall with the load",
+        "plrsearch/verifying.py",
+        "if is_hopeless and not self._is_promising(known):",
+        "if is_hopeless:",
+        ("plrsearch/test_verifying.py::test_a_load_is_not_left_if_trials_at_higher_loads_lost_less",),
+    ),
+    Mutation(
+        "a verified load is only raised to what the estimate surely allows",
+        "plrsearch/verifying.py",
+        "fails = min(self._lowest_failed, self._fails_probably(known))",
+        "fails = self._lowest_failed",
+        ("plrsearch/test_verifying.py::test_a_verified_load_is_raised_toward_the_lowest_load_that_lost_frames",),
+    ),
+    Mutation(
+        "a longer search for rare losses is advised although it would be shorter",
+        "plrsearch/estimate/result.py",
+        "elif TIME_FOR_RARE * allowed > searched:",
+        "elif searched >= 0.0:",
+        (
+            "plrsearch/test_rare.py::test_a_search_that_took_longer_than_would_show_rare_losses_is_only_advised_to_be_longer",
+        ),
+    ),
+    Mutation(
         "the size of a full table is a rate",
         "measurements/connection_tables.py",
         "if is_spoilt(slow.output) or _lost(slow) < LEAST_LOST:",
@@ -78,8 +152,8 @@ SEARCHES = (
     Mutation(
         "a quiet load is verified although lower ones are not quiet",
         "plrsearch/estimate/guard.py",
-        "starts = (load, (1.0 - NEAR) * load)",
-        "starts = (load, load)",
+        "if is_quiet(bounds) and is_quiet(with_below):",
+        "if is_quiet(bounds):",
         ("plrsearch/test_guard.py::test_the_load_that_is_verified_is_the_highest_one_that_the_trials_show",),
     ),
     Mutation(

@@ -75,8 +75,8 @@ def test_a_load_with_quiet_trials_is_in_doubt_if_trials_above_have_rare_losses()
     assert rare.stated == rare.verified == 15.5e6
     assert rare.doubt == (
         "a trial of 2 s at 17.200 Mfps lost about 1,836 frames more than one with at least as much load. If such "
-        "losses come more often than once in 1,200 s at 15.500 Mfps, too, they exceed the target. The trials there took "
-        "24 s, which is too short to rule that out; search with rarest=1200 s"
+        "losses come more often than once in 1,200 s at 15.500 Mfps, too, they exceed the target. The trials there "
+        "took 24 s, which is too short to rule that out; search with rarest=1200 s"
     )
     assert not rare.is_regular
     assert found([*quiet, (17.2e6, 1100), (17.6e6, 132), *OVERLOAD]).doubt is None
