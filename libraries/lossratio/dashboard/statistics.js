@@ -259,7 +259,9 @@ const judge = (row, plain, most, leastChange, significance) => {
   if (agreed) {
     row.difference = isWeaker ? most.found : plain.found;
     const isBetter = (row.difference.change < 0) === row.lowerIsBetter;
-    row.verdict = row.difference.test === "no spread" ? isBetter ? "seems better" : "seems worse" : isBetter ? "progression" : "regression";
+    // Missing frames that differ between runs are no spread of the values themselves.
+    const onlySeems = [plain.found.test, row.difference.test].includes("no spread");
+    row.verdict = onlySeems ? (isBetter ? "seems better" : "seems worse") : isBetter ? "progression" : "regression";
     if (isWeaker && row.ends.sides.flat().some(one => one.share)) {
       row.note = [row.note, `${signed(changes[0])} as measured, ${signed(changes[1])} if these frames had passed`].filter(Boolean).join("; ");
     }

@@ -314,6 +314,7 @@ def test_verdicts_are_those_of_compare(chromium, tmp_path):
         # Slower, behind a generator that does not send all; and one that sends half.
         results.append(at_maximum_load("slow", 300e3 - 50e3 * is_after + 1e3 * number, 350e3, later))
         results.append(at_maximum_load("starved", 1e7, (200e3 if is_after else 400e3) + 5e3 * number, later))
+        results.append(at_maximum_load("level", 300e3 - 50e3 * is_after, 400e3, later))
         runs.append(Run(tmp_path / f"run-{number}", (*results, *(() if is_after else (changed(gone, 1.0, later),)))))
         history.add(entries_of(runs[-1]))
     expected = compare(runs[:3], runs[3:])
@@ -326,7 +327,7 @@ def test_verdicts_are_those_of_compare(chromium, tmp_path):
     """
     answer = walk(chromium, site, script)
     theirs = {(one["test"], one["quantity"]): one for one in answer["all"]}
-    assert len(theirs) == len(expected.quantities) == 10
+    assert len(theirs) == len(expected.quantities) == 11
     for ours in expected.quantities:
         one = theirs[ours.test, ours.quantity]
         # The page has no caveats of an MRR.
@@ -337,7 +338,9 @@ def test_verdicts_are_those_of_compare(chromium, tmp_path):
     by_test = {ours.test.rpartition(".")[2]: ours for ours in expected.quantities}
     assert by_test["64B-1c-starved-mrr"].verdict is Verdict.NOT_COMPARABLE
     assert "as measured" in by_test["64B-1c-slow-mrr"].note
-    assert {ours.verdict.value for ours in expected.quantities} == {"no change", "regression", "not comparable"}
+    assert by_test["64B-1c-level-mrr"].verdict is Verdict.SEEMS_WORSE
+    seen = {ours.verdict.value for ours in expected.quantities}
+    assert seen == {"no change", "regression", "seems worse", "not comparable"}
 
 
 def test_four_years_of_nights_are_drawn(chromium, tmp_path):

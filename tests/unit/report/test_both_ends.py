@@ -116,6 +116,15 @@ def test_a_regression_needs_both_lists_to_be_significant():
     assert compared([measured(one, unsent=0.05) for one in (0.9, 0.901, 0.899)], GOOD).verdict is Verdict.NOT_COMPARABLE
 
 
+def test_frames_that_the_generator_dropped_are_no_spread_of_values_that_are_equal():
+    before = [measured(*[0.5] * count) for count in (1, 2, 3)]
+    after = [measured(0.25, dropped=share) for share in (0.05, 0.051, 0.052)]
+    quantity = compared(before, after)
+    assert quantity.verdict is Verdict.SEEMS_WORSE
+    assert "-50.00 % as measured, -39.80 % if these frames had passed" in quantity.note
+    assert compared(after, before).verdict is Verdict.SEEMS_BETTER
+
+
 def test_the_share_is_named_whatever_the_verdict_is():
     one = compared([measured(0.9)], [measured(0.7, unsent=0.2)])
     assert one.verdict is Verdict.TOO_FEW

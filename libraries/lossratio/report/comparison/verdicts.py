@@ -85,7 +85,8 @@ def _changed(
         weaker = replace(plain, interval=None, is_least=True)
 
     is_better = compared.unit.is_better(change)
-    if weaker.test == NO_SPREAD:
+    # Missing frames that differ between runs are no spread of the values themselves.
+    if NO_SPREAD in (plain.test, weaker.test):
         verdict = Verdict.SEEMS_BETTER if is_better else Verdict.SEEMS_WORSE
     else:
         verdict = Verdict.PROGRESSION if is_better else Verdict.REGRESSION
