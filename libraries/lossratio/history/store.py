@@ -44,7 +44,7 @@ class StoredEntries:
     table: Any
     """A `pyarrow.Table` of the entries, each once, in the order of testbed, test, quantity and time."""
     problems: tuple[str, ...]
-    """Files that cannot be read, and why."""
+    """Files that cannot be read, and why; and how many results are dated in the future."""
     unmeasured: tuple[NothingMeasured, ...] = ()
     """Tests that measured nothing, by testbed, test and time. They are not in the table."""
     names: Names = field(default_factory=Names)
@@ -137,11 +137,13 @@ class History:
         for testbed, dated in results.items():
             first = min(started for _, started in dated)
             verb = "is" if len(dated) == 1 else "are"
-            folder = self._folder(testbed, first.date().isoformat())
+            folder = self._folder(testbed, first.date().isoformat()).relative_to(self.path)
+            # An archive's history is read from a mirror, so the folder is named as it is in the archive.
             problems.append(
-                f"{results_counted(len(dated))} of testbed {testbed} {verb} left out, dated in the "
-                f"future: from {first:%Y-%m-%d %H:%M} UTC on, in {folder}. Correct the clock of the "
-                "machine that measured, remove the files, and measure again."
+                f"{results_counted(len(dated))} of testbed {testbed} {verb} left out, dated in the future: from "
+                f"{first:%Y-%m-%d %H:%M} UTC on, in the history's folder {folder}. If the clock of this machine is "
+                "right, correct that of the machine that measured, remove the files from the history, and measure "
+                "again."
             )
         return table.filter(compute.invert(is_later)), problems
 
