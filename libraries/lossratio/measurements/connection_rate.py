@@ -28,7 +28,7 @@ from lossratio.mlrsearch import MLRsearch, SearchGoal
 from lossratio.quantities import Duration
 from lossratio.results import Finding, Offered, number_of, value_line
 from lossratio.trials import Exchange
-from lossratio.units import FRAMES_PER_SECOND, Unit, format_ratio
+from lossratio.units import FRAMES_PER_SECOND, LONGEST_WAIT, Unit, format_ratio
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Testbed
@@ -57,7 +57,7 @@ class ConnectionRateRequest(connections.OpeningRequest, SearchRequest):
         ALL_ESTABLISHED,
     )
     """The search goals. A trial opens as many connections as its rate gives in its duration."""
-    memory_rest: Annotated[Duration | None, Field(exclude=True)] = 0.0
+    memory_rest: Annotated[Duration | None, Field(ge=0.0, le=LONGEST_WAIT, exclude=True)] = 0.0
     """No trial at the end tests the device's memory, because the device's table is emptied before each trial."""
 
     established: bool = False

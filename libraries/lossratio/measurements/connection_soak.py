@@ -1,7 +1,9 @@
 """The rate of connections at which a device loses a given share of them, by PLRsearch."""
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from lossratio.measurements.connection_tables import OfConnectionRates
 from lossratio.measurements.connections import (
@@ -17,6 +19,7 @@ from lossratio.measurements.soak.view import SoakView
 from lossratio.quantities import Duration
 from lossratio.records import Rate
 from lossratio.results import Finding, value_line
+from lossratio.units import LONGEST_TRIAL
 
 
 class ConnectionSoakRequest(OpeningRequest, SoakRequest):
@@ -27,7 +30,7 @@ class ConnectionSoakRequest(OpeningRequest, SoakRequest):
     | `Find Critical Connection Rate`    frame_size=100B    timeout=10 min
     """
 
-    trial_duration: Duration = 1.0
+    trial_duration: Annotated[Duration, Field(gt=0.0, le=LONGEST_TRIAL)] = 1.0
     """Seconds of each trial."""
 
 

@@ -37,7 +37,7 @@ from lossratio.trials import (
     TrialResult,
     missing_frames,
 )
-from lossratio.units import counted, format_precise_time, format_ratio
+from lossratio.units import LONGEST_TRIAL, counted, format_precise_time, format_ratio
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
@@ -97,9 +97,9 @@ class RecoveryRequest(AfterThroughput):
     """Number of repetitions. RFC 2544 asks for several, and gives no number."""
     overload: Annotated[Share, Field(gt=1.0)] = 1.1
     """The overload, as a multiple of the throughput. It is at most the maximum load."""
-    duration: Annotated[Duration, Field(gt=0.0)] = 60.0
+    duration: Annotated[Duration, Field(gt=0.0, le=LONGEST_TRIAL)] = 60.0
     """Seconds of the overload. RFC 2544 asks for at least 60 s."""
-    limit: Annotated[Duration, Field(gt=0.0)] = 10.0
+    limit: Annotated[Duration, Field(gt=0.0, le=LONGEST_TRIAL)] = 10.0
     """Seconds after the change in which the DUT is watched. RFC 2544 has no limit."""
 
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:

@@ -32,7 +32,7 @@ from lossratio.trials import (
     output_from_counters,
     with_late_frames,
 )
-from lossratio.units import LONGEST_WAIT, format_precise_time, trials_counted
+from lossratio.units import LONGEST_TRIAL, LONGEST_WAIT, format_precise_time, trials_counted
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed, TrafficSource
@@ -88,7 +88,7 @@ class ResetRequest(measurements.AfterThroughput):
     """Number of repetitions; RFC 6201 recommends several."""
     lead: Annotated[Duration, Field(gt=0.0, le=LONGEST_WAIT)] = 15.0
     """Seconds of forwarding before the reset; the default is the minimum of RFC 6201, section 4."""
-    limit: Annotated[Duration, Field(gt=0.0)] = 10.0
+    limit: Annotated[Duration, Field(gt=0.0, le=LONGEST_TRIAL)] = 10.0
     """Seconds after the reset in which the DUT is watched."""
 
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:

@@ -20,6 +20,7 @@ from lossratio.quantities import Duration, FrameRate
 from lossratio.records import FrameCount, Rate, Record, Seconds, left_out_if_empty
 from lossratio.results import LEAST_FRAMES_EACH, UNEVEN_TIMES, Doubt, DoubtKind
 from lossratio.trials import MissingFrames, TrialInput, missing_frames
+from lossratio.units import LONGEST_TRIAL
 
 if TYPE_CHECKING:
     from lossratio.dut import Dut, DutCounters, DutOptions
@@ -287,7 +288,7 @@ class TelemetryRequest(Request):
     """Frames per second, per interface."""
     goal: str | None = None
     """Name of the goal; the load is its relevant lower bound. None: the load was given."""
-    duration: Annotated[Duration, Field(gt=0.0)] = TELEMETRY_DURATION
+    duration: Annotated[Duration, Field(gt=0.0, le=LONGEST_TRIAL)] = TELEMETRY_DURATION
     """Seconds of the trial."""
 
 

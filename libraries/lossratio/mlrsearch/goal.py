@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lossratio.checked_arguments import checked, shown_value
 from lossratio.errors import SearchError
 from lossratio.trials import TrialResult
-from lossratio.units import LONGEST_DURATION
+from lossratio.units import LONGEST_DURATION, LONGEST_TRIAL
 
 DEFAULT_INITIAL_TRIAL_DURATION = 1.0
 """Seconds; the initial trial duration of a goal that does not set it (or the final trial duration, if that is
@@ -55,11 +55,14 @@ class SearchGoal:
         self._check_name()
         for name in ("loss_ratio", "exceed_ratio"):
             self._check(name, 0.0 <= getattr(self, name) < 1.0, "at least 0 and below 1")
-        for name in ("final_trial_duration", "duration_sum"):
+        for name, longest in (
+            ("final_trial_duration", LONGEST_TRIAL),
+            ("duration_sum", LONGEST_DURATION),
+        ):
             self._check(
                 name,
-                0.0 < getattr(self, name) <= LONGEST_DURATION,
-                f"a positive number of seconds, at most {LONGEST_DURATION:g}",
+                0.0 < getattr(self, name) <= longest,
+                f"a positive number of seconds, at most {longest:g}",
             )
         self._check(
             "width",

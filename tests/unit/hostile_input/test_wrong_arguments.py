@@ -45,6 +45,12 @@ KEYWORDS = {
         "trial_duration=30 days",
         "trial_duration must be above 0 s and at most 604800 s, not",
     ),
+    "a goal whose trials nobody can mean": (
+        "Find Conditional Throughput",
+        '{"name": "LONG", "loss_ratio": 0, "final_trial_duration": "8 days", "duration_sum": "8 days"}',
+        "frame_size=64B",
+        "final_trial_duration must be a positive number of seconds, at most 604800",
+    ),
     "the longest duration of Python": (*NDR_PDR, "rest=${{datetime.timedelta.max}}", "is longer than 31 years"),
     "a duration for a number": (
         "Measure MRR",

@@ -92,6 +92,22 @@ def test_a_missing_field_is_named_with_its_description():
         ConfirmationRequest(profile=PROFILE)
 
 
+@pytest.mark.parametrize(
+    ("request_class", "name"),
+    [
+        (kind.request, name)
+        for kind in built_in_kinds()
+        for name in ("trial_duration", "duration", "limit", "lead", "settle", "ramp", "rest", "memory_rest")
+        if name in kind.request.model_fields
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.__name__,
+)
+def test_no_trial_is_longer_than_a_week_and_no_wait_before_it_longer_than_an_hour(request_class, name):
+    hour_or_week = "604800" if name in {"trial_duration", "duration", "limit"} else "3600"
+    with pytest.raises(SearchError, match=rf"\b{name} must be .* and at most {hour_or_week} s, not 604801 s"):
+        request_class(**{name: 604_801.0})
+
+
 def test_all_wrong_fields_are_named_at_once():
     wrong = r"trial_duration must be above 0 s and at most 604800 s, not 0 s\..*trials must be at least 1"
     with pytest.raises(SearchError, match=wrong):

@@ -43,7 +43,7 @@ from lossratio.trials import (
     missing_frames,
     output_from_counters,
 )
-from lossratio.units import format_frame_rate, parse_frame_rate
+from lossratio.units import LONGEST_TRIAL, format_frame_rate, parse_frame_rate
 
 if TYPE_CHECKING:
     from lossratio.measurements.throughput import ThroughputResult
@@ -95,7 +95,7 @@ class LatencyRequest(Request):
         tuple[LatencyPoint, ...], BeforeValidator(_points), NOT_IN_FILES, Audience.SCRIPTS
     ]
     """The loads, in the order in which they are measured, or frame rates per interface, such as ``10 kfps``."""
-    duration: Annotated[Duration, Field(gt=0.0)] = LATENCY_DURATION
+    duration: Annotated[Duration, Field(gt=0.0, le=LONGEST_TRIAL)] = LATENCY_DURATION
     """Seconds of each trial."""
     repeats: Repeats = 1
     """Number of trials at each load."""

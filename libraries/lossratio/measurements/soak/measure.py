@@ -42,7 +42,7 @@ from lossratio.plrsearch import (
 from lossratio.quantities import Choice, Duration, FrameRate, Share
 from lossratio.results import MaxLoad, TestResult, kind_of
 from lossratio.trials import TrialResult
-from lossratio.units import FRAMES_PER_SECOND, Unit
+from lossratio.units import FRAMES_PER_SECOND, LONGEST_TRIAL, Unit
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
@@ -101,7 +101,7 @@ class SoakRequest(Request):
     """How the fitting functions are combined: by their ``evidence``, or ``equal``, as in the Internet draft."""
     selection: Choice[SelectionName] = SelectionName.POSTERIOR
     """How loads are chosen: ``posterior`` or ``csit``."""
-    trial_duration: Duration | None = None
+    trial_duration: Annotated[Duration | None, Field(gt=0.0, le=LONGEST_TRIAL)] = None
     """Seconds of the first trial; None: 2 s, or 5.1 s with ``selection=csit``, where each trial is 0.1 s longer than
     the previous one."""
     warm_start: Annotated[tuple[FrameRate, ...], Audience.SCRIPTS] = ()
