@@ -23,6 +23,8 @@ from lossratio.results.device import (
     what_differs as what_differs,
 )
 from lossratio.results.doubts import (
+    LOOK_FOR_DECLINE as LOOK_FOR_DECLINE,
+    LOOK_FOR_GAIN as LOOK_FOR_GAIN,
     Doubt as Doubt,
     DoubtKind as DoubtKind,
     generator_stalls as generator_stalls,

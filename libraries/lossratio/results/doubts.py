@@ -80,6 +80,12 @@ class DoubtKind(str, Enum):
     """A node was suspended, starved or paused around a trial that still counts."""
 
 
+LOOK_FOR_DECLINE = "Look for throttling, and for tables that fill up"
+"""What to do if the SUT gets slower."""
+LOOK_FOR_GAIN = "Look for a clock frequency that rises, and for work that ended"
+"""What to do if the SUT gets faster."""
+
+
 @dataclass(frozen=True)
 class Doubt:
     """A doubt about one result."""
@@ -173,8 +179,8 @@ def _time_dependence(trials: Sequence[Trial]) -> Doubt | None:
     return Doubt(
         DoubtKind.DRIFT,
         f"the last third of {len(group)} trials at {format_frame_rate(group[0].load_per_interface_fps)} per interface "
-        f"forwards {change} {'more' if trend > 0.0 else 'less'} than the first third. Look for throttling, and for "
-        "tables that fill up",
+        f"forwards {change} {'more' if trend > 0.0 else 'less'} than the first third. "
+        f"{LOOK_FOR_GAIN if trend > 0.0 else LOOK_FOR_DECLINE}",
     )
 
 

@@ -169,8 +169,8 @@ def share_missing_in_words(share: float, trials: Iterable[Trial], load: float) -
         return f"none lost{in_trials_without_loss(here)}"
 
     missing = missing_in(here)
+    faulty = _faulty_in_words(trial for trial in here if trial.is_evidence)
     if missing.lost_by_sut == missing.total:
-        faulty = _faulty_in_words(trial for trial in here if trial.is_evidence)
         if faulty:
             return f"{_in_two_digits(share)} missing; {faulty}"
         return f"{_in_two_digits(share)} lost"
@@ -181,7 +181,8 @@ def share_missing_in_words(share: float, trials: Iterable[Trial], load: float) -
     elif not missing.lost_by_sut:
         cause = "none of them lost by the SUT"
     else:
-        cause = f"of which the SUT lost {_in_two_digits(missing.lost_by_sut / missing.total)}"
+        by_sut = _in_two_digits(missing.lost_by_sut / missing.total)
+        cause = f"{by_sut} of them because of the SUT; {faulty}" if faulty else f"of which the SUT lost {by_sut}"
     return f"{_in_two_digits(share)} missing, {cause}"
 
 

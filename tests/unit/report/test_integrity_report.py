@@ -110,6 +110,10 @@ def test_frames_that_came_back_with_a_fault_are_not_said_to_be_lost(fault, words
     assert said in " ".join(message(made).split())
     load = made.trials[0].load_per_interface_fps
     assert share_missing_in_words(0.9, made.trials, load) == f"90 % missing; 900 frames came back {words}"
+    some_late = [trial.model_copy(update={"late_frames": 90}) for trial in made.trials]
+    assert share_missing_in_words(0.9, some_late, load) == (
+        f"90 % missing, 90 % of them because of the SUT; 900 frames came back {words}"
+    )
 
 
 def test_where_nobody_looked_nothing_is_claimed():

@@ -9,7 +9,15 @@ from lossratio.measurements.throughput.limits import level_in_words
 from lossratio.measurements.throughput.rest import rest_answers_in
 from lossratio.measurements.throughput.result import GoalsResult
 from lossratio.measurements.throughput.settings import EARLY_VERDICT
-from lossratio.results import Doubt, DoubtKind, Trial, format_interval, time_dependence_in
+from lossratio.results import (
+    LOOK_FOR_DECLINE,
+    LOOK_FOR_GAIN,
+    Doubt,
+    DoubtKind,
+    Trial,
+    format_interval,
+    time_dependence_in,
+)
 from lossratio.trials import TrialResult, sut_loss_ratio
 from lossratio.units import format_frame_rate, format_ratio
 
@@ -50,7 +58,7 @@ def _constancy_doubts(trials: Sequence[Trial]) -> Iterator[Doubt]:
     if level is not None:
         yield Doubt(
             DoubtKind.LOSS_AT_ANY_LOAD,
-            f"{level_in_words(level)}; the load is not the cause. Look at the links, for a dead queue, and for stalls",
+            f"{level_in_words(level)}; the load is not the cause. Look for loss on a link, a dead queue, and stalls",
         )
 
 
@@ -175,15 +183,9 @@ def _trend(found: mlrsearch.Inconstancy, elapsed: float) -> str:
     """How earlier and later trials differ, in words. `elapsed` is the time that the search took, in seconds."""
     less = f"forward up to {format_ratio(found.less)} less than {found.strong}"
     if found.change is mlrsearch.Change.SLOWER:
-        return (
-            f"{found.weak} trials {less} earlier ones at the same loads: the SUT gets slower. Look for throttling, and "
-            "for tables that fill up"
-        )
+        return f"{found.weak} trials {less} earlier ones at the same loads: the SUT gets slower. {LOOK_FOR_DECLINE}"
     if not _warms_up(found, elapsed):
-        return (
-            f"{found.weak} trials {less} later ones at the same loads: the SUT gets faster. Look for a clock frequency "
-            "that rises, and for work that ended"
-        )
+        return f"{found.weak} trials {less} later ones at the same loads: the SUT gets faster. {LOOK_FOR_GAIN}"
     return (
         f"{found.weak} trials in the first {found.after:.3g} s {less} later ones at the same loads: the SUT warms "
         f"up; warm_up={found.after:.3g} s would help"
