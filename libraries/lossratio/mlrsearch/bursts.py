@@ -1,8 +1,9 @@
 """Trials as the SUT alone decided them, and upper bounds that need more trials to be the SUT's own.
 
 A search stops measuring a load as soon as the remaining trials cannot change its verdict. If a generator stalled in one
-of these trials, and then sent a burst, the burst may have cost frames. Or frames are missing that were not sent, or
-that the generator dropped. Without them, the remaining trials may still change the verdict, so they are measured.
+of these trials, and then sent a burst, the burst may have cost frames. Or frames are missing that were not sent, came
+back late, or were dropped by the generator. Without them, the remaining trials may still change the verdict, so they
+are measured.
 
 If bursts may have made the verdict of the whole duration sum, steady trials decide, in which no sender stalled. More
 trials follow until these make the load an upper bound on their own. Whether a trial is steady does not depend on its
@@ -30,7 +31,7 @@ BURSTS = "bursts"
 """Name of the rule that repeats the measurement of an upper bound that bursts, or frames that the SUT did not lose, may
 have made."""
 _MOST_SUMS = 4.0
-"""The most duration sums to measure at such a load."""
+"""The most duration sums to measure at a load where frames may have been lost in bursts."""
 _ONE_STEADY_OF = 8
 """If fewer trials than one of this many are steady, they are too few to decide within that time."""
 _TO_SPARE = 2
@@ -74,7 +75,7 @@ def of_sut(trial: TrialResult, goal: SearchGoal) -> TrialResult:
 
 
 def is_of_sut(goal: SearchGoal, at_upper: Iterable[TrialResult]) -> bool:
-    """Whether an upper bound does not rest on frames that the generator's bursts after stalls may have cost.
+    """Whether an upper bound does not rest on frames that bursts may have cost, or that the SUT did not lose.
 
     Either it is also an upper bound without these frames, or the steady trials alone make it one.
 
@@ -117,7 +118,8 @@ def needs_more_trials(goal: SearchGoal, at_upper: Iterable[TrialResult]) -> bool
 def trials_left(goal: SearchGoal, at_upper: Iterable[TrialResult]) -> tuple[int, int]:
     """How many more trials an upper bound takes that needs more: the expected number, and the most.
 
-    As many trials as so far are expected to be steady, and to be lossy without the bursts' losses.
+    As many trials as so far are expected to be steady, and to be lossy by the SUT alone. Without losses in bursts, the
+    trials end with the duration sum.
 
     Args:
         goal: The goal of the bound.
@@ -127,9 +129,8 @@ def trials_left(goal: SearchGoal, at_upper: Iterable[TrialResult]) -> tuple[int,
     steady = _steady(trials, goal)
     without_bursts = [of_sut(trial, goal) for trial in trials]
     measured = sum(trial.duration for trial in trials)
-    most = max(
-        1, math.ceil((_MOST_SUMS * goal.duration_sum - measured) / goal.final_trial_duration)
-    )
+    sums = _MOST_SUMS if any(map(_lost_in_bursts, trials)) else 1.0
+    most = max(1, math.ceil((sums * goal.duration_sum - measured) / goal.final_trial_duration))
 
     expected = _expected(goal, steady, max(1, len(steady)) / len(trials))
     share = len(steady) / len(trials)

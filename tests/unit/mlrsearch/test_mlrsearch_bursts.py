@@ -5,6 +5,7 @@ from report_examples import counted_trial, stalled_trial, throughput_of
 
 from lossratio.measurements.throughput.limits import UNSENT_LIMIT
 from lossratio.mlrsearch import NDR, PDR, RFC2544, MLRsearch
+from lossratio.mlrsearch.bursts import needs_more_trials, trials_left
 
 CAPACITY = 100_000.0
 
@@ -77,6 +78,12 @@ def test_an_upper_bound_that_unsent_frames_may_have_made_is_measured_on(goal, is
     (report,) = throughput_of(trials, (goal,)).goals
     assert CAPACITY <= report.result.relevant_upper_bound.per_interface_fps <= 1.01 * CAPACITY
     assert report.result.reason == (None if is_of_sut else UNSENT_LIMIT)
+
+
+def test_unsent_frames_take_no_more_trials_than_the_duration_sum():
+    trials = [counted_trial(CAPACITY, lost=100)] * 8 + [counted_trial(CAPACITY, unsent=100)] * 3
+    assert needs_more_trials(NDR, trials)
+    assert trials_left(NDR, trials) == (3, 10)
 
 
 @pytest.mark.parametrize("period", [4, 7])
