@@ -87,7 +87,7 @@ def test_the_generator_is_not_to_blame_where_one_of_two_goals_fails_by_the_sut()
 def test_unsent_trials_end_a_search_once_the_goal_no_longer_allows_them(exceed_ratio, unsent, ends, is_one_enough):
     goal = replace(NDR, exceed_ratio=exceed_ratio)
     trials = [counted_trial(MIN_LOAD, unsent=5)] * unsent
-    refusal = pytest.raises(StarvedGeneratorError, match="counted 5 unsent frames of ") if ends else nullcontext()
+    refusal = pytest.raises(StarvedGeneratorError, match="reports 5 unsent frames of ") if ends else nullcontext()
     with refusal:
         check_generator(trials, [goal], is_one_enough=is_one_enough)
 
@@ -103,7 +103,7 @@ def test_unsent_trials_of_the_run_that_is_resumed_count_as_well():
 
     check = kind.watch(request, loads)
     controller.record(unsent)
-    with pytest.raises(StarvedGeneratorError, match=r"shows nothing about the device's throughput: .* counted 5 un"):
+    with pytest.raises(StarvedGeneratorError, match=r"shows nothing about the device's throughput: .* reports 5 un"):
         check(unsent)
 
 

@@ -252,7 +252,7 @@ def check_generator(
     raise StarvedGeneratorError(
         "No load was found, and this shows nothing about the device's throughput: frames that it did not lose are "
         f"missing even at the smallest load of the search, {format_frame_rate(trial.load)} per interface. The "
-        f"generator counted {faults}. Look for other work on the TG, reserve CPUs for the generator, or switch flow "
+        f"generator reports {faults}. Look for other work on the TG, reserve CPUs for the generator, or switch flow "
         "control off (ethtool --pause) if it receives PAUSE frames. A resumed run measures such trials again."
     )
 
