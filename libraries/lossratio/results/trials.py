@@ -182,7 +182,11 @@ def share_missing_in_words(share: float, trials: Iterable[Trial], load: float) -
         cause = "none of them lost by the SUT"
     else:
         by_sut = _in_two_digits(missing.lost_by_sut / missing.total)
-        cause = f"{by_sut} of them because of the SUT; {faulty}" if faulty else f"of which the SUT lost {by_sut}"
+        cause = (
+            f"{by_sut} of them because of the SUT; {faulty}"
+            if faulty
+            else f"of which the SUT lost {by_sut}"
+        )
     return f"{_in_two_digits(share)} missing, {cause}"
 
 
