@@ -46,7 +46,7 @@ CLAIMS = {
         "commands/test_demo.py",
         "where_the_machine_is_too_busy_for_less_traffic_the_demo_is",
     ),
-    "On a busy machine, the demo sets a lower limit": (
+    "If it is only busy, the demo sets a lower limit for the bridge": (
         "commands/test_demo.py",
         "where_the_machine_is_too_busy_the_demo_sends_less",
     ),
