@@ -323,7 +323,7 @@ def test_an_alarm_is_bisected_with_the_nights_before_it(lab, lossratio):
     entries = [
         replace(
             entry(night, value, **name),
-            started=now + timedelta(days=night - 7.5),
+            started=now + timedelta(minutes=20.0 * (night - 7.5)),
             build=f"device 1.0~{night}-g{revisions[0 if night < 8 else -1][:9]}",
         )
         for night, value in enumerate(values)

@@ -191,7 +191,7 @@ def test_a_lossless_device_is_irregular_by_the_generators_maximum_load(tmp_path)
 @pytest.mark.long
 def test_a_generator_that_cannot_send_the_smallest_load_is_to_blame_and_a_resumed_search_forgets_its_trials(tmp_path):
     whole = find_conditional_throughput(open_testbed(SIMULATED), REQUEST, place(tmp_path / "whole"))
-    with pytest.raises(StarvedGeneratorError, match=r"not the device.*could not send 1,620 of .*late by up to 90 ms"):
+    with pytest.raises(StarvedGeneratorError, match=r"about the device.*reports 1,620 unsent .* delay of up to 90 ms"):
         find_conditional_throughput(StallingTestbed(*range(5, 1000)), REQUEST, place(tmp_path))
     failed = read_result(tmp_path / "results" / "a_suite.a_test.json")
     assert (failed.outcome, failed.guilty) == (Outcome.FAILED, "TG")
