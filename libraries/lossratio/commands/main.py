@@ -410,13 +410,11 @@ def _is_of_output(error: OSError) -> bool:
 
 def _place_of_output() -> str:
     """The file that the standard output is, in parentheses after a blank; empty: it is no file, or not known."""
-    place = ""
     with suppress(OSError, ValueError):
         place = os.readlink(f"/proc/self/fd/{sys.stdout.fileno()}")
-    if not place.startswith("/"):
         # A pipe or a socket has no name that anybody knows.
-        return ""
-    return f" ({shown_name(place)})"
+        return f" ({shown_name(place)})" if place.startswith("/") else ""
+    return ""
 
 
 def _words_of_system(error: OSError) -> str:

@@ -301,18 +301,12 @@ class CriticalLoadEstimate:
         seconds = float(counts.duration[is_there].sum())
         allowed = rare.frames / (self.question.target_loss_ratio * said.frames / seconds)
         allowed = float(f"{allowed:.2g}")
-        load = format_frame_rate(said.load_per_interface_fps)
         searched = float(counts.time.max(initial=0.0))
-        if allowed > _LONGEST:
-            longer = ""
-        elif TIME_FOR_RARE * allowed > searched:
-            longer = f"; search with rarest={allowed:.0f} s"
-        else:
-            longer = "; search for longer"
-        return (
-            f"{rare}. If such losses come more often than once in {allowed:,.0f} s at {load}, too, they exceed the "
-            f"target. The trials there took {seconds:,.0f} s, which is too short to rule that out{longer}"
-        )
+        advice = ""
+        if allowed <= _LONGEST:
+            is_longer = TIME_FOR_RARE * allowed > searched
+            advice = f"search with rarest={allowed:.0f} s" if is_longer else "search for longer"
+        return rare.in_doubt(allowed, said.load_per_interface_fps, seconds, advice)
 
     @property
     def is_regular(self) -> bool:

@@ -87,6 +87,21 @@ class RareLoss:
             "more than one with at least as much load"
         )
 
+    def in_doubt(self, allowed: float, load: float, seconds: float, advice: str) -> str:
+        """Why a load that its trials verify may lose more than the target, in words.
+
+        Args:
+            allowed: Seconds between such losses that the target allows at the load.
+            load: The load, in frames per second.
+            seconds: How long the trials there took together.
+            advice: What to do; empty: nothing is of use.
+        """
+        words = (
+            f"{self}. If such losses come more often than once in {allowed:,.0f} s at {format_frame_rate(load)}, too, "
+            f"they exceed the target. The trials there took {seconds:,.0f} s, which is too short to rule that out"
+        )
+        return f"{words}; {advice}" if advice else words
+
 
 def passed_follows_load(counts: TrialCounts) -> bool:
     """Whether trials with much loss pass nearly as much as their loads, so that the capacity does not limit them.
