@@ -32,7 +32,7 @@ def test_only_one_has_the_testbed_and_the_other_gets_the_name_of_the_holder(lab)
         lab.take("bob@desk")
     assert error.value.holder.owner == "alice@ci3"
     assert 0 <= error.value.holder.left <= 5
-    assert re.search(r"Unless it is renewed, it ends in [1-5]s\. 'lossratio run' can wait", str(error.value))
+    assert re.search(r"Unless it is renewed, it ends in [1-5] s\. 'lossratio run' can wait", str(error.value))
 
 
 def test_a_released_testbed_is_free(lab):
