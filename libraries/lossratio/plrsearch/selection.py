@@ -96,6 +96,23 @@ class Choice:
     """What the trial shows besides its loss."""
 
 
+@dataclass(frozen=True)
+class _Situation:
+    """What a choice is based on."""
+
+    known: Description
+    """The description of the trials."""
+    duration: float
+    """Usual duration of the next trial in seconds."""
+    left: float
+    """The approximate number of trials that there is time for."""
+
+    @property
+    def has_events(self) -> bool:
+        """Whether some trials have losses that do not come from the load."""
+        return self.known.replicates.scatter is Scatter.EVENTS
+
+
 class PosteriorSelection:
     """Trials that verify a load, and trials that are expected to show most about the critical load.
 
@@ -205,76 +222,128 @@ class PosteriorSelection:
         `known` is the description of the trials that the choice may be based on; None if there is none yet. There is
         time for about `left` more trials.
         """
-        question = self._question
         if self._trials == 0:
-            return Choice(question.max_load, "the maximum load")
+            return Choice(self._question.max_load, "the maximum load")
         if known is not None:
             self._notice(known)
-        if known is not None and self._begins_again(known):
-            known = None
-        if known is None:
-            load = self._forwarding_rate / (1.0 - question.target_loss_ratio)
-            return Choice(
-                _in_whole_frames(load, duration, question), "the forwarding rate of the last trial"
-            )
+        if known is None or self._begins_again(known):
+            load = self._forwarding_rate / (1.0 - self._question.target_loss_ratio)
+            load = _in_whole_frames(load, duration, self._question)
+            return Choice(load, "the forwarding rate of the last trial")
 
-        faster = self._faster.load(left)
-        if faster is not None:
-            is_max = faster == question.max_load
-            load = faster if is_max else _in_whole_frames(faster, duration, question)
-            return Choice(load, "whether the SUT has become faster")
+        now = _Situation(known, duration, left)
+        # The first of these that wants a trial gets it.
+        rules = (
+            self._whether_faster,
+            self._whether_lost_once,
+            self._at_minimum,
+            self._where_loss_begins,
+            self._to_see_a_bucket,
+            self._to_see_a_large_bucket,
+            self._contested,
+            self._to_verify,
+            self._to_see_what_varies,
+        )
+        for rule in rules:
+            choice = rule(now)
+            if choice is not None:
+                return choice
+        return self._most_informative(now)
 
-        if (
-            known.asked is not None
-            and self._asked < _MOST_ASKED
-            and left > _LATE * known.asked.share
-        ):
-            self._asked += 1
-            purpose = "whether shorter trials lose as many frames"
-            return Choice(known.asked.load, purpose, known.asked.share)
+    def _whether_faster(self, now: _Situation) -> Choice | None:
+        """A trial that shows whether the SUT has become much faster, and trials that follow it."""
+        load = self._faster.load(now.left)
+        if load is None:
+            return None
+        if load != self._question.max_load:
+            load = _in_whole_frames(load, now.duration, self._question)
+        return Choice(load, "whether the SUT has become faster")
 
-        if known.local is not None and known.local.high <= question.min_load:
-            return Choice(question.min_load, "the minimum load")
+    def _whether_lost_once(self, now: _Situation) -> Choice | None:
+        """A shorter trial, if losses may come once in each trial."""
+        asked = now.known.asked
+        if asked is None or self._asked >= _MOST_ASKED or now.left <= _LATE * asked.share:
+            return None
+        self._asked += 1
+        return Choice(asked.load, "whether shorter trials lose as many frames", asked.share)
 
-        has_events = known.replicates.scatter is Scatter.EVENTS
-        if known.local is not None and not has_events and self._is_too_wide(known.local, left):
-            load = self._of_line(known.local) or question.max_load
-            return Choice(_in_whole_frames(load, duration, question), "where loss begins")
+    def _at_minimum(self, now: _Situation) -> Choice | None:
+        """The minimum load, if losses begin there or below."""
+        local = now.known.local
+        if local is None or local.high > self._question.min_load:
+            return None
+        return Choice(self._question.min_load, "the minimum load")
 
+    def _where_loss_begins(self, now: _Situation) -> Choice | None:
+        """A load halfway between loads with and without loss that are far apart."""
+        local = now.known.local
+        if local is None or now.has_events or not self._is_too_wide(local, now.left):
+            return None
+        load = self._of_line(local) or self._question.max_load
+        load = _in_whole_frames(load, now.duration, self._question)
+        return Choice(load, "where loss begins")
+
+    def _to_see_a_bucket(self, now: _Situation) -> Choice | None:
+        """A shorter trial in overload, after two of the usual duration."""
         repeated = self._overload.repeated
-        if repeated is not None and not self._is_compared:
-            purpose = "overload in a shorter trial, to see a bucket or a buffer"
-            return Choice(repeated, purpose, _SHORTER, Aim.BUCKET)
+        if repeated is None or self._is_compared:
+            return None
+        purpose = "overload in a shorter trial, to see a bucket or a buffer"
+        return Choice(repeated, purpose, _SHORTER, Aim.BUCKET)
 
-        if self._wider:
-            return self._wider[0]
+    def _to_see_a_large_bucket(self, now: _Situation) -> Choice | None:
+        """The next trial after a short one in overload that lost nothing."""
+        return self._wider[0] if self._wider else None
 
-        contested = None if has_events else self._contested(known, left)
-        if contested is not None:
-            return Choice(contested, "whether it still loses what it lost")
+    def _contested(self, now: _Situation) -> Choice | None:
+        """A load that lost more than the target although a higher one did not, if the reason is unknown.
 
-        scatter = known.replicates.scatter
-        is_unclear = self._overload.more > 0
-        verified = None if is_unclear else self._verifying.wanted(known, left)
-        if verified is not None and left > _MANY and self._takes_many(verified * duration):
-            is_unclear = self._varies and self._overload.trials < _LEAST_OVERLOAD
-        if verified is not None and not is_unclear:
-            return Choice(verified, f"guard of {verified:,.0f} frames/s")
+        Either it lost frames by chance, or the SUT has since changed.
+        """
+        local = now.known.local
+        if local is None or now.has_events or not local.above or now.left < _FOR_RETRIES:
+            return None
+        share = _RETRIED * (self._trials + now.left)
+        if self._retried >= min(share, _MOST_RETRIED):
+            return None
+        self._retried += 1
+        return Choice(local.lossy, "whether it still loses what it lost")
 
-        share = _IF_VARYING if scatter is Scatter.VARYING else _IN_OVERLOAD
-        if scatter in (Scatter.CHANCE, Scatter.BATCHES, Scatter.EVENTS):
-            share = _IF_CONSTANT
-        if self._varies and (is_unclear or share * self._trials > self._overload.trials):
-            load = self._overload.load(known, self._forwarding_rate)
-            purpose = "overload, to see how much the capacity varies"
-            return Choice(load, purpose, aim=Aim.CAPACITY)
+    def _to_verify(self, now: _Situation) -> Choice | None:
+        """A trial that verifies a load, or one in overload that has to come before."""
+        if self._overload.more > 0:
+            return None
+        load = self._verifying.wanted(now.known, now.left)
+        if load is None:
+            return None
+        takes_long = now.left > _MANY and self._takes_many(load * now.duration)
+        if takes_long and self._varies and self._overload.trials < _LEAST_OVERLOAD:
+            return self._in_overload(now)
+        return _guard(load)
 
-        informative = self._most_informative(known, duration)
-        if informative is None:
-            load = clamped(self._verifying.load or known.reported[0].mean, question)
-            return Choice(load, f"guard of {load:,.0f} frames/s")
-        load = _in_whole_frames(informative, duration, question)
-        return Choice(load, f"most informative about {known.reported[0].mean:,.0f} frames/s")
+    def _to_see_what_varies(self, now: _Situation) -> Choice | None:
+        """A trial in overload, if there are too few, or if the last one was surprising."""
+        if not self._varies:
+            return None
+        share = _share_in_overload(now.known.replicates.scatter)
+        if self._overload.more == 0 and share * self._trials <= self._overload.trials:
+            return None
+        return self._in_overload(now)
+
+    def _in_overload(self, now: _Situation) -> Choice:
+        """A trial in overload."""
+        load = self._overload.load(now.known, self._forwarding_rate)
+        purpose = "overload, to see how much the capacity varies"
+        return Choice(load, purpose, aim=Aim.CAPACITY)
+
+    def _most_informative(self, now: _Situation) -> Choice:
+        """The trial, not in overload, with the largest gain; if there is nothing to gain, one that verifies a load."""
+        mean = now.known.reported[0].mean
+        load = self._informative_load(now.known, now.duration)
+        if load is None:
+            return _guard(clamped(self._verifying.load or mean, self._question))
+        load = _in_whole_frames(load, now.duration, self._question)
+        return Choice(load, f"most informative about {mean:,.0f} frames/s")
 
     def _takes_many(self, frames: float) -> bool:
         """Whether it takes many trials of so many frames to verify a load, even if they lose nothing."""
@@ -317,24 +386,7 @@ class PosteriorSelection:
             return None
         return Choice(load, f"a long trial at {load:,.0f} frames/s")
 
-    def _contested(self, known: Description, left: float) -> float | None:
-        """A load that lost more than the target although a higher one did not; None: no such load, or a known reason.
-
-        Either it lost frames by chance, or the SUT has since changed.
-        """
-        local = known.local
-        share = _RETRIED * (self._trials + left)
-        if (
-            local is None
-            or not local.above
-            or left < _FOR_RETRIES
-            or self._retried >= min(share, _MOST_RETRIED)
-        ):
-            return None
-        self._retried += 1
-        return local.lossy
-
-    def _most_informative(self, known: Description, duration: float) -> float | None:
+    def _informative_load(self, known: Description, duration: float) -> float | None:
         """The load, not in overload, with the largest gain; None: there is nothing to gain."""
         if known.replicates.scatter is Scatter.EVENTS and self._verifying.load is not None:
             return None
@@ -383,6 +435,20 @@ class PosteriorSelection:
             return 0.5 * (low + high)
         self._up *= _FARTHER
         return min(0.5 * (low + high), (1.0 + self._up) * low)
+
+
+def _guard(load: float) -> Choice:
+    """A trial that verifies a load, in frames per second."""
+    return Choice(load, f"guard of {load:,.0f} frames/s")
+
+
+def _share_in_overload(scatter: Scatter) -> float:
+    """The share of trials in overload, by what trials at equal loads show."""
+    if scatter is Scatter.UNKNOWN:
+        return _IN_OVERLOAD
+    if scatter is Scatter.VARYING:
+        return _IF_VARYING
+    return _IF_CONSTANT
 
 
 def _in_whole_frames(load: float, duration: float, question: CriticalLoadQuestion) -> float:
