@@ -185,13 +185,12 @@ class Verifying:
         """Puts the load where the estimate is, or lower if it cannot be verified."""
         is_known = known.local is None or known.local.is_known
         place = self._place(known) if is_known or self.load is None else self.load
-        limit = known.most_without_pauses
-        if limit < self._question.max_load:
-            place = min(place, self._below(limit, known.batch))
+        limit = self._limit(known)
+        place = min(place, limit)
         if self.load is None:
             self.load = place
-        if self.load > limit:
-            self.load = self._below(limit, known.batch)
+        if self.load > known.most_without_pauses:
+            self.load = limit
         frames, lost = self._at(self.load, self._rows[self._begin :], known)
         batch = known.batch
         bounds = self._bounds(self.load, known)
@@ -303,7 +302,7 @@ class Verifying:
         fails = min(self._lowest_failed, self._fails_probably(known))
         halfway = 0.5 * (self.load + fails)
         if self.load < _APART * fails < np.inf:
-            place = min(halfway, known.most)
+            place = min(halfway, known.most, self._limit(known))
         place = _on_grid(min(place, halfway), self._question)
         if place > (1.0 + _HIGHER) * self.load:
             self._is_raised = True
@@ -319,6 +318,11 @@ class Verifying:
         if known.local.above:
             return np.inf
         return known.local.lossy or np.inf
+
+    def _limit(self, known: Description) -> float:
+        """The highest load to verify if there are no pauses, in frames per second; infinite: all loads."""
+        most = known.most_without_pauses
+        return self._below(most, known.batch) if most < self._question.max_load else np.inf
 
     def _below(self, rate: float, batch: float) -> float:
         """A load that is surely below what passes in the long run, although this rate is not known exactly.

@@ -209,8 +209,10 @@ class BatchesBehindBucket:
         """Not asked for here."""
 
 
-def test_what_batches_lose_below_the_rate_of_a_bucket_is_not_verified_by_trials_that_the_bucket_hides():
-    found, _ = searched(BatchesBehindBucket())
+@pytest.mark.long
+@pytest.mark.parametrize("seconds", [300.0, 1800.0])
+def test_what_batches_lose_below_the_rate_of_a_bucket_is_not_verified_by_trials_that_the_bucket_hides(seconds):
+    found, _ = searched(BatchesBehindBucket(), seconds=seconds)
     # In the long run, this knee loses the target from .995 of its capacity on.
     assert 0.9 * CAPACITY < found.stated < 0.99 * CAPACITY
 
