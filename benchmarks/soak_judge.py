@@ -175,7 +175,7 @@ def is_false(words: str, family: Family, found: CriticalLoadEstimate, scale: flo
 
 def _differ(words: str, counts: TrialCounts) -> bool:
     """Whether forwarding rates in overload differ as much as a sentence says, at the load with most such trials."""
-    said = re.search(r"deviation of ([\d.]+)%", words)
+    said = re.search(r"deviation of ([\d.]+) %", words)
     if said is None:
         return False
     is_overload = counts.lost > 1e-3 * counts.load * counts.exposure

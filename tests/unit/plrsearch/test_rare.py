@@ -201,7 +201,7 @@ def test_how_much_rates_in_overload_differ_is_said_in_numbers_of_these_trials():
     over = [(19e6, round(2.0 * (19e6 - rate))) for rate in capacity]
     below = [(rate, max(0, round(2.0 * (rate - 18e6)))) for rate in (17.7e6, 17.8e6, 18.1e6)]
     (said,) = found([*over, *below]).sentences
-    number = float(said.partition("deviation of ")[2].partition("%")[0])
+    number = float(said.partition("deviation of ")[2].partition(" %")[0])
     assert said.startswith("Forwarding rates in overload differ from trial to trial")
     assert 0.15 < number < 0.35
 

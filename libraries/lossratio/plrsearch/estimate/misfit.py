@@ -15,7 +15,7 @@ from lossratio.plrsearch.model import LikelihoodName
 from lossratio.plrsearch.quadrature import posteriors
 from lossratio.plrsearch.variation import Description, Scatter, SeenCapacity
 from lossratio.trials import Observed
-from lossratio.units import as_sentence, format_frame_rate
+from lossratio.units import as_sentence, format_about, format_frame_rate
 
 _ENOUGH = 4
 _PARAMETERS = 2
@@ -133,10 +133,10 @@ def loss_process(description: Description) -> Iterator[str]:
     if replicates.scatter is Scatter.VARYING and has_capacities:
         capacity = SeenCapacity.of(description.counts)
         if capacity.has_equal:
+            percent = format_about(100.0 * capacity.stdev / capacity.mean)
             yield (
-                f"Forwarding rates in overload differ from trial to trial, with a standard deviation of "
-                f"{capacity.stdev / capacity.mean:.2%} of {format_frame_rate(capacity.mean)}, without the most "
-                "unusual tenth of these trials"
+                "Forwarding rates in overload differ from trial to trial, with a standard deviation of "
+                f"{percent} % of {format_frame_rate(capacity.mean)}, without the most unusual tenth of these trials"
             )
 
 
