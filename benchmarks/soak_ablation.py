@@ -64,7 +64,7 @@ MECHANISMS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
     "capacity that overload shows to be constant": ((inference, "_may_vary_as_much", lambda *_: True),),
     "doubt because of rare losses": ((CriticalLoadEstimate, "_rare", None),),
     "pauses": ((Description, "pauses", None),),
-    "lengths between exponential and equal": ((pauses, "_SHAPES", (1.0, 1e8)),),
+    "lengths between exponential and equal": ((pauses, "_SHAPES", (1.0, 1e8)), (pauses, "_NEARLY_EQUAL", ())),
     "pauses that allow a verified load": ((Description, "allows_verified", False),),
     "bucket": ((Bucket, "of", lambda _: None),),
     "capacity between two bounds": ((LowestCapacity, "of", lambda _: None),),

@@ -275,10 +275,17 @@ SEARCHES = (
         ("plrsearch/test_policer.py::test_a_trial_in_overload_that_does_not_count_is_repeated",),
     ),
     Mutation(
+        "pauses that are several times as long are not tried",
+        "plrsearch/variation/pauses.py",
+        "fits += losses.longer(fit)",
+        "fits += losses.longer(fit)[:0]",
+        ("plrsearch/test_pauses.py::test_pauses_of_nearly_equal_length_are_not_taken_for_several_shorter_ones",),
+    ),
+    Mutation(
         "pauses may overlap",
         "plrsearch/variation/pauses.py",
-        "if fit.length_s < fit.every_s]",
-        "if fit.length_s > 0.0]",
+        "return bool(often + length < 0.0)",
+        "return bool(often + length < 100.0)",
         ("plrsearch/test_pauses.py::test_no_pauses_are_longer_than_the_time_between_them",),
     ),
     Mutation(

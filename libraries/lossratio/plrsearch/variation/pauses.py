@@ -8,39 +8,22 @@ frequency. The lengths may differ. They have a gamma distribution, whose shape i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, TrialCounts
+from lossratio.plrsearch.variation.pause_losses import EQUAL, STEP, Fit, PauseLosses, moments
 from lossratio.units import format_about
 
 _SHAPES = (1.0, 6.0, 36.0, 216.0, 1e8)
 """The shapes of the lengths' distribution that are compared, from exponential to equal lengths."""
-_EQUAL = 2.0
-"""Shape above which lengths are about equal."""
-_QUIET = 5.0
-"""Maximum number of lost frames of a trial that shows no pause."""
-_LEAST = 3
-"""Minimum number of trials with losses by pauses."""
-_BELOW = 0.998
-"""Loads above this share of the forwarding rate are close to overload."""
-_NOT_ABOUT, _FAR_BELOW = 0.97, 0.9
-"""Loads below the first share of the forwarding rate are not close to overload. Below the second share, no batch is
-lost by overload."""
-_MOST = 40
-"""Maximum number of pauses of a trial that are distinguished."""
-_BEYOND = 8.0
-"""Numbers of pauses are distinguished up to this many standard deviations and pauses beyond the expected number."""
-_STRAY = 1e-9
-"""Probability of a count for another reason."""
-_ROUNDING = 0.005
-"""Minimum share by which losses of equal pauses differ."""
+_NEARLY_EQUAL, _MANY_LOSSES = (1296.0, 7776.0), 30
+"""Further shapes, if there are at least so many losses. Fewer do not show how little the lengths differ."""
+_COMPARABLE = 30.0
+"""Longer pauses are not tried for shapes that are less likely than the best one by more nats."""
 _UNUSUAL = 2.0
 """Lengths that are neither exponential nor equal must be likelier than these by this many nats, because few devices
 have such lengths."""
@@ -59,23 +42,6 @@ _SURE = 1.1
 """The same factor for a sure verified load."""
 _MOST_STDEV = 5.0
 """Largest standard deviation of the logarithm of the load that is distinguished."""
-_STEP = 3e-3
-"""Step of derivatives, in nats."""
-_WIDTH, _LEAST_WIDTH = 0.2, 0.01
-"""The search for the likeliest parameters first looks this far from its beginning, for exponential lengths and for
-equal ones."""
-_APART, _PAIRS = 0.003, 24
-"""Two loads that show where the search begins must differ by at least this share; and the maximum number of pairs of
-such loads."""
-_FEW_PAUSES = 20
-"""Maximum number of pauses in the smallest loss at such a load."""
-_ALIKE_LENGTHS = 0.2
-"""If the logarithms of lengths differ by less than this, only one of the lengths is tried."""
-_OFF, _BEST = 60.0, 16
-"""The largest squared distance, in variances, at which a loss counts as a whole number of pauses, and how many lengths
-and rings are tried."""
-_CLOSE, _ROUNDS = 3e-3, 110
-"""Where the search for the likeliest parameters ends, and its largest number of steps."""
 
 
 @dataclass(frozen=True)
@@ -126,24 +92,32 @@ class Pauses:
 
         If frames are lost in batches, only losses far below overload come from pauses.
         """
-        losses = _Losses.of(counts, _FAR_BELOW if has_batches else _BELOW)
+        losses = PauseLosses.of(counts, has_batches=has_batches)
         if losses is None:
             return None
-        fits = [losses.fitted(shape) for shape in _SHAPES]
-        # Pauses do not overlap.
-        fits = [(fit, moved) for fit, moved in fits if fit.length_s < fit.every_s]
+        shapes: tuple[float, ...] = _SHAPES
+        if len(losses.lost) >= _MANY_LOSSES:
+            shapes = (*_SHAPES, *_NEARLY_EQUAL)
+        fits = [losses.fitted(shape) for shape in shapes]
+        comparable = max(map(_weight, fits)) - _COMPARABLE
+        for fit in tuple(fits):
+            if fit.shape >= EQUAL and _weight(fit) > comparable:
+                fits += losses.longer(fit)
+
+        fits = [fit for fit in fits if _are_apart(fit)]
         if not fits:
             return None
-
-        weights = [fit.log_likelihood - (0.0 if fit.is_usual else _UNUSUAL) for fit, _ in fits]
-        best = int(np.argmax(weights))
+        fits.sort(key=_weight, reverse=True)
+        least = _weight(fits[0]) - _PLAUSIBLE
         plausible = [
-            replace(fit, covariance=losses.covariance(fit.shape, moved))
-            for (fit, moved), weight in zip(fits, weights, strict=True)
-            if weight > weights[best] - _PLAUSIBLE
+            cls._of_fit(fit, losses.covariance(fit)) for fit in fits if _weight(fit) > least
         ]
-        likeliest = next(fit for fit in plausible if fit.shape == fits[best][0].shape)
-        return replace(likeliest, plausible=tuple(plausible))
+        return replace(plausible[0], plausible=tuple(plausible))
+
+    @classmethod
+    def _of_fit(cls, fit: Fit, covariance: Array) -> Pauses:
+        often, length, ring = np.exp(fit.parameters).tolist()
+        return cls(1.0 / often, length, fit.shape, ring, fit.log_likelihood, covariance)
 
     @cached_property
     def stdevs(self) -> tuple[float, float]:
@@ -153,7 +127,7 @@ class Pauses:
 
     @property
     def _parameters(self) -> Array:
-        """Logarithms of the pauses per second, the length, and the ring; see `_moments`."""
+        """Logarithms of the pauses per second, the length, and the ring; see `moments`."""
         return np.log([1.0 / self.every_s, self.length_s, self.ring_frames])
 
     @property
@@ -165,21 +139,16 @@ class Pauses:
         lengths = [fit.length_s for fit in self.plausible]
         is_usual = self.ring_frames < _LARGEST_RING
         is_alike = bool(lengths) and max(lengths) < _ALIKE * min(lengths)
-        has_equal = self.shape >= _EQUAL
+        has_equal = self.shape >= EQUAL
         return has_equal and is_usual and is_alike and self.stdevs[0] < _LENGTH
-
-    @property
-    def is_usual(self) -> bool:
-        """Whether lengths are exponential or equal."""
-        return self.shape in (_SHAPES[0], _SHAPES[-1])
 
     def loss_ratio(self, load: float) -> float:
         """Share of the frames that are lost to pauses at a load in frames per second."""
-        return float(_moments(np.array([load]), self._parameters, self.shape)[3][0])
+        return float(moments(np.array([load]), self._parameters, self.shape)[3][0])
 
     def least_losses(self, loads: Array) -> Array:
         """Pauses per second that lose frames at loads in frames per second, by the plausible pauses that lose least."""
-        often = [_moments(loads, fit._parameters, fit.shape)[0] for fit in self.plausible]
+        often = [moments(loads, fit._parameters, fit.shape)[0] for fit in self.plausible]
         return np.asarray(np.min(often, axis=0))
 
     def critical_load(self, question: CriticalLoadQuestion) -> float:
@@ -206,14 +175,14 @@ class Pauses:
             return question.min_load, question.max_load
 
         load = self.critical_load(question)
-        more = 1.0 + _STEP
+        more = 1.0 + STEP
         moved = (
             replace(self, every_s=self.every_s / more),
             replace(self, length_s=self.length_s * more),
             replace(self, ring_frames=self.ring_frames * more),
         )
         loads = np.array([pauses.critical_load(question) for pauses in moved])
-        slopes = np.log(loads / load) / np.log1p(_STEP)
+        slopes = np.log(loads / load) / np.log1p(STEP)
 
         variance = float(slopes @ self.covariance @ slopes)
         stdev = min(math.sqrt(max(variance, 0.0)), _MOST_STDEV)
@@ -237,261 +206,13 @@ class Pauses:
         )
 
 
-@dataclass(frozen=True)
-class _Losses:
-    """Trials below the knee, with the frames that one interface lost."""
-
-    load: Array
-    """Loads of trials with losses, in frames per second."""
-    seconds: Array
-    """Their durations."""
-    lost: Array
-    """Their lost frames."""
-    quiet_load: Array
-    """Loads of trials without losses; equal trials are grouped."""
-    quiet_seconds: Array
-    """Their durations."""
-    quiet_trials: Array
-    """How many trials there are in each group."""
-
-    @classmethod
-    def of(cls, counts: TrialCounts, highest: float) -> _Losses | None:
-        """The trials that show pauses, and the trials that show none; None if they are too few, or all at one load.
-
-        The highest of their loads is limited to a share of the forwarding rate.
-        """
-        lost = counts.loss_rate * counts.duration
-        is_quiet = lost <= _QUIET
-        overloaded = counts.is_overload
-        # Many pauses lose as much as overload. Only the load is the same in trials with many pauses and with few.
-        overloaded &= counts.load > counts.load[~overloaded].max(initial=0.0)
-        most = float(counts.load[is_quiet].max(initial=0.0))
-        if overloaded.any():
-            rate = float(np.median(counts.forwarding_rate[overloaded]))
-            # The load where every trial loses frames is the knee, unless it is far below overload.
-            most = min(max(most, _NOT_ABOUT * rate), highest * rate)
-        below = (counts.load <= most) & ~overloaded
-        seen = below & ~is_quiet
-        if np.count_nonzero(seen) < _LEAST or len(np.unique(counts.load[seen])) < 2:
-            return None
-
-        equal = np.stack([counts.load, counts.duration])[:, below & is_quiet]
-        (loads, seconds), trials = np.unique(equal, axis=1, return_counts=True)
-        return cls(
-            counts.load[seen],
-            counts.duration[seen],
-            lost[seen],
-            loads,
-            seconds,
-            trials.astype(float),
-        )
-
-    @cached_property
-    def where(self) -> float:
-        """The load of the middle loss, in frames per second."""
-        return float(np.median(self.load))
-
-    @cached_property
-    def _loads(self) -> tuple[Array, NDArray[np.intp]]:
-        """Each load once; and the index of the load of each trial with losses, and then of each quiet trial."""
-        return np.unique(np.concatenate([self.load, self.quiet_load]), return_inverse=True)
-
-    def fitted(self, shape: float) -> tuple[Pauses, Array]:
-        """The likeliest pauses of a shape, and where the search for them ended; see `_known`."""
-        begun = max(
-            (self._begun(length, ring, shape) for length, ring in self._beginnings(shape)),
-            key=lambda moved: self._log_likelihood(self._known(moved, shape), shape),
-        )
-
-        width = _WIDTH / np.sqrt(shape) + _LEAST_WIDTH
-        # The type stubs require a function of any arguments.
-        minimize: Callable[..., Any] = scipy.optimize.minimize
-        options = {
-            "xatol": _CLOSE,
-            "fatol": _CLOSE,
-            "maxfev": _ROUNDS,
-            "initial_simplex": begun + np.vstack([np.zeros(3), width * np.eye(3)]),
-        }
-        found = minimize(
-            lambda moved: -self._log_likelihood(self._known(moved, shape), shape),
-            begun,
-            method="Nelder-Mead",
-            options=options,
-        )
-        often, length, ring = np.exp(self._known(found.x, shape)).tolist()
-        return Pauses(1.0 / often, length, shape, ring, -float(found.fun)), found.x
-
-    def covariance(self, shape: float, moved: Array) -> Array:
-        """Covariance of the logarithms of a fit's parameters, where the search for them ended."""
-        covariance = _covariance(
-            lambda at: self._log_likelihood(self._known(at, shape), shape), moved
-        )
-        if shape < _EQUAL or not np.all(np.isfinite(covariance)):
-            return covariance
-
-        length = np.exp(moved[1]) * self.where
-        size = np.exp(moved[2])
-        ring = np.exp(self._known(moved, shape)[2])
-        # The ring holds the frames of the length, minus the lost frames.
-        known = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, length / ring, -size / ring]])
-        return np.asarray(known @ covariance @ known.T)
-
-    def _known(self, moved: Array, shape: float) -> Array:
-        """For equal lengths, searches for length and size of a loss. The ring that follows from them varies less."""
-        if shape < _EQUAL:
-            return moved
-        frames = np.exp(moved[1]) * self.where - np.exp(moved[2])
-        return np.array([moved[0], moved[1], np.log(max(frames, 1e-3))])
-
-    def _begun(self, length: float, ring: float, shape: float) -> Array:
-        """Parameters of the search for a length and a ring; see `_known`."""
-        where = self.where
-        seconds = float(self.seconds.sum() + (self.quiet_seconds * self.quiet_trials).sum())
-        if shape < _EQUAL:
-            overflowing = float(scipy.special.gammaincc(shape, shape * ring / where / length))
-            often = len(self.lost) / seconds / max(overflowing, _STRAY)
-            return np.log([often, length, ring])
-
-        one = np.maximum(length * self.load - ring, 1.0)
-        pauses = float(np.maximum(np.rint(self.lost / one), 1.0).sum())
-        is_quiet = length * self.quiet_load - ring > _QUIET
-        quiet = float((self.quiet_seconds * self.quiet_trials)[is_quiet].sum())
-        often = pauses / (float(self.seconds.sum()) + quiet)
-        return np.log([often, length, max(length * where - ring, 1.0)])
-
-    def _beginnings(self, shape: float) -> list[tuple[float, float]]:
-        """Lengths and rings to begin with: for equal lengths, from how the smallest loss grows with the load."""
-        size = float(np.median(self.lost / self.load))
-        if shape < _EQUAL:
-            return [(size, 2.0 * size * self.where)]
-
-        loads = self._lossy_loads
-        least = self._least_losses
-        rise = np.diff(least[self._pairs], axis=0)[0] / np.diff(loads[self._pairs], axis=0)[0]
-        length = max(float(np.median(rise)), 1.1 * size)
-        ring = max(float(np.median(length * loads - least)), 0.1 * length * self.where)
-        return [(length, ring), *self._likeliest_of_pairs]
-
-    @cached_property
-    def _lossy_loads(self) -> Array:
-        """Each load with losses once, in order."""
-        return np.unique(self.load)
-
-    @cached_property
-    def _least_losses(self) -> Array:
-        """The smallest loss at each of these loads, which is the loss of one pause, or of a few."""
-        return np.array([self.lost[self.load == load].min() for load in self._lossy_loads])
-
-    @property
-    def _pairs(self) -> Array:
-        """All pairs of these loads, as two rows of indexes: the lower load, and the higher one."""
-        return np.array(np.triu_indices(len(self._lossy_loads), 1))
-
-    def _of_pairs(self) -> Array:
-        """Two rows, lengths and rings, derived from how the loss of one pause may grow between two distant loads."""
-        loads = self._lossy_loads[self._pairs]
-        wide = np.flatnonzero(loads[1] > (1.0 + _APART) * loads[0])
-        wide = wide[:: 1 + len(wide) // _PAIRS]
-
-        by = np.arange(1.0, _FEW_PAUSES + 1.0)
-        pauses = np.array(np.meshgrid(by, by)).reshape(2, 1, -1)
-        loads = loads[:, wide, None]
-        size = self._least_losses[self._pairs[:, wide]][..., None] / pauses
-        length = (size[1] - size[0]) / (loads[1] - loads[0])
-        ring = length * loads[0] - size[0]
-
-        is_possible = (length > 0.0) & (ring > 0.0) & (length * self._lossy_loads[0] > ring)
-        return np.array([length[is_possible], ring[is_possible]])
-
-    @cached_property
-    def _likeliest_of_pairs(self) -> list[tuple[float, float]]:
-        """The equal lengths, and rings, that explain all losses best by whole numbers of pauses."""
-        found = self._of_pairs()
-        length = found[0, :, None]
-        ring = found[1, :, None]
-
-        # How far losses are from whole numbers of pauses, and how unusual these numbers are.
-        size = np.maximum(length * self.load - ring, 1.0)
-        pauses = np.maximum(np.rint(self.lost / size), 1.0)
-        variance = pauses * ((_ROUNDING * size) ** 2 + 1.0)
-        off = (self.lost - pauses * size) ** 2 / variance
-        distance = 0.5 * (np.minimum(off, _OFF) + np.log(variance)) + scipy.special.gammaln(
-            pauses + 1.0
-        )
-        # Quiet trials also say something about such pauses, unless their loads are below all losses.
-        quiet = float(self.quiet_trials[self.quiet_load >= self._lossy_loads[0]].sum())
-        mean = pauses.sum(axis=1, keepdims=True) / (len(self.lost) + quiet)
-        score = (distance + pauses - pauses * np.log(mean)).sum(axis=1)
-        # A half or a third of the length explains the losses nearly as well: the best length of each kind is tried.
-        order = np.argsort(score)
-        alike = np.rint(np.log(length[order, 0]) / _ALIKE_LENGTHS)
-        first = np.unique(alike, return_index=True)[1]
-        best = order[np.sort(first)[:_BEST]]
-        return [(float(length[at, 0]), float(ring[at, 0])) for at in best]
-
-    def _log_likelihood(self, known: Array, shape: float) -> float:
-        loads, where = self._loads
-        moments = _moments(loads, known, shape)
-        number, size, variance, _ = (part[where[: len(self.load)]] for part in moments)
-        expected = np.maximum(number * self.seconds, 1e-300)
-        # More pauses are less probable than a count with another reason.
-        most = expected.max()
-        most = min(int(most + _BEYOND * np.sqrt(most) + _BEYOND), _MOST)
-        pauses = np.arange(1.0, most + 1.0)
-        expected = expected[:, None]
-        log_weight = pauses * np.log(expected) - expected - scipy.special.gammaln(pauses + 1.0)
-        scale = (variance / size)[:, None]
-        shapes = pauses * (size**2 / variance)[:, None]
-        lost = self.lost[:, None]
-        log_density = (shapes - 1.0) * np.log(lost / scale) - lost / scale
-        log_density -= scipy.special.gammaln(shapes) + np.log(scale)
-        seen = np.exp(np.minimum(log_weight + log_density, 700.0)).sum(axis=1)
-
-        number, size, variance, _ = (part[where[len(self.load) :]] for part in moments)
-        small = scipy.special.gammainc(size**2 / variance, _QUIET * size / variance)
-        # No pause loses more than a few frames.
-        log_quiet = -number * self.quiet_seconds * (1.0 - small)
-        quiet = np.log(np.exp(log_quiet) + _STRAY)
-        return float(np.log(seen + _STRAY).sum() + (self.quiet_trials * quiet).sum())
+def _weight(fit: Fit) -> float:
+    """The log likelihood of a fit, which is less if its lengths are neither exponential nor equal."""
+    is_usual = fit.shape in (_SHAPES[0], _SHAPES[-1])
+    return fit.log_likelihood - (0.0 if is_usual else _UNUSUAL)
 
 
-def _covariance(likelihood: Callable[[Array], float], at: Array) -> Array:
-    """Covariance of parameters by the curvature at the maximum; infinite if there is no curvature."""
-    steps = _STEP * np.eye(len(at))
-    curvature = np.empty_like(steps)
-
-    for row, one in enumerate(steps):
-        for column, two in enumerate(steps[: row + 1]):
-            both = likelihood(at + one + two) + likelihood(at - one - two)
-            crossed = likelihood(at + one - two) + likelihood(at - one + two)
-            curvature[row, column] = (crossed - both) / (4.0 * _STEP**2)
-            curvature[column, row] = curvature[row, column]
-
-    values, vectors = np.linalg.eigh(curvature)
-    if values.min() <= 0.0:
-        return np.diag(np.full(len(at), np.inf))
-    return np.asarray((vectors / values) @ vectors.T)
-
-
-def _moments(load: Array, known: Array, shape: float) -> tuple[Array, Array, Array, Array]:
-    """Pauses per second that overflow the ring, mean and variance of the frames lost by one pause, and the loss ratio.
-
-    The parameters are logarithms: of the pauses per second, the mean length, and the frames of the ring.
-    """
-    often, length, ring = np.exp(np.minimum(known, 300.0))
-    full = ring / load
-    x = shape * full / length
-    # Each tail is the previous one plus a term (DLMF 8.8.6).
-    tails = [scipy.special.gammaincc(shape, x)]
-    log_x = np.log(np.maximum(x, 1e-300))
-    for more in (shape, shape + 1.0):
-        tails.append(tails[-1] + np.exp(more * log_x - x - scipy.special.gammaln(more + 1.0)))
-    tails = [np.maximum(tail, 1e-290) for tail in tails]
-    first = np.maximum(length * tails[1] - full * tails[0], 1e-300)
-    second = length**2 * (shape + 1.0) / shape * tails[2] - 2.0 * full * length * tails[1]
-    second = second + full**2 * tails[0]
-
-    size = np.maximum(load * first / tails[0], 1e-3)
-    variance = load**2 * second / tails[0] - size**2
-    variance = np.maximum(variance, (_ROUNDING * size) ** 2 + 1.0)
-    return often * tails[0], size, variance, often * first
+def _are_apart(fit: Fit) -> bool:
+    """Whether pauses are shorter than the time between them, as they do not overlap."""
+    often, length, _ = fit.parameters
+    return bool(often + length < 0.0)
