@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from lossratio.units import (
     check_duration,
+    format_exact_duration,
     format_frame_rate,
     is_number,
     parse_duration,
@@ -62,7 +63,7 @@ def _checked_repeats(value: int) -> int:
     return value
 
 
-DURATION = Quantity("_s", "{:g} s".format)
+DURATION = Quantity("_s", format_exact_duration)
 FRAME_RATE = Quantity("_per_interface_fps", format_frame_rate)
 RATIO = Quantity("_ratio", "{:.4g}".format)
 FRAMES = Quantity("_frames", "{:,}".format)

@@ -70,7 +70,7 @@ SUITES = Shipped("suites", ".robot", os.path.exists)
 _NEAR = 0.75
 """Minimum similarity of two names, as measured by `difflib` (0 to 1), for suggesting one instead of the other."""
 _SHORTEST_PART = 3
-_OTHER_NAMES = {"vlan": "dot1q", "vlans": "dot1q", "qinq": "dot1ad"}
+_OTHER_NAMES = {"vlan": "dot1q", "vlans": "dot1q", "qinq": "dot1ad", "duration": "timeout"}
 """Names from other tools, in lower case, that resemble names of something else, each with the name that is meant."""
 
 

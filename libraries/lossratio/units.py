@@ -397,6 +397,15 @@ def format_duration(seconds: float) -> str:
     return re.sub(r"([0-9])([a-z])", r"\1 \2", format_short_duration(seconds))
 
 
+def format_exact_duration(seconds: float) -> str:
+    """Writes a duration without rounding, in the largest unit of which it is a whole number, e.g. ``7 days``."""
+    for unit, length in (("day", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
+        number = seconds / length
+        if number >= 1.0 and number.is_integer():
+            return counted(int(number), unit) if unit == "day" else f"{number:,.0f} {unit}"
+    return f"{seconds:,.10g} s"
+
+
 def format_precise_time(seconds: float) -> str:
     """Writes a time with five digits, e.g. ``12.345 ms``, or ``150.25 s`` from 10 s on."""
     if seconds >= 10.0:

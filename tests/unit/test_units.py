@@ -172,3 +172,22 @@ def test_a_range_whose_ends_are_written_alike_is_one_value():
     assert units.range_in_words("75.000 kfps", "75.001 kfps") == "75.000 kfps to 75.001 kfps"
     assert units.range_in_words("75.000 kfps", "75.000 kfps") == "75.000 kfps"
     assert units.format_limits(0.5, 0.5) == "0.5"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (604_800.0, "7 days"),
+        (86_400.0, "1 day"),
+        (90_000.0, "25 h"),
+        (3_600.0, "1 h"),
+        (90.0, "90 s"),
+        (120.0, "2 min"),
+        (604_801.0, "604,801 s"),
+        (1.5, "1.5 s"),
+        (0.0, "0 s"),
+        (-1.0, "-1 s"),
+    ],
+)
+def test_an_exact_duration_is_in_the_largest_unit_without_a_fraction(seconds, text):
+    assert units.format_exact_duration(seconds) == text

@@ -150,14 +150,11 @@ def request_of(
     name, is_named, _ = profile.partition("=")
     if is_named and name.isidentifier():
         # If a keyword does not have a named argument, Robot Framework passes it as a positional argument.
-        known = [
-            *_fields_for_suites(request),
-            *_WARM_UP,
-            "bidirectional",
-            "frame_size",
-            "doubts",
-            "resume",
-        ]
+        known = {
+            **_fields_for_suites(request),
+            **({} if "warm_up" in request.unused else _WARM_UP),
+            **dict.fromkeys(("bidirectional", "frame_size", "doubts", "resume")),
+        }
         if name in known:
             raise SearchError(
                 f"{shown_value(profile)} is the value of a variable, and Robot Framework takes such a value as the "

@@ -24,6 +24,7 @@ from lossratio.keywords.arguments import (
     FrameSize,
     Share,
     Shares,
+    seconds,
     typed_keyword,
 )
 from lossratio.keywords.course import announce, describe_profile, measured, show_result
@@ -32,7 +33,7 @@ from lossratio.keywords.groups import Keywords
 from lossratio.keywords.live_view import live_view, say
 from lossratio.keywords.measurements import asks, request_of
 from lossratio.keywords.session import Doubts, Session
-from lossratio.measurements import TestPlace, latency as latencies, throughput
+from lossratio.measurements import TestPlace, check_warm_up, latency as latencies, throughput
 from lossratio.measurements.mrr_requirement import MRR_KINDS, require_mrr
 from lossratio.measurements.telemetry import TELEMETRY_DURATION
 from lossratio.mlrsearch import SearchGoal
@@ -280,7 +281,9 @@ class ThroughputKeywords(Keywords):
         """The requested search; a warm-up with the same traffic is its first trial."""
         fields = {**self.session.search_defaults, **fields}
         if fields.get("warm_up_profile") is None:
-            fields["warm_up_duration"] = fields.pop("warm_up", None)
+            length = fields.pop("warm_up", None)
+            check_warm_up(seconds(length))
+            fields["warm_up_duration"] = length
         return request_of(self.session, throughput.SearchRequest, frame_size, profile, fields)
 
     @contextmanager

@@ -42,6 +42,7 @@ from lossratio.measurements.request import (
     Request as Request,
     SettingsOf as SettingsOf,
     WarmUp as WarmUp,
+    check_warm_up as check_warm_up,
 )
 from lossratio.measurements.spread import (
     SECONDS as SECONDS,

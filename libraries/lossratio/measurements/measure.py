@@ -46,7 +46,7 @@ def warm_up_like(
         profile: The profile of the warm-up; None: the traffic's own.
 
     Raises:
-        SearchError: If there is a profile without a duration.
+        SearchError: If there is a profile without a duration, or it is not positive, or longer than any trial.
         TrafficError: If there is no such profile, or it does not allow frames of that size.
     """
     from lossratio.traffic import load_profile

@@ -16,7 +16,14 @@ from functools import cache
 from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, get_args
 
-from pydantic import ConfigDict, Field, GetCoreSchemaHandler, ValidationError, create_model
+from pydantic import (
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    ValidationError,
+    create_model,
+    field_validator,
+)
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema
 
@@ -26,7 +33,7 @@ from lossratio.quantities import Choice, Duration, FrameRate, quantity_of
 from lossratio.records import Record, docstrings_of_fields
 from lossratio.shipped import names_near
 from lossratio.trials import Integrity, Measurer
-from lossratio.units import LONGEST_WAIT, counts_connections
+from lossratio.units import LONGEST_TRIAL, LONGEST_WAIT, counts_connections, format_exact_duration
 from lossratio.wrong_values import in_words
 
 if TYPE_CHECKING:
@@ -49,6 +56,17 @@ class Audience(Enum):
     """The field is not an argument of any keyword."""
 
 
+def check_warm_up(duration: float | None) -> None:
+    """Checks how long a warm-up is; None: there is none.
+
+    Raises:
+        SearchError: If it is not positive, or is longer than any trial.
+    """
+    if duration is not None and not 0.0 < duration <= LONGEST_TRIAL:
+        most, given = format_exact_duration(LONGEST_TRIAL), format_exact_duration(duration)
+        raise SearchError(f"warm_up must be above 0 s and at most {most}, not {given}.")
+
+
 class WarmUp(Record):
     """A warm-up before the first trial."""
 
@@ -58,6 +76,12 @@ class WarmUp(Record):
     """Seconds."""
     profile: TrafficProfile
     """The test traffic of the warm-up."""
+
+    @field_validator("duration")
+    @classmethod
+    def _is_no_longer_than_a_trial(cls, duration: float) -> float:
+        check_warm_up(duration)
+        return duration
 
 
 class Request(Record):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lossratio.checked_arguments import checked, shown_value
 from lossratio.errors import SearchError
 from lossratio.trials import TrialResult
-from lossratio.units import LONGEST_DURATION, LONGEST_TRIAL
+from lossratio.units import LONGEST_DURATION, LONGEST_TRIAL, format_exact_duration
 
 DEFAULT_INITIAL_TRIAL_DURATION = 1.0
 """Seconds; the initial trial duration of a goal that does not set it (or the final trial duration, if that is
@@ -62,7 +62,7 @@ class SearchGoal:
             self._check(
                 name,
                 0.0 < getattr(self, name) <= longest,
-                f"a positive number of seconds, at most {longest:g}",
+                f"a positive number of seconds, at most {longest:,.0f} ({format_exact_duration(longest)})",
             )
         self._check(
             "width",

@@ -235,7 +235,7 @@ IN_SUITES = {
     ),
     "negative duration": (
         "Measure MRR    64B    trial_duration=-1 s",
-        "must be above 0 s and at most 604800 s, not -1 s",
+        "must be above 0 s and at most 7 days, not -1 s",
     ),
     "rest that is no time": ("Find NDR And PDR    64B    rest=soon", "'soon' is not a duration"),
     "integrity that is none": (

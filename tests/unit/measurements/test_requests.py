@@ -16,11 +16,12 @@ from robot.running import TestLibrary
 
 from lossratio.errors import SearchError
 from lossratio.keywords import measurement_keyword
-from lossratio.measurements import Request, measure, open_testbed
+from lossratio.measurements import Request, WarmUp, measure, open_testbed
 from lossratio.measurements.confirmation import ConfirmationRequest
 from lossratio.measurements.mrr import MaximumReceiveRate, MrrRequest
 from lossratio.measurements.open_testbed import measured_kinds
 from lossratio.measurements.soak import SoakRequest
+from lossratio.measurements.throughput import SearchRequest
 from lossratio.plrsearch import LikelihoodName
 from lossratio.quantities import Duration
 from lossratio.records import docstrings_of_fields
@@ -78,7 +79,7 @@ def test_a_new_parameter_is_declared_in_one_place(tmp_path):
         ({"max_load": "fast"}, "max_load: .*'fast' is not a frame rate"),
         ({"max_load": float("nan")}, "max_load: nan is not a frame rate"),
         ({"trails": 3}, "MrrRequest has no 'trails'; it has profile, max_load"),
-        ({"rest": -1.0}, "rest must be at least 0 s and at most 3600 s, not -1 s"),
+        ({"rest": -1.0}, "rest must be at least 0 s and at most 1 h, not -1 s"),
     ],
 )
 def test_a_value_that_makes_no_sense_is_one_sentence_with_its_field(change, problem):
@@ -103,13 +104,20 @@ def test_a_missing_field_is_named_with_its_description():
     ids=lambda value: value if isinstance(value, str) else value.__name__,
 )
 def test_no_trial_is_longer_than_a_week_and_no_wait_before_it_longer_than_an_hour(request_class, name):
-    hour_or_week = "604800" if name in {"trial_duration", "duration", "limit"} else "3600"
-    with pytest.raises(SearchError, match=rf"\b{name} must be .* and at most {hour_or_week} s, not 604801 s"):
+    hour_or_week = "7 days" if name in {"trial_duration", "duration", "limit"} else "1 h"
+    with pytest.raises(SearchError, match=rf"\b{name} must be .* and at most {hour_or_week}, not 604,801 s"):
         request_class(**{name: 604_801.0})
 
 
+def test_no_warm_up_is_longer_than_a_week():
+    with pytest.raises(SearchError, match="warm_up_duration must be above 0 s and at most 7 days, not 8 days"):
+        SearchRequest(profile=PROFILE, warm_up_duration=8 * 86_400.0)
+    with pytest.raises(SearchError, match="warm_up must be above 0 s and at most 7 days, not 604,801 s"):
+        WarmUp(duration=604_801.0, profile=PROFILE)
+
+
 def test_all_wrong_fields_are_named_at_once():
-    wrong = r"trial_duration must be above 0 s and at most 604800 s, not 0 s\..*trials must be at least 1"
+    wrong = r"trial_duration must be above 0 s and at most 7 days, not 0 s\..*trials must be at least 1"
     with pytest.raises(SearchError, match=wrong):
         MrrRequest(profile=PROFILE, trials=0, trial_duration=0.0)
 

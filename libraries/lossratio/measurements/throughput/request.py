@@ -13,7 +13,7 @@ from lossratio.measurements.throughput.goals import NdrPdrGoals, goals_from
 from lossratio.measurements.throughput.nightly import SEARCH_EVERY, Nightly
 from lossratio.mlrsearch import LONG_REST, Forecast, MLRsearch, SearchGoal
 from lossratio.quantities import Choice, Duration
-from lossratio.units import LONGEST_WAIT
+from lossratio.units import LONGEST_TRIAL, LONGEST_WAIT
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
@@ -32,7 +32,7 @@ class SearchRequest(Request):
     timeout: Duration | None = DEFAULT_TIMEOUT
     """Seconds of trials after which the search ends with the results so far: by default FD.io CSIT's 20 minutes. In
     scripts, None means that there is no limit."""
-    warm_up_duration: Duration | None = None
+    warm_up_duration: Annotated[Duration | None, Field(gt=0.0, le=LONGEST_TRIAL)] = None
     """Seconds of a first trial at maximum load with the same traffic. This trial does not count. None: there is
     none."""
     fail_fast: bool = True
