@@ -9,6 +9,7 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from itertools import count
 from typing import TypeGuard
 
 from lossratio.checked_arguments import shortened
@@ -280,8 +281,20 @@ def format_bit_rate(rate: float) -> str:
 
 
 def format_ratio(ratio: float) -> str:
-    """Writes a ratio in per cent, e.g. ``0.5 %``."""
-    return f"{ratio * 100:.4g} %"
+    """Writes a ratio in per cent, e.g. ``0.5 %``. Only the whole is ``100 %``: more digits tell the rest from it."""
+    per_cent = ratio * 100
+    if f"{per_cent:.4g}" != "100" or per_cent == 100.0:
+        return f"{per_cent:.4g} %"
+    digits = next(digits for digits in count(2) if round(per_cent, digits) != 100.0)
+    return f"{per_cent:.{digits}f} %"
+
+
+def format_one_in(ratio: float) -> str:
+    """Writes a small ratio as ``one in 1,000``, or in per cent if it is not near one in a whole number."""
+    number = round(1.0 / ratio)
+    if number > 1 and abs(number * ratio - 1.0) < 0.01:
+        return f"one in {number:,}"
+    return format_ratio(ratio)
 
 
 def change_in_words(change: float, *, is_least: bool = False) -> str:

@@ -191,3 +191,34 @@ def test_a_range_whose_ends_are_written_alike_is_one_value():
 )
 def test_an_exact_duration_is_in_the_largest_unit_without_a_fraction(seconds, text):
     assert units.format_exact_duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [
+        (1.0, "100 %"),
+        (0.9999, "99.99 %"),
+        (0.99996, "99.996 %"),
+        (0.999_999_7, "99.99997 %"),
+        (1.000_001, "100.0001 %"),
+        (0.0, "0 %"),
+        (0.001, "0.1 %"),
+    ],
+)
+def test_only_the_whole_is_100_per_cent(ratio, text):
+    assert units.format_ratio(ratio) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [
+        (1e-7, "one in 10,000,000"),
+        (0.003, "one in 333"),
+        (0.5, "one in 2"),
+        (0.4, "40 %"),
+        (0.6, "60 %"),
+        (0.999_99, "99.999 %"),
+    ],
+)
+def test_a_ratio_is_one_in_a_number_only_if_that_is_near(ratio, text):
+    assert units.format_one_in(ratio) == text

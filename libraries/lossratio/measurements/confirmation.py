@@ -24,9 +24,9 @@ from lossratio.measurements.soak import TARGET_LOSS_RATIO, batch_seen, timed
 from lossratio.measurements.trusted_trials import OnTrustedTrials
 from lossratio.plrsearch import GuardStatement, LossBounds, Verdict, why_set_aside
 from lossratio.quantities import Duration, FrameRate, Share
-from lossratio.results import Conditions, MaxLoad, Picture, View, frames_in_words
+from lossratio.results import Conditions, MaxLoad, Picture, View, frames_in_words, rate_in_words
 from lossratio.trials import MissingFrames, TrialInput, TrialResult, missing_frames
-from lossratio.units import LONGEST_TRIAL, counted, format_frame_rate, format_target
+from lossratio.units import LONGEST_TRIAL, counted, format_frame_rate, format_one_in, format_target
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
@@ -307,8 +307,9 @@ class ConfirmationView(View[ConfirmationResult]):
         if result.statement is None or not offered:
             return
 
-        load = f"{max(offered):,.0f} {frames_in_words(result.conditions)}"
-        target = f"at most one frame in {1.0 / result.loss_ratio:,.0f} is lost"
+        load = rate_in_words(max(offered), frames_in_words(result.conditions))
+        share = format_one_in(result.loss_ratio).replace("one in", "one frame in")
+        target = f"at most {share} is lost"
         if result.reason is None:
             yield f"Confirmed: at {load}, {target}."
         else:

@@ -22,6 +22,7 @@ from lossratio.results import (
     are_lost_in_words,
     frames_in_words,
     load_per_interface,
+    rate_in_words,
     value_line,
 )
 from lossratio.trials import TrialInput, TrialResult
@@ -196,7 +197,8 @@ class FrameLossView(View[FrameLossResult]):
             return
 
         most = loads[0]
-        offered = f"the maximum load of {most.load.per_interface_fps:,.0f} {frames_in_words(result.conditions)}"
+        load = rate_in_words(most.load.per_interface_fps, frames_in_words(result.conditions))
+        offered = f"the maximum load of {load}"
         if most.unsent_share:
             offered += f", of which the generator left {format_ratio(most.unsent_share)} unsent"
         smallest = list(takewhile(lambda loss: not loss.frame_loss_ratio, reversed(loads[1:])))

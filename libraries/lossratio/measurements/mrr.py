@@ -28,11 +28,13 @@ from lossratio.results import (
     load_per_interface,
     missing_in,
     offered_in,
+    rate_in_words,
+    size_in_words,
     unsent_share,
     value_line,
 )
 from lossratio.trials import TrialInput, TrialResult
-from lossratio.units import LONGEST_TRIAL, format_frame_rate, format_ratio, trials_counted
+from lossratio.units import LONGEST_TRIAL, counted, format_frame_rate, format_ratio, trials_counted
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
@@ -224,6 +226,9 @@ MRR_LEAST_DEFICIT_RATIO = 0.03
 """An MRR that is below a throughput by at most this share of the throughput causes no doubt. Bursts in short trials
 account for about 1 %."""
 
+EVEN_DIRECTIONS_RATIO = 0.01
+"""Directions whose rates differ by at most this share of their mean forward about the same."""
+
 
 class MrrView(View[MrrResult]):
     """The view of a maximum receive rate."""
@@ -247,8 +252,8 @@ class MrrView(View[MrrResult]):
         if mrr is None:
             return
 
-        forwarded = f"{mrr.mean.per_interface_fps:,.0f} {frames_in_words(result.conditions)}"
-        found = f"MRR: forwards {forwarded} at the maximum load of {offered:,.0f}"
+        forwarded = _forwarded_in_words(mrr, result.conditions)
+        found = f"MRR: forwards {forwarded} at the maximum load of {rate_in_words(offered)}"
         if mrr.loss_ratio_of_sent is None:
             yield f"{found}."
             return
@@ -286,7 +291,7 @@ class MrrView(View[MrrResult]):
             loss = f"{format_ratio(result.mrr.loss_ratio_of_sent)} of the frames sent"
             loss += not_lost_of_them(result)
             if unsent is not None:
-                loss += f"; {unsent:,} frames unsent, which does not count as loss"
+                loss += f"; {counted(unsent, 'frame')} unsent, which does not count as loss"
 
         yield value_line("loss", loss)
 
@@ -354,6 +359,24 @@ class MrrView(View[MrrResult]):
             "bandwidth": samples("aggregate_l1_bps", "bps"),
         }
         return {"type": "mrr", "receive_rate": rates}
+
+
+def _forwarded_in_words(mrr: Mrr, conditions: Conditions) -> str:
+    """The mean rate, with the rate of each direction if they differ: then it is not what is forwarded each way."""
+    mean = mrr.mean.per_interface_fps
+    ways = {
+        name: statistics.fmean(value.directions_fps.get(name, 0.0) for value in mrr.values)
+        for name in dict.fromkeys(name for value in mrr.values for name in value.directions_fps)
+    }
+    is_even = set(conditions.load.shares_ratio) != {1.0} or (
+        max(ways.values(), default=mean) - min(ways.values(), default=mean)
+        <= EVEN_DIRECTIONS_RATIO * mean
+    )
+    if is_even:
+        return rate_in_words(mean, frames_in_words(conditions))
+    each = ", ".join(f"{name}: {rate_in_words(rate)}" for name, rate in ways.items())
+    frames = f"frames/s of {size_in_words(conditions)}"
+    return f"{rate_in_words(mean, frames)} per interface on average ({each})"
 
 
 def _setup(result: TestResult) -> tuple[Any, ...]:

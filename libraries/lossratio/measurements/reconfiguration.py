@@ -20,9 +20,17 @@ from lossratio.measurements.throughput import (
 )
 from lossratio.mlrsearch import SearchGoal
 from lossratio.records import FrameCount, Rate, Record, Seconds
-from lossratio.results import TestRun, View, differences, frames_in_words, search_name, value_line
+from lossratio.results import (
+    TestRun,
+    View,
+    differences,
+    frames_in_words,
+    rate_in_words,
+    search_name,
+    value_line,
+)
 from lossratio.trials import MissingFrames, TrialResult, read_journal
-from lossratio.units import format_ratio
+from lossratio.units import counted, format_precise_time, format_ratio
 
 if TYPE_CHECKING:
     from lossratio.dut import Dut, DutOptions
@@ -252,13 +260,13 @@ class ReconfigurationView(View[ReconfigurationResult]):
         lost = result.loss
         if lost is None:
             return
-        load = f"{lost.load.per_interface_fps:,.0f} {frames_in_words(result.conditions)}"
+        load = rate_in_words(lost.load.per_interface_fps, frames_in_words(result.conditions))
         if not lost.lost_frames:
             yield f"Reconfiguration: no frame is lost at {load}."
             return
         yield (
-            f"Reconfiguration: {lost.lost_frames:,} frames are lost at {load}, as many as are sent in "
-            f"{lost.lost_time_s:.6g} s."
+            f"Reconfiguration: {counted(lost.lost_frames, 'frame is', 'frames are')} lost at {load}, as many as are "
+            f"sent in {format_precise_time(lost.lost_time_s)}."
         )
 
     def lines(self, result: ReconfigurationResult) -> Iterator[str]:

@@ -57,7 +57,10 @@ class Audience(Enum):
 
 
 def check_warm_up(duration: float | None) -> None:
-    """Checks how long a warm-up is; None: there is none.
+    """Checks how long a warm-up is.
+
+    Args:
+        duration: Seconds; None: there is no warm-up.
 
     Raises:
         SearchError: If it is not positive, or is longer than any trial.

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from lossratio.results.frame_integrity import fault_lines, integrity_lines
 from lossratio.results.model import TestResult
 from lossratio.trials import STALL
-from lossratio.units import trials_counted
+from lossratio.units import counted, trials_counted
 
 
 def closing_lines(result: TestResult, notes: Sequence[str]) -> Iterator[str]:
@@ -33,13 +33,13 @@ def closing_lines(result: TestResult, notes: Sequence[str]) -> Iterator[str]:
     )
     short = [trial.unsent_frames for trial in result.trials if trial.unsent_frames]
     if short:
-        yield f"The generator could not send {sum(short):,} frames, in {_of_the_trials(len(short))}."
+        yield f"The generator could not send {counted(sum(short), 'frame')}, in {_of_the_trials(len(short))}."
     dropped = [frames for trial in result.trials if (frames := trial.missing.generator_drops)]
 
     if dropped:
         yield (
-            f"The generator dropped {sum(dropped):,} frames that came back, in {_of_the_trials(len(dropped))}: the SUT "
-            "did not lose them."
+            f"The generator dropped {counted(sum(dropped), 'frame')} that came back, in "
+            f"{_of_the_trials(len(dropped))}: the SUT did not lose {'it' if sum(dropped) == 1 else 'them'}."
         )
 
     reasons = [trial.set_aside for trial in result.trials if trial.set_aside is not None]

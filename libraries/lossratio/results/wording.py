@@ -90,6 +90,19 @@ def load_per_interface(load: MaxLoad) -> str:
     return f"{format_frames_per_second(load.rate.per_interface_fps)} per interface"
 
 
+def rate_in_words(rate: float, what: str = "") -> str:
+    """A rate in a sentence, e.g. ``74,830 frames/s of 64 B each way``; below 1,000, it has four digits: ``5.972``.
+
+    Args:
+        rate: Per second.
+        what: The words after the number, which begin with what is counted, such as ``frames/s``; empty: no words.
+    """
+    number = f"{rate:,.0f}" if rate >= 1_000.0 else f"{rate:.4g}"
+    if number == "1":
+        what = what.replace("s/s", "/s", 1)
+    return f"{number} {what}".rstrip()
+
+
 def frames_in_words(conditions: Conditions) -> str:
     """What a rate per interface counts, in a sentence, e.g. ``frames/s of 64 B each way``."""
     return f"frames/s of {size_in_words(conditions)} {way_in_words(conditions)}"

@@ -14,8 +14,8 @@ WAY = "frames/s of 64 B each way"
 NUMBER = r"[\d.]+"
 SENTENCES = {
     "mrr": f"MRR: forwards 75,500 {WAY} at the maximum load of 400,000: {NUMBER} % of the frames sent are lost.",
-    "latency": f"Latency: at 10,000 {WAY}, a frame takes {NUMBER} µs on average and {NUMBER} µs at most in the slower "
-    "direction.",
+    "latency": f"Latency: at 10,000 {WAY}, a frame takes {NUMBER} µs on average in the slower direction "
+    f"and {NUMBER} µs at most.",
     "frame_loss": f"Frame loss rate: {NUMBER} % of the frames are lost at the maximum load of 400,000 {WAY}, and none "
     "at 40,000.",
     "back_to_back": "Back-to-back frames: a burst of 615 frames of 64 B each way at 400,000 frames/s loses nothing; "

@@ -11,7 +11,7 @@ from report_examples import counted_trial, dropping_trial, stalled_trial, throug
 from lossratio.measurements.throughput.sentence import sentences
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.report.overview import FindingRow
-from lossratio.results import describe_trials, findings_of, in_trials_without_loss, message, view_of
+from lossratio.results import describe_trials, findings_of, in_trials_without_loss, message, rate_in_words, view_of
 from lossratio.simulation import SmoothKnee
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials import JournalEntry, StreamFrames, TrialInput
@@ -202,3 +202,12 @@ def test_a_printed_result_and_its_table_have_its_doubts():
     assert doubt.startswith("in 21 trials the generator was stalled for up to 10 ms")
     assert "</table><p>Doubt: generator stalls: in 21 trials " in result._repr_html_()
     assert "Doubt" not in throughput_of([*passed, *[lossy] * 21])._repr_html_()
+
+
+def test_low_rates_are_not_rounded_to_whole_frames():
+    trials = [*[counted_trial(5.97)] * 21, *[counted_trial(6.4, lost=1)] * 21]
+    (told,) = sentences(throughput_of(trials))
+    assert told.startswith("NDR: forwards 5.97 frames/s of 64 B each way without loss")
+    assert rate_in_words(1.0, "frames/s of 64 B each way") == "1 frame/s of 64 B each way"
+    assert rate_in_words(1.4, "connections/s") == "1.4 connections/s"
+    assert rate_in_words(0.4) == "0.4"

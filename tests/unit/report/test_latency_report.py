@@ -128,7 +128,7 @@ def test_a_direction_that_failed_says_why_and_the_other_stays():
     assert latency_result.outcome is Outcome.IRREGULAR
     assert message(latency_result).splitlines()[:5] == [
         "Latency: at 100,000 frames/s of 64 B each way, of which 0.1 % are missing, a frame takes 15.0 µs on average "
-        "and 1000 µs at most.",
+        f"and 1000 µs at most, but nothing is known about {REVERSE}.",
         "latency          least     mean     50 %     90 %     99 %   99.9 %     most   jitter",
         "latency at 100.00 kfps per interface; 0.1 % of the latency trial's frames are missing (20 unsent, 0.098 % of "
         "the sent ones lost)",
@@ -136,7 +136,7 @@ def test_a_direction_that_failed_says_why_and_the_other_stays():
         f"  {REVERSE}  not measured: None of 1000 latency frames came back.",
     ]
     (finding,) = findings_of([latency_result])
-    assert finding.reason == f"{REVERSE}: None of 1000 latency frames came back."
+    assert finding.reason == f"100.00 kfps per interface: {REVERSE}: None of 1000 latency frames came back"
 
 
 def test_a_load_says_what_is_missing_and_why():
@@ -345,3 +345,17 @@ def test_a_file_of_before_there_was_latency_stays_readable():
     data = RESULT.dump_python(throughput(), mode="json")
     del data["latency"]
     assert RESULT.validate_python(data).latency == ()
+
+
+def test_the_most_of_a_sentence_is_that_of_all_directions():
+    slow = counters(REVERSE, mean_us=12.0, most_us=50.0)
+    first, *_ = message(result(at(100e3, counters(mean_us=11.0, most_us=9_000.0), slow))).splitlines()
+    assert first.endswith("a frame takes 12.0 µs on average in the slower direction and 9000 µs at most.")
+
+
+def test_each_reason_why_nothing_was_measured_has_its_load():
+    loads = (at(load, dead(FORWARD), dead(REVERSE)) for load in (1e3, 2e3))
+    error = result(*loads).error
+    assert error.count("None of 1000 latency frames came back") == 4
+    assert f"came back. 2.0000 kfps per interface: {FORWARD}: None" in error
+    assert ".;" not in error

@@ -1,3 +1,4 @@
+import re
 import statistics
 
 import pytest
@@ -6,7 +7,7 @@ from report_examples import MAX_LOAD, conditions, mrr, trials_of_any_kind
 
 from lossratio.errors import SearchError
 from lossratio.measurements.mrr import MRR_TRIAL_DURATION, NOTHING_LOST, MrrRequest, maximum_receive_rate
-from lossratio.results import view_of
+from lossratio.results import message, view_of
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.trial import TrialResult
 from lossratio.trials.trial_input import TrialInput
@@ -111,3 +112,25 @@ def test_a_single_trial_shows_no_standard_deviation():
     assert finding.deviation is None
     assert not any("standard deviation" in line for line in view.lines(mrr(trials=1)))
     assert any("standard deviation" in line for line in view.lines(mrr(trials=2)))
+
+
+def mrr_of(*received):
+    result = mrr(SharpKnee(capacity=200_000.0), trials=1, load=100_000.0)
+    found = maximum_receive_rate([trial(received)], result.conditions)
+    return next(iter(view_of(result).sentences(result.model_copy(update={"mrr": found}))))
+
+
+def test_a_rate_is_each_way_only_if_both_directions_forward_it():
+    assert "forwards 75,000 frames/s of 64 B each way at" in mrr_of(75_200, 74_800)
+    assert (
+        "forwards 37,500 frames/s of 64 B per interface on average (port0>port1: 75,000, port1>port0: 0) at"
+    ) in mrr_of(75_000, 0)
+
+
+def test_a_frame_that_came_back_is_not_hidden_by_rounding():
+    assert mrr_of(1, 1).startswith("MRR: forwards 1 frame/s of 64 B each way at the maximum load of 100,000: 99.999 % ")
+
+
+def test_one_unsent_frame_is_one_frame():
+    (_, *lines) = message(mrr(SharpKnee(capacity=200_000.0), trials=1, load=100_000.5, max_rate=100_000.4)).splitlines()
+    assert not re.search(r"\b1 frames", "\n".join(lines))

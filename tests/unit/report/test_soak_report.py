@@ -136,7 +136,7 @@ def test_a_soak_cannot_be_called_measured_when_its_model_does_not_fit():
 
 def test_a_reconfiguration_loses_frames_for_a_time():
     assert reconfiguration().loss.lost_time_s == 0.025
-    assert "5,000 frames are lost at 100,000 frames/s of 64 B each way, as many as are sent in 0.025 s" in message(
+    assert "5,000 frames are lost at 100,000 frames/s of 64 B each way, as many as are sent in 25 ms" in message(
         reconfiguration()
     )
 

@@ -248,17 +248,24 @@ def latency_result(
     run: TestRun, max_load: MaxLoad, latency: Sequence[LatencyAtLoad], trials: Sequence[TrialResult]
 ) -> LatencyResult:
     """Makes the result of a measurement of latency: failed if there is no latency at all."""
-    faults = [f"{name_load(at_load)}: {fault}" for at_load in latency for fault in at_load.faults]
+    faults = faults_in_words(latency)
     outcome = Outcome.MEASURED if not faults else Outcome.IRREGULAR
     if not any(at_load.is_measured for at_load in latency):
         outcome = Outcome.FAILED
     return LatencyResult(
-        **{**run.stated(), "error": "; ".join(faults) if outcome is Outcome.FAILED else None},
+        **{**run.stated(), "error": faults if outcome is Outcome.FAILED else None},
         outcome=outcome,
         trials=describe_trials([JournalEntry(trial, PURPOSE) for trial in trials]),
         max_load=max_load,
         latency=tuple(latency),
     )
+
+
+def faults_in_words(latency: Iterable[LatencyAtLoad]) -> str:
+    """The missing measurements of all loads, with the reasons; empty: there are none."""
+    faults = [f"{name_load(at_load)}: {fault}" for at_load in latency for fault in at_load.faults]
+    # Each reason is a sentence.
+    return " ".join(f"{fault.removesuffix('.')}." for fault in faults).removesuffix(".")
 
 
 def load_line(at_load: LatencyAtLoad) -> str:

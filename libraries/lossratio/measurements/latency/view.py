@@ -31,6 +31,7 @@ from lossratio.measurements.latency.result import (
     DirectionLatency,
     LatencyAtLoad,
     LatencyResult,
+    faults_in_words,
     format_microseconds,
     latency_lines,
     latency_points,
@@ -45,6 +46,7 @@ from lossratio.results import (
     Trial,
     View,
     frames_in_words,
+    rate_in_words,
 )
 from lossratio.units import format_ratio
 
@@ -76,7 +78,7 @@ class LatencyView(View[LatencyResult]):
     """How latency at given loads is shown."""
 
     def sentences(self, result: LatencyResult) -> Iterator[str]:
-        """The latency at the largest load without loss, or else at the smallest load, in the slower direction."""
+        """The latency at the largest load without loss, or else at the smallest load: the worst of its directions."""
         measured = sorted(
             (at_load for at_load in result.latency if at_load.is_measured),
             key=lambda at_load: at_load.load.per_interface_fps,
@@ -86,20 +88,23 @@ class LatencyView(View[LatencyResult]):
 
         lossless = [at_load for at_load in measured if at_load.missing_ratio == 0.0]
         shown = lossless[-1] if lossless else measured[0]
-        load = f"{shown.load.per_interface_fps:,.0f} {frames_in_words(result.conditions)}"
+        load = rate_in_words(shown.load.per_interface_fps, frames_in_words(result.conditions))
         ways = [one for one in shown.directions if one.error is None]
-        slowest = max(ways, key=lambda one: one.mean_us or 0.0)
+        means = [one.mean_us for one in ways if one.mean_us is not None]
+        most = [one.most_us for one in ways if one.most_us is not None]
         slower = " in the slower direction" if len(ways) > 1 else ""
 
-        takes = [
-            f"{format_microseconds(value)} {name}"
-            for name, value in (("on average", slowest.mean_us), ("at most", slowest.most_us))
-            if value is not None
-        ]
+        takes = []
+        if means:
+            takes.append(f"{format_microseconds(max(means))} on average{slower}")
+        if most:
+            takes.append(f"{format_microseconds(max(most))} at most")
+        unknown = [one.direction for one in shown.directions if one.error is not None]
+        but = f", but nothing is known about {' and '.join(unknown)}" if unknown else ""
         lost = (
             "" if lossless else f", of which {format_ratio(shown.missing_ratio or 0.0)} are missing"
         )
-        yield f"Latency: at {load}{lost}, a frame takes {' and '.join(takes)}{slower}."
+        yield f"Latency: at {load}{lost}, a frame takes {' and '.join(takes)}{but}."
 
     def lines(self, result: LatencyResult) -> Iterator[str]:
         """Some lines for each load."""
@@ -112,8 +117,8 @@ class LatencyView(View[LatencyResult]):
 
     def findings(self, result: LatencyResult) -> Iterator[Finding]:
         """Only the outcome, because a latency is not a rate."""
-        faults = [fault for at_load in result.latency for fault in at_load.faults]
-        yield Finding(result, "latency", result.outcome, "; ".join(faults) or None, has_value=False)
+        faults = faults_in_words(result.latency)
+        yield Finding(result, "latency", result.outcome, faults or None, has_value=False)
 
     def latencies(self, result: LatencyResult) -> Iterator[LatencyPoint]:
         """The latencies of the result."""

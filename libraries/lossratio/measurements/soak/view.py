@@ -40,11 +40,13 @@ from lossratio.results import (
     Trial,
     View,
     frames_in_words,
+    rate_in_words,
     value_line,
 )
 from lossratio.trials import STALL
 from lossratio.units import (
     format_frame_rate,
+    format_one_in,
     format_ratio,
     format_target,
     prefix_of,
@@ -87,8 +89,8 @@ class SoakView(View[SoakResult]):
         if found is None:
             return
 
-        load = f"{found.stated.per_interface_fps:,.0f} {self.rates_in(result)}"
-        share = f"one in {1.0 / result.target_loss_ratio:,.0f}"
+        load = rate_in_words(found.stated.per_interface_fps, self.rates_in(result))
+        share = format_one_in(result.target_loss_ratio)
         is_regular = found.reason is None
 
         if found.is_estimate:
@@ -105,7 +107,7 @@ class SoakView(View[SoakResult]):
         yield f"{str(self.value_name).capitalize()}: {said}."
         if is_regular:
             least, most = found.least_95.per_interface_fps, found.most_95.per_interface_fps
-            interval = range_in_words(f"{least:,.0f}", f"{most:,.0f}")
+            interval = range_in_words(rate_in_words(least), rate_in_words(most))
             yield f"The {self.varied} that loses exactly {share} is estimated at {interval} (95 % interval)."
 
     def lines(self, result: SoakResult) -> Iterator[str]:

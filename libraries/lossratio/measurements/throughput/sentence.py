@@ -13,7 +13,13 @@ from lossratio.measurements.throughput.result import (
 )
 from lossratio.mlrsearch import Bound, evidence_of, of_sut
 from lossratio.records import Rate
-from lossratio.results import Trial, frames_in_words, in_trials_without_loss, share_missing_in_words
+from lossratio.results import (
+    Trial,
+    frames_in_words,
+    in_trials_without_loss,
+    rate_in_words,
+    share_missing_in_words,
+)
 from lossratio.trials import sut_loss_ratio
 from lossratio.units import format_ratio, range_in_words, trials_counted
 
@@ -47,7 +53,7 @@ def sentences(result: GoalsResult, *, of_connections: bool = False) -> Iterator[
             yield f"{found}; that is the maximum load, and the SUT may forward more."
         elif is_least(report.result.reason):
             most = _least_that_the_sut_fails(result.trials, report.goal)
-            more = "more" if most is None else f"more, but less than {most:,.0f}"
+            more = "more" if most is None else f"more, but less than {rate_in_words(most)}"
             yield f"{found}; the SUT may forward {more}: {report.result.reason}."
         elif upper is None or not report.result.regular:
             yield f"{found}; the limit is not proved: {report.result.reason}."
@@ -101,7 +107,7 @@ def _about_question(question: QuestionAsked) -> str:
 
 def _range(least: Rate, most: Rate) -> str:
     """A range of rates, per interface, without the unit."""
-    return range_in_words(f"{least.per_interface_fps:,.0f}", f"{most.per_interface_fps:,.0f}")
+    return range_in_words(*(rate_in_words(rate.per_interface_fps) for rate in (least, most)))
 
 
 def _day(question: QuestionAsked) -> str:
@@ -120,11 +126,11 @@ def _found(
             if report.goal.loss_ratio
             else "no frame"
         )
-        offered = f"{lower.per_interface_fps:,.0f} {frames}"
+        offered = rate_in_words(lower.per_interface_fps, frames)
         where = _in_good_trials(report.goal, lower, trials)
         return f"{name}: stream {stream} loses {lost}{where} when offered {offered} of all streams"
     if report.goal.loss_ratio == 0.0:
-        return f"{name}: {forwards} {lower.per_interface_fps:,.0f} {frames} {_without_loss(lower, trials)}"
+        return f"{name}: {forwards} {rate_in_words(lower.per_interface_fps, frames)} {_without_loss(lower, trials)}"
 
     allowed = f"at most {format_ratio(report.goal.loss_ratio)} may be lost"
     throughput = report.result.conditional_throughput if report.result is not None else None
@@ -132,8 +138,8 @@ def _found(
     share = 1.0 - forwarded.per_interface_fps / lower.per_interface_fps
     lost = share_missing_in_words(share, trials, lower.per_interface_fps)
     return (
-        f"{name} ({allowed}): {forwards} {forwarded.per_interface_fps:,.0f} {frames} when offered "
-        f"{lower.per_interface_fps:,.0f} ({lost})"
+        f"{name} ({allowed}): {forwards} {rate_in_words(forwarded.per_interface_fps, frames)} when offered "
+        f"{rate_in_words(lower.per_interface_fps)} ({lost})"
     )
 
 
