@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +230,25 @@ def test_targets_of_links_in_a_page_exist(page):
     prose = prose_of(page)
     targets = [target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", prose) if "://" not in target]
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def anchors_in(page: Path) -> set[str]:
+    """The anchors that GitHub and the documentation site give the headings of a page."""
+    seen: Counter[str] = Counter()
+    anchors = set()
+    for heading in re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL), re.MULTILINE):
+        text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+        anchor = re.sub(r"[^\w\- ]", "", text).strip().replace(" ", "-")
+        anchors.add(f"{anchor}-{seen[anchor]}" if seen[anchor] else anchor)
+        seen[anchor] += 1
+    return anchors | set(re.findall(r'(?:id|name)="([^"]+)"', page.read_text()))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_anchors_of_links_in_a_page_exist(page):
+    links = re.findall(r"\]\((?!\w+:)([^)\s#]*)#([^)\s]+)\)", prose_of(page))
+    targets = [(page.parent / path if path else page, anchor) for path, anchor in links if path.endswith(("", ".md"))]
+    assert [anchor for target, anchor in targets if anchor not in anchors_in(target)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
