@@ -20,21 +20,21 @@ _COLUMNS = (_TEST, _MEASURED, *_OTHERS)
 
 def markdown_report(runs: Sequence[Run]) -> str:
     """Makes the overview of each run as a Markdown table, with doubts, tests without a result, and problems."""
-    return "\n".join(line for run in runs for line in _lines(run)) + "\n"
+    return "\n\n".join("\n".join(_lines(run)) for run in runs) + "\n"
 
 
 def _lines(run: Run) -> Iterator[str]:
     yield f"# {markdown_cell(run.path.resolve().name)}"
     yield ""
-    yield from _without_result(run)
-    yield from (f"- **not readable**: {markdown_cell(problem)}" for problem in run.problems)
-    yield from _doubts(run)
-    yield ""
+    unreadable = (f"- **not readable**: {markdown_cell(problem)}" for problem in run.problems)
+    remarks = [*_without_result(run), *unreadable, *_doubts(run)]
+    yield from remarks
+    if remarks:
+        yield ""
     rows = ([column.text(row) for column in _COLUMNS] for row in rows_of(run))
     yield from markdown_table(_header(run), rows)
     yield ""
     yield _below(run)
-    yield ""
 
 
 def _without_result(run: Run) -> Iterator[str]:

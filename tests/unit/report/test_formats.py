@@ -118,6 +118,15 @@ def test_csv_has_a_row_for_each_goal_in_plain_units(whole):
     assert rows[5]["reason"] == MAX_LOAD_OF_GENERATOR
 
 
+def test_markdown_has_one_blank_line_between_its_parts(whole, cut_off, tmp_path):
+    RunDirectory(tmp_path / "plain").write(mrr())
+    plain = read_run(tmp_path / "plain")
+    for runs in ([whole], [plain], [read_run(cut_off)], [plain, whole, plain]):
+        text = render("md", runs)
+        assert "\n\n\n" not in text
+        assert text == f"{text.rstrip()}\n"
+
+
 def test_markdown_is_a_table_that_names_cannot_break(whole):
     lines = render("md", [whole]).splitlines()
     table = [line.replace("\\|", "") for line in lines if line.startswith("|")]
