@@ -65,7 +65,7 @@ class _Measured:
         default=None,
     )
     as_before: Path | None = option(
-        "First ask whether the SUT is as in earlier runs of build A (or of --good), which are in this folder.",
+        "First ask whether the SUT is as in earlier runs of the build without the change, which are in this folder.",
         metavar="DIR",
         type=LocalPath(exists=True, file_okay=False, resolve_path=True, path_type=Path),
     )

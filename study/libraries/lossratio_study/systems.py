@@ -71,7 +71,7 @@ SYSTEMS: Mapping[str, System] = named(
     System(older.MLRSEARCH_2019, "draft-vpolak-mkonstan-bmwg-mlrsearch-02 (2019)", _OLDER),
     System(older.RFC_2544, "RFC 2544, section 26.1, binary search", _OLDER),
     System(older.TST009, "ETSI GS NFV-TST 009, binary search with loss verification", _OLDER),
-    System(ORACLE, "the least time in the mean: it knows the SUT", (OUR_SEARCH, HERE / "oracle.py")),
+    System(ORACLE, "the least time on average, because it knows the SUT", (OUR_SEARCH, HERE / "oracle.py")),
     System(EARLY_ORACLE, "the same, with early verdicts", (OUR_SEARCH, HERE / "oracle.py")),
 )
 """All systems by name."""
