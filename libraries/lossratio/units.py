@@ -283,10 +283,7 @@ def format_bit_rate(rate: float) -> str:
 def format_ratio(ratio: float) -> str:
     """Writes a ratio in per cent, e.g. ``0.5 %``. Only the whole is ``100 %``: more digits tell the rest from it."""
     per_cent = ratio * 100
-    if f"{per_cent:.4g}" != "100" or per_cent == 100.0:
-        return f"{per_cent:.4g} %"
-    digits = next(digits for digits in count(2) if round(per_cent, digits) != 100.0)
-    return f"{per_cent:.{digits}f} %"
+    return f"{_not_quite_100(per_cent) or f'{per_cent:.4g}'} %"
 
 
 def format_one_in(ratio: float) -> str:
@@ -326,8 +323,13 @@ def format_change(change: float, *, is_least: bool = False) -> str:
 
 
 def format_change_size(change: float) -> str:
-    """Writes the size of a finite change as a share of the earlier value, without its sign, e.g. ``12.23 %``."""
-    return f"{100 * abs(change):.2f} %"
+    """Writes the size of a finite change as a share of the earlier value, without its sign, e.g. ``12.23 %``.
+
+    From 1,000 % on, it is whole. Only a change by the whole value is ``100.00 %``.
+    """
+    per_cent = 100 * abs(change)
+    digits = 2 if per_cent < 1_000.0 else 0
+    return f"{_not_quite_100(per_cent) or f'{per_cent:,.{digits}f}'} %"
 
 
 def format_target(ratio: float) -> str:
@@ -435,6 +437,14 @@ def l1_bandwidth(frame_rate: float, frame_size: float) -> float:
         frame_size: Bytes of a frame, or of all frames on average, with the frame check sequence.
     """
     return frame_rate * (frame_size + L1_OVERHEAD) * 8
+
+
+def _not_quite_100(per_cent: float) -> str:
+    """A percentage near 100 with the digits that tell it from 100; empty: it is 100, or is not near it."""
+    if per_cent == 100.0 or round(per_cent, 2) != 100.0:
+        return ""
+    digits = next(digits for digits in count(3) if round(per_cent, digits) != 100.0)
+    return f"{per_cent:.{digits}f}"
 
 
 def _parse_scaled(text: str | float, pattern: re.Pattern[str], what: str, example: str) -> float:

@@ -147,7 +147,15 @@ def test_one_of_something_has_no_plural(number, more, words):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"), [(0.05, "rose by 5.00 %"), (-0.025, "fell by 2.50 %"), (math.inf, "rose from zero")]
+    ("change", "words"),
+    [
+        (0.05, "rose by 5.00 %"),
+        (-0.025, "fell by 2.50 %"),
+        (math.inf, "rose from zero"),
+        (-1.0, "fell by 100.00 %"),
+        (-0.999_987, "fell by 99.999 %"),
+        (75_069.566_7, "rose by 7,506,957 %"),
+    ],
 )
 def test_a_change_in_words_has_its_direction(change, words):
     assert units.change_in_words(change) == words

@@ -11,7 +11,12 @@ const inUnit = (value, unit) => {
 const range = (least, most) => least === most ? least : `${least} to ${most}`;
 const percent = (share, digits = 2) => {
   if (share === null || share === undefined) return NOTHING;
-  return Number.isFinite(share) ? `${share > 0 ? "+" : ""}${(100 * share).toFixed(digits)} %` : "from zero";
+  if (!Number.isFinite(share)) return "from zero";
+  // As lossratio.units.format_change_size: only the whole value is 100.00 %.
+  let shown = Math.abs(share) >= 10 ? 0 : digits;
+  while (Math.abs(share) !== 1 && shown < 15 && Number(Math.abs(100 * share).toFixed(shown)) === 100) shown += 1;
+  const size = (100 * share).toLocaleString("en", { minimumFractionDigits: shown, maximumFractionDigits: shown });
+  return `${share > 0 ? "+" : ""}${size} %`;
 };
 const minute = seconds => new Date(1000 * seconds).toISOString().slice(0, 16).replace("T", " ");
 const day = seconds => minute(seconds).slice(0, 10);

@@ -122,7 +122,7 @@ const coverageView = parameters => {
     }
     const chosen = [...rows.values()].filter(row => !state.missing || testbeds.some(testbed => !row.cells.has(testbed) || age(row.cells.get(testbed)) >= 8));
     const cells = chosen.reduce((sum, row) => sum + row.cells.size, 0);
-    const share = chosen.length ? Math.round(100 * cells / (chosen.length * testbeds.length)) : 0;
+    const share = chosen.length ? Math.floor(100 * cells / (chosen.length * testbeds.length)) : 0;
     return [table({ name: "coverage", columns, rows: chosen }), `${plural(chosen.length, "row")}, ${share} % of their cells measured`];
   }), el("p", { class: "about" }, `Ages are days before the newest result of the site, ${day(site.newest)}; × is the number of results.`)];
 };

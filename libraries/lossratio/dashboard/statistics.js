@@ -151,7 +151,8 @@ const difference = (before, after) => {
     get interval() {
       if (a === 0 || !spread) return null;
       const half = tQuantile(0.05, freedom) * error;
-      return [(b - a - half) / Math.abs(a), (b - a + half) / Math.abs(a)];
+      // No value falls by more than all of it.
+      return [b - a - half, b - a + half].map(end => Math.max(-1, end / Math.abs(a)));
     },
   };
 };
@@ -210,7 +211,7 @@ const comparedQuantity = (before, after, errors) => {
   if (!before.length || !after.length) return { ...base, note: before.length ? "not in B" : "not in A" };
   if (stopped(before) || stopped(after)) return { ...base, note: `${stopped(before) ? "A" : "B"} was interrupted` };
   const meanings = new Set([...before, ...after].map(row => row.measuredAs).filter(meaning => meaning !== null));
-  if (meanings.size > 1) return { ...base, note: "the sides differ in traffic, path or goal" };
+  if (meanings.size > 1) return { ...base, note: "the sides differ in traffic, path, load or goal" };
   const devices = new Set([...before, ...after].map(row => row.device).filter(device => device !== null));
   if (devices.size > 1) return { ...base, note: `the sides differ in device (${[...devices].join("; ")})` };
   const unknown = after.every(row => row.unsent) ? "not comparable" : "regression";

@@ -21,14 +21,17 @@ from lossratio.units import and_more, counted, results_counted
 
 FORMAT = "lossratio-trend/2"
 _COUNTED = {
-    TrendVerdict.NO_VALUE: "without a value",
-    TrendVerdict.TESTER: "from the tester",
-    TrendVerdict.NOT_OFFERED: "whose load was not offered",
-    TrendVerdict.UNCONFIRMED: "with one bad result",
-    TrendVerdict.ONE_OTHER: "with one other result",
-    TrendVerdict.TOO_FEW: "with too few results",
+    TrendVerdict.REGRESSION: ("regression", "regressions"),
+    TrendVerdict.EXPLAINED: ("known change", "known changes"),
+    TrendVerdict.PROGRESSION: ("progression", "progressions"),
+    TrendVerdict.NO_VALUE: ("without a value", "without a value"),
+    TrendVerdict.TESTER: ("from the tester", "from the tester"),
+    TrendVerdict.NOT_OFFERED: ("whose load was not offered", "whose load was not offered"),
+    TrendVerdict.UNCONFIRMED: ("with one bad result", "with one bad result"),
+    TrendVerdict.ONE_OTHER: ("with one other result", "with one other result"),
+    TrendVerdict.TOO_FEW: ("with too few results", "with too few results"),
 }
-"""How verdicts are counted, if not by their names."""
+"""How one and several verdicts are counted, if not by their names."""
 _QUIET = (TrendVerdict.STEADY, TrendVerdict.TOO_FEW)
 """Verdicts that alone are not worth a line."""
 
@@ -80,7 +83,7 @@ def _verdicts(trends: Sequence[Trend]) -> str:
     """How often each verdict was given, e.g. ``1 regression, 2 with one bad result``."""
     counts = Counter(trend.verdict for trend in trends)
     words = [
-        f"{counts[verdict]} {_COUNTED.get(verdict, verdict.value)}"
+        counted(counts[verdict], *_COUNTED.get(verdict, (verdict.value, verdict.value)))
         for verdict in TrendVerdict
         if verdict in counts
     ]

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -22,6 +23,7 @@ FORCED = "resumed by force, although "
 _TRAFFIC_IN_OTHER_WORDS = {"name", "profile"}
 """Fields that repeat other fields of the traffic in words, which can differ between versions."""
 _TRIAL_DURATION = "trial duration"
+_GOAL = "goal"
 _UNIT = "unit"
 _DEVICE = "device"
 _DIGEST_LENGTH = 16
@@ -59,7 +61,7 @@ def aspects_of(finding: Finding) -> dict[str, JsonValue]:
         _DEVICE: conditions.measured_on,
         "kind of measurement": result.kind,
         _UNIT: finding.unit.name,
-        "goal": None,
+        _GOAL: None,
         _TRIAL_DURATION: None,
         **view_of(result).aspects(result, finding),
     }
@@ -74,9 +76,26 @@ def differing_aspects(findings: Sequence[Finding]) -> list[str]:
         others = [value for value in known_values if value != known_values[0]]
         if others and name == _DEVICE:
             differing.append(f"{name} ({what_differs(str(known_values[0]), str(others[0]))})")
+        elif others and name == _GOAL:
+            differing += _parts_of_goals(known_values[0], others[0])
         elif others:
             differing.append(name)
     return differing
+
+
+def _parts_of_goals(one: JsonValue, other: JsonValue) -> Iterator[str]:
+    """What differs in two goals, for people: a search has goals by their names, other kinds only have such settings."""
+    if (
+        not isinstance(one, dict)
+        or not isinstance(other, dict)
+        or "name" in one
+        or "loss_ratio" in one
+    ):
+        yield _GOAL
+        return
+    for field in (name for name in one | other if one.get(name) != other.get(name)):
+        name = re.sub(r"_(per_interface_fps|frames|s)$", "", field)
+        yield name.replace("_", " ")
 
 
 FindingsOfTests: TypeAlias = Mapping[tuple[str, str], Sequence[Finding]]

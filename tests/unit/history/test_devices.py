@@ -58,6 +58,12 @@ def test_the_first_night_with_another_option_is_no_alarm(tmp_path):
     assert answer.output.count("begins anew") == 1
 
 
+def test_several_regressions_are_counted_in_the_plural(tmp_path):
+    for hours, device in ((0.5, SLOW), (1.0, FAST)):
+        filled(tmp_path, range(20), lambda night: 50e3 if night < 17 else 40e3, hours, device=device)
+    assert "2 series of 40 results: 2 regressions. " in said(tmp_path).output
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("hours", [0.5, 12.0])
 def test_two_devices_in_turns_are_two_series_and_an_alarm_is_of_one_of_them(tmp_path, hours):

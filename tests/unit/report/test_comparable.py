@@ -55,7 +55,7 @@ def fatter_frames(result):
     ("other", "aspect"),
     [
         (other_path, "traffic path"),
-        (smaller_load, "goal"),
+        (smaller_load, "load"),
         (longer_trials, "trial duration"),
         (fatter_frames, "directions"),
     ],
@@ -84,7 +84,7 @@ def test_the_same_traffic_in_the_words_of_another_version_is_the_same():
 
 def test_critical_loads_of_other_target_loss_ratios_are_not_compared():
     quantity = quantity_of([soak()], [soak(target=1e-3)])
-    assert (quantity.verdict, quantity.note) == (Verdict.NOT_COMPARABLE, "the runs differ in goal")
+    assert (quantity.verdict, quantity.note) == (Verdict.NOT_COMPARABLE, "the runs differ in target loss ratio")
 
 
 def test_results_that_failed_beside_others_are_reported():

@@ -107,6 +107,21 @@ def test_markdown_has_the_regressions_first():
     assert table[3].endswith("| no change |")
 
 
+def test_no_interval_goes_below_minus_100_per_cent():
+    before, after = runs(100e3, 101e3, 99e3), runs(1.0, 1.0, 2.0)
+    lines = comparison_table(compare(before, after)).splitlines()
+    assert "-99.999 %  -100.00 to -" in lines[3]
+    assert "-100.00 %" not in lines[3]
+
+
+def test_several_regressions_are_counted_in_the_plural():
+    before = [Run(f"a{n}", (with_rate(100e3 + n), with_rate(50e3 + n, name="other"))) for n in range(3)]
+    after = [Run(f"b{n}", (with_rate(90e3 + n), with_rate(40e3 + n, name="other"))) for n in range(3)]
+    worse = compare(before, after)
+    assert "Testbed simulated: 2 regressions. " in comparison_table(worse)
+    assert "Testbed simulated: 2 progressions. " in comparison_table(compare(after, before))
+
+
 def first_line(before, after):
     return comparison_table(compare(before, after)).splitlines()[0]
 

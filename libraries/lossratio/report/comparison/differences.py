@@ -183,7 +183,9 @@ def _interval(before: Sample, after: Sample) -> tuple[float, float] | None:
         return None
     equal_variances = min(len(before.values), len(after.values)) < 2
     interval = _tested(after, before, equal_variances).confidence_interval(0.95)
-    return float(interval.low) / abs(before.mean), float(interval.high) / abs(before.mean)
+    low, high = (float(end) / abs(before.mean) for end in (interval.low, interval.high))
+    # No value falls by more than all of it.
+    return max(-1.0, low), max(-1.0, high)
 
 
 def _tested(one: Sample, other: Sample, equal_variances: bool) -> Any:

@@ -19,12 +19,14 @@ _STATES = {
     Verdict.NOT_COMPARABLE: "skipped",
 }
 _COUNTED = {
-    Verdict.SEEMS_WORSE: "apparently worse",
-    Verdict.SEEMS_BETTER: "apparently better",
-    Verdict.UNCHANGED: "unchanged",
-    Verdict.TOO_FEW: "with too few results",
+    Verdict.REGRESSION: ("regression", "regressions"),
+    Verdict.PROGRESSION: ("progression", "progressions"),
+    Verdict.SEEMS_WORSE: ("apparently worse", "apparently worse"),
+    Verdict.SEEMS_BETTER: ("apparently better", "apparently better"),
+    Verdict.UNCHANGED: ("unchanged", "unchanged"),
+    Verdict.TOO_FEW: ("with too few results", "with too few results"),
 }
-"""How verdicts are counted, if not by their names."""
+"""How one and several verdicts are counted, if not by their names."""
 _UNKNOWN = "-"
 _NO_SPREAD = (
     "All values on each side are equal, so nothing shows how much they vary by chance: repeat the "
@@ -115,14 +117,10 @@ def _nothing_proved(comparison: Comparison) -> str:
 
 def _largest(changed: Sequence[ComparedQuantity]) -> str:
     """The largest of some proved changes in words, e.g. ``64B-mrr, MRR, fell by 5.00 %, and 2 more``."""
-    changes = {}
-    for one in changed:
-        if one.difference is not None:
-            changes[one.test, one.quantity] = one.difference
-
-    (test, quantity), largest = max(changes.items(), key=lambda named: abs(named[1].change))
+    changes = [(one, one.difference) for one in changed if one.difference is not None]
+    one, largest = max(changes, key=lambda named: abs(named[1].change))
     words = change_in_words(largest.change, is_least=largest.is_least)
-    return f"{test}, {quantity}, {words}{and_more(len(changes) - 1)}"
+    return f"{one.test}, {one.quantity}, {words}{and_more(len(changes) - 1)}"
 
 
 def _rows(quantities: Sequence[ComparedQuantity]) -> list[tuple[str, ...]]:
@@ -210,7 +208,9 @@ def _interval_in_words(compared: ComparedQuantity) -> str:
     if difference.is_least:
         return "none: some values are only lower bounds"
     if difference.interval is not None:
-        return range_in_words(*(f"{100 * end:+.2f}" for end in difference.interval))
+        return range_in_words(
+            *(format_change(end).removesuffix(" %") for end in difference.interval)
+        )
     if difference.test is not None and compared.before.mean:
         return "none: the values do not vary"
     return _UNKNOWN
@@ -232,7 +232,7 @@ def summary_of(comparison: Comparison) -> Iterator[str]:
         for verdict in Verdict
     }
     summary = ", ".join(
-        f"{count} {_COUNTED.get(verdict, verdict.value)}"
+        counted(count, *_COUNTED.get(verdict, (verdict.value, verdict.value)))
         for verdict, count in counts.items()
         if count
     )
