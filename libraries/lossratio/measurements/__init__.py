@@ -47,6 +47,7 @@ from lossratio.measurements.request import (
 from lossratio.measurements.spread import (
     SECONDS as SECONDS,
     Spread as Spread,
+    resolution_lines as resolution_lines,
     time_in_words as time_in_words,
 )
 from lossratio.results import CsitExportError as CsitExportError, csit_rate as csit_rate

@@ -48,9 +48,7 @@ from lossratio.units import LONGEST_WAIT, Unit, counted, format_precise_time
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed
 
-NO_BUFFER_FILLS = (
-    "no buffer fills because the bursts are sent at the throughput (RFC 9004, section 6.1)"
-)
+NO_BUFFER_FILLS = "no buffer fills because the bursts are not sent faster than the throughput (RFC 9004, section 6.1)"
 """The reason given by a result without bursts."""
 
 

@@ -26,7 +26,16 @@ from lossratio.plrsearch import GuardStatement, LossBounds, Verdict, why_set_asi
 from lossratio.quantities import Duration, FrameRate, Share
 from lossratio.results import Conditions, MaxLoad, Picture, View, frames_in_words, rate_in_words
 from lossratio.trials import MissingFrames, TrialInput, TrialResult, missing_frames
-from lossratio.units import LONGEST_TRIAL, counted, format_frame_rate, format_one_in, format_target
+from lossratio.units import (
+    LONGEST_TRIAL,
+    counted,
+    format_duration,
+    format_exact_duration,
+    format_frame_rate,
+    format_one_in,
+    format_target,
+    trials_counted,
+)
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
@@ -35,6 +44,8 @@ _LEAST_TRIALS = 10
 """The minimum number of trials that verify a load."""
 _FRAMES = -math.log(0.025)
 """Divided by the target loss ratio: the number of frames without loss that shows a smaller loss ratio (97.5 %)."""
+_LONG = 60.0
+"""Seconds from which on a time is in minutes, hours and days."""
 _ROOM = 3.2
 """Planned frames, as a multiple of that number. Five losses are allowed, so that a SUT that loses only half of the
 ratio is verified in more than a third of all cases."""
@@ -87,9 +98,10 @@ class ConfirmationRequest(Request):
         frames = _ROOM * _FRAMES * self.batch / self.loss_ratio
         trials = max(_LEAST_TRIALS, math.ceil(frames / (self.load * self.trial_duration)))
         if trials * self.trial_duration > self.longest:
+            longest = format_exact_duration(self.longest)
             raise SearchError(
-                f"{self.plan(trials)}, but 'longest' is {self.longest:g} s. Choose a larger loss ratio, a smaller "
-                "batch or a longer time."
+                f"{self.plan(trials)}, but 'longest' is {longest}. Choose a larger loss ratio, a smaller batch or a "
+                "longer time."
             )
         return trials
 
@@ -97,9 +109,11 @@ class ConfirmationRequest(Request):
         """The number of trials and their time, in words."""
         seconds = trials * self.trial_duration
         batch = lost_at_a_time(self.batch)
+        frames = counted(round(seconds * self.load), "frame")
+        time = format_duration(seconds) if seconds >= _LONG else f"{seconds:.4g} s"
         return (
             f"To confirm a loss ratio of {format_target(self.loss_ratio)} at {format_frame_rate(self.load)}, {batch}, "
-            f"takes {seconds * self.load:,.0f} frames of each interface: {trials} trials, {seconds:,.4g} s"
+            f"takes {frames} of each interface: {trials_counted(trials)}, {time}"
         )
 
 

@@ -179,7 +179,7 @@ _LEAST = 0.01
 
 def _loads_in_words(losses: Sequence[LossAtLoad]) -> str:
     """One or several loads in words, from the largest on, e.g. ``120,000 and 80,000``."""
-    loads = [f"{loss.load.per_interface_fps:,.0f}" for loss in losses]
+    loads = [rate_in_words(loss.load.per_interface_fps) for loss in losses]
     if len(loads) <= 2:
         return " and ".join(loads)
     return f"{len(loads)} loads from {loads[0]} down to {loads[-1]}"
@@ -227,7 +227,7 @@ class FrameLossView(View[FrameLossResult]):
         for loss, trial in zip(loads, result.trials, strict=False):
             share = format_ratio(loss.share_of_max_load_ratio)
             not_lost = f", {trial.missing.not_lost}" if trial.missing.not_lost else ""
-            load = f"{loss.load.per_interface_fps:>12,.0f} fps per interface"
+            load = f"{rate_in_words(loss.load.per_interface_fps):>12} fps per interface"
             yield value_line(share, f"{load}  loss {format_ratio(loss.frame_loss_ratio)}{not_lost}")
 
     def rfc2544_rows(self, result: FrameLossResult) -> Iterator[Rfc2544Row]:

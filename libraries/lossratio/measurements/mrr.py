@@ -281,7 +281,7 @@ class MrrView(View[MrrResult]):
         if len(result.mrr.values) > 1:
             yield value_line("standard deviation", result.mrr.stdev)
         values = " ".join(
-            f"{value.forwarding_rate.per_interface_fps:,.0f}" for value in result.mrr.values
+            rate_in_words(value.forwarding_rate.per_interface_fps) for value in result.mrr.values
         )
         yield value_line("values", f"{values} fps per interface")
         loss = "not counted"

@@ -22,6 +22,7 @@ from lossratio.measurements import (
     SettingsOf,
     Spread,
     measure,
+    resolution_lines,
     time_in_words,
 )
 from lossratio.mlrsearch import Forecast
@@ -37,7 +38,7 @@ from lossratio.trials import (
     TrialResult,
     missing_frames,
 )
-from lossratio.units import LONGEST_TRIAL, counted, format_precise_time, format_ratio
+from lossratio.units import LONGEST_TRIAL, counted, format_ratio
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
@@ -251,7 +252,7 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
             )
         if unfinished:
             return (
-                f"it did not recover within the limit: it lost frames in the last {QUIET_RATIO:.0%} of "
+                f"it did not recover within the limit: it lost frames in the last {format_ratio(QUIET_RATIO)} of "
                 f"{result.settings.limit_s:g} s after the change. Raise limit to see when it recovers"
             )
         if any(time.overload_lost_frames == 0 for time in found.times):
@@ -308,8 +309,7 @@ class RecoveryView(View[RecoveryResult]):
         times = (time.recovery_s for time in values.times)
         each = ("not recovered" if time is None else time_in_words(time, finest) for time in times)
         yield value_line("times", ", ".join(each))
-        if result.resolution_s is not None:
-            yield value_line("resolution", format_precise_time(result.resolution_s))
+        yield from resolution_lines(finest, result.resolution_s)
 
     def values(self, result: RecoveryResult) -> Mapping[str, Any]:
         """The average; only a lower bound if the DUT did not recover."""

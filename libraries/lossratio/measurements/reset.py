@@ -32,7 +32,13 @@ from lossratio.trials import (
     output_from_counters,
     with_late_frames,
 )
-from lossratio.units import LONGEST_TRIAL, LONGEST_WAIT, format_precise_time, trials_counted
+from lossratio.units import (
+    LONGEST_TRIAL,
+    LONGEST_WAIT,
+    counted,
+    format_precise_time,
+    trials_counted,
+)
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed, TrafficSource
@@ -411,8 +417,9 @@ class ResetView(View[ResetResult]):
             value_line(f"{number}", _in_words(time))
             for number, time in enumerate(values.times, start=1)
         )
-        if result.resolution_s is not None:
-            yield value_line("resolution", format_precise_time(result.resolution_s))
+        yield from measurements.resolution_lines(
+            1.0 / result.load.per_interface_fps, result.resolution_s
+        )
 
     def doubts(self, result: ResetResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
         """The doubt whether the resets are the only cause of loss. Frames that the SUT did not lose cause no doubt."""
@@ -444,7 +451,8 @@ class ResetView(View[ResetResult]):
 def _in_words(time: ResetTime) -> str:
     if time.time_stamp_s is None:
         return f"{time.direction}: did not come back"
-    lost = f"{time.lost_frames:,} frames lost, {format_precise_time(time.loss_method_s)} of them"
+    sent_in = format_precise_time(time.loss_method_s)
+    lost = f"{counted(time.lost_frames, 'frame')} lost, as many as are sent in {sent_in}"
     several = time.outages > 1 and time.whole_s is not None
     if several:
         more = f"; the longest of {time.outages} outages over {format_precise_time(time.whole_s or 0.0)}"

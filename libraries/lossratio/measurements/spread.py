@@ -25,6 +25,21 @@ def time_in_words(seconds: float, finest: float) -> str:
     return format_precise_time(seconds)
 
 
+def resolution_lines(spacing: float, error: float | None) -> Iterator[str]:
+    """The line of the console with the resolution of times that are seen by lost frames; nothing without a trial.
+
+    Args:
+        spacing: Seconds between two frames, which is the finest resolution.
+        error: Seconds by which the time of a frame may be wrong; None: there was no trial.
+    """
+    if error is None:
+        return
+    resolution = f"{format_precise_time(spacing)}, the time between two frames"
+    if error:
+        resolution += f"; each frame's time is correct to within {format_precise_time(error)}"
+    yield value_line("resolution", resolution)
+
+
 class Spread(Record):
     """The average of all repetitions and their spread; all values are null if a repetition has no time."""
 

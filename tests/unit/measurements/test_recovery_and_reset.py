@@ -177,6 +177,8 @@ def test_a_reset_is_kept_and_shown(testbed_of, tmp_path):
     text = message(result)
     assert "reset (RFC 6201): software reset of the devices, 3 trials" in text
     assert "by time stamps" in text
+    assert "  resolution              0.02 ms, the time between two frames\n" in text
+    assert re.search(r"ms by time stamps; 25,00\d frames lost, as many as are sent in \d+(\.\d+)? ms\n", text)
     assert "by frame loss" in text
 
 

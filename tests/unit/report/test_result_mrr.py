@@ -131,6 +131,13 @@ def test_a_frame_that_came_back_is_not_hidden_by_rounding():
     assert mrr_of(1, 1).startswith("MRR: forwards 1 frame/s of 64 B each way at the maximum load of 100,000: 99.999 % ")
 
 
+def test_values_at_low_rates_are_not_rounded_to_whole_frames():
+    result = mrr(SharpKnee(capacity=200_000.0), trials=1, load=100_000.0)
+    found = maximum_receive_rate([trial((5, 6))], result.conditions)
+    lines = [*view_of(result).lines(result.model_copy(update={"mrr": found}))]
+    assert "  values                  5.5 fps per interface" in lines
+
+
 def test_one_unsent_frame_is_one_frame():
     (_, *lines) = message(mrr(SharpKnee(capacity=200_000.0), trials=1, load=100_000.5, max_rate=100_000.4)).splitlines()
     assert not re.search(r"\b1 frames", "\n".join(lines))
