@@ -65,7 +65,7 @@ class Unit:
             return format_frame_rate(value)
         if value >= 10_000:
             return f"{value:,.0f} {self.name}"
-        return f"{value:.5g} {self.name}"
+        return f"{_without_rounding_error(value):.5g} {self.name}"
 
 
 FRAMES_PER_SECOND = Unit("fps")
@@ -425,8 +425,7 @@ def format_precise_time(seconds: float) -> str:
     """Writes a time with five digits, e.g. ``12.345 ms``, or ``150.25 s`` from 10 s on."""
     if seconds >= 10.0:
         return f"{seconds:.5g} s"
-    # A standard deviation of less than a picosecond is only a rounding error.
-    return f"{round(1000.0 * seconds, 9):.5g} ms"
+    return f"{1000.0 * _without_rounding_error(seconds):.5g} ms"
 
 
 def l1_bandwidth(frame_rate: float, frame_size: float) -> float:
@@ -437,6 +436,11 @@ def l1_bandwidth(frame_rate: float, frame_size: float) -> float:
         frame_size: Bytes of a frame, or of all frames on average, with the frame check sequence.
     """
     return frame_rate * (frame_size + L1_OVERHEAD) * 8
+
+
+def _without_rounding_error(value: float) -> float:
+    """A value, or zero: a standard deviation of less than a picosecond is only a rounding error."""
+    return round(value, 12)
 
 
 def _not_quite_100(per_cent: float) -> str:

@@ -49,6 +49,11 @@ def test_values_are_written_with_their_unit(name, value, text):
     assert units.Unit(name).format(value) == text
 
 
+def test_a_rounding_error_is_no_standard_deviation():
+    assert units.Unit("s").format(2.5121e-15) == "0 s"
+    assert units.Unit("s").format(1.25e-7) == "1.25e-07 s"
+
+
 def test_a_unit_says_which_change_is_for_the_better():
     assert [units.FRAMES_PER_SECOND.is_better(change) for change in (-0.1, 0.1, math.inf)] == [False, True, True]
     seconds = units.Unit("s", lower_is_better=True)

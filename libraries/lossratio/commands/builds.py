@@ -197,11 +197,12 @@ def ab(
     from lossratio import builds
     from lossratio.report import write_report
     from lossratio.results import in_columns
+    from lossratio.units import format_ratio
 
     asks = measured.as_before is not None
     if asks and measured.least_change < 100 * builds.LEAST_ASKED:
         raise click.UsageError(
-            f"--as-before misses many changes below {builds.LEAST_ASKED:.0%}: add --least-change "
+            f"--as-before misses many changes below {format_ratio(builds.LEAST_ASKED)}: add --least-change "
             f"{100 * builds.LEAST_ASKED:g}, or leave out --as-before."
         )
     bench = measured.bench()

@@ -10,9 +10,10 @@ from lossratio.measurements.recovery import RecoveryResult
 from lossratio.measurements.rfc2544.facts import SAME, Facts, is_found, reaches
 from lossratio.measurements.rfc2544.modifiers import Modifier
 from lossratio.measurements.rfc2544.run import Rfc2544Test
+from lossratio.measurements.throughput.result import Goal
 from lossratio.records import Rate
 from lossratio.results import TestResult, integrity_of
-from lossratio.units import format_frame_rate
+from lossratio.units import format_frame_rate, format_ratio
 
 
 class Status(str, Enum):
@@ -239,14 +240,19 @@ def neighbours(facts: Facts) -> Verdict:
     return Status.DONE, facts.conditions.timing.neighbours or "neighbours are static entries"
 
 
+def _allowed(goal: Goal) -> str:
+    lost = f"up to {format_ratio(goal.loss_ratio)} of the frames may be lost"
+    lossy = f"up to {format_ratio(goal.exceed_ratio)} of trials may lose"
+    if goal.loss_ratio and goal.exceed_ratio:
+        return f"{lost}, and {lossy} more"
+    return lost if goal.loss_ratio else f"{lossy} frames"
+
+
 def no_loss(facts: Facts) -> Verdict:
     """Whether the goal of the search allows no loss."""
     goal = facts.throughputs[0].goals[0].goal
     if goal.exceed_ratio or goal.loss_ratio:
-        why = (
-            f"goal {goal.name}: up to {goal.exceed_ratio:.0%} of trials may lose frames (RFC 9971)"
-        )
-        return Status.DIFFERENT, why
+        return Status.DIFFERENT, f"goal {goal.name}: {_allowed(goal)} (RFC 9971)"
 
     unknown = [
         f"{size}: {one.goals[0].result.reason}"

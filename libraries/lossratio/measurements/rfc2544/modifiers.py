@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lossratio.errors import DutError, SearchError
 from lossratio.measurements.reset import command_reset
+from lossratio.units import format_ratio
 
 if TYPE_CHECKING:
     from lossratio.testbed import Testbed
@@ -165,8 +166,8 @@ class ActiveModifier:
             return None
 
         notes = {
-            Modifier.BROADCAST: f"{BROADCAST_SHARE:.0%} of the frames; part of the load; the loss is counted on all "
-            "other frames",
+            Modifier.BROADCAST: f"{format_ratio(BROADCAST_SHARE)} of the frames; part of the load; the loss is counted "
+            "on all other frames",
             Modifier.ADDRESSES: "see the addresses under conditions",
             Modifier.FILTERS: self._filters,
         }
