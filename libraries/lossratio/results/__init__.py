@@ -139,6 +139,7 @@ from lossratio.results.trials import (
     Trial as Trial,
     are_lost_in_words as are_lost_in_words,
     describe_trials as describe_trials,
+    faulty_in_words as faulty_in_words,
     format_loss as format_loss,
     in_trials_without_loss as in_trials_without_loss,
     missing_in as missing_in,

@@ -169,7 +169,7 @@ def share_missing_in_words(share: float, trials: Iterable[Trial], load: float) -
         return f"none lost{in_trials_without_loss(here)}"
 
     missing = missing_in(here)
-    faulty = _faulty_in_words(trial for trial in here if trial.is_evidence)
+    faulty = faulty_in_words(trial for trial in here if trial.is_evidence)
     if missing.lost_by_sut == missing.total:
         if faulty:
             return f"{_in_two_digits(share)} missing; {faulty}"
@@ -220,7 +220,7 @@ def are_lost_in_words(trials: Iterable[Trial]) -> str:
     seen = []
     if others:
         seen.append(f"{others:,} of them were late, or dropped by the generator")
-    faulty = _faulty_in_words(counting)
+    faulty = faulty_in_words(counting)
     if faulty and missing.lost_by_sut:
         seen.append(faulty)
     if not seen:
@@ -228,7 +228,7 @@ def are_lost_in_words(trials: Iterable[Trial]) -> str:
     return f"are missing ({'; '.join(seen)})"
 
 
-def _faulty_in_words(trials: Iterable[Trial]) -> str:
+def faulty_in_words(trials: Iterable[Trial]) -> str:
     """The frames that came back with a fault, without copies; empty: there are none.
 
     Example: ``4 frames came back misdelivered``.

@@ -15,6 +15,7 @@ from lossratio.results import (
     Doubt,
     DoubtKind,
     Trial,
+    faulty_in_words,
     format_interval,
     time_dependence_in,
 )
@@ -56,9 +57,13 @@ def _constancy_doubts(trials: Sequence[Trial]) -> Iterator[Doubt]:
 
     level = mlrsearch.level_loss_in([trial.as_result() for trial in evidence])
     if level is not None:
+        faulty = faulty_in_words(evidence)
+        look = "Look for loss on a link, a dead queue, and stalls"
+        if faulty:
+            look = f"Look at the frames with a fault, which count as lost: {faulty}"
         yield Doubt(
             DoubtKind.LOSS_AT_ANY_LOAD,
-            f"{level_in_words(level)}; the load is not the cause. Look for loss on a link, a dead queue, and stalls",
+            f"{level_in_words(level)}; the load is not the cause. {look}",
         )
 
 
