@@ -20,6 +20,7 @@ from lossratio.builds.asking import AsBefore, Wanted
 from lossratio.builds.measuring import Measure
 from lossratio.builds.outcome import check_terms, check_throughput
 from lossratio.builds.record import BuildRecord
+from lossratio.builds.words import probability_in_words
 from lossratio.errors import BuildError, SearchError
 from lossratio.exit_status import ExitStatus
 from lossratio.results import agreed_change, share_in_words
@@ -420,7 +421,7 @@ def _answer(result: BisectionResult, subject: Callable[[str], str]) -> str:
     if result.verdict is BisectionVerdict.NO_CHANGE:
         return f"No change that matters between the first and the last revision, {effort}."
     change = "" if result.change is None else f" by {format_change(result.change)}"
-    sure = f"probability {100 * result.probability:.1f} %, {effort}"
+    sure = f"probability {probability_in_words(result.probability)}, {effort}"
     if result.is_split:
         return f"Undecided, {effort}: the change may be due to frames that no build lost."
     if result.verdict is BisectionVerdict.UNDECIDED:

@@ -88,11 +88,20 @@ def _missing_in_words(result: ComparisonResult) -> str:
     return f" Up to {missing}{may_be}{as_measured}."
 
 
+def probability_in_words(probability: float) -> str:
+    """A probability after the word, e.g. ``of 97.5 %``. A rounded one is never said to be zero or certain."""
+    if 0.0 < probability < 0.001:
+        return "below 0.1 %"
+    if 0.999 < probability < 1.0:
+        return "above 99.9 %"
+    return f"of {100 * probability:.1f} %"
+
+
 def _asked(result: ComparisonResult, missed: float) -> str:
     """How a comparison without a search was made."""
     return (
-        f"asked {result.measurements} times and not searched; a build with the least change is called as before with a "
-        f"probability of {100 * missed:.1f} %"
+        f"asked {counted(result.measurements, 'time')} and not searched; a build with the least change is called as "
+        f"before with a probability {probability_in_words(missed)}"
     )
 
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 import scipy
 
 from lossratio.history.steps import Values
-from lossratio.units import Unit, format_change
+from lossratio.units import Unit, format_change, results_counted
 
 WINDOW = 80
 """Number of the newest values in which bands are looked for."""
@@ -114,11 +114,12 @@ class Bands:
         low = unit.format(self.low)
         high = unit.format(self.high)
         step = format_change(self.ratio - 1.0)
-        both = f"{low} in {self.in_lower_count} results and {high} ({step}) in {self.in_upper_count}{since}"
+        lower, upper = map(results_counted, (self.in_lower_count, self.in_upper_count))
+        both = f"{low} in {lower} and {high} ({step}) in {self.in_upper_count}{since}"
         if not self.in_upper_count:
-            both = f"{low} in {self.in_lower_count} results{since}, and none in the upper band ({step})"
+            both = f"{low} in {lower}{since}, and none in the upper band ({step})"
         if not self.in_lower_count:
-            both = f"{high} in {self.in_upper_count} results{since}, and none in the lower band ({step} from there)"
+            both = f"{high} in {upper}{since}, and none in the lower band ({step} from there)"
 
         return f"two bands: {both}, {self.switches} switches{all_switches}"
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import scipy
 
 from lossratio.history.series import Series
-from lossratio.units import Unit, range_in_words
+from lossratio.units import Unit, counted, range_in_words
 
 Array = npt.NDArray[np.float64]
 
@@ -64,9 +64,9 @@ class AllNights:
 
     def in_words(self, unit: Unit) -> str:
         """The load with its interval, and how soon a step would show."""
-        nights = f"{self.nights} nights since {self.since:%Y-%m-%d}"
+        nights = f"{counted(self.nights, 'night')} since {self.since:%Y-%m-%d}"
         interval = range_in_words(f"{self.least_95:,.1f}", f"{self.most_95:,.1f}") + ", 95 %"
-        step = f"a step of {100 * STEP:g} % shows in about {self.nights_for_step} nights"
+        step = f"a step of {100 * STEP:g} % shows in about {counted(self.nights_for_step, 'night')}"
         return f"{nights} together: {self.load:,.1f} {unit.name} ({interval}); {step}"
 
 

@@ -21,17 +21,20 @@ from lossratio.units import and_more, counted, results_counted
 
 FORMAT = "lossratio-trend/2"
 _COUNTED = {
-    TrendVerdict.REGRESSION: ("regression", "regressions"),
-    TrendVerdict.EXPLAINED: ("known change", "known changes"),
-    TrendVerdict.PROGRESSION: ("progression", "progressions"),
-    TrendVerdict.NO_VALUE: ("without a value", "without a value"),
-    TrendVerdict.TESTER: ("from the tester", "from the tester"),
-    TrendVerdict.NOT_OFFERED: ("whose load was not offered", "whose load was not offered"),
-    TrendVerdict.UNCONFIRMED: ("with one bad result", "with one bad result"),
-    TrendVerdict.ONE_OTHER: ("with one other result", "with one other result"),
-    TrendVerdict.TOO_FEW: ("with too few results", "with too few results"),
+    TrendVerdict.NO_VALUE: "without a value",
+    TrendVerdict.TESTER: "from the tester",
+    TrendVerdict.NOT_OFFERED: "whose load was not offered",
+    TrendVerdict.UNCONFIRMED: "with one bad result",
+    TrendVerdict.ONE_OTHER: "with one other result",
+    TrendVerdict.TOO_FEW: "with too few results",
 }
-"""How one and several verdicts are counted, if not by their names."""
+"""How verdicts are counted, if not by their names."""
+_SEVERAL = {
+    TrendVerdict.REGRESSION: "regressions",
+    TrendVerdict.EXPLAINED: "known changes",
+    TrendVerdict.PROGRESSION: "progressions",
+}
+"""The words for several of these verdicts, if they differ."""
 _QUIET = (TrendVerdict.STEADY, TrendVerdict.TOO_FEW)
 """Verdicts that alone are not worth a line."""
 
@@ -79,14 +82,15 @@ def _begun_anew(trends: Sequence[Trend]) -> Iterator[str]:
         yield f"begins anew, {first.series.times[0]:%Y-%m-%d %H:%M} UTC: {change}: {first.series}{more}"
 
 
+def _counted(verdict: TrendVerdict, number: int) -> str:
+    word = _COUNTED.get(verdict, verdict.value)
+    return counted(number, word, _SEVERAL.get(verdict, word))
+
+
 def _verdicts(trends: Sequence[Trend]) -> str:
     """How often each verdict was given, e.g. ``1 regression, 2 with one bad result``."""
     counts = Counter(trend.verdict for trend in trends)
-    words = [
-        counted(counts[verdict], *_COUNTED.get(verdict, (verdict.value, verdict.value)))
-        for verdict in TrendVerdict
-        if verdict in counts
-    ]
+    words = [_counted(verdict, counts[verdict]) for verdict in TrendVerdict if verdict in counts]
     return ", ".join(words) or "no series"
 
 

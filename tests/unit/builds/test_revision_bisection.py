@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from lossratio.builds import Bisection, BisectionVerdict
+from lossratio.builds.words import probability_in_words
 from lossratio.errors import SearchError
 
 
@@ -106,3 +107,11 @@ def test_wrong_measurements_are_errors():
         search.record("r1", math.nan)
     with pytest.raises(SearchError, match="Revision r0 cannot be left out"):
         search.skip("r0")
+
+
+@pytest.mark.parametrize(
+    ("probability", "words"),
+    [(0.975, "of 97.5 %"), (0.999_9, "above 99.9 %"), (1.0, "of 100.0 %"), (0.000_3, "below 0.1 %"), (0.0, "of 0.0 %")],
+)
+def test_a_probability_is_neither_rounded_to_certainty_nor_to_nothing(probability, words):
+    assert probability_in_words(probability) == words

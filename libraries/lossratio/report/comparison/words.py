@@ -19,14 +19,14 @@ _STATES = {
     Verdict.NOT_COMPARABLE: "skipped",
 }
 _COUNTED = {
-    Verdict.REGRESSION: ("regression", "regressions"),
-    Verdict.PROGRESSION: ("progression", "progressions"),
-    Verdict.SEEMS_WORSE: ("apparently worse", "apparently worse"),
-    Verdict.SEEMS_BETTER: ("apparently better", "apparently better"),
-    Verdict.UNCHANGED: ("unchanged", "unchanged"),
-    Verdict.TOO_FEW: ("with too few results", "with too few results"),
+    Verdict.SEEMS_WORSE: "apparently worse",
+    Verdict.SEEMS_BETTER: "apparently better",
+    Verdict.UNCHANGED: "unchanged",
+    Verdict.TOO_FEW: "with too few results",
 }
-"""How one and several verdicts are counted, if not by their names."""
+"""How verdicts are counted, if not by their names."""
+_SEVERAL = {Verdict.REGRESSION: "regressions", Verdict.PROGRESSION: "progressions"}
+"""The words for several of these verdicts, if they differ."""
 _UNKNOWN = "-"
 _NO_SPREAD = (
     "All values on each side are equal, so nothing shows how much they vary by chance: repeat the "
@@ -225,17 +225,18 @@ def _p_value_in_words(compared: ComparedQuantity) -> str:
     return f"{compared.p_value:.2g} ({difference.test})"
 
 
+def _counted(verdict: Verdict, number: int) -> str:
+    word = _COUNTED.get(verdict, verdict.value)
+    return counted(number, word, _SEVERAL.get(verdict, word))
+
+
 def summary_of(comparison: Comparison) -> Iterator[str]:
     """Lines that count the quantities by verdict, give advice if there is no verdict, and name what is missing."""
     counts = {
         verdict: sum(compared.verdict is verdict for compared in comparison.quantities)
         for verdict in Verdict
     }
-    summary = ", ".join(
-        counted(count, *_COUNTED.get(verdict, (verdict.value, verdict.value)))
-        for verdict, count in counts.items()
-        if count
-    )
+    summary = ", ".join(_counted(verdict, count) for verdict, count in counts.items() if count)
 
     yield (
         f"Testbed {comparison.testbed}: {summary}. "
