@@ -11,6 +11,7 @@ from lossratio.drawing import NOTHING, Column, number_column, range_bar, test_co
 from lossratio.records import Rate
 from lossratio.report.run import Run
 from lossratio.results import (
+    NONE_LOST,
     Finding,
     LatencyPoint,
     Outcome,
@@ -215,7 +216,11 @@ class FindingRow:
         known = (self.finding.lower_bound, self.finding.upper_bound)
         if not self.bounds or not any(isinstance(bound, Rate) for bound in known):
             return self.bounds
-        if self.finding.is_at_limit and self._lost:
+        if (
+            self.finding.is_at_limit
+            and self._lost
+            and self.finding.value != self.finding.lower_bound
+        ):
             lower, _ = self._ends
             return f"at least {self.value} per interface, when {lower} is offered"
         return f"{self.bounds} per interface"
@@ -240,15 +245,15 @@ class FindingRow:
 
     @property
     def _lost(self) -> str:
-        """The loss at the lower bound, which the goal allows; empty if there is no loss, or the bound is not a rate."""
+        """The loss at the lower bound, which the goal allows; empty: no trial has a loss, or it is not a rate."""
         lower = self.finding.lower_bound
         if self.rate is None or not isinstance(lower, Rate) or not lower.aggregate_fps:
             return ""
         share = 1.0 - self.rate.aggregate_fps / lower.aggregate_fps
-        if share <= 0.0:
+        if share <= 0.0 and self.finding.stream is not None:
             return ""
         missing = share_missing_in_words(share, self.result.trials, lower.per_interface_fps)
-        return f": {missing}, as the goal allows"
+        return "" if missing == NONE_LOST else f": {missing}, as the goal allows"
 
     @cached_property
     def picture(self) -> str:

@@ -136,6 +136,7 @@ from lossratio.results.run_directory import (
 )
 from lossratio.results.trial_timing import TrialTiming as TrialTiming, trial_timing as trial_timing
 from lossratio.results.trials import (
+    NONE_LOST as NONE_LOST,
     Trial as Trial,
     are_lost_in_words as are_lost_in_words,
     describe_trials as describe_trials,

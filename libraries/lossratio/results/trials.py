@@ -152,6 +152,10 @@ def missing_in(trials: Iterable[Trial]) -> MissingFrames:
     return sum((trial.missing for trial in trials if trial.is_evidence), MissingFrames())
 
 
+NONE_LOST = "none lost"
+"""The words for a load at which no trial lost a frame."""
+
+
 def share_missing_in_words(share: float, trials: Iterable[Trial], load: float) -> str:
     """The share of missing frames at a load, e.g. ``0.46 % lost``.
 
@@ -166,7 +170,7 @@ def share_missing_in_words(share: float, trials: Iterable[Trial], load: float) -
     """
     here = [trial for trial in trials if trial.load_per_interface_fps == load]
     if share <= 0.0:
-        return f"none lost{in_trials_without_loss(here)}"
+        return f"{NONE_LOST}{in_trials_without_loss(here)}"
 
     missing = missing_in(here)
     faulty = faulty_in_words(trial for trial in here if trial.is_evidence)

@@ -59,6 +59,8 @@ def test_a_load_at_which_some_trials_lost_frames_is_not_without_loss():
     lossy = sum(trial.missing.lost_by_sut > 0 for trial in here)
     assert lossy, "the example has such trials"
     assert f"without loss in {len(here) - lossy} of {len(here)} trials" in ndr
+    offered = FindingRow(next(findings_of([result]))).offered
+    assert f" is offered: none lost in {len(here) - lossy} of {len(here)} trials, as the goal allows. " in offered
 
 
 def test_a_goal_that_allows_loss_says_in_how_many_trials_nothing_was_lost():
