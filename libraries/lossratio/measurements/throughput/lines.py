@@ -14,7 +14,7 @@ from lossratio.measurements.throughput.result import (
     format_regularity,
 )
 from lossratio.records import Rate
-from lossratio.results import Trial, format_interval, value_line
+from lossratio.results import Trial, format_interval, rate_in_words, value_line
 from lossratio.trials import DirectionCounters
 from lossratio.units import format_ratio, trials_counted
 
@@ -45,10 +45,9 @@ def _value_lines(found: GoalOutcome) -> Iterator[str]:
 
     yield value + _coin(found.zone)
     for share in found.zone.shares:
-        lossy = (
-            f"{share.lossy} of {share.trials} trials lossy, {share.longest_run} in a row at most"
-        )
-        load = f"{share.load.per_interface_fps:>12,.0f} fps per interface"
+        trials = trials_counted(share.trials)
+        lossy = f"{share.lossy} of {trials} lossy, {share.longest_run} in a row at most"
+        load = f"{rate_in_words(share.load.per_interface_fps):>12} fps per interface"
         yield value_line("zone of chance", f"{load}: {lossy}")
 
 
