@@ -258,7 +258,8 @@ class ConnectionCapacityView(View[ConnectionCapacityResult]):
             yield "Connection table: connections are missing even at the smallest number."
         elif values is not None:
             least = "at least " if values.is_at_limit else ""
-            yield f"Connection table: holds {least}{values.median_connections:,.0f} connections."
+            held = counted(round(values.median_connections), "connection")
+            yield f"Connection table: holds {least}{held}."
 
     def stalls(self, result: ConnectionCapacityResult, trials: Sequence[Trial]) -> Doubt | None:
         """The doubt whether stalls decided the result: not in trials that filled the table to its known capacity."""

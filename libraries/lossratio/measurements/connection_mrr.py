@@ -23,9 +23,9 @@ from lossratio.measurements.mrr import (
     not_lost_of_them,
 )
 from lossratio.records import Record
-from lossratio.results import Finding, MaxLoad, View, value_line
+from lossratio.results import Finding, MaxLoad, View, rate_in_words, value_line
 from lossratio.trials import TrialInput, TrialResult
-from lossratio.units import trials_counted
+from lossratio.units import counted, trials_counted
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
@@ -129,9 +129,12 @@ class ConnectionMrrView(View[ConnectionMrrResult]):
     def sentences(self, result: ConnectionMrrResult) -> Iterator[str]:
         """What is established while connections are opened at the maximum load."""
         if result.connections is not None:
-            mean = f"{result.connections.mean_per_second:,.0f}"
-            opened = f"{result.max_load.rate.per_interface_fps:,.0f}"
-            yield f"Connection MRR: establishes {mean} connections/s when {opened} are opened each second."
+            mean = rate_in_words(result.connections.mean_per_second, "connections/s")
+            opened = rate_in_words(result.max_load.rate.per_interface_fps)
+            more = ""
+            if not result.connections.lost_connections:
+                more = ": no connection is lost; the device may establish more"
+            yield f"Connection MRR: establishes {mean} when {opened} are opened each second{more}."
 
     def lines(self, result: ConnectionMrrResult) -> Iterator[str]:
         """Mean, standard deviation, and lost connections."""
@@ -144,7 +147,7 @@ class ConnectionMrrView(View[ConnectionMrrResult]):
                 yield value_line(
                     "standard deviation", found.stdev_per_second, CONNECTIONS_PER_SECOND
                 )
-            lost = f"{found.lost_connections:,} connections"
+            lost = counted(found.lost_connections, "connection")
             lost += not_lost_of_them(result)
             yield value_line(
                 "lost", f"{lost}; {found.unsent_connections:,} unsent, which does not count as loss"
