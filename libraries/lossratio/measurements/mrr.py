@@ -23,6 +23,7 @@ from lossratio.results import (
     TestResult,
     View,
     are_lost_in_words,
+    faulty_in_words,
     frames_in_words,
     kind_of,
     load_per_interface,
@@ -171,6 +172,9 @@ def not_lost_of_them(result: TestResult) -> str:
         words += f"; {missing.late:,} of them were only late, not lost"
     if missing.generator_drops:
         words += f"; {missing.generator_drops:,} of them were dropped by the generator, not lost"
+    faulty = faulty_in_words(trial for trial in result.trials if trial.is_evidence)
+    if faulty:
+        words += f"; {faulty}, which counts as loss"
     return words
 
 

@@ -19,7 +19,7 @@ from lossratio.errors import ReportError
 from lossratio.measurements.latency import LatencyPoint
 from lossratio.measurements.latency.histogram import Histogram
 from lossratio.measurements.latency.measure import Measured
-from lossratio.measurements.latency.result import LatencyAtLoad, direction_latency, load_line
+from lossratio.measurements.latency.result import LatencyAtLoad, direction_latency, latency_lines, load_line
 from lossratio.measurements.latency.view import latency_over_load_picture, latency_picture
 from lossratio.report.csit import csit_export
 from lossratio.report.page import report_page
@@ -27,8 +27,17 @@ from lossratio.report.run import Run
 from lossratio.results import doubts_of, view_of
 from lossratio.results.findings import findings_of, message
 from lossratio.results.model import Outcome
+from lossratio.results.trials import describe_trials
 from lossratio.simulation.measurer import BASE_DELAY, simulated_latency
-from lossratio.trials import DirectionCounters, LatencyOutput, TrialInput, TrialResult, output_from_counters
+from lossratio.trials import (
+    DirectionCounters,
+    JournalEntry,
+    LatencyOutput,
+    TrialInput,
+    TrialOutput,
+    TrialResult,
+    output_from_counters,
+)
 
 
 def test_percentiles_are_reported_as_far_as_there_are_frames():
@@ -359,3 +368,14 @@ def test_each_reason_why_nothing_was_measured_has_its_load():
     assert error.count("None of 1000 latency frames came back") == 4
     assert f"came back. 2.0000 kfps per interface: {FORWARD}: None" in error
     assert ".;" not in error
+
+
+def test_frames_that_came_back_with_a_fault_are_not_lost_in_the_latency_trial():
+    way = DirectionCounters(FORWARD, 1000, 1000, 990, examined_frames=1000, corrupted_frames=10)
+    output = TrialOutput(0.01, sent_frames=1000, lost_frames=10, unsent_frames=0, directions=(way,))
+    trials = describe_trials([JournalEntry(TrialResult(TrialInput(1.0, 1000.0), output))])
+    lossy = at(1e3, counters()).model_copy(update={"loss_ratio": 0.01, "unsent_frames": 0})
+    _, line, *_ = latency_lines([lossy], trials)
+    assert line.endswith("1 % of the latency trial's frames are missing (10 frames came back corrupted)")
+    _, line, *_ = latency_lines([lossy])
+    assert line.endswith("the latency trial lost 1 %")

@@ -1,5 +1,6 @@
 import re
 import statistics
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, strategies as st
@@ -136,6 +137,16 @@ def test_values_at_low_rates_are_not_rounded_to_whole_frames():
     found = maximum_receive_rate([trial((5, 6))], result.conditions)
     lines = [*view_of(result).lines(result.model_copy(update={"mrr": found}))]
     assert "  values                  5.5 fps per interface" in lines
+
+
+def test_frames_that_came_back_corrupted_are_beside_the_loss():
+    result = mrr(SharpKnee(capacity=200_000.0), trials=1)
+    (one,) = result.trials
+    way = one.directions[0]
+    corrupted = (replace(way, received_frames=way.received_frames - 6, corrupted_frames=6), *one.directions[1:])
+    spoilt = result.model_copy(update={"trials": (one.model_copy(update={"directions": corrupted}),)})
+    (line,) = (line for line in view_of(result).lines(spoilt) if line.startswith("  loss "))
+    assert "of the frames sent; 6 frames came back corrupted, which counts as loss; 0 frames unsent" in line
 
 
 def test_one_unsent_frame_is_one_frame():

@@ -18,7 +18,9 @@ from lossratio.results import (
     Outcome,
     TestResult,
     TestRun,
+    Trial,
     describe_trials,
+    faulty_in_words,
 )
 from lossratio.trials import (
     JournalEntry,
@@ -268,11 +270,15 @@ def faults_in_words(latency: Iterable[LatencyAtLoad]) -> str:
     return " ".join(f"{fault.removesuffix('.')}." for fault in faults).removesuffix(".")
 
 
-def load_line(at_load: LatencyAtLoad) -> str:
+def load_line(at_load: LatencyAtLoad, faulty: str = "") -> str:
     """A load in words, with the frames that are missing in its trial.
 
-    Frames that were not sent, that the generator dropped, or that came late are not called lost. Missing frames are a
-    share of all frames, and lost ones are a share of those that were sent.
+    Frames that were not sent, that the generator dropped, that came late or with a fault are not called lost. Missing
+    frames are a share of all frames, and lost ones are a share of those that were sent.
+
+    Args:
+        at_load: The latency at the load.
+        faulty: The frames of its trial that came back with a fault, in words; empty: none is known.
     """
     line = f"latency at {name_load(at_load)}"
     if at_load.loss_ratio is None:
@@ -288,19 +294,30 @@ def load_line(at_load: LatencyAtLoad) -> str:
         "late": at_load.late_frames,
     }
     known = [f"{frames:,} {cause}" for cause, frames in causes.items() if frames]
+    if faulty:
+        known.append(faulty)
     if not known:
         return f"{line}; the latency trial lost {share}{surplus}"
 
     lost = at_load.missing.lost_by_sut
-    if at_load.offered is not None and lost >= LEAST_LOST:
+    if at_load.offered is not None and lost >= LEAST_LOST and not faulty:
         known.append(f"{format_ratio(lost / at_load.offered.sent)} of the sent ones lost")
     return (
         f"{line}; {share} of the latency trial's frames are missing ({', '.join(known)}){surplus}"
     )
 
 
-def latency_lines(latency: Sequence[LatencyAtLoad]) -> Iterator[str]:
-    """Latency as a table: the names of its columns, then a line for each load, with its directions below it."""
+def latency_lines(latency: Sequence[LatencyAtLoad], trials: Sequence[Trial] = ()) -> Iterator[str]:
+    """Latency as a table: the names of its columns, then a line for each load, with its directions below it.
+
+    Args:
+        latency: The latency at each load.
+        trials: The trials in which it was measured, in the same order; empty: they are not known.
+    """
+    with_trial = [at_load for at_load in latency if at_load.error is None]
+    faulty = [faulty_in_words([trial]) for trial in trials]
+    if len(faulty) != len(with_trial):
+        faulty = [""] * len(with_trial)
     directions = [one for at_load in latency for one in (*at_load.directions, *at_load.by_stream)]
     rows = [_columns(one) for one in directions if one.error is None]
     known = {name for row in rows for name, value in row.items() if value is not None}
@@ -311,7 +328,7 @@ def latency_lines(latency: Sequence[LatencyAtLoad]) -> Iterator[str]:
         heads = "".join(f"{name:>{_COLUMN}}" for name in columns)
         yield f"{_TITLE:<{width + _INDENT}}{heads}"
     for at_load in latency:
-        yield load_line(at_load)
+        yield load_line(at_load, faulty.pop(0) if at_load.error is None else "")
         if at_load.error is not None:
             yield f"  failed: {at_load.error}"
         for one in (*at_load.directions, *at_load.by_stream):

@@ -108,7 +108,7 @@ class LatencyView(View[LatencyResult]):
 
     def lines(self, result: LatencyResult) -> Iterator[str]:
         """Some lines for each load."""
-        return latency_lines(result.latency)
+        return latency_lines(result.latency, result.trials)
 
     def pictures(self, result: LatencyResult) -> Iterator[Picture]:
         """Latency over percentile and over load."""
