@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from lossratio.results.model import TestResult
 from lossratio.trials import ChangedField, DirectionCounters, read_record, seen_in_words
-from lossratio.units import format_ratio
+from lossratio.units import format_most, format_ratio
 
 _SAFETY = 0.95
 
@@ -137,7 +137,7 @@ def _examined(result: TestResult, integrity: FrameIntegrity) -> Iterator[str]:
             found = f"{faults_with_sizes(integrity)}: {effect}"
         elif integrity.is_sample:
             found += (
-                f"; the share of all frames with a fault is below {format_ratio(integrity.most(0))}"
+                f"; the share of all frames with a fault is below {_rounded_up(integrity.most(0))}"
             )
 
         changes = seen_in_words(changed_fields_in(result))
@@ -160,10 +160,15 @@ def faults_with_sizes(seen: FrameIntegrity) -> str:
     for fault, count in seen.faults.items():
         share = format_ratio(count / seen.arrived) if seen.arrived else "all"
         share = (
-            f"about {share}, at most {format_ratio(seen.most(count))}" if seen.is_sample else share
+            f"about {share}, at most {_rounded_up(seen.most(count))}" if seen.is_sample else share
         )
         faults.append(f"{count:,} {fault} ({share})")
     return ", ".join(faults)
+
+
+def _rounded_up(most: float) -> str:
+    """An upper limit of a share, in per cent."""
+    return f"{format_most(100.0 * most)} %"
 
 
 def low_rate_check(generator: Mapping[str, JsonValue]) -> Sequence[DirectionCounters]:

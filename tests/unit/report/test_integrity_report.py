@@ -49,6 +49,13 @@ def test_none_of_a_sample_is_a_bound_by_the_rule_of_three():
     assert seen(arrived=1000).most(0) == 0.0
 
 
+def test_the_bound_of_a_sample_is_rounded_up():
+    # The bound is 3 / 700 = 0.42857 %.
+    provenance = view_of(mrr()).provenance(result(examined_frames=700))
+    assert "Frames examined: 700 of 1,000 that came back. " in provenance
+    assert "the share of all frames with a fault is below 0.43 %." in provenance
+
+
 @given(faults=st.integers(1, 500), times=st.integers(2, 50))
 def test_so_many_of_a_sample_are_a_bound_that_one_of_twenty_samples_breaks(faults, times):
     sample = seen(arrived=10_000 * times, examined=10_000)
@@ -141,7 +148,7 @@ def test_a_generator_that_only_counts_is_checked_by_its_latency_frames_and_the_r
     assert (east["examined_frames"], east["received_frames"], east["duplicated_frames"]) == (1000, 990, 10)
     checked = result(generator={"kind": "trex", "integrity": integrity})
     (reason,) = doubts(checked)
-    assert "of 1,000 frames examined before the first trial: 10 duplicated (about 1 %, at most 1.696 %)" in reason
+    assert "of 1,000 frames examined before the first trial: 10 duplicated (about 1 %, at most 1.7 %)" in reason
     assert "as many copies may hide lost ones" in reason
     assert "Not checked in frames that came back: anything in trials." in view_of(checked).provenance(checked)
 
