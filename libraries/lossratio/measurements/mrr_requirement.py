@@ -1,7 +1,15 @@
 """Whether a maximum receive rate is at least the rate that is required."""
 
+from collections.abc import Callable
+
 from lossratio.errors import SearchError, TesterError
-from lossratio.results import TestResult, ends_of, findings_of, format_frames_per_second
+from lossratio.results import (
+    TestResult,
+    apart_in_words,
+    ends_of,
+    findings_of,
+    format_frames_per_second,
+)
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_ratio
 
 MRR_KINDS = ("mrr", "connection_mrr")
@@ -27,7 +35,7 @@ def require_mrr(result: TestResult, least: float) -> None:
         )
 
     (finding,) = findings_of([result])
-    required = f"it should be at least {_in_words(least, finding.unit)}"
+    required = f"it should be at least {_writing(finding.unit)(least)}"
     ends = ends_of(finding)
     if ends is None:
         raise AssertionError(f"There is no {finding.quantity} ({finding.reason}); {required}.")
@@ -35,7 +43,8 @@ def require_mrr(result: TestResult, least: float) -> None:
         return
 
     offered = result.max_load.rate.per_interface_fps
-    measured = f"{finding.quantity} is {_in_words(ends.least, finding.unit)}"
+    found, wanted = apart_in_words(_writing(finding.unit), ends.least, least)
+    measured, required = f"{finding.quantity} is {found}", f"it should be at least {wanted}"
     if offered < least:
         raise SearchError(
             f"{measured}, measured at a load of {offered:,.0f}; {required}. Measure it at a higher max_load."
@@ -49,7 +58,7 @@ def require_mrr(result: TestResult, least: float) -> None:
     raise AssertionError(f"{measured}; {required}.")
 
 
-def _in_words(rate: float, unit: Unit) -> str:
+def _writing(unit: Unit) -> Callable[[float], str]:
     if unit is FRAMES_PER_SECOND:
-        return f"{format_frames_per_second(rate)} per interface"
-    return unit.format(rate)
+        return lambda rate: f"{format_frames_per_second(rate)} per interface"
+    return unit.format

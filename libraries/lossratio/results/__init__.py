@@ -159,6 +159,7 @@ from lossratio.results.view import (
     view_of as view_of,
 )
 from lossratio.results.wording import (
+    apart_in_words as apart_in_words,
     format_frames_per_second as format_frames_per_second,
     format_interval as format_interval,
     frames_in_words as frames_in_words,

@@ -2,6 +2,8 @@
 
 import re
 import textwrap
+from collections.abc import Callable
+from itertools import count
 
 from lossratio.records import Rate
 from lossratio.results.conditions import Conditions, MaxLoad
@@ -101,6 +103,22 @@ def rate_in_words(rate: float, what: str = "") -> str:
     if number == "1":
         what = what.replace("s/s", "/s", 1)
     return f"{number} {what}".rstrip()
+
+
+def apart_in_words(write: Callable[[float], str], one: float, other: float) -> tuple[str, str]:
+    """Two numbers in words that differ if the numbers do, with more digits than usual if these are rounded alike.
+
+    Args:
+        write: Writes a number and its unit, without a prefix of the unit.
+        one: The first number.
+        other: The second number.
+    """
+    words = write(one), write(other)
+    if words[0] != words[1] or one == other:
+        return words
+    _, _, unit = words[0].partition(" ")
+    digits = next(digits for digits in count(1) if round(one, digits) != round(other, digits))
+    return f"{one:,.{digits}f} {unit}", f"{other:,.{digits}f} {unit}"
 
 
 def frames_in_words(conditions: Conditions) -> str:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from measurement_examples import NO_LOSS, PROFILE, place, policed
 
@@ -24,6 +26,24 @@ def test_what_was_found_is_enough_for_itself_and_no_more(result):
         require_throughput(result, throughput, report.goal.name)
         with pytest.raises(AssertionError, match=rf"{report.goal.name} is .* per interface .*regular.* at least"):
             require_throughput(result, throughput * 1.001, report.goal.name)
+
+
+def test_a_value_just_below_what_is_required_is_not_said_to_be_the_same(result):
+    (report, *_) = result.goals
+    throughput = report.result.conditional_throughput.per_interface_fps
+    with pytest.raises(AssertionError) as failed:
+        require_throughput(result, throughput + 0.001)
+    found, wanted = re.findall(r"([\d,.]+) fps", str(failed.value))
+    assert float(found.replace(",", "")) < float(wanted.replace(",", ""))
+
+
+def test_an_mrr_just_below_what_is_required_is_not_said_to_be_the_same(tmp_path):
+    mrr = measure_mrr(policed(police="50 kfps"), MrrRequest(profile=PROFILE, trials=1), place(tmp_path))
+    rate = mrr.mrr.mean.per_interface_fps
+    with pytest.raises(AssertionError) as failed:
+        require_mrr(mrr, rate + 0.001)
+    found, wanted = re.findall(r"([\d,.]+) fps per interface", str(failed.value))
+    assert float(found.replace(",", "")) < float(wanted.replace(",", ""))
 
 
 def test_the_first_goal_is_meant_where_none_is_named(result):

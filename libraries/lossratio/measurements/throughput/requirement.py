@@ -6,7 +6,7 @@ from lossratio.errors import SearchError
 from lossratio.measurements.throughput.failed_search import refuse_generators_limit
 from lossratio.measurements.throughput.result import GoalsResult, OfEarlierSearch, format_regularity
 from lossratio.mlrsearch import MOVED
-from lossratio.results import TestResult, format_frames_per_second
+from lossratio.results import TestResult, apart_in_words, format_frames_per_second
 from lossratio.units import FRAMES_PER_SECOND
 
 
@@ -52,9 +52,9 @@ def require_throughput(result: TestResult, least: float, goal: str | None = None
             f"{report.goal.name} has no conditional throughput ({regularity}); it should be at least "
             f"{written(least)}{per_interface}."
         )
+    found, wanted = apart_in_words(written, throughput.per_interface_fps, least)
     raise AssertionError(
-        f"{report.goal.name} is {written(throughput.per_interface_fps)}{per_interface} ({regularity}); it should be at "
-        f"least {written(least)}."
+        f"{report.goal.name} is {found}{per_interface} ({regularity}); it should be at least {wanted}."
     )
 
 
