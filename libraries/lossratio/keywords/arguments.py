@@ -45,7 +45,7 @@ FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 LibraryT = TypeVar("LibraryT", bound=type)
 
 _YES = ("true", "yes", "on", "1")
-_NO = ("false", "no", "off", "0", "none", "")
+_NO = ("false", "no", "off", "0")
 
 
 class FrameRate(float):

@@ -283,6 +283,8 @@ IN_SUITES = {
     "size in kB": (f"{NDR}1.5 kB", "is not a size in bytes; write it like '64B'"),
     "goals in capitals": (f"{NDR}64B    goals=Quick", "Did you mean 'quick'?"),
     "both ways": (f"{NDR}64B    bidirectional=both", "'both' is neither yes nor no. Write True or False"),
+    "nothing": (f"{NDR}64B    must_find=None", "'None' is neither yes nor no. Write True or False"),
+    "neither way": (f"{NDR}64B    bidirectional=${{EMPTY}}", "'' is neither yes nor no. Write True or False"),
     "never": (f"{NDR}64B    must_find=never", "'never' is neither yes nor no"),
     "perhaps": (f"{NDR}64B    early_verdict=perhaps", "'perhaps' is neither yes nor no"),
     "time as a word": ("Measure MRR    64B    trial_duration=ten", "'ten' is not a duration; write it like '2 min'"),
