@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from os import PathLike
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 from lossratio.checked_arguments import require_types, shown_value
 from lossratio.errors import LossRatioError, ProfileError
@@ -94,6 +94,13 @@ class OpenTestbed(Testbed):
                 or f" It measures {', '.join(measured_kinds())}."
             )
             raise AttributeError(f"A testbed has no method or value {name!r}.{meant}") from None
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuses copies of all kinds: they would have the same connections, which only one of them could close."""
+        raise LossRatioError(
+            f"The testbed {self._name} cannot be copied or pickled. Open it again with open_testbed, or "
+            "copy its results."
+        )
 
     def __dir__(self) -> Iterable[str]:
         return sorted({*super().__dir__(), *dir(self._testbed), *measured_kinds()})

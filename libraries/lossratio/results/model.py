@@ -192,10 +192,11 @@ class TestResult(Record):
         pictures = {picture.title: picture for picture in drawn}
         if title is None and pictures:
             return next(iter(pictures.values()))
+        if not pictures:
+            raise ReportError(f"{self.test.full_name} has no pictures.")
         if title not in pictures:
-            known = ", ".join(pictures) or "none"
             raise ReportError(
-                f"{self.test.full_name} has no picture {title or 'at all'!r}. Its pictures: {known}."
+                f"{self.test.full_name} has no picture {title!r}. Its pictures: {', '.join(pictures)}."
             )
         return pictures[title]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import json
+import pickle
 import sys
 
 import pytest
@@ -106,6 +108,18 @@ def test_plots(result):
     assert result.plot("Search").svg
     with pytest.raises(ReportError, match=r"no picture 'Serach'\. Its pictures: .*Search"):
         result.plot("Serach")
+
+
+def test_a_result_without_pictures_says_so(testbed):
+    with pytest.raises(ReportError, match=r"^simulated\.no picture has no pictures\.$"):
+        testbed.mrr("64B", name="no picture").plot()
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_testbed_cannot_be_duplicated_but_its_results_can(testbed, result, duplicate):
+    with pytest.raises(LossRatioError, match="The testbed simulated cannot be copied or pickled"):
+        duplicate(testbed)
+    duplicate(result)
 
 
 def test_frames(result, monkeypatch):
