@@ -14,6 +14,8 @@ from lossratio.report.comparison import (
 from lossratio.report.csit import csit_export, write_csit
 from lossratio.report.failures import (
     Misfits,
+    begin_failures,
+    forget_failure,
     misfits_of,
     note_failure,
     note_skip,

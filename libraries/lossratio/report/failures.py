@@ -14,7 +14,7 @@ from typing import Any
 
 from lossratio.errors import NotMeasuredHereError
 from lossratio.exit_status import FAILURES
-from lossratio.results import identity_of, suite_identity_of
+from lossratio.results import identity_of, result_stems, suite_identity_of, write_whole
 from lossratio.units import tests_counted
 
 
@@ -116,6 +116,40 @@ def note_failure(directory: Path, test: str, message: str | None, **more: Any) -
         OSError: If the disk does not take the line.
     """
     _add(directory, {"test": test, "message": message, **more})
+
+
+def forget_failure(directory: Path, test: str) -> None:
+    """Notes that a test passed this time, if an earlier failure of it is noted.
+
+    Raises:
+        OSError: If the disk does not take the line.
+    """
+    if any(entry["test"] == test for entry in noted_failures(directory)):
+        note_failure(directory, test, None)
+
+
+def begin_failures(directory: Path) -> None:
+    """Begins the file of a new run. If the directory has results of an earlier run, it keeps why their tests failed.
+
+    Reports still show these results. The kinds of these failures are not kept, because they say nothing about the new
+    run.
+
+    Raises:
+        OSError: If the file cannot be replaced.
+    """
+    path = directory / FAILURES
+    if not path.exists():
+        return
+    stems = {file.stem for file in (directory / "results").glob("*.json")}
+    kept = [
+        {key: value for key, value in entry.items() if key != "failure"}
+        for test, entry in _last_lines(directory).items()
+        if entry.get("message") is not None and not stems.isdisjoint(result_stems(test))
+    ]
+    if kept:
+        write_whole(path, "".join(f"{json.dumps(entry)}\n" for entry in kept).encode())
+    else:
+        path.unlink()
 
 
 def note_skip(directory: Path, test: Any, *, is_misfit: bool) -> None:

@@ -13,9 +13,14 @@ from typing import Any
 
 from lossratio.checked_arguments import as_path, shown_value
 from lossratio.errors import ReportError, StorageError, storing
-from lossratio.exit_status import FAILURES
 from lossratio.input_file import kind_of_contents, shell_word
-from lossratio.report.failures import Misfits, note_failure, note_skip
+from lossratio.report.failures import (
+    Misfits,
+    begin_failures,
+    forget_failure,
+    note_failure,
+    note_skip,
+)
 from lossratio.report.formats import PAGE, render, report_format
 from lossratio.report.run import is_run, read_run
 from lossratio.results import identity_of, suite_identity_of, write_whole
@@ -132,21 +137,24 @@ class RunReport:
         self._misfits.look_at(result)
 
     def end_test(self, data: Any, result: Any) -> None:
-        """Notes a test that failed or was skipped: it may have measured nothing. Robot Framework calls this method."""
+        """Notes what became of a test: if it failed or was skipped, it may have measured nothing.
+
+        Robot Framework calls this method.
+        """
         if not self._notes_failures or self._directory is None:
-            return
-        if result.status not in ("FAIL", "SKIP"):
             return
 
         try:
             if result.status == "SKIP":
                 note_skip(self._directory, result, is_misfit=self._misfits.has(result))
-            else:
+            elif result.status == "FAIL":
                 suite = suite_identity_of(result.parent)
                 note_failure(self._directory, identity_of(result), result.message, suite=suite)
+            else:
+                forget_failure(self._directory, identity_of(result))
         except OSError as error:
-            what = "was skipped" if result.status == "SKIP" else "failed"
-            _logger().error(f"Cannot record why {result.full_name} {what}: {error.strerror}.")
+            what = {"SKIP": "was skipped", "FAIL": "failed"}.get(result.status, "passed")
+            _logger().error(f"Cannot record that {result.full_name} {what}: {error.strerror}.")
 
     def begin(self, name: str = "listener") -> None:
         """Stores the run's output directory. Only the first instance writes the page, and notes failures."""
@@ -159,7 +167,7 @@ class RunReport:
         if robot.get_variable_value(f"${{{PAGE_VARIABLE}}}") is None:
             robot.set_global_variable(f"${{{PAGE_VARIABLE}}}", name)
             self._notes_failures = True
-            (self._directory / FAILURES).unlink(missing_ok=True)
+            begin_failures(self._directory)
         else:
             self._formats.remove(PAGE)
 

@@ -179,7 +179,7 @@ def run(request: RunRequest) -> RunOutcome:
 
         with kept_for_this_run(directory, chosen.token):
             make_record(request, way.assignment, kernels).write(directory)
-            FailureRecord(directory).clear()
+            FailureRecord(directory).begin()
             return_code, verdicts, troubles = run_robot(
                 way.options,
                 way.suites,

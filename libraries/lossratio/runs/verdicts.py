@@ -18,6 +18,8 @@ from lossratio.errors import storing
 from lossratio.exit_status import FAILURES, ExitStatus, FailureKind, kind_of_error, status_of_kinds
 from lossratio.report import (
     Misfits,
+    begin_failures,
+    forget_failure,
     misfits_of,
     note_failure,
     note_skip,
@@ -124,11 +126,10 @@ class FailureRecord:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def clear(self) -> None:
-        """Removes the record of an earlier run in the same directory."""
-        path = self._directory / FAILURES
-        with storing(f"remove {path} of an earlier run"):
-            path.unlink(missing_ok=True)
+    def begin(self) -> None:
+        """Begins the record of a new run, in a directory that an earlier run may have used."""
+        with storing(f"replace {self._directory / FAILURES} of an earlier run"):
+            begin_failures(self._directory)
 
     def add(self, test: str, kind: FailureKind, message: str, suite: str | None = None) -> None:
         """Records why a test of a suite failed.
@@ -152,8 +153,7 @@ class FailureRecord:
 
     def forget(self, test: str) -> None:
         """Records that a test passed this time, if an earlier failure of it is recorded."""
-        if any(entry["test"] == test for entry in noted_failures(self._directory)):
-            note_failure(self._directory, test, None)
+        forget_failure(self._directory, test)
 
     def misfits(self) -> frozenset[str]:
         """The tests that were skipped because they need a larger testbed, by full name."""

@@ -349,3 +349,25 @@ def test_a_test_that_failed_before_it_measured_is_in_the_reports(tmp_path, liste
     (suites / "a.robot").unlink()
     (suites / "c.robot").unlink()
     assert read_run(run_suite(suites).directory).unmeasured == ()
+
+
+def test_a_result_of_an_earlier_run_in_the_directory_still_says_that_its_test_failed(tmp_path):
+    tests = (
+        "Fast\n    Find NDR And PDR    64B    goals=quick\n    Throughput Should Be At Least    ${LEAST}\n"
+        "Other\n    Measure MRR    64B    trials=1\n"
+    )
+    file = write_suite(tmp_path, tests)
+
+    def failures(**more):
+        run = read_run(run_suite(file, **more).directory)
+        return {result.test.name: run.failure_of(result) for result in run.results}
+
+    first = failures(LEAST="60 kfps")
+    assert "should be at least 60,000 fps" in first["Fast"]
+    assert failures(options={"test": "Other"}, LEAST="60 kfps") == {**first, "Other": None}
+    assert failures(LEAST="1 kfps") == {"Fast": None, "Other": None}
+
+
+def test_an_argument_without_a_value_has_its_default(tmp_path):
+    run = run_suite(write_suite(tmp_path, "A Test\n    Measure MRR    64B    trials=1    bidirectional=None\n"))
+    assert "per interface x 2 (port0>port1, port1>port0)" in run.tests["A Test"].message
