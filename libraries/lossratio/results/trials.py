@@ -189,7 +189,7 @@ def share_missing_in_words(share: float, trials: Iterable[Trial], load: float) -
         cause = (
             f"{by_sut} of them because of the SUT; {faulty}"
             if faulty
-            else f"of which the SUT lost {by_sut}"
+            else f"{by_sut} of them lost by the SUT"
         )
     return f"{_in_two_digits(share)} missing, {cause}"
 

@@ -87,9 +87,9 @@ def test_frames_that_were_not_sent_are_no_loss_of_the_device():
     ("lost", "unsent", "late", "said"),
     [
         (400, 0, 0, "(0.4 % lost)"),
-        (100, 300, 0, "(0.4 % missing, of which the SUT lost 25 %)"),
-        (399, 1, 0, "(0.4 % missing, of which the SUT lost more than 99 %)"),
-        (400, 0, 100, "(0.4 % missing, of which the SUT lost 75 %)"),
+        (100, 300, 0, "(0.4 % missing, 25 % of them lost by the SUT)"),
+        (399, 1, 0, "(0.4 % missing, more than 99 % of them lost by the SUT)"),
+        (400, 0, 100, "(0.4 % missing, 75 % of them lost by the SUT)"),
         (0, 400, 0, "(0.4 % missing, all because of the generator)"),
         (400, 0, 400, "(0.4 % missing, all of them only late)"),
         (300, 100, 300, "(0.4 % missing, none of them lost by the SUT)"),
