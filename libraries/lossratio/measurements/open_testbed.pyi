@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from os import PathLike
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 from lossratio.checked_arguments import require_types, shown_value
 from lossratio.errors import LossRatioError, ProfileError
 from lossratio.input_file import is_url, shown_name

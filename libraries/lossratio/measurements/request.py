@@ -107,7 +107,8 @@ class Request(Record):
     max_load: Annotated[FrameRate | None, NOT_IN_FILES] = None
     """The largest load per interface; None: the smallest of the limits of generator, links and NICs."""
     min_load: Annotated[FrameRate | None, NOT_IN_FILES] = None
-    """The smallest load per interface; None: see `lossratio.testbed.loads.load_range`."""
+    """The smallest load per interface; None: 9001 frames per second as in FD.io CSIT, or a tenth of the maximum load if
+    the maximum load is below 9001."""
     ramp: Annotated[Duration, Field(ge=0.0, le=LONGEST_WAIT, exclude=True)] = 0.0
     """Seconds before each trial in which the load grows from zero, and no frame is counted."""
     rest: Annotated[Duration, Field(ge=0.0, le=LONGEST_WAIT, exclude=True)] = 0.0
