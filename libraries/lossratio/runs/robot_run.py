@@ -30,6 +30,7 @@ from lossratio.report import PAGE, PAGE_VARIABLE, write_reports
 from lossratio.results import identity_of
 from lossratio.runs.verdicts import FailureRecord, TestVerdict, VerdictListener
 from lossratio.topology import Topology
+from lossratio.units import and_more
 
 _SYSTEM_ERROR = re.compile(r"\w+Error: \[Errno \d+\] (.+): '[^']*'$")
 """The end of a message of Robot Framework about a file, with Python's name of the error and once more the file."""
@@ -38,6 +39,7 @@ _NO_SUITE = re.compile(r"Creating 'robot\.running\.TestSuite' object .*", re.DOT
 """The end of a message of Robot Framework about a file in JSON, which names Python's classes."""
 _NAME_THE_OUTPUT = ("output", "timestampoutputs")
 """Options of Robot Framework that give its output another name."""
+_MOST_NAMES = 12
 GRACE = 120.0
 """Seconds that tear-downs have when a run is stopped, before it is stopped by force."""
 
@@ -214,19 +216,28 @@ def check_selection(
         SuiteError: If a suite has a wrong value.
         ProfileError: If the generator cannot send the streams of a test.
     """
-    tags: list[str] = []
+    known = ""
     try:
         settings, root = _selected(options, suites, modifiers, variables)
-        tags += sorted(
-            {str(tag) for test in root.all_tests for tag in test.tags} if settings.include else ()
-        )
+        known = _to_choose_from(root, settings)
         root.configure(**settings.suite_config)
 
     except DataError as error:
-        known = f" Their tags are: {', '.join(tags)}." if tags else ""
         raise RobotOptionsError(f"Nothing was run: {words_of(error)}{known}") from error
     _check_identities(root)
     _check_streams(root, VariableScopes(settings), topology)
+
+
+def _to_choose_from(root: TestSuite, settings: RobotSettings) -> str:
+    """What the options choose from, as a sentence with a space before it: tags, or names; empty if neither."""
+    if settings.include:
+        tags = sorted({str(tag) for test in root.all_tests for tag in test.tags})
+        return f" Their tags are: {', '.join(tags)}." if tags else ""
+    if settings.suite_config["include_tests"]:
+        names = list(dict.fromkeys(test.name for test in root.all_tests))
+        some = ", ".join(names[:_MOST_NAMES]) + and_more(len(names[_MOST_NAMES:]))
+        return f" Their names are: {some}." if names else ""
+    return ""
 
 
 def selects_tests(

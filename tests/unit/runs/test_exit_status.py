@@ -71,7 +71,7 @@ def test_a_set_up_that_fails_counts_as_what_it_failed_of(lossratio, tmp_path):
         (["--any-of", "missing", "suite.robot"], "There is no file missing. These come with lossratio: local"),
         (["suite.robot", "--any-of"], "Option '--any-of' requires an argument."),
         (["--topology", SIMULATED, "--include", "absent", "suite.robot"], "tag 'absent'. Their tags are: a."),
-        (["--topology", SIMULATED, "suite.robot", "--", "--test", "absent"], "no tests matching name 'absent'"),
+        (["--topology", SIMULATED, "suite.robot", "--", "--test", "absent"], "name 'absent'. Their names are: Passes."),
         (
             ["--topology", SIMULATED, "suite.robot", "--", "--outputdir", "suite.robot"],
             "Error: suite.robot: Not a directory. Choose another directory: --output DIR.\n",
