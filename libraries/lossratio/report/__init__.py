@@ -15,6 +15,7 @@ from lossratio.report.csit import csit_export, write_csit
 from lossratio.report.failures import (
     Misfits,
     begin_failures,
+    facts_of,
     forget_failure,
     misfits_of,
     note_failure,

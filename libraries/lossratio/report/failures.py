@@ -45,6 +45,14 @@ class Unmeasured:
     """The identity of its suite."""
     failed: str | None
     """Time when it failed, as in RFC 3339; None: not known, because an earlier version noted it."""
+    began: str | None = None
+    """Time when it began, as in RFC 3339; None: not known, because an earlier version noted it."""
+
+    def began_after(self, time: datetime) -> bool:
+        """Whether it is known to have begun after a time with a time zone."""
+        with suppress(TypeError, ValueError):
+            return self.began is not None and datetime.fromisoformat(self.began) > time
+        return False
 
     @property
     def test(self) -> str:
@@ -110,12 +118,18 @@ class Misfits:
 
 
 def note_failure(directory: Path, test: str, message: str | None, **more: Any) -> None:
-    """Notes why a test failed (None: it passed after all), and further facts, such as the full name of its suite.
+    """Notes why a test failed (None: it passed after all), and further facts, such as those of `facts_of`.
 
     Raises:
         OSError: If the disk does not take the line.
     """
     _add(directory, {"test": test, "message": message, **more})
+
+
+def facts_of(test: Any) -> dict[str, str]:
+    """The full name of the suite of a test of Robot Framework's result, and the time when the test began."""
+    began = test.start_time.astimezone(timezone.utc).isoformat()
+    return {"suite": suite_identity_of(test.parent), "began": began}
 
 
 def forget_failure(directory: Path, test: str) -> None:
@@ -191,12 +205,13 @@ def failures_of(directory: Path) -> Iterator[Unmeasured]:
     """The tests that failed, whether or not they measured anything before."""
     for test, entry in _last_lines(directory).items():
         if entry.get("message") is not None:
-            # Earlier versions noted neither suite nor time.
+            # Earlier versions noted neither suite nor times.
             suite = entry.get("suite") or test.rpartition(".")[0]
-            failed = entry.get("time")
-            yield Unmeasured(
-                test, str(entry["message"]), str(suite), None if failed is None else str(failed)
+            failed, began = (
+                None if time is None else str(time)
+                for time in (entry.get("time"), entry.get("began"))
             )
+            yield Unmeasured(test, str(entry["message"]), str(suite), failed, began)
 
 
 def skips_of(directory: Path) -> Iterator[tuple[SkippedTest, str, bool]]:

@@ -17,13 +17,14 @@ from lossratio.input_file import kind_of_contents, shell_word
 from lossratio.report.failures import (
     Misfits,
     begin_failures,
+    facts_of,
     forget_failure,
     note_failure,
     note_skip,
 )
 from lossratio.report.formats import PAGE, render, report_format
 from lossratio.report.run import is_run, read_run
-from lossratio.results import identity_of, suite_identity_of, write_whole
+from lossratio.results import identity_of, write_whole
 
 PAGE_VARIABLE = "LOSSRATIO_PAGE"
 """Robot Framework's variable that is set when a listener or program will write the page of the run."""
@@ -148,8 +149,8 @@ class RunReport:
             if result.status == "SKIP":
                 note_skip(self._directory, result, is_misfit=self._misfits.has(result))
             elif result.status == "FAIL":
-                suite = suite_identity_of(result.parent)
-                note_failure(self._directory, identity_of(result), result.message, suite=suite)
+                name = identity_of(result)
+                note_failure(self._directory, name, result.message, **facts_of(result))
             else:
                 forget_failure(self._directory, identity_of(result))
         except OSError as error:

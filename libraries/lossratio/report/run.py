@@ -76,15 +76,19 @@ class Run:
     """Tests that were skipped, by the reason. Nothing is missing: the testbed may be too small for them."""
     recorded_testbed: str | None = None
     """Name of the testbed in the record of a run by ``lossratio run``; None: there is no such record."""
-    failures: Mapping[str, str] = field(default_factory=dict)
-    """Why tests failed, by their names, including tests that had measured before, e.g. less than they require."""
+    failures: Mapping[str, Unmeasured] = field(default_factory=dict)
+    """The tests that failed, by their names, including tests that had measured before, e.g. less than they require."""
 
     def failure_of(self, result: TestResult) -> str | None:
         """Why the test of a result failed; None: it passed, or was skipped."""
-        own = self.failures.get(result.test.full_name)
-        if own is not None or result.test.long_name is None:
-            return own
-        return self.failures.get(result.test.long_name)
+        failure = self.failures.get(result.test.full_name)
+        if failure is None and result.test.long_name is not None:
+            failure = self.failures.get(result.test.long_name)
+        if failure is None:
+            return None
+        if failure.began_after(result.ended):
+            return f"it ran again later, and failed before it measured this: {failure.error}"
+        return failure.error
 
     def failure_in_spite_of(self, result: TestResult) -> str | None:
         """Why a test failed although it has a result; None: it did not fail, or nothing was measured."""
@@ -212,7 +216,7 @@ def _joined(path: Path, parts: Sequence[Run]) -> Run:
 
     results = [result for part in parts for result in part.results]
     recorded = (part.recorded_testbed for part in parts if part.recorded_testbed is not None)
-    failures: dict[str, str] = {}
+    failures: dict[str, Unmeasured] = {}
     for part in parts:
         failures.update(part.failures)
 
@@ -255,7 +259,7 @@ def _read(path: Path) -> Run:
         tuple(failed),
         skipped,
         _recorded_testbed(path),
-        {test.name: test.error for test in all_failed},
+        {test.name: test for test in all_failed},
     )
 
 

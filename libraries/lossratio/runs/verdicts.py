@@ -19,6 +19,7 @@ from lossratio.exit_status import FAILURES, ExitStatus, FailureKind, kind_of_err
 from lossratio.report import (
     Misfits,
     begin_failures,
+    facts_of,
     forget_failure,
     misfits_of,
     note_failure,
@@ -27,7 +28,7 @@ from lossratio.report import (
     reason_of_skip,
     what_a_skip_is,
 )
-from lossratio.results import INTERRUPTED, TERMINATED, identity_of, suite_identity_of
+from lossratio.results import INTERRUPTED, TERMINATED, identity_of
 from lossratio.trials import NegativeLossError
 
 # Return codes of Robot Framework that are not a number of failed tests.
@@ -131,13 +132,13 @@ class FailureRecord:
         with storing(f"replace {self._directory / FAILURES} of an earlier run"):
             begin_failures(self._directory)
 
-    def add(self, test: str, kind: FailureKind, message: str, suite: str | None = None) -> None:
-        """Records why a test of a suite failed.
+    def add(self, test: str, kind: FailureKind, message: str, **more: str) -> None:
+        """Records why a test failed, and further facts.
 
         Raises:
             OSError: If the line cannot be written to the disk.
         """
-        note_failure(self._directory, test, message, failure=kind.value, suite=suite)
+        note_failure(self._directory, test, message, failure=kind.value, **more)
 
     def skip(self, test: Any, *, is_misfit: bool) -> None:
         """Records why a test was skipped.
@@ -266,8 +267,8 @@ class VerdictListener:
         if verdict != self._verdicts.get(result.id):
             try:
                 if verdict.failure is not None:
-                    suite = suite_identity_of(result.parent)
-                    self._record.add(verdict.name, verdict.failure, verdict.message, suite)
+                    facts = facts_of(result)
+                    self._record.add(verdict.name, verdict.failure, verdict.message, **facts)
                 elif result.skipped:
                     self._record.skip(result, is_misfit=verdict.is_misfit)
                 else:

@@ -364,8 +364,17 @@ def test_a_result_of_an_earlier_run_in_the_directory_still_says_that_its_test_fa
 
     first = failures(LEAST="60 kfps")
     assert "should be at least 60,000 fps" in first["Fast"]
+    assert not first["Fast"].startswith(LATER)
     assert failures(options={"test": "Other"}, LEAST="60 kfps") == {**first, "Other": None}
     assert failures(LEAST="1 kfps") == {"Fast": None, "Other": None}
+
+    # The tests fail before they measure anything, but the earlier results are still there.
+    write_suite(tmp_path, tests, "Suite Setup    Set Up Testbed    ${TOPOLOGY}    dut=none_such")
+    later = failures(LEAST="1 kfps")
+    assert [message.startswith(LATER) and "none_such" in message for message in later.values()] == [True, True]
+
+
+LATER = "it ran again later, and failed before it measured this: "
 
 
 def test_an_argument_without_a_value_has_its_default(tmp_path):
