@@ -110,7 +110,11 @@ def _check_nodes(chosen: Candidate) -> dict[str, str | None]:
     if chosen.topology.testbed != "lab":
         return {}
     reports = inspect_nodes(chosen.topology)
-    problems = [problem for report in reports for problem in report.problems]
+    problems = [
+        f"{report.name}: {problem.removeprefix(f'Node {report.name}: ')}"
+        for report in reports
+        for problem in report.problems
+    ]
     if problems:
         raise NodeError("\n".join([f"{chosen.file}: the testbed is not usable.", *problems]))
 

@@ -44,6 +44,7 @@ class Rule:
 _BOOTED = "{node} was rebooted"
 _GONE = "interface {name} of {node} no longer exists"
 _DOWN = "interface {name} of {node} was set down"
+_IS_DOWN = "interface {name} of {node} is down"
 _MTU = "the MTU of interface {name} of {node} was {before}, and is {after}"
 _DEAD = "{node} no longer answers, and its link {name} is down"
 _SPEED = "the link {name} had {before} Mbit/s, and has {after}"
@@ -64,6 +65,7 @@ _STARVED = (
 )
 _CLOCK = "the time of day of {node} was set by {after} s"
 _SET_UP = "Set it up again (ip link set dev {name} up), and find out what set it down."
+_SET_UP_FIRST = "Set it up (ip link set dev {name} up)."
 _SET_BACK = "Restore it (ip link set dev {name} mtu {before}), and find out what changed it."
 _FIND = "Look at the drivers and at the log of {node}."
 _CONSOLE = "Look at its console, and at its power."
@@ -235,7 +237,7 @@ class Way:
 def error_of(changes: Sequence[Change]) -> LossRatioError:
     """The error for one or more changes; the first change gives the class and the sentence."""
     first, *others = changes
-    besides = f" Also changed: {'; '.join(map(str, others))}." if others else ""
+    besides = f" Also: {'; '.join(map(str, others))}." if others else ""
     return ERRORS[first.rule.guilty](
         f"The {first.rule.guilty} is to blame: {first}. {first.way_out}{besides}"
     )
@@ -268,7 +270,10 @@ def unanswered(changes: Sequence[Change], output: TrialOutput) -> tuple[Change, 
 
 
 def faults_in(now: Fingerprint, way: Way) -> tuple[Change, ...]:
-    """The interfaces that are down, and the links without a carrier, at one moment."""
+    """The interfaces that are down, and the links without a carrier, at one moment.
+
+    Nobody knows whether these interfaces were ever up, and their sentences do not say so.
+    """
 
     def flawless(node: NodePrint) -> NodePrint:
         ports = {
@@ -276,9 +281,17 @@ def faults_in(now: Fingerprint, way: Way) -> tuple[Change, ...]:
         }
         return replace(node, ports=ports)
 
-    return changes_between(
+    faults = changes_between(
         replace(now, nodes={name: flawless(node) for name, node in now.nodes.items()}), now, way
     )
+    return tuple(_as_found(fault) for fault in faults)
+
+
+def _as_found(fault: Change) -> Change:
+    if fault.rule.change != "down":
+        return fault
+    rule = replace(fault.rule, sentence=_IS_DOWN, way_out=_SET_UP_FIRST)
+    return replace(fault, rule=rule)
 
 
 def _controller_changes(before: ControllerPrint, after: ControllerPrint) -> Iterator[Change]:

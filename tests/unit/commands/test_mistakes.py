@@ -376,7 +376,7 @@ LIVE = {
         None,
         "ip link set tg0 down",
         "ip link set tg0 up",
-        r"interface tg0 of TG was set down. Set it up again \(ip",
+        r"interface tg0 of TG is down. Set it up \(ip",
     ),
     "MTU of the TG": (
         None,

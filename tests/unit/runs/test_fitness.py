@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import nullcontext
 from types import SimpleNamespace
 
@@ -10,9 +11,10 @@ from click.testing import CliRunner
 from runner_examples import ROOT, SIMULATED
 
 from lossratio.commands.run import run
-from lossratio.errors import JobError
+from lossratio.errors import JobError, NodeError
 from lossratio.runs import fitness
 from lossratio.runs.job import load_job
+from lossratio.testbed.inspection import NodeReport
 from lossratio.trials.trial_output import TrialOutput
 
 SUITE = """*** Settings ***
@@ -88,3 +90,33 @@ def test_a_tester_that_is_not_fit_is_looked_at_where_the_fault_is(tmp_path, monk
     (testbed,) = job.testbeds
     with pytest.raises(fitness.UnfitTesterError, match=rf"Look for {fault}\.$"):
         fitness.check_tester(job, testbed, job.file.self_test)
+
+
+LAB = """format: lossratio-topology/1
+name: lab
+reservation: null
+nodes:
+  TG:
+    type: TG
+    host: 192.0.2.1
+    generator: {kind: afpacket}
+    interfaces: {west: {name: eth1, link: west}, east: {name: eth2, link: east}}
+  DUT1:
+    type: DUT
+    host: 192.0.2.2
+    interfaces: {west: {name: eth1, link: west}, east: {name: eth9, link: east}}
+"""
+
+
+def test_a_problem_that_keeps_a_run_from_its_testbed_names_the_node(tmp_path, monkeypatch):
+    (tmp_path / "suite.robot").write_text(SUITE)
+    (tmp_path / "lab.yaml").write_text(LAB)
+    reports = (
+        NodeReport("TG", None, {}, (str(NodeError("Node TG: it does not answer")),)),
+        NodeReport("DUT1", None, {}, ("port east: there is no interface 'eth9'",)),
+    )
+    monkeypatch.setattr(sys.modules["lossratio.runs.run"], "inspect_nodes", lambda topology: reports)
+    arguments = ["--topology", str(tmp_path / "lab.yaml"), str(tmp_path / "suite.robot")]
+    result = CliRunner().invoke(run, arguments, catch_exceptions=False)
+    assert "TG: it does not answer\nDUT1: port east: there is no interface 'eth9'\n" in result.output
+    assert result.exit_code == 69

@@ -68,7 +68,11 @@ def test_an_end_that_was_set_down_explains_that_the_other_has_no_carrier(end, ot
     now = with_port(NOW, *end, is_up=False, has_carrier=False, carrier_changes=3)
     now = with_port(now, *other, has_carrier=False, carrier_changes=3)
     assert [(change.node, change.rule.change) for change in changes_between(GOOD, now, WAY)] == [(end[0], "down")]
-    assert [(change.node, change.rule.change) for change in faults_in(now, WAY)] == [(end[0], "down")]
+    faults = faults_in(now, WAY)
+    assert [(change.node, change.rule.change) for change in faults] == [(end[0], "down")]
+    # Perhaps it has never been up.
+    told = f"interface {end[1]} of {end[0]} is down. Set it up (ip link set dev {end[1]} up)."
+    assert str(error_of(faults)).endswith(told)
 
 
 def test_a_carrier_that_both_ends_miss_is_the_wires_fault_and_is_named_by_both_ends():
@@ -95,7 +99,7 @@ def test_of_several_changes_the_uppermost_rows_decides_and_the_others_are_said_b
     now = with_port(with_port(NOW, "DUT1", "dut1", mtu=300), "TG", "tg1", mtu=400)
     error = error_of(changes_between(GOOD, now, WAY))
     assert isinstance(error, TesterError)
-    assert "Also changed: the MTU of interface dut1 of DUT1 was 1500, and is 300" in str(error)
+    assert "Also: the MTU of interface dut1 of DUT1 was 1500, and is 300" in str(error)
 
 
 @pytest.mark.parametrize(("other_boot", "is_seen"), [("boot of TG", False), ("boot of DUT1", True)])

@@ -128,7 +128,7 @@ def test_a_port_of_the_tg_that_is_down_when_the_dut_is_set_up_is_the_tgs_fault(t
         try:
             with NodeSession.connect("TG", local.topology.nodes["TG"]) as session:
                 session.run("ip", "link", "set", "dev", "tg1", "down")
-            with pytest.raises(TesterError, match=r"interface tg1 of TG was set down.*DUT1: no link on dut1"):
+            with pytest.raises(TesterError, match=r"interface tg1 of TG is down.*DUT1: no link on dut1"):
                 open_testbed(file, dut="linux_bridge")
         finally:
             local.down()
