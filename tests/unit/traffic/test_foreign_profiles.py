@@ -143,6 +143,56 @@ def test_what_is_not_a_declaration_is_refused_with_its_line(tmp_path, old, new, 
     assert told in problem(tmp_path, "trex", stl().replace(old, new))
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("STLTXCont(pps=pps)", "STLTXCont(**{'pps': pps})"),
+        ("STLTXCont(pps=pps)", "STLTXCont(**{**dict(pps=9), 'pps': pps})"),
+        ("dport=self.port)", "dport=self.port_of(port=3, **{'more': 9}))"),
+        ("dport=self.port)", "dport=dict(node=self.port, calculate=9)['node'])"),
+        ("self.stream(self.sizes[name], rate * args.rate, vm)", "self.stream(*(self.sizes[name], rate, vm))"),
+        ("parser.add_argument('--rate',", "parser.add_argument(*FLAGS)\n        parser.add_argument('--rate',"),
+        ("parser.add_argument('--rate',", "parser.add_argument(dest='more')\n        parser.add_argument('--rate',"),
+    ],
+)
+def test_arguments_that_stand_in_a_list_or_a_mapping_count_like_any_others(tmp_path, old, new):
+    method = "    def port_of(self, *all, port=9, **options):\n        return port + options['more']\n\n"
+    text = stl().replace(old, new).replace("    def stream(", f"{method}    def stream(")
+    streams = loaded(tmp_path, "trex", text).directions[0].streams
+    assert [stream.weight for stream in streams] == [3, 1]
+    assert streams[0].headers.udp.destination_port.first == 12
+
+
+def test_a_method_without_self_is_called_as_such_and_gets_what_trex_gives(tmp_path):
+    method = "    @staticmethod\n    def port_of(first, more=2):\n        return first + more\n\n"
+    text = (
+        stl()
+        .replace("dport=self.port)", "dport=self.port_of(10))")
+        .replace("    def stream(", f"{method}    def stream(")
+    )
+    text = text.replace("vm = STLVM()", "vm = STLVM() if kwargs['port_id'] < 2 else None")
+    assert loaded(tmp_path, "trex", text).directions[0].streams[0].headers.udp.destination_port.first == 12
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("STLTXCont(pps=pps)", "STLTXCont(**os.environ)", "line 15: .environ: its value is not known"),
+        ("STLTXCont(pps=pps)", "STLTXCont(**{**os.environ, 'pps': 1})", "line 15: .environ: its value is not known"),
+        ('vm.var(name="src",', 'vm.var(**os.environ, name="src",', "line 22: .environ: its value is not known"),
+        ("rate * args.rate, vm)", "rate, vm, **os.environ)", "line 25: .environ: its value is not known"),
+        ("STLTXCont(pps=pps)", "STLTXCont(**{5: 1})", "line 15: {5: 1}: its value is not known"),
+        ("default=100)", "**os.environ)", ".environ: its value is not known"),
+        ("self.port = 12", "self.ports = (12,); self.ports[0] = 9", "line 10: self.ports[0]: it fails: 'tuple'"),
+        ("self.port = 12", "self.ports = [12]; self.ports[1] = 9", "line 10: self.ports[1]: it fails: list assignment"),
+        ("self.port = 12", "self.ports = {[12]: 9}", "line 10: {[12]: 9}: it fails: unhashable"),
+        ("def __init__(self):", "def __init__():", "line 13: .port: its value is not known"),
+    ],
+)
+def test_what_is_not_known_or_impossible_is_refused_and_never_left_out(tmp_path, old, new, told):
+    assert told in problem(tmp_path, "trex", stl().replace(old, new))
+
+
 def test_nothing_in_a_file_is_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     harm = "open('harm', 'w').write('x')\n__import__('os').system('touch harm')\nexec('import os')\n"

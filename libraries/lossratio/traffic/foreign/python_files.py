@@ -10,15 +10,17 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from lossratio.traffic.foreign.packets import ForeignFieldError, Layer, Packet
+from lossratio.traffic.foreign.python_calls import Function, Instance, accepted, bound, method_of
+from lossratio.traffic.foreign.python_syntax import as_read, parsed
 from lossratio.traffic.foreign.python_values import (
     BUILT_IN,
     COMPARISONS,
     OPERATORS,
     SIMPLE,
+    SPREAD,
     CommandLine,
     Made,
     Recorder,
@@ -26,23 +28,12 @@ from lossratio.traffic.foreign.python_values import (
     is_huge,
     is_long,
     is_plain,
+    unknown_part,
     with_defaults,
 )
 
 _MOST_STEPS = 200_000
 _DEEPEST = 60
-
-
-@dataclass
-class _Instance:
-    made_of: ast.ClassDef
-    attributes: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class _Function:
-    definition: ast.FunctionDef
-    of: _Instance | None = None
 
 
 class _ReturnError(Exception):
@@ -80,7 +71,7 @@ class PythonFile:
         self._steps = 0
         self._depth = 0
         self._globals: dict[str, Any] = {}
-        for statement in _parsed(text).body:
+        for statement in parsed(text).body:
             self._define(statement)
 
     def call(self, function: str) -> Any:
@@ -90,7 +81,7 @@ class PythonFile:
             ForeignFieldError: If there is none, or it does more than this can follow.
         """
         found = self._globals.get(function)
-        if not isinstance(found, _Function):
+        if not isinstance(found, Function):
             problem = "the file has no function of this name, so it describes no streams"
             raise ForeignFieldError(function, problem, 1, "Name the file that has it")
         return self._run(found, (), {})
@@ -107,14 +98,13 @@ class PythonFile:
             ForeignFieldError: If there is none, or it does more than this can follow.
         """
         found = self._attribute(instance, method, 1)
-        if not isinstance(found, _Function):
+        if not isinstance(found, Function):
             line = getattr(instance, "line", 1)
-            if isinstance(instance, _Instance):
+            if isinstance(instance, Instance):
                 line = instance.made_of.lineno
             problem = "the file's class has no method of this name, so it describes no streams"
             raise ForeignFieldError(method, problem, line, "Name the file that has it")
-        accepted = [argument.arg for argument in found.definition.args.args]
-        return self._run(found, (), {name: given[name] for name in given if name in accepted})
+        return self._run(found, (), accepted(found, given))
 
     def value_of(self, expression: str) -> Any:
         """The value of an expression.
@@ -122,14 +112,14 @@ class PythonFile:
         Raises:
             ForeignFieldError: If it is not an expression, or more than can be followed here.
         """
-        (statement,) = _parsed(expression).body or [ast.Pass()]
+        (statement,) = parsed(expression).body or [ast.Pass()]
         if not isinstance(statement, ast.Expr):
             raise ForeignFieldError(expression, "it is not an expression", 1)
         return self._value(statement.value, {})
 
     def _define(self, statement: ast.stmt) -> None:
         if isinstance(statement, ast.FunctionDef):
-            self._globals[statement.name] = _Function(statement)
+            self._globals[statement.name] = Function(statement)
         elif isinstance(statement, ast.ClassDef):
             # The file defines a header that TRex's Scapy does not have, but that is already known here.
             if statement.name not in self._layers:
@@ -137,19 +127,9 @@ class PythonFile:
         elif isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
             self._perform(statement, self._globals)
 
-    def _run(self, function: _Function, given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+    def _run(self, function: Function, given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
         definition = function.definition
-        arguments = [argument.arg for argument in definition.args.args]
-        scope: dict[str, Any] = {}
-        if function.of is not None:
-            scope[arguments.pop(0)] = function.of
-
-        defaults = definition.args.defaults
-        for name, default in zip(arguments[::-1], defaults[::-1], strict=False):
-            scope[name] = self._value(default, self._globals)
-        scope |= dict(zip(arguments, given, strict=False))
-        scope |= {name: value for name, value in named.items() if name in arguments}
-
+        scope = bound(function, given, named, lambda default: self._value(default, self._globals))
         self._depth += 1
         if self._depth > _DEEPEST:
             raise ForeignFieldError(definition.name, "it calls itself", definition.lineno)
@@ -172,7 +152,7 @@ class PythonFile:
             for target in statement.targets:
                 self._assign(target, value, scope)
         elif isinstance(statement, ast.AugAssign):
-            both = ast.BinOp(_as_read(statement.target), statement.op, statement.value)
+            both = ast.BinOp(as_read(statement.target), statement.op, statement.value)
             value = self._value(ast.copy_location(both, statement), scope)
             self._assign(statement.target, value, scope)
         elif isinstance(statement, ast.Expr):
@@ -203,7 +183,7 @@ class PythonFile:
             scope[target.id] = value
         elif isinstance(target, ast.Attribute):
             holder = self._value(target.value, scope)
-            if isinstance(holder, _Instance):
+            if isinstance(holder, Instance):
                 holder.attributes[target.attr] = value
             elif not isinstance(holder, Unknown):
                 raise ForeignFieldError(f".{target.attr} =", "it cannot be followed", target.lineno)
@@ -212,7 +192,9 @@ class PythonFile:
             for one, part in zip(target.elts, value, strict=False):
                 self._assign(one, part, scope)
         elif isinstance(target, ast.Subscript):
-            self._known(target.value, scope)[self._known(target.slice, scope)] = value
+            container = self._known(target.value, scope)
+            key = self._known(target.slice, scope)
+            self._tried(target, operator.setitem, container, key, value)
         else:
             raise ForeignFieldError(ast.unparse(target), "it cannot be followed", target.lineno)
 
@@ -249,12 +231,12 @@ class PythonFile:
         return self._attribute(self._value(node.value, scope), node.attr, node.lineno)
 
     def _attribute(self, holder: Any, name: str, line: int) -> Any:
-        if isinstance(holder, _Instance):
+        if isinstance(holder, Instance):
             if name in holder.attributes:
                 return holder.attributes[name]
-            for part in holder.made_of.body:
-                if isinstance(part, ast.FunctionDef) and part.name == name:
-                    return _Function(part, holder)
+            method = method_of(holder, name)
+            if method is not None:
+                return method
         if isinstance(holder, CommandLine) and name in holder.defaults:
             return holder.defaults[name]
         return Unknown(f".{name}", line)
@@ -264,7 +246,7 @@ class PythonFile:
         right = self._value(node.right, scope)
         for value in (left, right):
             if not isinstance(value, SIMPLE):
-                return _unknown_part(value, node)
+                return unknown_part(value, node)
         calculate = OPERATORS.get(type(node.op))
         if calculate is None or is_long(node.op, left, right):
             return Unknown(ast.unparse(node), node.lineno)
@@ -306,8 +288,16 @@ class PythonFile:
         return tuple(self._value(part, scope) for part in node.elts)
 
     def _of_dict(self, node: ast.Dict, scope: Mapping[str, Any]) -> Any:
-        pairs = zip(node.keys, node.values, strict=True)
-        return {self._known(key, scope): self._value(value, scope) for key, value in pairs if key}
+        entries: dict[Any, Any] = {}
+        for key, part in zip(node.keys, node.values, strict=True):
+            value = self._value(part, scope)
+            if key is not None:
+                self._tried(node, operator.setitem, entries, self._known(key, scope), value)
+            elif isinstance(value, dict):
+                entries |= value
+            else:
+                return unknown_part(value, node)
+        return entries
 
     def _of_listcomp(self, node: ast.ListComp, scope: Mapping[str, Any]) -> Any:
         return list(self._comprehended(node.elt, node.generators, dict(scope)))
@@ -331,15 +321,15 @@ class PythonFile:
         return Unknown(ast.unparse(node), node.lineno)
 
     def _of_call(self, node: ast.Call, scope: Mapping[str, Any]) -> Any:
-        given = tuple(self._value(argument, scope) for argument in node.args)
-        named = {part.arg: self._value(part.value, scope) for part in node.keywords if part.arg}
+        given = self._positional(node, scope)
+        named = self._named(node, scope)
         if isinstance(node.func, ast.Attribute):
             holder = self._value(node.func.value, scope)
             return self._of_method(node, holder, node.func.attr, given, named)
 
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         found = self._of_name(node.func, scope) if isinstance(node.func, ast.Name) else None
-        if isinstance(found, _Function):
+        if isinstance(found, Function):
             return self._run(found, given, named)
         if isinstance(found, ast.ClassDef):
             return self._instance(found, given, named)
@@ -354,6 +344,33 @@ class PythonFile:
         ):
             return self._tried(node, BUILT_IN[name], *given, **named)
         return Unknown(ast.unparse(node), node.lineno)
+
+    def _positional(self, node: ast.Call, scope: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The positional arguments of a call."""
+        given: list[Any] = []
+        for argument in node.args:
+            if not isinstance(argument, ast.Starred):
+                given.append(self._value(argument, scope))
+                continue
+            several = self._value(argument.value, scope)
+            if isinstance(several, (list, tuple)):
+                given += several
+            else:
+                given.append(unknown_part(several, argument))
+        return tuple(given)
+
+    def _named(self, node: ast.Call, scope: Mapping[str, Any]) -> dict[str, Any]:
+        """The named arguments of a call. If some are not even known by name, `SPREAD` stands for them."""
+        named: dict[str, Any] = {}
+        for part in node.keywords:
+            value = self._value(part.value, scope)
+            if part.arg is not None:
+                named[part.arg] = value
+            elif isinstance(value, dict) and all(isinstance(name, str) for name in value):
+                named |= value
+            else:
+                named[SPREAD] = unknown_part(value, part.value)
+        return named
 
     def _of_method(
         self, node: ast.Call, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]
@@ -380,7 +397,7 @@ class PythonFile:
             return with_defaults(holder, name, given, named)
 
         found = self._attribute(holder, name, node.lineno)
-        if isinstance(found, _Function):
+        if isinstance(found, Function):
             return self._run(found, given, named)
         # Modules of layers, such as scapy.contrib.mpls.MPLS(...).
         if name in self._layers and isinstance(holder, Unknown):
@@ -389,13 +406,13 @@ class PythonFile:
 
     def _instance(
         self, definition: ast.ClassDef, given: tuple[Any, ...], named: Mapping[str, Any]
-    ) -> _Instance:
-        made = _Instance(definition)
+    ) -> Instance:
+        made = Instance(definition)
         for statement in definition.body:
             if isinstance(statement, (ast.Assign, ast.AugAssign)):
                 self._perform(statement, made.attributes)
         begin = self._attribute(made, "__init__", definition.lineno)
-        if isinstance(begin, _Function):
+        if isinstance(begin, Function):
             self._run(begin, given, named)
         return made
 
@@ -410,7 +427,7 @@ class PythonFile:
         return Packet((Layer(name, named, node.lineno),))
 
     def _tried(
-        self, node: ast.expr, calculate: Callable[..., Any], *given: Any, **named: Any
+        self, node: ast.expr, calculate: Callable[..., Any], /, *given: Any, **named: Any
     ) -> Any:
         try:
             result = calculate(*given, **named)
@@ -421,25 +438,3 @@ class PythonFile:
         if is_huge(result):
             raise ForeignFieldError(ast.unparse(node), "it is too large", node.lineno)
         return result
-
-
-def _parsed(text: str) -> ast.Module:
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = getattr(error, "lineno", None)
-        way_out = "Name a file in Python 3, whose expressions are not nested too deeply"
-        raise ForeignFieldError(
-            "the file", f"it is not Python 3: {getattr(error, 'msg', error)}", line, way_out
-        ) from error
-
-
-def _unknown_part(value: Any, node: ast.expr) -> Unknown:
-    if isinstance(value, Unknown):
-        return value
-    return Unknown(ast.unparse(node), node.lineno)
-
-
-def _as_read(target: ast.expr) -> ast.expr:
-    """A target of an assignment as an expression."""
-    return ast.parse(ast.unparse(target), mode="eval").body

@@ -59,6 +59,8 @@ BUILT_IN: Mapping[str, Callable[..., Any]] = {
     "tuple": tuple,
     "zip": lambda *items: list(zip(*items, strict=False)),
 }
+SPREAD = "**"
+"""The name of all named arguments that come from a mapping whose value is not known."""
 SIMPLE = (int, float, str, bytes, bool, type(None), list, tuple, dict, Packet)
 
 
@@ -128,6 +130,13 @@ class CommandLine:
     defaults: dict[str, Any] = field(default_factory=dict)
 
 
+def unknown_part(value: Any, node: ast.expr) -> Unknown:
+    """What is not known if an expression needs a value of another kind: the value itself, or else the expression."""
+    if isinstance(value, Unknown):
+        return value
+    return Unknown(ast.unparse(node), node.lineno)
+
+
 def _short(items: range) -> list[int]:
     if len(items) > _MOST_ITEMS:
         raise ValueError(f"there are more than {_MOST_ITEMS} items")
@@ -168,8 +177,13 @@ def with_defaults(
     if method == "add_argument":
         flags = [flag for flag in given if isinstance(flag, str)]
         long = [flag for flag in flags if flag.startswith("--")] or flags
+        name = named.get("dest")
+        if name is None and long:
+            name = long[0].lstrip("-").replace("-", "_")
+
         usual = False if named.get("action") == "store_true" else None
-        name = named.get("dest", long[0].lstrip("-").replace("-", "_"))
-        options.defaults[name] = named.get("default", usual)
+        # An option without a known name has no value here, which is only an error if a stream depends on it.
+        if isinstance(name, str):
+            options.defaults[name] = named.get("default", named.get(SPREAD, usual))
         return None
     return options if method == "parse_args" else None
