@@ -11,6 +11,8 @@ from lossratio.traffic import FCS_BYTES, Configuration, Direction
 
 WAIT_SECONDS = 0.2
 """Seconds in which the frames come out."""
+_FRAME_NUMBERS = 256
+"""How many numbers a mark has for the frames of a port."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,11 @@ class Seen:
         """How many of the wanted frames came out of a port."""
         return sum(1 for number in wanted if self.copies.get(name, Counter())[number])
 
+    def forget(self, number: int) -> None:
+        """Forgets the frames that had a number, before another frame gets it."""
+        for counts in self.copies.values():
+            del counts[number]
+
 
 @dataclass
 class Probe:
@@ -96,12 +103,24 @@ class Probe:
         count: int,
         destination: str | None = None,
     ) -> dict[str, list[int]]:
-        """Sends frames from some ports, and returns their numbers. A `destination` gets them, for its counters."""
+        """Sends frames from some ports, and returns their numbers.
+
+        Args:
+            ends: The ports.
+            configuration: How their frames are made.
+            count: The frames of each port.
+            destination: The MAC address that gets the frames, for its counters; None: that of the other end of the
+                path.
+
+        Returns:
+            The numbers of the frames, by the port's name. Frames that had these numbers before are forgotten.
+        """
         sends: list[tuple[str, bytes]] = []
         numbers: dict[str, list[int]] = {end.name: [] for end in ends}
         for _ in range(count):
-            self._next_number = (self._next_number + 1) % 256
+            self._next_number = (self._next_number + 1) % _FRAME_NUMBERS
             for end in ends:
+                self.seen[end.name].forget(self._next_number)
                 direction = next(
                     each for each in configuration.directions if each.transmit == end.interface
                 )
