@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from bpf_objects import EXIT, KTIME_GET_NS, instruction, mov
@@ -67,7 +70,7 @@ if stamp:
     for place in calls:
         code[place : place + 8] = instruction(0x85, 0x10, 0, (len(code) - place) // 8 - 1)
     program.sections["xdp"] = bytes(code) + stamp
-generator.clock_of = lambda port: read
+generator.clock_of = lambda port, opened: read
 profile = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
 pair = PortPair(TrafficPort("a", "west"), TrafficPort("b", "east"))
 configuration = make_configuration(profile, [pair], settle_time=0.2)
@@ -146,8 +149,30 @@ def test_a_card_without_stamps_is_refused_with_the_reason(monkeypatch, features,
     monkeypatch.setattr(cards, "xdp_features", lambda index, kind: features)
     monkeypatch.setattr(cards, "stamping", lambda name: stamping)
     with pytest.raises(AgentError, match=reason) as refusal:
-        clock_of(PORT)
+        clock_of(PORT, ExitStack())
     assert refusal.value.kind == "card_stamps"
+
+
+def test_the_clock_of_a_card_is_closed_when_the_generator_is_and_when_it_cannot_be_read(monkeypatch, tmp_path):
+    monkeypatch.setattr(cards, "xdp_features", lambda index, kind: cards.STAMPS)
+    monkeypatch.setattr(cards, "stamping", lambda name: (0, True))
+    descriptors = []
+
+    def open_some_file(path, flags):
+        assert path == "/dev/ptp0"
+        descriptors.append(os.open(tmp_path, flags))
+        return descriptors[-1]
+
+    monkeypatch.setattr(cards, "os", SimpleNamespace(**{**vars(os), "open": open_some_file}))
+    with ExitStack() as opened, pytest.raises(AgentError, match="its clock /dev/ptp0 cannot be read"):
+        clock_of(PORT, opened)
+    monkeypatch.setattr(cards.time, "clock_gettime_ns", lambda clock: ~clock >> 3)
+    with ExitStack() as opened:
+        read = clock_of(PORT, opened)
+        assert os.fstat(read())
+    for descriptor in descriptors:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(descriptor)
 
 
 def test_only_the_generator_xdp_is_asked_for_stamps():
@@ -159,7 +184,7 @@ def test_only_the_generator_xdp_is_asked_for_stamps():
 
 def test_a_real_veth_is_refused_as_it_has_no_clock(wire):
     code = "from lossratio.traffic.agent.core.links import read_links; from lossratio.traffic.agent.xdp.cards import"
-    code += " clock_of; clock_of(read_links()['east'])"
+    code += " clock_of; from contextlib import ExitStack; clock_of(read_links()['east'], ExitStack())"
     process = wire.popen("tg", sys.executable, "-c", code, stderr=subprocess.PIPE, text=True)
     assert "east has no receive stamps: " in process.communicate(timeout=60)[1]
 

@@ -11,6 +11,7 @@ import re
 import struct
 import time
 from collections import deque
+from contextlib import ExitStack
 from typing import Any, Callable, Iterable, Mapping, Sequence
 
 from lossratio.bpf import STAMPS, Array, xdp_features
@@ -111,8 +112,8 @@ class CardClock:
         return took, card, before + took // 2
 
 
-def clock_of(port: Link) -> Callable[[], int]:
-    """The clock with which a card stamps arriving frames, for use by programs.
+def clock_of(port: Link, opened: ExitStack) -> Callable[[], int]:
+    """The clock with which a card stamps arriving frames, for use by programs; `opened` closes it.
 
     Raises:
         AgentError: If they cannot have it; the message says why.
@@ -131,6 +132,7 @@ def clock_of(port: Link) -> Callable[[], int]:
     else:
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            opened.callback(os.close, descriptor)
             # The kernel's number for a clock that is a file.
             clock = ~descriptor << 3 | 3
             time.clock_gettime_ns(clock)

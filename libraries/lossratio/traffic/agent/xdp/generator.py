@@ -253,7 +253,7 @@ class XdpGenerator:
             link = self._ports.before[port]
             card = None
             if self._has_card_stamps:
-                clock = self._clocks[port] = CardClock(port, clock_of(link))
+                clock = self._clocks[port] = CardClock(port, clock_of(link, self._opened))
                 self._opened.callback(clock.close)
                 card = link.index, clock.memory
 
