@@ -161,17 +161,21 @@ class Agent:
         if not isinstance(options, dict):
             raise AgentError("bad_request", f"The options must be an object, not {options!r}.")
         program = request.get("program")
-        if configuration.speakers:
-            # This comes first because some generators have threads, and a process with threads should not be forked.
-            self._responder = Responder(configuration.speakers, usable_links(configuration))
-        self._generator = make_generator(name, configuration, options, program)
-        if configuration.has_other_end:
-            self._join(name, _whole(request, "first_tag"))
-        return self._generator.facts()
+        with ExitStack() as undo:
+            undo.callback(self.close)
+            if configuration.speakers:
+                # This comes first because some generators have threads, and a process with threads should not be
+                # forked.
+                self._responder = Responder(configuration.speakers, usable_links(configuration))
+            self._generator = make_generator(name, configuration, options, program)
+            if configuration.has_other_end:
+                self._join(name, _whole(request, "first_tag"))
+            facts = self._generator.facts()
+            undo.pop_all()
+        return facts
 
     def _join(self, name: str, first_tag: int) -> None:
         if not hasattr(self._generator, "join"):
-            self.close()
             raise unsupported(
                 f"The generator {name} needs both ends of a path on one node, but this TG has its ends on two "
                 "nodes. Use 'kind: afpacket' or 'kind: xdp'."

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Callable, Mapping, Sequence
 
@@ -284,16 +285,19 @@ class ActiveDirection:
         self.receiving: ReceivingEnd | None = None
         self.sending: SendingEnd | None = None
 
-        if direction.receives_here:
-            expected = cycle
-            if direction.arriving_frames is not None:
-                expected = build_frames(direction.arriving_frames, own_mac, destination)
-            self.receiving = ReceivingEnd(direction, links[direction.receive], expected, examines=examines)
-        if direction.sends_here:
-            source = links[direction.transmit]
-            setup = SenderSetup(source.name, cycle, frames.tag_place, source.kind == "veth", cpus, catch_up)
-            broadcasts = build_frames(frames, own_mac, BROADCAST) if direction.broadcast_share else None
-            self.sending = SendingEnd(direction, source, setup, broadcasts)
+        with ExitStack() as undo:
+            undo.callback(self.close)
+            if direction.receives_here:
+                expected = cycle
+                if direction.arriving_frames is not None:
+                    expected = build_frames(direction.arriving_frames, own_mac, destination)
+                self.receiving = ReceivingEnd(direction, links[direction.receive], expected, examines=examines)
+            if direction.sends_here:
+                source = links[direction.transmit]
+                setup = SenderSetup(source.name, cycle, frames.tag_place, source.kind == "veth", cpus, catch_up)
+                broadcasts = build_frames(frames, own_mac, BROADCAST) if direction.broadcast_share else None
+                self.sending = SendingEnd(direction, source, setup, broadcasts)
+            undo.pop_all()
 
     @property
     def senders(self) -> tuple[Sender, ...]:

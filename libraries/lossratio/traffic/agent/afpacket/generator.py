@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import time
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from multiprocessing.connection import wait
 from typing import Any, Mapping, Sequence
@@ -55,16 +56,18 @@ class AfPacketGenerator:
         self._stamps_elsewhere: dict[str, Stamps] = {}
         cpus = free_processors(device_cpus)
 
-        try:
-            for number, direction in enumerate(configuration.directions):
-                # It begins on the first of its own processors.
-                own = (*cpus[number % len(cpus) :], *cpus[: number % len(cpus)])
-                self._directions.append(
-                    ActiveDirection(direction, self._ports.before, own, catch_up, examines=configuration.examines)
-                )
-        except OSError as error:
-            self.close()
-            raise _socket_error(error) from error
+        with ExitStack() as undo:
+            undo.callback(self.close)
+            try:
+                for number, direction in enumerate(configuration.directions):
+                    # It begins on the first of its own processors.
+                    own = (*cpus[number % len(cpus) :], *cpus[: number % len(cpus)])
+                    self._directions.append(
+                        ActiveDirection(direction, self._ports.before, own, catch_up, examines=configuration.examines)
+                    )
+            except OSError as error:
+                raise _socket_error(error) from error
+            undo.pop_all()
 
         raise_priority(COUNTING)
 

@@ -1,0 +1,81 @@
+"""A configuration that an agent refuses leaves nothing behind."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from types import SimpleNamespace
+from typing import ClassVar
+
+import pytest
+
+from lossratio import traffic
+from lossratio.traffic.agent import server
+from lossratio.traffic.agent.afpacket import direction, generator
+from lossratio.traffic.agent.core.protocol import AgentError
+
+
+class Closable:
+    """Something that has to be closed."""
+
+    opened: ClassVar[list[Closable]] = []
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.is_closed = False
+        self.opened.append(self)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    monkeypatch.setattr(Closable, "opened", [])
+    return Closable.opened
+
+
+def configuration():
+    profile = traffic.load_profile("ethip4-udp", frame_size=64, bidirectional=True)
+    pair = traffic.PortPair(traffic.TrafficPort("west", "tg0"), traffic.TrafficPort("east", "tg1"))
+    return traffic.make_configuration(profile, [pair], settle_time=0.0)
+
+
+def links():
+    return {name: SimpleNamespace(name=name, mac=bytes(6), kind="veth") for name in ("tg0", "tg1")}
+
+
+def refuse(*_, **__):
+    raise AgentError("unsupported", "Too many flows.")
+
+
+def test_if_one_direction_is_refused_the_others_are_closed(monkeypatch, opened):
+    def make(direction, *_, **__):
+        if direction.transmit == "tg1":
+            refuse()
+        return Closable()
+
+    monkeypatch.setattr(generator, "ActiveDirection", make)
+    monkeypatch.setattr(generator, "Ports", lambda _: SimpleNamespace(before=links()))
+    with pytest.raises(AgentError, match="Too many flows"):
+        generator.AfPacketGenerator(configuration())
+    assert [one.is_closed for one in opened] == [True]
+
+
+def test_if_an_end_is_refused_the_other_end_is_closed(monkeypatch, opened):
+    monkeypatch.setattr(direction, "ReceivingEnd", Closable)
+    monkeypatch.setattr(direction, "SendingEnd", refuse)
+    first = configuration().directions[0]
+    with pytest.raises(AgentError, match="Too many flows"):
+        direction.ActiveDirection(first, links(), (0,), 1.0, examines=True)
+    assert [one.is_closed for one in opened] == [True]
+
+
+def test_nobody_answers_for_the_addresses_of_a_refused_configuration(monkeypatch, opened):
+    monkeypatch.setattr(server, "Responder", Closable)
+    monkeypatch.setattr(server, "usable_links", lambda _: links())
+    monkeypatch.setattr(server, "make_generator", refuse)
+    wanted = asdict(configuration())
+    wanted["speakers"] = [asdict(server.Speaker("tg0", (), lldp=True))]
+    agent = server.Agent(check=lambda: None, check_open=lambda: None, reply=lambda _: None, line=lambda: b"")
+    with pytest.raises(AgentError, match="Too many flows"):
+        agent.answer({"op": "configure", "generator": "afpacket", "configuration": wanted})
+    assert [one.is_closed for one in opened] == [True]
