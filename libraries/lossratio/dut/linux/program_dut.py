@@ -1,5 +1,6 @@
 """DUTs that are programs on a Linux node: on interfaces of the kernel, or on cards taken from the kernel."""
 
+import math
 import re
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ from lossratio.topology import Port
 _DEVICES = "/sys/bus/pci/devices"
 BIFURCATED = ("mlx4_core", "mlx5_core")
 """Drivers whose cards a program and the kernel can use at the same time."""
-_MEBI = 1024
+_KB_OF_MB = 1024
 
 
 class ProgramOptions(DutOptions):
@@ -334,12 +335,15 @@ def check_hugepages(node: DutNode, megabytes: int) -> None:
     """
     fields = dict(re.findall(r"^(\w+):\s*(\d+)", node.run("cat", "/proc/meminfo"), re.MULTILINE))
     size = int(fields.get("Hugepagesize", "0"))
-    free = int(fields.get("HugePages_Free", "0")) * size // _MEBI
+    free_pages = int(fields.get("HugePages_Free", "0"))
+    free = free_pages * size // _KB_OF_MB
     if free < megabytes:
-        pages = -(-megabytes * _MEBI // size) if size else 0
+        # The sysctl's value has the pages that other programs use, too.
+        used_pages = int(fields.get("HugePages_Total", "0")) - free_pages
+        needed_pages = math.ceil(megabytes * _KB_OF_MB / size) if size else 0
         raise node.error(
             f"hugepages missing: {megabytes} MB are needed, and {free} MB are free. "
-            f"Reserve them (sysctl vm.nr_hugepages={pages} for pages of {size} kB), best at boot."
+            f"Reserve them (sysctl vm.nr_hugepages={used_pages + needed_pages} for pages of {size} kB), best at boot."
         )
 
 
