@@ -13,6 +13,7 @@ from waiting import wait_until
 from lossratio.dut.linux.reports import linux_telemetry, read_cpu_times, read_softnet
 from lossratio.dut.ovs_programs import parse_pmd_statistics, parse_pmd_workers
 from lossratio.dut.vpp.reports import parse_bundles, parse_perfmon, parse_runtime, parse_workers
+from lossratio.errors import DutError
 from lossratio.measurements.telemetry import (
     CpuLoad,
     QueueLoad,
@@ -321,8 +322,9 @@ class Machine:
 
 @pytest.fixture
 def perf(tmp_path):
-    def perf(then):
-        for name, text in (("perf", PERF.format(python=sys.executable, then=then)), ("ip", "#!/bin/sh\necho '[]'\n")):
+    def perf(then, links="echo '[]'"):
+        programs = {"perf": PERF.format(python=sys.executable, then=then), "ip": f"#!/bin/sh\n{links}\n"}
+        for name, text in programs.items():
             (tmp_path / name).write_text(text)
             (tmp_path / name).chmod(0o755)
         with linux_telemetry(DutNode(Machine(tmp_path)), ()) as report:
@@ -335,6 +337,13 @@ def perf(tmp_path):
 
 def test_perf_writes_its_counts_when_the_traffic_has_passed(perf):
     assert perf(COUNTS) == [{"event": "cycles"}, {"event": "instructions"}]
+
+
+def test_perf_ends_with_its_directory_if_the_counters_cannot_be_read(perf, tmp_path):
+    until_perf_runs = f"until [ -e {tmp_path}/directory ]; do sleep 0.01; done"
+    with pytest.raises(DutError, match="no such machine"):
+        perf(COUNTS, f"{until_perf_runs}; echo no such machine >&2; exit 1")
+    assert not Path((tmp_path / "directory").read_text()).exists()
 
 
 def test_the_reason_is_reported_where_perf_may_not_count(perf):

@@ -259,9 +259,9 @@ def linux_telemetry(node: DutNode, interfaces: Sequence[str]) -> Iterator[dict[s
     """
     report: dict[str, Any] = {}
     perf = _start_perf(node)
-    before = _counts(node, interfaces)
 
     try:
+        before = _counts(node, interfaces)
         yield report
     finally:
         report["perf"] = _stop_perf(node, perf)
@@ -276,8 +276,8 @@ def linux_telemetry(node: DutNode, interfaces: Sequence[str]) -> Iterator[dict[s
         statistic("conntrack", f"conntrack_{name}", count, "connections")
         for name, count in report["conntrack"].items()
     ]
-    counts = {name: of_link["driver"] for name, of_link in report["interfaces"].items()}
-    report["queues"] = list(_queues(counts))
+    by_driver = {name: of_link["driver"] for name, of_link in report["interfaces"].items()}
+    report["queues"] = list(_queues(by_driver))
     report["cpus"] = [
         {
             "cpu": int(cpu[3:]),
