@@ -256,19 +256,34 @@ class Delay:
     def work(self) -> None:
         """Receives, holds and sends, forever."""
         while True:
-            wait = self._held[0][0] - time.monotonic() if self._held else None
-            for port in select.select(list(self._opposite), [], [], wait and max(0.0, wait))[0]:
+            readable, _, _ = select.select(list(self._opposite), [], [], self._wait())
+            for port in readable:
                 for frame in _receive(port):
                     self._number += 1
                     due = time.monotonic() + self._seconds
                     heapq.heappush(self._held, (due, self._number, self._opposite[port], frame))
             while self._held and self._held[0][0] <= time.monotonic():
                 _, _, port, frame = heapq.heappop(self._held)
-                port.send(frame)
+                _send(port, frame)
+
+    def _wait(self) -> float | None:
+        """Seconds until a frame is due; None: no frame is held."""
+        if not self._held:
+            return None
+        return max(0.0, self._held[0][0] - time.monotonic())
+
+
+def _send(port: socket.socket, frame: bytes) -> None:
+    """Sends a frame, unless the link has no room for it: then it is lost, as in any other device."""
+    try:
+        port.send(frame)
+    except OSError as error:
+        if error.errno != errno.ENOBUFS:
+            raise
 
 
 def _receive(port: socket.socket) -> Iterator[bytes]:
-    """A frame that has arrived, with its VLAN tag, which the kernel removes; None if it is an outgoing frame."""
+    """The frame that has arrived, with its VLAN tag, which the kernel removes; no frame if it is an outgoing one."""
     frame, ancillary, _, (_, _, kind, *_) = port.recvmsg(_LONGEST_FRAME, 256)
     for _, _, data in ancillary:
         status, _, _, _, _, tag, ethertype = struct.unpack_from("=IIIHHHH", data)
