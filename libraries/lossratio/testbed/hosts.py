@@ -335,14 +335,21 @@ def _addresses_by_interface(
 
 
 def _only(name: str, text: str) -> dict[str, Any]:
-    return _read(name, text)[0]
+    """The only part of an answer of ``ip``."""
+    parts = _read(name, text)
+    if not parts:
+        raise _unreadable(name, text)
+    return parts[0]
 
 
 def _read(name: str, text: str) -> list[dict[str, Any]]:
+    """The parts of an answer of ``ip`` that say something."""
     try:
         parts: list[dict[str, Any]] = [part for part in json.loads(text) if part]
     except ValueError as error:
-        raise NodeError(
-            f"Node {name}: the answer of 'ip' cannot be read: {text[:200]!r}."
-        ) from error
+        raise _unreadable(name, text) from error
     return parts
+
+
+def _unreadable(name: str, text: str) -> NodeError:
+    return NodeError(f"Node {name}: the answer of 'ip' cannot be read: {text[:200]!r}.")
