@@ -12,7 +12,7 @@ from lossratio.testbed.cabling_frames import End, Probe
 from lossratio.testbed.cabling_report import CablingReport
 from lossratio.testbed.inspection import read_interfaces, read_ports, with_names
 from lossratio.testbed.local import reachable
-from lossratio.testbed.next_hops import answers_elsewhere, gateway_question
+from lossratio.testbed.next_hops import answers_elsewhere, gateway_question, ports_that_answer
 from lossratio.testbed.set_up import log_in_on_all, traffic_port
 from lossratio.testbed.tester_cards import taken_cards, takes_cards
 from lossratio.topology import Port, RealGenerator, Topology, TrafficPath
@@ -244,6 +244,7 @@ class _Cabling:
             [each for _, each in asked], through=self._probe.through
         )
         right = {end.name for (end, _), macs in zip(asked, answers, strict=True) if macs}
+        names = {end.interface: end.name for end in self._probe.ends}
         for (end, question), macs in zip(asked, answers, strict=True):
             if macs:
                 self._probe.destinations[end.name] = macs[0]
@@ -254,15 +255,11 @@ class _Cabling:
                     )
                 continue
 
-            others = [other for other in self._probe.ends if other is not end]
-            moved = [replace(question, port=other.interface) for other in others]
-            elsewhere = self._probe.agent.resolve(moved, 1.0, through=self._probe.through)
-            there = next(
-                (other for other, answers in zip(others, elsewhere, strict=True) if answers), None
-            )
-            found = ". Look at the link, and at the device's address."
-            if there is not None:
-                found = f", {answers_elsewhere([there.name], right)}"
+            elsewhere = ports_that_answer(self._probe.agent, question, names, self._probe.through)
+            if elsewhere:
+                found = f", {answers_elsewhere(elsewhere[:1], right)}"
+            else:
+                found = ". Look at the link, and at the device's address."
             self._problems.append(
                 f"{end.name}: the gateway {question.target} does not answer there{found}"
             )

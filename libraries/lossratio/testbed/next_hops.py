@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, replace
+from typing import Any
 
 from lossratio.dut import DestinationMacs
 from lossratio.errors import NodeError, TopologyError
@@ -54,35 +55,12 @@ def find_next_hops(
         return NextHops(tuple(link.destinations for link in links), {}, sides if is_lab else None)
 
     mac_addresses = {str(port): set_up.generator.mac_address(port) for port in ports}
-    asked: list[tuple[Port, Question]] = []
-    for link in links:
-        for port, direction in zip(link.path.tg_ports, profile.directions, strict=False):
-            if _is_mac_known(link, port):
-                continue
-            question = gateway_question(port, direction, set_up.generator.port_name(port))
-            if question is not None:
-                asked.append((port, question))
-
+    asked = _questions(set_up, profile)
     macs: dict[str, str] = {}
     if asked:
         if not set_up.generator.has_single_frames:
             check_can_ask(topology.nodes[topology.tg_name], asked)
-        through = set_up.generator.single_frames()
-        all_answers = agent().resolve([question for _, question in asked], through=through)
-        names = {set_up.generator.port_name(port): str(port) for port in ports}
-        right = {
-            str(port) for (port, _), answers in zip(asked, all_answers, strict=True) if answers
-        }
-
-        for (port, question), answers in zip(asked, all_answers, strict=True):
-            wrong: list[str] = []
-            if not answers:
-                others = [replace(question, port=name) for name in names if name != question.port]
-                heard = agent().resolve(others, _ELSEWHERE, through=through)
-                wrong = [
-                    names[other.port] for other, answer in zip(others, heard, strict=True) if answer
-                ]
-            macs[str(port)] = _one_of(port, question, answers, wrong, right)
+        macs = _ask(set_up, asked, agent())
 
     destinations = tuple(_with_answers(link, macs, mac_addresses) for link in links)
     return NextHops(
@@ -90,6 +68,67 @@ def find_next_hops(
         {f"{port} {question.target}": macs[str(port)] for port, question in asked},
         sides,
     )
+
+
+def _questions(set_up: LiveSetUp, profile: TrafficProfile) -> list[tuple[Port, Question]]:
+    """The gateways whose MAC addresses nothing else gives, and the ports that need them."""
+    asked: list[tuple[Port, Question]] = []
+    for link in set_up.links:
+        for port, direction in zip(link.path.tg_ports, profile.directions, strict=False):
+            if _is_mac_known(link, port):
+                continue
+            question = gateway_question(port, direction, set_up.generator.port_name(port))
+            if question is not None:
+                asked.append((port, question))
+    return asked
+
+
+def _ask(
+    set_up: LiveSetUp, asked: Sequence[tuple[Port, Question]], agent: AgentClient
+) -> dict[str, str]:
+    """The MAC addresses of gateways, by port.
+
+    Raises:
+        DeadPathError: If a gateway is silent, or answers from several MAC addresses.
+    """
+    through = set_up.generator.single_frames()
+    all_answers = agent.resolve([question for _, question in asked], through=through)
+    right = {str(port) for (port, _), answers in zip(asked, all_answers, strict=True) if answers}
+    names = {
+        set_up.generator.port_name(port): str(port)
+        for link in set_up.links
+        for port in link.path.tg_ports
+    }
+
+    macs: dict[str, str] = {}
+    for (port, question), answers in zip(asked, all_answers, strict=True):
+        elsewhere = [] if answers else ports_that_answer(agent, question, names, through)
+        macs[str(port)] = _one_of(port, question, answers, elsewhere, right)
+    return macs
+
+
+def ports_that_answer(
+    agent: AgentClient,
+    question: Question,
+    ports: Mapping[str, str],
+    through: Mapping[str, Any] | None,
+) -> list[str]:
+    """Where else the gateway answers that is silent at its own port.
+
+    Args:
+        agent: The agent of the TG.
+        question: The question that was not answered.
+        ports: The names of the TG's ports, by interface.
+        through: See `AgentClient.resolve`.
+
+    Returns:
+        The names of the other ports through which it answers.
+    """
+    others = [
+        replace(question, port=interface) for interface in ports if interface != question.port
+    ]
+    heard = agent.resolve(others, _ELSEWHERE, through=through)
+    return [ports[other.port] for other, answers in zip(others, heard, strict=True) if answers]
 
 
 def check_can_ask(tester: Node, asked: Sequence[tuple[Port, Question]]) -> None:
