@@ -91,6 +91,43 @@ class Transmission:
     """The largest time by which the sender was behind, in seconds, including up to `BATCH` of waiting for a batch."""
 
 
+class _Plan:
+    """What a transmission should send, in seconds after its beginning: see `transmit`.
+
+    Attributes:
+        intended: Its frames.
+        last_due: When the last one is due.
+        end: When it ends.
+        last_call: When it ends even if frames are missing.
+        patience: Until when the time of stalls does not count; 0: it always counts.
+        most: How many frames may be sent late, all at once; others that are late stay unsent.
+    """
+
+    def __init__(self, load: float, duration: float | None, catch_up: float, *, is_patient: bool) -> None:
+        self._load = load
+        self.end = math.inf if duration is None else duration
+        self.intended = sys.maxsize if duration is None else frames_within(duration, load)
+        self.last_due = (self.intended - 1) / load
+        self.last_call = _last_call(duration, catch_up, is_patient=is_patient)
+        self.patience = self.end + LONGEST_STALL if is_patient else 0.0
+        # As many frames as may be due within that time, wherever it begins.
+        self.most = sys.maxsize if math.isinf(catch_up) else int((BATCH + catch_up) * load) + 1
+        if is_patient:
+            # It is behind by no more than that, and sends a batch ahead.
+            self.most += int(BATCH * load) + 1
+
+    def due(self, now: float) -> int:
+        """How many frames may have left by now."""
+        lead = BATCH * (1.0 - now / self.last_due) if now < self.last_due else 0.0
+        return min(self.intended, int((now + lead + _DUE_NOW) * self._load) + 1)
+
+    def wake_up(self, now: float, done: int) -> float:
+        """When the next batch is due after this many frames were sent or skipped."""
+        if done == self.intended:
+            return self.end
+        return min(max(done / self._load, now + BATCH), self.last_due)
+
+
 def _last_call(duration: float | None, catch_up: float, *, is_patient: bool) -> float:
     """Seconds after the beginning until which a sender sends: see `transmit`."""
     if duration is None:
@@ -133,42 +170,31 @@ def transmit(
     same priority on one processor then take turns. Otherwise, the first one would keep the processor, and the other
     direction would get nothing.
     """
-    end = math.inf if duration is None else duration
-    is_complete = math.isinf(catch_up)
-    last_call = _last_call(duration, catch_up, is_patient=is_patient)
-    intended = sys.maxsize if duration is None else frames_within(duration, load)
-    last_due = (intended - 1) / load
-    # As many frames as may be due within that time, wherever it begins.
-    most = sys.maxsize if is_complete else int((BATCH + catch_up) * load) + 1
-    if is_patient:
-        # It is behind by no more than that, and sends a batch ahead.
-        most += int(BATCH * load) + 1
+    plan = _Plan(load, duration, catch_up, is_patient=is_patient)
     begin = start = clock()
-    patience = end + LONGEST_STALL if is_patient else 0.0
     sent = skipped = 0
     worst = 0.0
 
     while True:
         now = clock() - start
-        if sent + skipped < intended:
+        if sent + skipped < plan.intended:
             late = now - (sent + skipped) / load
             worst = max(worst, late)
             # The time of a stall does not count.
-            delay = min(late - BATCH - catch_up, begin + patience - start)
+            delay = min(late - BATCH - catch_up, begin + plan.patience - start)
             if delay > 0:
                 start += delay
                 now -= delay
-        elif now >= end:
+        elif now >= plan.end:
             break
 
-        if now >= last_call or is_stopped():
+        if now >= plan.last_call or is_stopped():
             break
 
-        lead = BATCH * (1.0 - now / last_due) if now < last_due else 0.0
-        due = min(intended, int((now + lead + _DUE_NOW) * load) + 1)
-        skipped += max(0, due - sent - skipped - most)
+        due = plan.due(now)
+        skipped += max(0, due - sent - skipped - plan.most)
 
-        while sent + skipped < due and clock() - start < last_call and not is_stopped():
+        while sent + skipped < due and clock() - start < plan.last_call and not is_stopped():
             left = offer(due - sent - skipped)
             sent += left
             if not left:
@@ -178,22 +204,16 @@ def transmit(
 
         if note is not None:
             note(sent, skipped)
-        next_due = (sent + skipped) / load
-        if sent + skipped == intended:
-            wake_up = end
-        else:
-            wake_up = min(max(next_due, now + BATCH), last_due)
-
-        pause = wake_up - (clock() - start)
-
-        if pause > 0:
-            sleep(min(pause, _LONGEST_SLEEP))
+        rest = plan.wake_up(now, sent + skipped) - (clock() - start)
+        if rest > 0:
+            sleep(min(rest, _LONGEST_SLEEP))
         else:
             give_way()
 
     elapsed = clock() - begin
     # Only a stop ends it sooner.
-    return Transmission(sent + skipped if elapsed < end else intended, sent, elapsed, worst)
+    intended = sent + skipped if elapsed < plan.end else plan.intended
+    return Transmission(intended, sent, elapsed, worst)
 
 
 def in_all(parts: Sequence[Transmission]) -> Transmission:
