@@ -163,9 +163,6 @@ def measure_reconfiguration_loss(
         TesterError: If the search found no load because of the generator.
         LossRatioError: If the search or the reconfiguration failed.
     """
-    from lossratio.testbed import start_traffic
-    from lossratio.traffic import FALTERING
-
     searched = replace(
         place, test=place.test.model_copy(update={"name": search_name(place.test.name)})
     )
@@ -179,56 +176,77 @@ def measure_reconfiguration_loss(
     span = measurements.Span()
 
     def write(stopped: StoppedTraffic | None, error: str | None) -> ReconfigurationResult:
-        remarks = list(about_search)
-        if stopped is not None and stopped.unsent:
-            share = format_ratio(stopped.unsent / (stopped.sent + stopped.unsent))
-            remarks.append(
-                f"the generator left {stopped.unsent:,} frames unsent during the reconfiguration ({share}); as many "
-                "more could have been lost"
-            )
-
-        dropped = 0
+        loss = None
+        remarks = about_search
         if stopped is not None:
-            drops = sum(way.generator_drop_frames for way in stopped.directions)
-            dropped = max(0, min(drops, stopped.lost))
+            lost = stopped.lost - _dropped_by_generator(stopped)
+            loss = reconfiguration_loss(goal_search.conditions.rate(load), lost)
+            remarks = (*about_search, *_doubts(stopped))
 
-        if dropped:
-            remarks.append(
-                f"the generator dropped {dropped:,} frames that came back; the lost frames do not include them, and "
-                "as many more could have been lost"
-            )
-
-        run = TestRun(
-            place.test, span.started, span.end(), goal_search.conditions, tuple(remarks), error
-        )
+        run = TestRun(place.test, span.started, span.end(), goal_search.conditions, remarks, error)
         entries = read_journal(place.directory.journal_path(searched.test.full_name)).entries
-        result = ReconfigurationResult(
-            **measurements.Measurement(run, None, entries, None).stated(goal_search.max_load),
-            loss=None
-            if stopped is None
-            else reconfiguration_loss(goal_search.conditions.rate(load), stopped.lost - dropped),
-        )
+        measurement = measurements.Measurement(run, None, entries, None)
+        result = ReconfigurationResult(**measurement.stated(goal_search.max_load), loss=loss)
         place.directory.write(result)
-
         return result
 
     try:
-        with start_traffic(testbed, request.profile, load, request.integrity) as traffic:
-            time.sleep(LEAD)
-            request.reconfigure()
-            time.sleep(LEAD)
-            stopped = traffic.stop()
-        if stopped.unsent > FALTERING * (stopped.sent + stopped.unsent):
-            raise TrafficError(
-                f"The generator sent {stopped.sent:,} frames during the reconfiguration and could not send "
-                f"{stopped.unsent:,}. It is not known how many of these the DUTs would have lost. Look for other "
-                "work on the generator's node."
-            )
+        stopped = _reconfigure_under_traffic(testbed, request, load)
     except BaseException as error:
         # After an interrupt, too, there is a result file with the error.
         write(None, measurements.what_stopped(error))
         raise
     return write(stopped, None)
+
+
+def _reconfigure_under_traffic(
+    testbed: Testbed, request: ReconfigurationRequest, load: float
+) -> StoppedTraffic:
+    """Reconfigures the DUTs while traffic flows at a load, in frames per second per interface.
+
+    Raises:
+        TrafficError: If the generator could not send the load.
+    """
+    # Imported here because other commands read results, and need no testbed.
+    from lossratio.testbed import start_traffic
+    from lossratio.traffic import FALTERING
+
+    with start_traffic(testbed, request.profile, load, request.integrity) as traffic:
+        time.sleep(LEAD)
+        request.reconfigure()
+        time.sleep(LEAD)
+        stopped = traffic.stop()
+
+    if stopped.unsent > FALTERING * (stopped.sent + stopped.unsent):
+        raise TrafficError(
+            f"The generator sent {stopped.sent:,} frames during the reconfiguration and could not send "
+            f"{stopped.unsent:,}. It is not known how many of these the DUTs would have lost. Look for other "
+            "work on the generator's node."
+        )
+    return stopped
+
+
+def _dropped_by_generator(stopped: StoppedTraffic) -> int:
+    """How many of the missing frames came back, but were dropped by the generator."""
+    drops = sum(way.generator_drop_frames for way in stopped.directions)
+    return max(0, min(drops, stopped.lost))
+
+
+def _doubts(stopped: StoppedTraffic) -> Iterator[str]:
+    """Why more frames could have been lost than are reported."""
+    if stopped.unsent:
+        share = format_ratio(stopped.unsent / (stopped.sent + stopped.unsent))
+        yield (
+            f"the generator left {stopped.unsent:,} frames unsent during the reconfiguration ({share}); as many "
+            "more could have been lost"
+        )
+
+    dropped = _dropped_by_generator(stopped)
+    if dropped:
+        yield (
+            f"the generator dropped {dropped:,} frames that came back; the lost frames do not include them, and "
+            "as many more could have been lost"
+        )
 
 
 def _found_load(searched: ThroughputResult) -> float:
@@ -283,9 +301,9 @@ class ReconfigurationView(View[ReconfigurationResult]):
         if result.loss is None:
             raise measurements.CsitExportError(f"{result.test.full_name} has no result to export.")
         packet = {"value": result.loss.lost_frames, "unit": "packets"}
-        time = {"value": result.loss.lost_time_s, "unit": "s"}
+        lost_time = {"value": result.loss.lost_time_s, "unit": "s"}
         return {
             "type": "reconf",
             "aggregate_rate": measurements.csit_rate(result.loss.load),
-            "loss": {"packet": packet, "time": time},
+            "loss": {"packet": packet, "time": lost_time},
         }
