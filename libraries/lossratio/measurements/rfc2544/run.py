@@ -114,11 +114,12 @@ class Rfc2544Request:
             "max_load": self.max_load,
             "integrity": self.integrity,
         }
-        shared |= {"throughput": throughput} if issubclass(kind, AfterThroughput) else {}
-        shared |= {"points": (LatencyPoint(throughput),)} if kind is LatencyRequest else {}
-        shared |= (
-            {"reset": self.reset, "reset_name": self.reset_name} if kind is ResetRequest else {}
-        )
+        if issubclass(kind, AfterThroughput):
+            shared["throughput"] = throughput
+        if kind is LatencyRequest:
+            shared["points"] = (LatencyPoint(throughput),)
+        if kind is ResetRequest:
+            shared |= {"reset": self.reset, "reset_name": self.reset_name}
         return kind(**shared, **self.settings.get(test, {}))
 
     def planned(self) -> Iterator[tuple[TrafficProfile, Rfc2544Test]]:
@@ -215,38 +216,13 @@ def run_rfc2544(
 
     with modifier:
         for profile, test in planned:
-            if isinstance(profile.frame_size, str):
-                name = profile.frame_size
-            else:
-                name = f"{profile.frame_size}B"
-
-            identity = place.test.model_copy(
-                update={"name": f"{place.test.name} {name} {test.value}"}
-            )
-            result: Any = None
-            problem = None
-
-            try:
-                if (
-                    test not in (Rfc2544Test.THROUGHPUT, Rfc2544Test.FRAME_LOSS)
-                    and throughput is None
-                ):
-                    raise SearchError(
-                        f"This test needs the throughput without loss of {name} frames, and the throughput test found "
-                        "none. Its result says why. Then run all tests of this size again."
-                    )
-                wanted = request.request_for(test, profile, throughput or 0.0)
-                _, measure = _KINDS[test]
-                result = measure(testbed, wanted, replace(place, test=identity), on_progress)
-            except LossRatioError as error:
-                # The other tests continue, because hours of measurements must not be lost to one failed test.
-                problem = str(error)
-
-            parts.append(Rfc2544Part(name, test, result, problem))
+            part = _measured(testbed, request, place, (profile, test), throughput, on_progress)
+            parts.append(part)
             if test is Rfc2544Test.THROUGHPUT:
-                throughput = None if result is None else throughput_of(result)
+                searched: Any = part.result
+                throughput = None if searched is None else throughput_of(searched)
             if on_part is not None:
-                on_part(parts[-1])
+                on_part(part)
 
     requests = {
         test: request.request_for(test, profile, throughput or 1.0)
@@ -262,6 +238,37 @@ def run_rfc2544(
         modifier=request.modifier,
         modifier_report=modifier.report(),
     )
+
+
+def _measured(
+    testbed: Testbed,
+    request: Rfc2544Request,
+    place: TestPlace,
+    planned: tuple[TrafficProfile, Rfc2544Test],
+    throughput: float | None,
+    on_progress: Callable[[InWords], None] | None,
+) -> Rfc2544Part:
+    """One test of one frame size, given the throughput without loss of these frames, if there is one."""
+    profile, test = planned
+    if isinstance(profile.frame_size, str):
+        size = profile.frame_size
+    else:
+        size = f"{profile.frame_size}B"
+    identity = place.test.model_copy(update={"name": f"{place.test.name} {size} {test.value}"})
+
+    try:
+        if throughput is None and test not in (Rfc2544Test.THROUGHPUT, Rfc2544Test.FRAME_LOSS):
+            raise SearchError(
+                f"This test needs the throughput without loss of {size} frames, and the throughput test found "
+                "none. Its result says why. Then run all tests of this size again."
+            )
+        wanted = request.request_for(test, profile, throughput or 0.0)
+        _, measure = _KINDS[test]
+        result = measure(testbed, wanted, replace(place, test=identity), on_progress)
+    except LossRatioError as error:
+        # The other tests continue, because hours of measurements must not be lost to one failed test.
+        return Rfc2544Part(size, test, None, str(error))
+    return Rfc2544Part(size, test, result)
 
 
 def throughput_of(result: ThroughputResult) -> float | None:
