@@ -45,11 +45,11 @@ from dataclasses import replace
 from pathlib import Path
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.traffic.agent.core import links, ports
-from lossratio.traffic.agent.xdp import cards, generator
+from lossratio.traffic.agent.xdp import attachment, cards, generator
 
 names, counted = sys.argv[1].split(","), sys.argv[2]
 if sys.argv[3] == "unknown":
-    generator.xdp_features = lambda interface: None
+    attachment.xdp_features = lambda interface: None
 if sys.argv[4] == "stalled":
     # The first traffic is due long before its sender gets a processor.
     wake, send = generator.WAKE_SECONDS, generator.XdpGenerator._send

@@ -21,7 +21,7 @@ from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configur
 from lossratio.traffic.agent.core.links import Link
 from lossratio.traffic.agent.core.pacing import free_processors
 from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.xdp import generator, sender
+from lossratio.traffic.agent.xdp import attachment, sender
 from lossratio.traffic.agent.xdp.plan import Plan, schedule_course
 from lossratio.traffic.agent.xdp.sender import choose_cpus, claim, claim_cpus
 from lossratio.traffic.client import AgentRefusalError
@@ -211,11 +211,11 @@ def test_a_port_that_takes_no_program_names_what_may_be_in_the_way(number, monke
         refused.append(mode)
         raise BpfError(f"The kernel refuses the program on interface {index}: {os.strerror(number)}.", number)
 
-    monkeypatch.setattr(generator, "Attachment", refuse)
-    monkeypatch.setattr(generator, "attached_program", lambda index: None)
+    monkeypatch.setattr(attachment, "Attachment", refuse)
+    monkeypatch.setattr(attachment, "attached_program", lambda index: None)
     port = Link(7, "eth7", bytes(6), 1500, "", True, None, None, 0, 0, 0)
     with pytest.raises(AgentError) as caught:
-        generator.attach(None, port)
+        attachment.attach(None, port)
     assert refused == ["native", "generic"]
     assert caught.value.kind == "no_xdp"
     for part in ("eth7", os.strerror(number), "ethtool -K eth7 lro off", "MTU", "queues", "'kind: afpacket'"):
@@ -226,7 +226,7 @@ def test_a_right_that_is_missing_is_not_taken_for_a_driver_that_cannot(monkeypat
     def refuse(program, index, mode):
         raise BpfError("The kernel refuses it. This process lacks CAP_NET_ADMIN: log in as root.", errno.EPERM)
 
-    monkeypatch.setattr(generator, "Attachment", refuse)
-    monkeypatch.setattr(generator, "attached_program", lambda index: None)
+    monkeypatch.setattr(attachment, "Attachment", refuse)
+    monkeypatch.setattr(attachment, "attached_program", lambda index: None)
     with pytest.raises(BpfError, match="lacks CAP_NET_ADMIN"):
-        generator.attach(None, Link(7, "eth7", bytes(6), 1500, "", True, None, None, 0, 0, 0))
+        attachment.attach(None, Link(7, "eth7", bytes(6), 1500, "", True, None, None, 0, 0, 0))

@@ -37,19 +37,11 @@ from ..core.passes import (
 )
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Check, Message, unsupported
+from .attachment import attach, check_can_send, check_may_attach, is_sending_unknown
 from .cards import batch_at, described, refused_frames, transmitted
 from .connection_programs import MOST_EARLIER, MOST_PASSES, ArriveProgram, ConnectProgram, ExchangeMemory
 from .frames import FramePlan
-from .generator import (
-    AGENT_PRIORITY,
-    CHECK_SECONDS,
-    PERMIT_SECONDS,
-    POLL_SECONDS,
-    attach,
-    check_can_send,
-    check_may_attach,
-    is_sending_unknown,
-)
+from .generator import AGENT_PRIORITY, CHECK_SECONDS, PERMIT_SECONDS, POLL_SECONDS
 from .send_program import Segment, SentSegment
 from .sender import CPU_SHARE, WAKE_SECONDS, Sender, check_end, claim_cpus
 

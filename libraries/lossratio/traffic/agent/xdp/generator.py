@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import errno
 import math
 import os
 import sys
@@ -11,18 +10,7 @@ import time
 from contextlib import ExitStack, suppress
 from typing import Mapping, Sequence
 
-from lossratio.bpf import (
-    Attachment,
-    BpfError,
-    Program,
-    XdpMode,
-    attached_program,
-    may_send,
-    possible_cpus,
-    program_info,
-    why_impossible,
-    xdp_features,
-)
+from lossratio.bpf import BpfError, XdpMode, possible_cpus, why_impossible
 
 from ..core.configuration import Configuration
 from ..core.early_verdict import LOOK_SECONDS, Lookout, Watch, wait_for_held_frames
@@ -32,10 +20,12 @@ from ..core.meeting import Alone, Meeting, Sight
 from ..core.pacing import CATCH_UP, SWITCH_SECONDS, free_processors, pause, raise_priority
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Check, Message, unsupported
+from .attachment import attach, check_can_send, check_may_attach, is_sending_unknown
 from .cards import CardClock, batch_at, clock_of, described
 from .direction import ActiveDirection
+from .frames import Share
 from .plan import Plan, check_schedule
-from .receive_program import ReceiveProgram, Reception
+from .receive_program import ReceiveProgram, ReceiveWay, Reception
 from .send_program import SendProgram
 from .sender import CPU_SHARE, WAKE_SECONDS, Sender, Senders, check_end, claim_cpus, share_out
 
@@ -44,7 +34,6 @@ AGENT_PRIORITY = 20
 PERMIT_SECONDS = 10.0
 """Seconds for which endless traffic continues without a sign of life from the agent, which may get no processor. Other
 traffic has its end in the program. The senders are threads of the agent, so they end or stop with it."""
-_NATIVE_REFUSED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ERANGE, errno.ENOMEM, errno.ENOSPC, errno.EBUSY)
 _WAY_OUT = "Use 'kind: afpacket' for this TG, or 'kind: auto', which does so automatically."
 _PROOF = Plan(((1000.0, 0.02),), is_burst=True)
 """A sender that stalls for a moment still sends this burst, because a driver that is given nothing proves nothing."""
@@ -232,9 +221,19 @@ class XdpGenerator:
             own = [stream for stream in streams if stream.direction == number]
             examines = self._configuration.examines
             self._directions.append(ActiveDirection(direction, own, self._ports, self._senders, examines=examines))
-
         for active in self._directions:
             active.sharing = [other for other in self._directions if other.transmit == active.transmit]
+
+        self._open_receivers(streams)
+        for direction in directions:
+            if direction.sends_here:
+                # This comes late because a veth only sends such frames once its other end has a program, maybe one of
+                # these.
+                check_can_send(self._ports.before[direction.transmit])
+        self._open_senders(streams)
+
+    def _open_receivers(self, streams: Sequence[Share]) -> None:
+        """Attaches a program to each receiving port; all of them count in the same memory."""
         counted = [direction.counted_flows for direction in self._directions]
         processors = os.cpu_count() or 1
         with suppress(OSError):
@@ -243,34 +242,36 @@ class XdpGenerator:
         latencies = [direction.latencies for direction in self._directions]
         self._reception = Reception(len(streams), processors, sum(counted), sent_elsewhere, sum(latencies))
         self._opened.callback(self._reception.close)
-        ways = [
-            one.way(self._reception, sum(counted[:number]), sum(latencies[:number]))
-            for number, one in enumerate(self._directions)
-        ]
 
-        for port in dict.fromkeys(direction.receive for direction in directions if direction.receives_here):
-            own_ways = [way for way, one in zip(ways, directions) if way is not None and one.receive == port]
-            link = self._ports.before[port]
-            card = None
-            if self._has_card_stamps:
-                clock = self._clocks[port] = CardClock(port, clock_of(link, self._opened))
-                self._opened.callback(clock.close)
-                card = link.index, clock.memory
+        directions = self._configuration.directions
+        ways_to: dict[str, list[ReceiveWay]] = {}
+        for number, direction in enumerate(directions):
+            active = self._directions[number]
+            way = active.way(self._reception, sum(counted[:number]), sum(latencies[:number]))
+            if way is not None:
+                ways_to.setdefault(direction.receive, []).append(way)
 
-            program = ReceiveProgram(self._reception, own_ways, card)
-            self._opened.callback(program.close)
-            attachment, self._modes[port] = attach(program.program, link)
-            self._opened.callback(attachment.close)
-
+        for port, ways in ways_to.items():
+            self._open_receiver(self._ports.before[port], ways)
         for active, direction in zip(self._directions, directions):
             active.clock = self._clocks.get(direction.receive)
-        for direction in directions:
-            if not direction.sends_here:
-                continue
-            # This comes late because a veth only sends such frames once its other end has a program, maybe one of
-            # these.
-            check_can_send(self._ports.before[direction.transmit])
 
+    def _open_receiver(self, port: Link, ways: Sequence[ReceiveWay]) -> None:
+        """Attaches the program that counts the frames of some directions to their receiving port."""
+        card = None
+        if self._has_card_stamps:
+            clock = CardClock(port.name, clock_of(port, self._opened))
+            self._opened.callback(clock.close)
+            self._clocks[port.name] = clock
+            card = port.index, clock.memory
+
+        program = ReceiveProgram(self._reception, ways, card)
+        self._opened.callback(program.close)
+        attachment, self._modes[port.name] = attach(program.program, port)
+        self._opened.callback(attachment.close)
+
+    def _open_senders(self, streams: Sequence[Share]) -> None:
+        """Starts a sender on each processor, with its share of the directions."""
         self._streams = []
         for number, cpu in enumerate(self._cpus):
             own = [stream for stream in streams if stream.sender == number]
@@ -419,72 +420,3 @@ class XdpGenerator:
         if self._configuration.has_other_end:
             self._exchange_departures(after)
         return [direction.counters(elapsed, after) for direction in self._directions]
-
-
-def check_may_attach(port: Link) -> None:
-    """Makes sure that an interface has no XDP program yet, because other people's programs are never replaced.
-
-    Raises:
-        AgentError: If it has one.
-    """
-    number = attached_program(port.index)
-    if number is None:
-        return
-    try:
-        name = f"{number} ({program_info(number).name})"
-    except BpfError:
-        name = str(number)
-    raise AgentError(
-        "xdp_attached",
-        f"Interface {port.name} already has an XDP program: {name}. It belongs to another program or agent, and "
-        f"lossratio leaves it there. End its owner, detach it (ip link set dev {port.name} xdp off), or use 'kind: "
-        "afpacket'.",
-    )
-
-
-def is_sending_unknown(port: Link) -> bool:
-    """Whether it is unknown if an interface's driver sends redirected frames; Linux 6.3 and later report it."""
-    return port.kind != "veth" and xdp_features(port.index) is None
-
-
-def check_can_send(port: Link) -> None:
-    """Makes sure that an interface's driver sends redirected frames, as far as the kernel reports it.
-
-    Raises:
-        AgentError: If it does not.
-    """
-    if may_send(port.index):
-        return
-    if port.kind == "veth":
-        way_out = "the other end of this veth link needs GRO (ethtool -K OTHER_END gro on) or an XDP program"
-    else:
-        way_out = "use a card whose driver has ndo_xdp_xmit; some have it only while the card has an XDP program"
-    raise AgentError(
-        "no_xdp", f"The driver of {port.name} does not send frames of XDP programs: {way_out}. Or use 'kind: afpacket'."
-    )
-
-
-def attach(program: Program, port: Link) -> tuple[Attachment, XdpMode]:
-    """Attaches a program to an interface, in its driver or else behind it, and also returns how this was done.
-
-    Raises:
-        AgentError: If the interface takes no program.
-    """
-    check_may_attach(port)
-    try:
-        return Attachment(program, port.index, "native"), "native"
-    except BpfError as error:
-        if error.error_number not in _NATIVE_REFUSED:
-            raise
-        native = error
-
-    try:
-        return Attachment(program, port.index, "generic"), "generic"
-    except BpfError as error:
-        check_may_attach(port)
-        raise AgentError(
-            "no_xdp",
-            f"No XDP program can be attached to {port.name}, neither in its driver ({native.message}) nor behind it "
-            f"({error.message}). Offloads that join frames (ethtool -K {port.name} lro off), an MTU larger than a "
-            "page and too few queues prevent XDP. Or use 'kind: afpacket'.",
-        ) from error

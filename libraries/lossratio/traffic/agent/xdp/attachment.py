@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether programs can receive and send on an interface, and how they are attached to it."""
+
+from __future__ import annotations
+
+import errno
+
+from lossratio.bpf import Attachment, BpfError, Program, XdpMode, attached_program, may_send, program_info, xdp_features
+
+from ..core.links import Link
+from ..core.protocol import AgentError
+
+_NATIVE_REFUSED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ERANGE, errno.ENOMEM, errno.ENOSPC, errno.EBUSY)
+
+
+def check_may_attach(port: Link) -> None:
+    """Makes sure that an interface has no XDP program yet, because other people's programs are never replaced.
+
+    Raises:
+        AgentError: If it has one.
+    """
+    number = attached_program(port.index)
+    if number is None:
+        return
+    try:
+        name = f"{number} ({program_info(number).name})"
+    except BpfError:
+        name = str(number)
+    raise AgentError(
+        "xdp_attached",
+        f"Interface {port.name} already has an XDP program: {name}. It belongs to another program or agent, and "
+        f"lossratio leaves it there. End its owner, detach it (ip link set dev {port.name} xdp off), or use 'kind: "
+        "afpacket'.",
+    )
+
+
+def is_sending_unknown(port: Link) -> bool:
+    """Whether it is unknown if an interface's driver sends redirected frames; Linux 6.3 and later report it."""
+    return port.kind != "veth" and xdp_features(port.index) is None
+
+
+def check_can_send(port: Link) -> None:
+    """Makes sure that an interface's driver sends redirected frames, as far as the kernel reports it.
+
+    Raises:
+        AgentError: If it does not.
+    """
+    if may_send(port.index):
+        return
+    if port.kind == "veth":
+        way_out = "the other end of this veth link needs GRO (ethtool -K OTHER_END gro on) or an XDP program"
+    else:
+        way_out = "use a card whose driver has ndo_xdp_xmit; some have it only while the card has an XDP program"
+    raise AgentError(
+        "no_xdp", f"The driver of {port.name} does not send frames of XDP programs: {way_out}. Or use 'kind: afpacket'."
+    )
+
+
+def attach(program: Program, port: Link) -> tuple[Attachment, XdpMode]:
+    """Attaches a program to an interface, in its driver or else behind it, and also returns how this was done.
+
+    Raises:
+        AgentError: If the interface takes no program.
+    """
+    check_may_attach(port)
+    try:
+        return Attachment(program, port.index, "native"), "native"
+    except BpfError as error:
+        if error.error_number not in _NATIVE_REFUSED:
+            raise
+        native = error
+
+    try:
+        return Attachment(program, port.index, "generic"), "generic"
+    except BpfError as error:
+        check_may_attach(port)
+        raise AgentError(
+            "no_xdp",
+            f"No XDP program can be attached to {port.name}, neither in its driver ({native.message}) nor behind it "
+            f"({error.message}). Offloads that join frames (ethtool -K {port.name} lro off), an MTU larger than a "
+            "page and too few queues prevent XDP. Or use 'kind: afpacket'.",
+        ) from error
