@@ -23,10 +23,10 @@ from lossratio.traffic.foreign.packets import (
 from lossratio.traffic.headers import SMALLEST_FRAME, SMALLEST_IPV6_FRAME
 from lossratio.traffic.profile import TrafficProfile
 from lossratio.traffic.streams import LONGEST_ROUND, StreamError
+from lossratio.units import L1_OVERHEAD
 from lossratio.wrong_values import in_words
 
 _FORMAT = "lossratio-traffic-profile/1"
-_LINE_BYTES = 20
 _PARTS = 1000
 _NUMBERS = {"IP": 0xFFFF, "IPv6": 0xFFFFFFFF, "Ether": 0xFFFFF}
 """The part of an address that is its number in the benchmarking network."""
@@ -200,7 +200,7 @@ def _proportions(streams: Sequence[ForeignStream], remarks: dict[str, None]) -> 
             return [part // divisor for part in parts]
     else:
         frames = [
-            stream.frames / (len(stream.packet) + FCS_BYTES + _LINE_BYTES) for stream in streams
+            stream.frames / (len(stream.packet) + FCS_BYTES + L1_OVERHEAD) for stream in streams
         ]
 
     shares = [round(_PARTS * one / sum(frames)) for one in frames]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_address
 from typing import Any
 
+from lossratio.traffic.agent.core.wire import FCS_BYTES
 from lossratio.traffic.foreign.packets import (
     ForeignFieldError,
     ForeignProfile,
@@ -133,7 +134,7 @@ def _rate(mode: Any, packet: Packet, line: int) -> tuple[float, bool]:
     if name not in _RATES or len(rates) > 1 or not isinstance(value, (int, float)) or value <= 0:
         raise ForeignFieldError(f"STLTXCont.{name}", f"{value!r} is not a rate", mode.line)
     if name == "bps_L2":
-        return value / (8.0 * (len(packet) + 4)), False
+        return value / (8.0 * (len(packet) + FCS_BYTES)), False
     return float(value), _RATES[name]
 
 

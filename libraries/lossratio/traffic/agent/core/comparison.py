@@ -8,7 +8,7 @@ rewrite are `FramesSpec.rewritable`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Iterator
+from typing import Generator, Iterator
 
 from .configuration import Direction
 from .wire import (
@@ -19,6 +19,7 @@ from .wire import (
     LEAST_LENGTH,
     MAC_BYTES,
     MACS_BYTES,
+    TCP_HEADER_BYTES,
     TCP_PROTOCOL,
     UDP_HEADER_BYTES,
     UDP_PROTOCOL,
@@ -35,6 +36,7 @@ DSCP, ECN = "DSCP", "ECN"
 ADDRESSES = ("source address", "destination address")
 PAYLOAD = "payload"
 _MPLS = b"\x88\x47"
+_MPLS_BYTES = 4
 _VXLAN_PORT = (4789).to_bytes(2, "big")
 _VXLAN_BYTES = 8
 _CHECKSUM = "checksum"
@@ -152,9 +154,7 @@ def header_fields(frame: bytes, start: int = 0, prefix: str = "") -> Iterator[He
     ethertype = frame[place - 2 : place]
     yield HeaderField(f"{prefix}ethertype", place - 2, 2)
     if ethertype == _MPLS:
-        labels = [*_labels(frame, place)]
-        yield from labels
-        place += len(labels)
+        place = yield from _labels(frame, place)
         # Nothing but the packet's version says what it is.
         ethertype = IPV6_ETHERTYPE if frame[place : place + 1] >= b"\x60" else IPV4_ETHERTYPE
 
@@ -187,22 +187,23 @@ def header_fields(frame: bytes, start: int = 0, prefix: str = "") -> Iterator[He
         parts = (("source port", 2), ("destination port", 2), ("sequence number", 4), ("acknowledgement number", 4))
         more = (("flags", 2), ("window", 2), (_CHECKSUM, 2), ("urgent pointer", 2))
         yield from _numbers(f"{prefix}TCP", end, (*parts, *more))
-        end += 20
+        end += TCP_HEADER_BYTES
 
     for octet in range(end, len(frame)):
         yield HeaderField(f"{PAYLOAD} at octet {octet}", octet, 1)
 
 
-def _labels(frame: bytes, place: int) -> Iterator[HeaderField]:
-    """The entries of a stack of MPLS labels (RFC 3032), four fields each."""
+def _labels(frame: bytes, place: int) -> Generator[HeaderField, None, int]:
+    """The fields of a stack of MPLS labels (RFC 3032) that begins at a place; returns where it ends."""
     is_last = False
-    while not is_last and place + 4 <= len(frame):
+    while not is_last and place + _MPLS_BYTES <= len(frame):
         yield HeaderField("MPLS label", place, 3, 0xFFFFF0)
         yield HeaderField("MPLS traffic class", place + 2, 1, 0x0E)
         yield HeaderField("MPLS bottom of stack", place + 2, 1, 0x01)
         yield HeaderField("MPLS time to live", place + 3, 1)
         is_last = bool(frame[place + 2] & 1)
-        place += 4
+        place += _MPLS_BYTES
+    return place
 
 
 def _ipv4(place: int, prefix: str) -> Iterator[HeaderField]:

@@ -21,7 +21,18 @@ from .configuration import Speaker
 from .links import Link
 from .packets import PacketWire, Wire, open_packets
 from .processes import die_with
-from .wire import ARP_ETHERTYPE, ICMPV6_PROTOCOL, IPV6_ETHERTYPE, LLDP_ETHERTYPE, behind_tags, folded, word_sum
+from .wire import (
+    ARP_ETHERTYPE,
+    ICMPV6_PROTOCOL,
+    IPV6_ETHERTYPE,
+    LEAST_LENGTH,
+    LLDP_ETHERTYPE,
+    MAC_BYTES,
+    MACS_BYTES,
+    behind_tags,
+    folded,
+    word_sum,
+)
 
 LLDP_SECONDS = 30.0
 """Seconds between two announcements of a port."""
@@ -172,8 +183,8 @@ def answer_to(frame: bytes, mac: bytes, ranges: Sequence[tuple[Address, Address]
     """
     place = behind_tags(frame)
     head = frame[place - 2 : place]
-    tags = frame[12 : place - 2]
-    if frame[6:12] == mac:
+    tags = frame[MACS_BYTES : place - 2]
+    if frame[MAC_BYTES:MACS_BYTES] == mac:
         return None
 
     body = frame[place:]
@@ -196,7 +207,7 @@ def answer_to(frame: bytes, mac: bytes, ranges: Sequence[tuple[Address, Address]
         destination = IPv6Address("ff02::1").packed if is_probe else source
         flags = _OVERRIDE if is_probe else _OVERRIDE | _SOLICITED
         message = struct.pack(">BBHB3x", _ADVERTISEMENT, 0, 0, flags) + wanted.packed + _TARGET_OPTION + mac
-        to = bytes.fromhex("333300000001") if is_probe else frame[6:12]
+        to = bytes.fromhex("333300000001") if is_probe else frame[MAC_BYTES:MACS_BYTES]
 
         return to + mac + tags + IPV6_ETHERTYPE + _icmpv6(wanted.packed, destination, message)
 
@@ -272,7 +283,9 @@ def _answer_in(frame: bytes, target: Address) -> str | None:
         if body[48:64] != target.packed or body[7] != _HOP_LIMIT:
             return None
         option = body[64:72]
-        return (option[2:8] if option[:2] == _TARGET_OPTION and len(option) == 8 else frame[6:12]).hex(":")
+        has_mac = option[:2] == _TARGET_OPTION and len(option) == 8
+        mac = option[2:8] if has_mac else frame[MAC_BYTES:MACS_BYTES]
+        return mac.hex(":")
     return None
 
 
@@ -293,7 +306,7 @@ def _is_in(address: Address, ranges: Sequence[tuple[Address, Address]]) -> bool:
 
 
 def _padded(frame: bytes) -> bytes:
-    return frame.ljust(60, b"\0")
+    return frame.ljust(LEAST_LENGTH, b"\0")
 
 
 def _send(wire: Wire, port: str, frame: bytes) -> None:

@@ -424,7 +424,8 @@ def find_delays(connection: TrexConnection, counters: TrexCounters, ports: Seque
 
     ahead = {}
     for port in ports:
-        # The found delay is too long by the time that the answer took, or too short in a run that was stalled.
-        in_the_middle = sorted(run[port] for run in found)[1]
-        ahead[port] = min(_MOST_AHEAD, max(0.0, in_the_middle)) + _AHEAD_MARGIN
+        # The found delay is too long by the time that the answer took, or too short in a run that was stalled. So the
+        # shortest delay is left out.
+        _, second_shortest, *_ = sorted(run[port] for run in found)
+        ahead[port] = min(_MOST_AHEAD, max(0.0, second_shortest)) + _AHEAD_MARGIN
     return ahead
