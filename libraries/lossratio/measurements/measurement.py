@@ -140,8 +140,8 @@ class Additions(AbstractContextManager["Additions"]):
         known = [addition for addition in earlier if addition.measurement == number]
         self._part = part
         self._asked: list[Mapping[str, Any]] = [
-            json.loads(json.dumps({"number": place, **request}))
-            for place, request in enumerate(asked, start=1)
+            json.loads(json.dumps({"number": part_number, **request}))
+            for part_number, request in enumerate(asked, start=1)
         ]
         self._known: list[trials.Addition] = []
         self._measurement = 1 + max((addition.measurement for addition in earlier), default=0)

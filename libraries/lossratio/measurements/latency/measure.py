@@ -198,11 +198,12 @@ def points_of(
         )
 
     least = result.min_load.per_interface_fps
-    return tuple(
-        LatencyPoint(max(least, load), report.goal.name, share, is_raised=0.0 < load < least)
-        for share in (*sorted(shares, reverse=True), 0.0)
-        for load in [share * bound.per_interface_fps]
-    )
+    points = []
+    for share in (*sorted(shares, reverse=True), 0.0):
+        load = share * bound.per_interface_fps
+        is_raised = 0.0 < load < least
+        points.append(LatencyPoint(max(least, load), report.goal.name, share, is_raised=is_raised))
+    return tuple(points)
 
 
 def add_latency(

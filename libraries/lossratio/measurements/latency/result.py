@@ -232,8 +232,6 @@ def _described(counters: LatencyCounters) -> dict[str, Any]:
         error = min(slow * max(counters.interval_ratio, 10.0**-DIGITS), most - least)
         if 2.0 * error <= max(slow - least, counters.resolution_us):
             variation = slow - least
-        else:
-            variation = None
 
     one_way = {field.name: getattr(counters, field.name) for field in fields(OneWayLatency)}
     one_way["mean_us"] = mean
