@@ -202,13 +202,7 @@ class LastWill(Will):
         Raises:
             NodeError: If the node cannot be reached.
         """
-        if not self._lines:
-            return
-        try:
-            if self._process is None:
-                raise NodeError("It was lost.")
-            self._process.write_line(":")
-        except NodeError:
+        if self._lines and not self._is_connected():
             # The next controller would run the commands of the old keeper.
             self.session.run("sh", "-c", _KILL, "kill", self._pid, check=False)
             self._start()
@@ -220,6 +214,17 @@ class LastWill(Will):
             # Without a connection, the next set-up starts the commands.
             with suppress(NodeError):
                 self._process.write_line("!")
+
+    def _is_connected(self) -> bool:
+        """Whether the keeper still reads, as far as this end knows."""
+        if self._process is None:
+            return False
+        try:
+            # The keeper ignores this line.
+            self._process.write_line(":")
+        except NodeError:
+            return False
+        return True
 
     def _send(self, line: str) -> None:
         try:

@@ -238,7 +238,10 @@ def _first_line() -> bytes:
     """Reads a line, and no byte after it."""
     line = b""
     while not line.endswith(b"\n"):
-        line += os.read(0, 1) or sys.exit("There was no request.")
+        octet = os.read(0, 1)
+        if not octet:
+            sys.exit("There was no request.")
+        line += octet
     return line
 
 
