@@ -1,5 +1,6 @@
 """VPP's startup.conf: its CPUs, memory, plugins and cards, and further lines from the topology file."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -103,17 +104,16 @@ def startup_configuration(
         "buffers": _buffers(start, cores, has_hugepages=has_hugepages),
         **_drivers(start.driver, cards),
     }
-    for section, line in (
-        *lines,
-        *((name, line) for name, free in start.startup.items() for line in free),
-    ):
+    for section, line in lines:
         sections.setdefault(section, []).append(line)
+    for section, of_lab in start.startup.items():
+        sections.setdefault(section, []).extend(of_lab)
+    return "".join(_section(name, written) for name, written in sections.items() if written)
 
-    return "".join(
-        f"{section} {{\n{''.join(f'  {line}{chr(10)}' for line in written)}}}\n"
-        for section, written in sections.items()
-        if written
-    )
+
+def _section(name: str, lines: Iterable[str]) -> str:
+    body = "".join(f"  {line}\n" for line in lines)
+    return f"{name} {{\n{body}}}\n"
 
 
 def lines_for_iommu(
@@ -155,16 +155,16 @@ def _prefix(directory: str) -> str:
 
 def hugepage_megabytes(start: VppStart, cores: CoreChoice, numa_nodes: int) -> int:
     """Megabytes of hugepages that VPP needs for the buffers of cards, and for heaps that are in hugepages."""
-    size = (start.buffer_size or _BUFFER_SIZE) + _BUFFER_HEADERS
-    needed = numa_nodes * _buffer_count(start, cores) * size
+    buffer_size = (start.buffer_size or _BUFFER_SIZE) + _BUFFER_HEADERS
+    needed = numa_nodes * _buffer_count(start, cores) * buffer_size
     heaps = (
         (start.main_heap_page_size, start.main_heap_size),
         (start.statseg_page_size, start.statseg_size),
     )
-    needed += sum(
-        _size(size or _LARGE) for pages, size in heaps if pages not in (None, "default", "4K")
-    )
-    return -(-needed // _MEBI)
+    for pages, size in heaps:
+        if pages not in (None, "default", "4K"):
+            needed += _size(size or _LARGE)
+    return math.ceil(needed / _MEBI)
 
 
 def _size(text: str) -> int:
