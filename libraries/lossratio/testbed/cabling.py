@@ -1,7 +1,7 @@
 """A check of the cabling: it sends frames from each port of the TG, and finds out where they come out."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -77,13 +77,10 @@ def probe_cabling(
             traffic.load_profile(profile, frame_size=size, bidirectional=True)
             for size in frame_sizes
         ]
-        others = (
-            {}
-            if takes_cards(tester)
-            else _other_ports(topology, tg, {end.interface for end in ends})
-        )
+        others: dict[str, str] = {}
+        if not takes_cards(tester):
+            others = _other_ports(topology, tg, {end.interface for end in ends})
         probe = Probe(agent, ends, _make_configurations(topology, ends, traffics), through, others)
-
         return _Cabling(probe, traffics[-1].directions, sessions, macs).report()
 
 
@@ -200,35 +197,39 @@ class _Cabling:
             self._check_tags(first)
             self._check_fields()
 
-        through = [end for end in self._probe.ends if self._largest.get(end.name)]
-        sizes = {
-            end.name: " and ".join(map(str, sorted(self._largest[end.name]))) for end in through
-        }
-        works = (
-            f"{end.name} > {end.peer}: frames of {sizes[end.name]} bytes come out"
-            for end in through
-        )
+        notes = (*self._notes, *self._chatter())
+        problems = (*self._problems, *self._foreign_traffic())
+        return CablingReport(tuple(self._working()), notes, problems)
+
+    def _working(self) -> Iterator[str]:
+        """The directions in which frames come out, with their sizes."""
+        for end in self._probe.ends:
+            sizes = sorted(self._largest[end.name])
+            if sizes:
+                listed = " and ".join(map(str, sizes))
+                yield f"{end.name} > {end.peer}: frames of {listed} bytes come out"
+
+    def _chatter(self) -> Iterator[str]:
+        """The protocols that devices speak with their neighbours."""
         kinds: dict[str, set[str]] = {}
         for name, what in self._probe.chatter:
             kinds.setdefault(name, set()).add(what)
-        chatter = (
-            f"{name}: the device sends {', '.join(sorted(of))}, which is normal"
-            for name, of in kinds.items()
-        )
-        # At each port, the most frequent frame from somebody else is the example.
+        for name, of in kinds.items():
+            yield f"{name}: the device sends {', '.join(sorted(of))}, which is normal"
+
+    def _foreign_traffic(self) -> Iterator[str]:
+        """The ports at which frames of others arrive; at each port, the most frequent frame is the example."""
         totals: Counter[str] = Counter()
         examples: dict[str, str] = {}
-
         for (name, what), count in self._probe.foreign.most_common():
             totals[name] += count
             examples.setdefault(name, what)
 
-        foreign = (
-            f"{name}: foreign traffic: {count} frames from other senders, such as {examples[name]}. They use "
-            "capacity of the device: find their sender."
-            for name, count in totals.items()
-        )
-        return CablingReport(tuple(works), (*self._notes, *chatter), (*self._problems, *foreign))
+        for name, count in totals.items():
+            yield (
+                f"{name}: foreign traffic: {count} frames from other senders, such as {examples[name]}. They use "
+                "capacity of the device: find their sender."
+            )
 
     def _ask_gateways(self) -> None:
         asked = []
