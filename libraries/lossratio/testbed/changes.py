@@ -357,22 +357,21 @@ def _link_changes(
     nodes = ", ".join(end.node for end in link)
     name = " - ".join(map(str, link))
     pairs = [(then, now) for then, now in known.values() if now is not None]
+    has_lost_carrier = any(then.has_carrier and not now.has_carrier for then, now in pairs)
     silent = [
         end.node for end in link if end.node not in after.nodes and way.side(end.node) == "DUT"
     ]
-    if silent and any(then.has_carrier and not now.has_carrier for then, now in pairs):
+    if silent and has_lost_carrier:
         yield Change(_BY_KEY["DUT", "dead"], silent[0], name)
         return
 
-    answering = {end: states for end, states in known.items() if end.node in after.nodes}
-    of_ends = [
-        change
-        for end, (then, now) in answering.items()
-        for change in _end_changes(end, then, now, way)
-    ]
+    of_ends: list[Change] = []
+    for end, (then, now) in known.items():
+        if end.node in after.nodes:
+            of_ends += _end_changes(end, then, now, way)
     yield from of_ends
     if not any(change.rule.change in ("gone", "down") for change in of_ends):
-        if any(then.has_carrier and not now.has_carrier for then, now in pairs):
+        if has_lost_carrier:
             yield Change(_BY_KEY["wire", "carrier"], nodes, name)
         elif any(then.carrier_changes != now.carrier_changes for then, now in pairs):
             yield Change(_BY_KEY["wire", "flapped"], nodes, name)
@@ -382,19 +381,23 @@ def _link_changes(
             yield Change(_BY_KEY["wire", "speed"], nodes, name, str(then.speed), str(now.speed))
             break
 
-    for end, (before_port, port) in known.items() if way.is_local else ():
-        # The generator knows about frames that found no room on the way from the TG.
-        if port is None:
-            refused = 0
-        else:
-            refused = (port.refused or 0) - (before_port.refused or 0)
-
-        if refused > 0 and way.side(end.node) == "DUT":
-            yield Change(_BY_KEY["wire", "refused"], end.node, name, after=str(refused))
+    if way.is_local:
+        for end, (then, now) in known.items():
+            # The generator knows about frames that found no room on the way from the TG.
+            refused = _refused(then, now)
+            if refused > 0 and way.side(end.node) == "DUT":
+                yield Change(_BY_KEY["wire", "refused"], end.node, name, after=str(refused))
 
     damaged = sum((now.damaged or 0) - (then.damaged or 0) for then, now in pairs)
     if damaged > 0:
         yield Change(_BY_KEY["wire", "damaged"], nodes, name, after=str(damaged))
+
+
+def _refused(then: PortPrint, now: PortPrint | None) -> int:
+    """How many frames found no room at a port meanwhile; 0 if the port is gone."""
+    if now is None:
+        return 0
+    return (now.refused or 0) - (then.refused or 0)
 
 
 def _end_changes(end: End, then: PortPrint, now: PortPrint | None, way: Way) -> Iterator[Change]:
