@@ -56,6 +56,21 @@ class _Ends(NamedTuple):
     hosts: int
 
 
+class _Opening(NamedTuple):
+    """How the connections of a trial were opened; times are those of the connection's clock."""
+
+    counted: _Counted
+    """TRex's counters after that."""
+    done: int
+    """How many connections were complete one look before."""
+    elapsed: float
+    """Seconds in which they were opened."""
+    due: float
+    """When the last one was due."""
+    latest: float
+    """When opening them ends at the latest."""
+
+
 class AstfConnection(TrexConnection):
     """A client of the advanced stateful mode, which has all ports of the server."""
 
@@ -142,7 +157,6 @@ class AstfGenerator:
             raise unsupported("TRex cannot answer over connections that it does not open. Use 'kind: afpacket'.")
         self._check(count, exchange)
         connection = self._connection
-        clock = self._connection.clock
         passes = _OTHER_PASSES + 2 * exchange.data_frames
         needed = _PASS_SECONDS * (passes if self._ends.is_tcp else passes - _OF_TCP)
         if self._links is not None:
@@ -154,46 +168,14 @@ class AstfGenerator:
         connection.open(load, longest)
 
         try:
-            began = seen = clock()
-            due = latest = began + _BEGIN_SECONDS
-            counted = _Counted({}, self._ends, exchange, 0)
-            done = 0
-
-            while counted.opened < count and clock() < latest:
-                connection.sleep(_POLL_SECONDS)
-                check()
-                before = seen
-                seen = clock()
-                was_silent = not counted.opened
-                done = counted.complete
-                counted = self._counted(exchange)
-                if was_silent and counted.opened:
-                    began = before
-                    due = before + max(0, count - 1) / load
-                    latest = before + longest if exchange.is_complete else due + self._settings.late_end
-
-            elapsed = seen - began
-            progress = clock()
-            late_end = self._settings.late_end
-            allowed = due + late_end + needed
-            end = due + count / load + passes * self._settle_time
+            opening = self._watch_opening(load, count, exchange, longest, check)
+            allowed = opening.due + self._settings.late_end + needed
+            end = opening.due + count / load + passes * self._settle_time
             if exchange.is_complete:
                 # Only the number of connections matters, and not their rate, so TRex may use all of its time.
                 allowed = math.inf
-                end = latest
-            # If TRex answers late, it is not known when the last connections became complete.
-            in_time = counted.complete if clock() < allowed else done
-            patience = late_end + self._settle_time + (_STALL_SECONDS if self._links is not None else 0.0)
-
-            while counted.complete < counted.opened and clock() < min(end, progress + patience):
-                connection.sleep(_POLL_SECONDS)
-                check()
-                done = counted.complete
-                counted = self._counted(exchange)
-                if clock() < allowed:
-                    in_time = counted.complete
-                if counted.complete > done:
-                    progress = clock()
+                end = opening.latest
+            counted, in_time, progress = self._watch_completion(opening, exchange, allowed, end, check)
         finally:
             connection.call("stop", "stop")
 
@@ -209,7 +191,64 @@ class AstfGenerator:
         # Connections that would have continued at the end are also late.
         late = (whole if progress + self._settle_time < end else counted.opened) - in_time
 
-        return [self._counters(counted, count, whole, late, load, elapsed)]
+        return [self._counters(counted, count, whole, late, load, opening.elapsed)]
+
+    def _watch_opening(self, load: float, count: int, exchange: Exchange, longest: float, check: Check) -> _Opening:
+        """Waits until all connections are open, or their time is over; `longest` is the time of the whole trial."""
+        clock = self._connection.clock
+        began = seen = clock()
+        due = latest = began + _BEGIN_SECONDS
+        counted = _Counted({}, self._ends, exchange, 0)
+        done = 0
+
+        while counted.opened < count and clock() < latest:
+            self._connection.sleep(_POLL_SECONDS)
+            check()
+            before = seen
+            seen = clock()
+            was_silent = not counted.opened
+            done = counted.complete
+            counted = self._counted(exchange)
+            if was_silent and counted.opened:
+                began = before
+                due = before + max(0, count - 1) / load
+                latest = before + longest if exchange.is_complete else due + self._settings.late_end
+        return _Opening(counted, done, seen - began, due, latest)
+
+    def _watch_completion(
+        self, opening: _Opening, exchange: Exchange, allowed: float, end: float, check: Check
+    ) -> tuple[_Counted, int, float]:
+        """Waits until all open connections are complete, or none makes progress.
+
+        Args:
+            opening: The connections.
+            exchange: The exchange over them.
+            allowed: When connections must be complete to be in time.
+            end: When the trial ends.
+            check: See `ConnectingGenerator.connect`.
+
+        Returns:
+            The last counters; how many connections were complete in time; and when the last one became complete.
+        """
+        clock = self._connection.clock
+        progress = clock()
+        counted = opening.counted
+        # If TRex answers late, it is not known when the last connections became complete.
+        in_time = counted.complete if clock() < allowed else opening.done
+        patience = self._settings.late_end + self._settle_time
+        if self._links is not None:
+            patience += _STALL_SECONDS
+
+        while counted.complete < counted.opened and clock() < min(end, progress + patience):
+            self._connection.sleep(_POLL_SECONDS)
+            check()
+            done = counted.complete
+            counted = self._counted(exchange)
+            if clock() < allowed:
+                in_time = counted.complete
+            if counted.complete > done:
+                progress = clock()
+        return counted, in_time, progress
 
     def late(self, wait: float, check: Check) -> dict[str, int]:
         """See `Generator.late`: a connection that is established late does not belong to the next trial."""
