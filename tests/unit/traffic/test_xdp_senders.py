@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import threading
 import time
 from contextlib import ExitStack
 from dataclasses import replace
@@ -13,6 +15,7 @@ from bpf_objects import run_once
 from frame_samples import DESTINATION_MAC, SOURCE_MAC, spec
 from xdp_bench import BURST, TAG, Bench, needs_bpf
 
+from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.traffic.agent.xdp import sender
 from lossratio.traffic.agent.xdp.constants import FOREVER
 from lossratio.traffic.agent.xdp.frames import FramePlan, Share
@@ -153,3 +156,20 @@ def test_the_stream_that_is_due_first_goes_first_so_that_all_are_late_alike():
         for _ in range(600):
             run_once(sender.program, sender.template)
         assert [sender.sent(stream, 0).sent for stream in range(2)] == [400, 200]
+
+
+def test_a_sender_whose_processor_is_gone_is_an_error_and_can_be_closed(monkeypatch):
+    program = SimpleNamespace(clear=lambda: None, stop=lambda: None, close=lambda: None, last_run=lambda: 0)
+
+    def refuse(thread, cpus):
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(sender.os, "sched_setaffinity", refuse)
+    sending = Sender(program, 999)
+    sending.wake(1)
+    with pytest.raises(AgentError, match=r"The sender on processor 999 ended. .* Invalid argument"):
+        sending.wait_until_awake()
+    closing = threading.Thread(target=sending.close, daemon=True)
+    closing.start()
+    closing.join(10.0)
+    assert not closing.is_alive()

@@ -60,7 +60,7 @@ class Sender:
         self._go, self._is_idle = threading.Event(), threading.Event()
         self._is_idle.set()
         self._is_wanted = self._is_closed = False
-        self._failure: BpfError | None = None
+        self._failure: BpfError | OSError | None = None
         self._thread = threading.Thread(target=self._work, name=f"lossratio-send-{cpu}", daemon=True)
         self._thread.start()
 
@@ -114,7 +114,6 @@ class Sender:
 
     def _work(self) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        os.sched_setaffinity(0, {self.cpu})
         raise_priority(_PRIORITY)
         while True:
             self._go.wait()
@@ -122,8 +121,10 @@ class Sender:
             if self._is_closed:
                 return
             try:
+                # The processor may be offline by now, or denied to the agent.
+                os.sched_setaffinity(0, {self.cpu})
                 self._run()
-            except BpfError as error:
+            except (BpfError, OSError) as error:
                 self._failure = error
             self._is_idle.set()
 
