@@ -150,42 +150,23 @@ class Probe:
         networks = next(iter(self.configurations.values())).networks
         speakers = () if configuration is None else configuration.speakers
         names = {end.interface: end.name for end in self.ends}
-        others = [*self.others]
-        own = self.through
         answer = self.agent.probe(
             [*names],
             sends,
             seconds,
             networks=networks,
             speakers=speakers,
-            listen=others,
-            through=own,
+            listen=[*self.others],
+            through=self.through,
         )
         self.is_storm = self.is_storm or answer.is_storm
 
         for arrival in answer.arrivals:
             mark = self._marker.mark_in(arrival.head)
-            if mark is None:
-                if arrival.port in names and arrival.chatter is not None:
-                    self.chatter[names[arrival.port], arrival.chatter] += arrival.count
-                elif arrival.port in names and arrival.head[6:12].hex(":") not in {
-                    end.mac for end in self.ends
-                }:
-                    self.foreign[names[arrival.port], arrival.in_words] += arrival.count
-                continue
-
-            seen = self.seen[self.ends[mark[0]].name]
-            name = (names | self.others)[arrival.port]
-            seen.copies.setdefault(name, Counter())[mark[1]] += arrival.count
-            seen.vlans.setdefault(name, set()).add(traffic.vlans_of(arrival.head))
-
-            if name == self.ends[mark[0]].peer and mark in self._sent:
-                mac = traffic.mac_bytes(self.by_name[name].mac)
-                direction, frame = self._sent[mark]
-                for change in traffic.changed_fields(
-                    direction, frame.wanted, arrival.head, mac, arrival.length, frame.sent
-                ):
-                    seen.changes.setdefault(change.name, change)
+            if mark is not None:
+                self._note_own(arrival, mark)
+            elif arrival.port in names:
+                self._note_other(arrival, names[arrival.port])
 
         for interface, length, reason in dict.fromkeys(answer.unsent):
             self.unsent.add((names[interface], length + FCS_BYTES))
@@ -199,3 +180,29 @@ class Probe:
                 "A loop: too many frames come back to count them. Look for a second path between the ports, and "
                 "switch off one of its ports."
             )
+
+    def _note_own(self, arrival: traffic.Arrival, mark: tuple[int, int]) -> None:
+        """Notes where a frame of this probe came out, with which tags, and what was changed in it."""
+        end_number, frame_number = mark
+        end = self.ends[end_number]
+        seen = self.seen[end.name]
+        names = {each.interface: each.name for each in self.ends} | self.others
+        name = names[arrival.port]
+        seen.copies.setdefault(name, Counter())[frame_number] += arrival.count
+        seen.vlans.setdefault(name, set()).add(traffic.vlans_of(arrival.head))
+
+        if name == end.peer and mark in self._sent:
+            mac = traffic.mac_bytes(self.by_name[name].mac)
+            direction, frame = self._sent[mark]
+            for change in traffic.changed_fields(
+                direction, frame.wanted, arrival.head, mac, arrival.length, frame.sent
+            ):
+                seen.changes.setdefault(change.name, change)
+
+    def _note_other(self, arrival: traffic.Arrival, name: str) -> None:
+        """Notes a frame that somebody else sent, by the port that it came out of."""
+        source = arrival.head[6:12].hex(":")
+        if arrival.chatter is not None:
+            self.chatter[name, arrival.chatter] += arrival.count
+        elif source not in {end.mac for end in self.ends}:
+            self.foreign[name, arrival.in_words] += arrival.count
