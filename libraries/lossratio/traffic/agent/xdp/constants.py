@@ -109,6 +109,18 @@ def _frames(plan: FramePlan, contents: bytearray) -> Any:
         stride=len(entries) // len(plan.pattern),
     )
     contents += entries
+    _fill_tables(frames, plan, headers, contents)
+    _fill_template(frames, plan, longest, contents)
+    return frames
+
+
+def _fill_tables(frames: Any, plan: FramePlan, headers: Sequence[Sequence[int]], contents: bytearray) -> None:
+    """Writes the constants of fields and checksums; orders of fields go to the contents.
+
+    Raises:
+        AgentError: If there is no room for them.
+    """
+    spec = plan.spec
     # Table: the rows of each structure.
     rows: dict[str, Sequence[Sequence[int]]] = {
         "fields": [_field(plan, number, contents) for number in range(len(spec.fields))],
@@ -117,7 +129,8 @@ def _frames(plan: FramePlan, contents: bytearray) -> Any:
         "headers": headers,
     }
     most = {name: len(getattr(frames, name)) for name in rows}
-    if spec.payload_offset > direct or plan.period >= 1 << 32 or any(len(rows[name]) > most[name] for name in rows):
+    is_full = any(len(rows[name]) > most[name] for name in rows)
+    if is_full or spec.payload_offset > frames.direct or plan.period >= 1 << 32:
         raise unsupported(
             f"The generator xdp has no room for these headers: {_MOST_WORDS * _WORD} bytes with the tag, "
             f"{most['fields']} ranges and {most['checksums']} checksums over them. Use 'kind: afpacket'."
@@ -127,6 +140,10 @@ def _frames(plan: FramePlan, contents: bytearray) -> Any:
         for place, values in enumerate(row):
             getattr(frames, name)[place] = tuple(values)
 
+
+def _fill_template(frames: Any, plan: FramePlan, longest: bytes, contents: bytearray) -> None:
+    """Writes the first bytes of all frames as words; the whole of the longest frame goes to the contents."""
+    direct = frames.direct
     masks, addresses = _masks(plan, direct)
     last = direct - _WORD
     for place in range(direct // _WORD):
@@ -139,8 +156,6 @@ def _frames(plan: FramePlan, contents: bytearray) -> Any:
     frames.sums = len(contents)
     sums = [_sums(longest, direct, max(length, _BLOCK)) for length in plan.lengths]
     contents += b"".join(sums[number] for number in plan.pattern)
-
-    return frames
 
 
 def _entry(plan: FramePlan, number: int) -> bytes:
