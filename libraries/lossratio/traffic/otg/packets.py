@@ -1,6 +1,6 @@
 """The headers of a flow in the models of the Open Traffic Generator: read into frames, and written from them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,9 +147,8 @@ def _at(model: Mapping[str, Any], path: str) -> Any:
 def _values(field: HeaderField, pattern: Mapping[str, Any], where: str) -> Sequence[int]:
     choice = pattern["choice"]
     # What the models leave out has their default, which is also ours.
-    chosen = pattern.get(
-        choice, [] if choice == "values" else {} if choice != "value" else field.default
-    )
+    defaults = {"value": field.default, "values": []}
+    chosen = pattern.get(choice, defaults.get(choice, {}))
     read = field.notation.read
     most = 1 << field.bits
 
@@ -158,22 +157,12 @@ def _values(field: HeaderField, pattern: Mapping[str, Any], where: str) -> Seque
             values: Sequence[int] = (read(chosen),)
         elif choice == "values":
             values = tuple(map(read, chosen)) or (field.default,)
-        elif choice not in ("increment", "decrement"):
+        elif choice in ("increment", "decrement"):
+            values = _counter_values(chosen, read, most, is_down=choice == "decrement")
+        else:
             raise FieldError(
                 where, f"{choice!r} is not supported; possible: value, values, increment, decrement"
             )
-        else:
-            first = read(chosen.get("start", 0))
-            step = read(chosen.get("step", 1))
-            count = chosen.get("count", 1)
-            step = step if choice == "increment" else -step
-            if step and count:
-                values = range(first, first + count * step, step)
-            else:
-                values = (first,)
-
-            if not 0 <= values[-1] < most and len(values) <= MOST_LISTED:
-                values = tuple(value % most for value in values)
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
         raise FieldError(where, f"{str(chosen)[:100]!r} is not such a value") from error
 
@@ -187,6 +176,24 @@ def _values(field: HeaderField, pattern: Mapping[str, Any], where: str) -> Seque
     extremes = (values[0], values[-1]) if isinstance(values, range) else values
     if not all(0 <= value < most for value in extremes):
         raise FieldError(where, f"its values must have {field.bits} bits")
+    return values
+
+
+def _counter_values(
+    counter: Mapping[str, Any], read: Callable[[Any], int], most: int, *, is_down: bool
+) -> Sequence[int]:
+    """The values of a counter, which goes round below `most` if that needs no long list."""
+    first = read(counter.get("start", 0))
+    step = read(counter.get("step", 1))
+    count = counter.get("count", 1)
+    if is_down:
+        step = -step
+
+    values: Sequence[int] = (first,)
+    if step and count:
+        values = range(first, first + count * step, step)
+    if not 0 <= values[-1] < most and len(values) <= MOST_LISTED:
+        values = tuple(value % most for value in values)
     return values
 
 
