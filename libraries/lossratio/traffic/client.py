@@ -173,12 +173,12 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         self.flows = {
             direction.name: direction.frames.flows for direction in configuration.directions
         }
-        fields: dict[str, Any] = {
+        request: dict[str, Any] = {
             "generator": generator,
             "options": dict(options or {}),
             "program": program,
         }
-        facts = self._ask("configure", **fields, configuration=asdict(configuration))
+        facts = self._ask("configure", **request, configuration=asdict(configuration))
         has_handshakes = any(each.frames.handshake is not None for each in configuration.directions)
         self.has_connections = has_handshakes or facts.get("connects_only", False)
         return facts
@@ -343,15 +343,19 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         """
         busy = seconds + 0.01 * len(sends)
         frames = [(port, frame.hex()) for port, frame in sends]
-        fields: dict[str, Any] = {"ports": list(ports), "sends": frames, "networks": list(networks)}
-        fields |= {
+        request: dict[str, Any] = {
+            "ports": list(ports),
+            "sends": frames,
+            "networks": list(networks),
+        }
+        request |= {
             "speakers": [asdict(speaker) for speaker in speakers],
             "through": through,
             "listen": list(listen),
             "loads_default_route": self.loads_default_route,
         }
         return self._read(
-            answers.read_probe, self._ask("probe", busy=busy, seconds=seconds, **fields)
+            answers.read_probe, self._ask("probe", busy=busy, seconds=seconds, **request)
         )
 
     def close(self) -> None:
@@ -406,7 +410,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         )
 
     def _ask(
-        self, operation: str, busy: float = 0.0, advice: str = _AFTER_THE_END, **fields: Any
+        self, operation: str, busy: float = 0.0, advice: str = _AFTER_THE_END, **request: Any
     ) -> Mapping[str, Any]:
         if not self._is_open:
             raise TrafficError(
@@ -415,7 +419,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
 
         self._last_id += 1
         try:
-            self._process.write_line(json.dumps({"id": self._last_id, "op": operation, **fields}))
+            self._process.write_line(json.dumps({"id": self._last_id, "op": operation, **request}))
             line = self._process.read_line(busy + self._patience, self._show_life)
             while self.see is not None and (note := _note_in(line)) is not None:
                 self.see(*note)
