@@ -348,7 +348,7 @@ def format_limits(least: float, most: float) -> str:
 
 
 def format_most(most: float) -> str:
-    """Writes an upper limit with two digits, rounded up."""
+    """Writes an upper limit with two digits, rounded up, e.g. ``1.1e-05`` or ``26,000``."""
     return _rounded(most, ROUND_CEILING)
 
 
@@ -410,6 +410,15 @@ def format_short_duration(seconds: float) -> str:
 def format_duration(seconds: float) -> str:
     """Writes a duration in whole seconds for a sentence, such as ``1 min 5 s``."""
     return re.sub(r"([0-9])([a-z])", r"\1 \2", format_short_duration(seconds))
+
+
+def format_rough_duration(seconds: float) -> str:
+    """Writes a time that is only roughly known: from an hour on in whole minutes, and from a day on in whole hours."""
+    step = 1.0
+    for least, unit in ((3_600.0, 60.0), (86_400.0, 3_600.0)):
+        if seconds >= least:
+            step = unit
+    return format_duration(step * round(seconds / step))
 
 
 def format_exact_duration(seconds: float) -> str:
@@ -481,7 +490,8 @@ def _with_point(text: object) -> str:
 
 def _rounded(value: float, rounding: str) -> str:
     # The shortest digits of a number, because the binary form of 1e-5 is slightly above 1e-5.
-    return f"{float(Context(prec=2, rounding=rounding).create_decimal(repr(float(value)))):.2g}"
+    rounded = float(Context(prec=2, rounding=rounding).create_decimal(repr(float(value))))
+    return f"{rounded:.2g}" if rounded < 100.0 else f"{rounded:,.0f}"
 
 
 def _format_scaled(value: float, unit: str) -> str:

@@ -12,6 +12,7 @@ from robot.running import TestCase
 from lossratio.runs.csit_jobs import CsitTest, csit_jobs
 from lossratio.runs.csit_suites import CsitSuites, nodes_of
 from lossratio.runs.job_tests import expanded_tests
+from lossratio.units import format_ratio
 
 _OUR_NAME = re.compile(r"(?P<size>\w+)-(?:(?P<cores>\d+)c-)?(?P<name>.+-\w+)")
 _NODES = re.compile(r"-(?P<nodes>\d)n\w?-")
@@ -103,7 +104,9 @@ def describe_coverage(coverage: Coverage) -> str:
         )
     if coverage.has_suites:
         same = sum(one.verdict is CoverageVerdict.SAME for one in everything)
-        lines.append(f"The same test: {same} of {len(everything)}, {same / len(everything):.1%}.")
+        lines.append(
+            f"The same test: {same} of {len(everything)}, {format_ratio(round(same / len(everything), 3))}."
+        )
     else:
         lines.append(
             "Only names were compared: name a clone of CSIT's repository to compare the suites."

@@ -143,7 +143,7 @@ def test_a_soak_ends_when_stalls_are_the_rule_and_can_be_resumed_on_a_quiet_mach
     healthy, _, _ = soak
     testbed = StallingTestbed(*range(2, 20))
     with pytest.raises(
-        TrafficError, match=r"3 of the last 4 trials.*could not send [\d,]+ of [\d,]+ frames, more than 1%"
+        TrafficError, match=r"3 of the last 4 trials.*could not send [\d,]+ of [\d,]+ frames, more than 1 %"
     ):
         find_critical_load(testbed, QUICK, place(tmp_path))
     assert testbed.measured == 4

@@ -137,7 +137,7 @@ def test_what_is_no_number_is_refused_by_its_name(name, asked):
 
 def test_trials_of_which_none_is_evidence_are_refused_with_a_reason():
     with pytest.raises(
-        SearchError, match=r"could not send 300,000 of 25,000,000 frames, more than 1% at 5000000 frames"
+        SearchError, match=r"could not send 300,000 of 25,000,000 frames, more than 1 % at 5000000 frames"
     ):
         estimated([trial(5e6, 0, sent=24_700_000, unsent=300_000)])
 

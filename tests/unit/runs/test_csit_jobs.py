@@ -341,7 +341,7 @@ def test_the_command_prints_jobs_and_what_differs_or_the_ids_of_the_tests(clone)
     lines = result.output.splitlines()
     assert lines[0].split() == ["Job", "Tests", "same", "differs", "name", "only", "not", "here"]
     assert lines[1].split() == [WEEKLY, "18", "11", "0", "1", "6"]
-    assert lines[3] == "The same test: 11 of 18, 61.1%."
+    assert lines[3] == "The same test: 11 of 18, 61.1 %."
     assert [line.split(maxsplit=1) for line in lines[-2:]] == [
         ["6", "eth-nobody-has-this-ndrpdr: not here"],
         ["1", "ethip6-ip6base-ndrpdr: cores: 8 / no"],

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lossratio.errors import DutError
+from lossratio.units import format_ratio
 
 _STAMPS_PER_PERIOD = 2**17
 """Time stamps in a period of a policer (POLICER_TICKS_PER_PERIOD in VPP's source)."""
@@ -89,11 +90,13 @@ class PolicerClock:
             DutError: If VPP measured the frequency of its clock wrongly at its start.
         """
         if abs(self.excess) > TOLERANCE:
+            share = format_ratio(round(abs(self.excess), 4))
+            direction = "more" if self.excess > 0 else "less"
             raise DutError(
-                f"{where}: VPP's policers would pass {abs(self.excess):.2%} {'more' if self.excess > 0 else 'less'} "
-                f"than their rate: they take {self.policers_hz:,.0f} time stamps of the CPU for a second, and there "
-                f"are {self.measured_hz:,.0f}. VPP measures this once, in a millisecond at its start, and another "
-                f"program had the CPU at that moment. End other work on CPU {cpu} there, and set up VPP again."
+                f"{where}: VPP's policers would pass {share} {direction} than their rate: they take "
+                f"{self.policers_hz:,.0f} time stamps of the CPU for a second, and there are {self.measured_hz:,.0f}. "
+                "VPP measures this once, in a millisecond at its start, and another program had the CPU at that "
+                f"moment. End other work on CPU {cpu} there, and set up VPP again."
             )
 
 

@@ -412,7 +412,7 @@ def overload(facts: Facts) -> Verdict:
     seconds = min(one.settings.duration_s for one in facts.recoveries)
     limited = [_overload_ratio(one) for one in facts.recoveries if not _is_overloaded(one)]
     if limited:
-        short = f"{min(limited):.1%} at the maximum load, "
+        short = f"{format_ratio(round(min(limited), 3))} at the maximum load, "
     else:
         short = ""
     return _met(not limited and seconds >= _RUN_SECONDS, f"{short}{seconds:g} s")

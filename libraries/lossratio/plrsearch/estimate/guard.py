@@ -20,10 +20,10 @@ from lossratio.plrsearch.model import LONG_TRIALS, Array, CriticalLoadQuestion, 
 from lossratio.trials import Frames, Observed, Seconds
 from lossratio.units import (
     format_about,
-    format_duration,
     format_frame_rate,
     format_limits,
     format_most,
+    format_rough_duration,
     format_target,
     range_in_words,
 )
@@ -202,7 +202,7 @@ class GuardStatement(Observed):
         if self.missing_frames is not None:
             least = "one" if self.missing_trials == 1 else self.missing_trials
             trials = f" in {least} or more trials" if least else ""
-            time = "" if self.missing_s is None else f" ({format_duration(self.missing_s)})"
+            time = "" if self.missing_s is None else f" ({format_rough_duration(self.missing_s)})"
             line += f"; another {format_about(self.missing_frames)} frames{trials}{time} would verify it"
         elif extrapolated and self.extrapolation_factor <= 1.0:
             line += "; these trials are at several loads, or others speak against this load"

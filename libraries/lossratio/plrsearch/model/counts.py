@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lossratio.errors import SearchError
 from lossratio.plrsearch.model.functions import Array
 from lossratio.trials import TrialResult, missing_frames
+from lossratio.units import format_ratio
 
 MAX_UNSENT = 0.01
 """The largest share of the intended frames that may be unsent. Beyond this share, a trial is set aside."""
@@ -141,7 +142,7 @@ def why_set_aside(result: TrialResult) -> str | None:
     if sent_too_few(result):
         unsent = output.unsent_frames or 0
         expected = (output.sent_frames or 0) + unsent
-        return f"the generator could not send {unsent:,} of {expected:,} frames, more than {MAX_UNSENT:.0%}"
+        return f"the generator could not send {unsent:,} of {expected:,} frames, more than {format_ratio(MAX_UNSENT)}"
     stall = max((direction.lateness_s or 0.0 for direction in output.directions), default=0.0)
     allowed = max(USUAL_STALL, MAX_STALL * result.duration, USUAL_BURST / result.load)
     if stall > allowed:
