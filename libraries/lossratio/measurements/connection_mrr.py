@@ -133,7 +133,7 @@ class ConnectionMrrView(View[ConnectionMrrResult]):
             opened = rate_in_words(result.max_load.rate.per_interface_fps)
             more = ""
             if not result.connections.lost_connections:
-                more = ": no connection is lost; the device may establish more"
+                more = ": no connection is lost, so a higher rate may be possible"
             yield f"Connection MRR: establishes {mean} when {opened} are opened each second{more}."
 
     def lines(self, result: ConnectionMrrResult) -> Iterator[str]:

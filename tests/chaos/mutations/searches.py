@@ -271,7 +271,7 @@ SEARCHES = (
         "a shorter trial in overload that does not count is not repeated",
         "plrsearch/selection.py",
         "return Choice(repeated, purpose, _SHORTER, Aim.BUCKET)",
-        "self._is_compared = True\n            return Choice(repeated, purpose, _SHORTER, Aim.BUCKET)",
+        "self._is_compared = True\n        return Choice(repeated, purpose, _SHORTER, Aim.BUCKET)",
         ("plrsearch/test_policer.py::test_a_trial_in_overload_that_does_not_count_is_repeated",),
     ),
     Mutation(

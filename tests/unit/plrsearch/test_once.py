@@ -356,7 +356,7 @@ class SoftlyHolding:
         """Not asked for here."""
 
 
-@pytest.mark.parametrize("seed", [0, 2, 3])
+@pytest.mark.parametrize("seed", [0, 2, 4])
 def test_long_trials_show_losses_that_hide_among_those_that_come_once(seed):
     controller = PLRsearch(1e-6, 1e4, 30e6, timeout=300.0)
     found = run_search(controller, SimulatedMeasurer(SoftlyHolding(), seed=seed, overhead=0.5))
