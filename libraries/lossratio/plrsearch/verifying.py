@@ -308,16 +308,35 @@ class Verifying:
             self._is_raised = True
             self.load = place
 
-    @staticmethod
-    def _fails_probably(known: Description) -> float:
+    def _fails_probably(self, known: Description) -> float:
         """The load in frames per second that is expected to lose more than the target; infinite if trials disagree."""
-        if known.local is None:
+        local = known.local
+        if local is None:
             return known.reported[0].mean
-        if known.local.is_line:
-            return known.local.load_of(1.0)
-        if known.local.above:
-            return np.inf
-        return known.local.lossy or np.inf
+        if local.is_line:
+            return local.load_of(1.0)
+        if local.above:
+            return self._lowest_that_still_fails()
+        return local.lossy or np.inf
+
+    def _lowest_that_still_fails(self) -> float:
+        """The lowest load above the one to verify at which not only early trials lost more than the target.
+
+        If as many trials as verify a load lost no more since then, the SUT was slower when it began. Infinite: there is
+        no such load, or losses came later.
+        """
+        target = self._question.target_loss_ratio
+        rows = self._rows[self._begin :]
+        loads = sorted({row[0] for row in rows if self.load is not None and row[0] > self.load})
+        for load in loads:
+            sent, lost = _counts_at(load, rows)
+            failed = np.flatnonzero(lost > target * sent)
+            if not len(failed):
+                continue
+            since = len(sent) - 1 - int(failed[-1])
+            if since < LEAST_TRIALS:
+                return load
+        return np.inf
 
     def _limit(self, known: Description) -> float:
         """The highest load to verify if there are no pauses, in frames per second; infinite: all loads."""

@@ -275,6 +275,13 @@ SEARCHES = (
         ("plrsearch/test_policer.py::test_a_trial_in_overload_that_does_not_count_is_repeated",),
     ),
     Mutation(
+        "losses of a cold start prevent higher loads",
+        "plrsearch/verifying.py",
+        "if since < LEAST_TRIALS:",
+        "if since < 1000:",
+        ("plrsearch/test_loads_to_verify.py::test_losses_of_a_cold_start_do_not_prevent_higher_loads",),
+    ),
+    Mutation(
         "pauses that are several times as long are not tried",
         "plrsearch/variation/pauses.py",
         "fits += losses.longer(fit)",

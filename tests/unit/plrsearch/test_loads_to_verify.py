@@ -176,6 +176,19 @@ def test_a_verified_load_is_raised_toward_the_lowest_load_that_lost_frames():
     assert max(next_loads(begun(40), known, trials=60)) <= 9e6
 
 
+@pytest.mark.parametrize(("quiet_afterwards", "highest"), [(12, 1.05e7), (5, 9e6)])
+def test_losses_of_a_cold_start_do_not_prevent_higher_loads(quiet_afterwards, highest):
+    verifying = Verifying(QUESTION)
+    verifying.record(9.05e6, 1.81e7, 1e6, is_long=False)
+    for load, lost in [(9.05e6, 0.0)] * quiet_afterwards + [(1.2e7, 1e6)] + [(5e6, 0.0)] * 30:
+        verifying.record(load, 2.0 * load, lost, is_long=False)
+    known = known_with(9e6, most=1.1e7)
+    known.local = replace(known.local, lossy=9.05e6, above=9.05e6)
+    loads = next_loads(verifying, known, trials=60)
+    # If ten trials at the load of the first loss lost nothing later, the search goes halfway up to the next one.
+    assert next((load for load in loads if load > 9.1e6), 9e6) == pytest.approx(highest, rel=1e-3)
+
+
 @pytest.mark.parametrize(("above", "is_left"), [(3.0, False), (6.0, True)])
 def test_a_load_is_not_left_if_trials_at_higher_loads_lost_less(above, is_left):
     """Then losses do not fall with the load. Here, the load alone lost 1.25 targets."""
