@@ -412,15 +412,6 @@ def format_duration(seconds: float) -> str:
     return re.sub(r"([0-9])([a-z])", r"\1 \2", format_short_duration(seconds))
 
 
-def format_rough_duration(seconds: float) -> str:
-    """Writes a time that is only roughly known: from an hour on in whole minutes, and from a day on in whole hours."""
-    step = 1.0
-    for least, unit in ((3_600.0, 60.0), (86_400.0, 3_600.0)):
-        if seconds >= least:
-            step = unit
-    return format_duration(step * round(seconds / step))
-
-
 def format_exact_duration(seconds: float) -> str:
     """Writes a duration without rounding, in the largest unit of which it is a whole number, e.g. ``7 days``."""
     for unit, length in (("day", 86_400.0), ("h", 3_600.0), ("min", 60.0)):

@@ -134,13 +134,6 @@ def test_a_large_upper_limit_has_no_exponent():
     assert [units.format_most(most) for most in (8.21, 99.9, 132.0, 25_301.0)] == ["8.3", "100", "140", "26,000"]
 
 
-def test_a_time_that_is_roughly_known_has_no_small_units():
-    days = 21 * 86_400 + 8 * 3_600 + 24 * 60 + 26
-    assert units.format_rough_duration(days) == "21 d 8 h"
-    assert units.format_rough_duration(7_265.0) == "2 h 1 min"
-    assert units.format_rough_duration(216.4) == "3 min 36 s"
-
-
 @given(st.floats(0.0, 1.0), st.floats(0.0, 1.0))
 def test_written_limits_hold_those_that_were_computed(one, other):
     least, most = sorted((one, other))

@@ -395,6 +395,7 @@ class PosteriorSelection:
             return None
         if known.local is not None:
             return self._of_line(known.local)
+
         # The load is on a grid between the critical load and the knee, so that equal loads are frequent.
         mode = known.best.mode
         mean = min(known.best.mean, float(mode.mrr))

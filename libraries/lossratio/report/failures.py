@@ -207,11 +207,14 @@ def failures_of(directory: Path) -> Iterator[Unmeasured]:
         if entry.get("message") is not None:
             # Earlier versions noted neither suite nor times.
             suite = entry.get("suite") or test.rpartition(".")[0]
-            failed, began = (
-                None if time is None else str(time)
-                for time in (entry.get("time"), entry.get("began"))
-            )
+            failed = _text(entry.get("time"))
+            began = _text(entry.get("began"))
             yield Unmeasured(test, str(entry["message"]), str(suite), failed, began)
+
+
+def _text(value: object) -> str | None:
+    """A field of the file as text; None: the file does not have it."""
+    return None if value is None else str(value)
 
 
 def skips_of(directory: Path) -> Iterator[tuple[SkippedTest, str, bool]]:

@@ -354,6 +354,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
             "listen": list(listen),
             "loads_default_route": self.loads_default_route,
         }
+
         return self._read(
             answers.read_probe, self._ask("probe", busy=busy, seconds=seconds, **request)
         )

@@ -165,6 +165,9 @@ def test_few_trials_verify_nothing_however_many_frames_they_sent_and_name_what_t
     assert "losses that come less often than every 5.1 s may be in none of these trials" in str(single)
     assert "; another 170,000,000 frames in 6 or more trials would verify it" in str(few)
     assert " frames in one or more trials would verify it" in str(replace(few, missing_trials=1))
+    # How long that takes is only roughly known.
+    for seconds, words in ((216.4, "3 min 36 s"), (7_265.0, "2 h 1 min"), (1_844_666.0, "21 d 8 h")):
+        assert f" trials ({words}) would verify it" in str(replace(few, missing_s=seconds))
     # Trials that do not exist leave everything open.
     none = guard(collect([trial(9e6, 1000)]), question, 5.7e6, 5.6e6)
     assert none.unseen_burst_trials is None

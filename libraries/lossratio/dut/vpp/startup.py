@@ -85,6 +85,7 @@ def startup_configuration(
         "default-hugepage-size": start.default_hugepage_size,
     }
     known = {name: size for name, size in memory.items() if size is not None}
+
     # Table: the lines of each section.
     sections: dict[str, list[str]] = {
         "unix": [
@@ -104,6 +105,7 @@ def startup_configuration(
         "buffers": _buffers(start, cores, has_hugepages=has_hugepages),
         **_drivers(start.driver, cards),
     }
+
     for section, line in lines:
         sections.setdefault(section, []).append(line)
     for section, of_lab in start.startup.items():

@@ -20,10 +20,10 @@ from lossratio.plrsearch.model import LONG_TRIALS, Array, CriticalLoadQuestion, 
 from lossratio.trials import Frames, Observed, Seconds
 from lossratio.units import (
     format_about,
+    format_duration,
     format_frame_rate,
     format_limits,
     format_most,
-    format_rough_duration,
     format_target,
     range_in_words,
 )
@@ -202,7 +202,7 @@ class GuardStatement(Observed):
         if self.missing_frames is not None:
             least = "one" if self.missing_trials == 1 else self.missing_trials
             trials = f" in {least} or more trials" if least else ""
-            time = "" if self.missing_s is None else f" ({format_rough_duration(self.missing_s)})"
+            time = "" if self.missing_s is None else f" ({_roughly(self.missing_s)})"
             line += f"; another {format_about(self.missing_frames)} frames{trials}{time} would verify it"
         elif extrapolated and self.extrapolation_factor <= 1.0:
             line += "; these trials are at several loads, or others speak against this load"
@@ -220,6 +220,16 @@ class GuardStatement(Observed):
         if self.unseen_burst_s is not None:
             return f"less often than every {format_about(self.unseen_burst_s)} s"
         return f"less often than in one of {format_about(self.unseen_burst_trials or 1.0)} trials"
+
+
+def _roughly(seconds: float) -> str:
+    """A time that is not known exactly: from an hour on in whole minutes, and from a day on in whole hours."""
+    step = 1.0
+    if seconds >= 3_600.0:
+        step = 60.0
+    if seconds >= 86_400.0:
+        step = 3_600.0
+    return format_duration(step * round(seconds / step))
 
 
 def target_in_words(

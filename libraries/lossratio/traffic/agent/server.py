@@ -161,6 +161,7 @@ class Agent:
         if not isinstance(options, dict):
             raise AgentError("bad_request", f"The options must be an object, not {options!r}.")
         program = request.get("program")
+
         with ExitStack() as undo:
             undo.callback(self.close)
             if configuration.speakers:

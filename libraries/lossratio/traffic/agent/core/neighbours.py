@@ -279,6 +279,7 @@ def _answer_in(frame: bytes, target: Address) -> str | None:
         if body[14:18] == target.packed:
             return body[8:14].hex(":")
         return None
+
     if head == IPV6_ETHERTYPE and len(body) >= 64 and body[6] == ICMPV6_PROTOCOL and body[40] == _ADVERTISEMENT:
         if body[48:64] != target.packed or body[7] != _HOP_LIMIT:
             return None

@@ -88,6 +88,7 @@ def _frames(plan: FramePlan, contents: bytearray) -> Any:
         for header in spec.checksums
         if header.end is not None and _is_within(header.offset, spec.rewritable)
     ]
+
     # Record: the constants of one kind of frames.
     frames = Frames(
         field_count=len(spec.fields),
@@ -108,6 +109,7 @@ def _frames(plan: FramePlan, contents: bytearray) -> Any:
         pattern=len(contents),
         stride=len(entries) // len(plan.pattern),
     )
+
     contents += entries
     _fill_tables(frames, plan, headers, contents)
     _fill_template(frames, plan, longest, contents)
