@@ -17,6 +17,7 @@ from lossratio import keywords
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.whole
 def test_the_example_of_the_documentation_runs(tmp_path, monkeypatch):
     _, _, example = lossratio.__doc__.partition("::\n")
     topology = str(ROOT / "topologies" / "simulated.yaml")

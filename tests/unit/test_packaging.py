@@ -22,7 +22,7 @@ from lossratio.shipped import SUITES
 from lossratio.testbed.reservation.conversation import pack_keeper
 from lossratio.traffic.client import pack_agent
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.whole
 
 ROOT = Path(__file__).parents[2]
 

@@ -54,7 +54,6 @@ def estimate_of(path, **asked):
     return replay_estimate(read_journal(path), path, Asked(**{**dict.fromkeys(Asked.__dataclass_fields__), **asked}))
 
 
-@pytest.mark.long
 def test_the_same_question_has_the_same_answer(searched):
     path, search_result = searched
     again = estimate_of(path)
@@ -133,7 +132,7 @@ def test_no_journal_is_named_that_is_not_there(lossratio, tmp_path, data, words)
     assert "beside it" not in err
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_the_command_loads_no_library_that_it_does_not_need(searched):
     code = (
         "import sys\n"

@@ -52,6 +52,7 @@ def test_a_variable_without_a_value_is_refused_before_the_run(lossratio, suite, 
     assert f"--variable {given} gives no value. Write NAME:VALUE" in refused.err
 
 
+@pytest.mark.whole
 def test_verbose_is_a_variable_for_the_keywords(lossratio, suite, tmp_path):
     shown = suite.with_name("verbose.robot")
     shown.write_text("*** Test Cases ***\nShown\n    Should Be Equal    ${LOSSRATIO_VERBOSE}    yes\n")
@@ -117,6 +118,7 @@ def test_an_unknown_option_names_the_nearest(lossratio, suite):
     assert "--include" in misspelt.err
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("old", _NEW_NAMES)
 def test_a_command_of_version_0_2_works_and_says_its_new_name(lossratio, old):
     new = _NEW_NAMES[old]
@@ -142,6 +144,7 @@ def test_the_front_is_short():
     assert commands.list_commands(None)[: len(front) + len(SUBJECTS)] == [*front, *SUBJECTS]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("what", "name", "text"),
     [

@@ -44,7 +44,7 @@ def without(values, width):
     return series(list(values))
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("as_series", [with_bounds, with_width, without])
 @pytest.mark.parametrize("width", [0.003, 0.005, 0.01, 0.02, 0.03, 0.05])
 def test_noise_on_the_grid_of_a_search_is_no_bands_whatever_its_width(width, as_series):
@@ -54,6 +54,7 @@ def test_noise_on_the_grid_of_a_search_is_no_bands_whatever_its_width(width, as_
     assert sum(trend.bands is not None for trend in trends) <= 0.02 * len(trends)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("as_series", [with_bounds, with_width])
 @pytest.mark.parametrize("width", [0.005, 0.01, 0.02])
 def test_a_flip_over_several_widths_is_found(width, as_series):
@@ -100,6 +101,7 @@ def test_a_hop_of_both_bands_by_one_width_is_no_change():
     assert "since" not in trend.bands.describe(trend.series.unit)
 
 
+@pytest.mark.whole
 def test_a_search_tells_the_history_its_width():
     entries = list(entries_of(Run(Path("run"), (throughput(SharpKnee(3e5)),))))
     assert [entry.resolution for entry in entries] == [0.005, 0.005]
@@ -128,7 +130,7 @@ def test_a_step_of_one_width_is_no_news_and_one_of_two_is(steps, verdict):
     assert trends_of([with_bounds(values, width)])[0].verdict is verdict
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_noise_as_large_as_the_width_is_no_bands():
     """It spreads values over several steps of the grid."""
     width = 0.05

@@ -14,6 +14,8 @@ from lossratio.history.analysis import TrendRequest, analyse
 from lossratio.history.store import History
 from lossratio.history.trend_formats import trend_cases
 
+pytestmark = pytest.mark.whole
+
 SLOW = "linux_router, police=50000"
 FAST = "linux_router, police=60000"
 TEST = "Suite.64B-ndrpdr"
@@ -64,7 +66,6 @@ def test_several_regressions_are_counted_in_the_plural(tmp_path):
     assert "2 series of 40 results: 2 regressions. " in said(tmp_path).output
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("hours", [0.5, 12.0])
 def test_two_devices_in_turns_are_two_series_and_an_alarm_is_of_one_of_them(tmp_path, hours):
     filled(tmp_path, range(40), device=SLOW)

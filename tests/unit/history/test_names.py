@@ -7,6 +7,8 @@ from history_examples import entry, nightly
 from lossratio.commands.trend import ack, trend
 from lossratio.history.store import History
 
+pytestmark = pytest.mark.whole
+
 NOW = "Tests.Core.Ip4.64B-ndrpdr"
 EARLIER = ("Ip4.64B-ndrpdr", "Core.Ip4.64B-ndrpdr", "Ip4 & Ip6.Ip4.64B-ndrpdr", "Night.Ip4.64B-ndrpdr")
 LONG = "Ip4 & Ip6 & Nat.Ip4.64B-ndrpdr"

@@ -26,6 +26,7 @@ def rows(history, **query):
     )
 
 
+@pytest.mark.whole
 def test_added_entries_are_read_back_in_order(tmp_path):
     history = History(tmp_path / "history")
     history.add([entry(1, 2e6), entry(0, 1e6), entry(0, 3e6, quantity="MRR"), entry(0, 4e6, testbed="lab-2")])
@@ -38,6 +39,7 @@ def test_added_entries_are_read_back_in_order(tmp_path):
     assert rows(history, testbed="lab-2") == rows(history)[3:]
 
 
+@pytest.mark.whole
 def test_results_dated_in_the_future_are_said_and_do_not_stay_the_newest(tmp_path):
     history = History(tmp_path / "history")
     in_future = replace(entry(0, 1e6), started=datetime.now(timezone.utc) + timedelta(days=30))
@@ -55,6 +57,7 @@ def test_results_dated_in_the_future_are_said_and_do_not_stay_the_newest(tmp_pat
     assert history.read().table.column("value").to_pylist()[-1] == 4e6
 
 
+@pytest.mark.whole
 def test_times_are_in_utc_wherever_the_history_is_read(tmp_path):
     History(tmp_path).add([entry(0, 1e6)])
     script = (
@@ -83,6 +86,7 @@ def test_any_name_of_a_testbed_comes_back_as_it_was(tmp_path, testbed):
     assert rows(history) == [(testbed, "Suite.64B-ndrpdr", "NDR", 1e6)]
 
 
+@pytest.mark.whole
 def test_a_file_of_a_newer_version_is_named_and_the_rest_is_read(tmp_path):
     history = History(tmp_path)
     history.add([entry(0, 1e6)])
@@ -97,6 +101,7 @@ def test_a_file_of_a_newer_version_is_named_and_the_rest_is_read(tmp_path):
     assert "columns value are" in problem
 
 
+@pytest.mark.whole
 def test_an_entry_of_an_earlier_version_gives_way_to_the_same_one_with_more_columns(tmp_path):
     history = History(tmp_path)
     (path,) = history.add([replace(entry(0, 1e6), run="nightly", run_started=entry(0, 1e6).started)])
@@ -108,6 +113,7 @@ def test_an_entry_of_an_earlier_version_gives_way_to_the_same_one_with_more_colu
     assert history.read().table.column("run").to_pylist() == [None]
 
 
+@pytest.mark.whole
 def test_a_copy_of_a_run_counts_once_and_always_the_same_one(tmp_path):
     for names in (("a", "b"), ("b", "a")):
         history = History(tmp_path / names[0])
@@ -174,6 +180,7 @@ def test_files_that_are_missing_or_in_the_wrong_folder_are_named_with_the_reason
     }
 
 
+@pytest.mark.whole
 def test_a_file_with_damaged_pages_is_named_and_the_rest_is_read(tmp_path):
     history = History(tmp_path)
     path, _ = history.add([entry(0, 1e6), entry(1, 2e6)])
@@ -202,6 +209,7 @@ def test_a_missing_package_is_named_with_what_to_do():
     assert "pip install 'robotframework-lossratio[history]' (in a clone: pip install '.[history]')" in str(error.value)
 
 
+@pytest.mark.whole
 def test_a_run_that_is_added_before_and_after_it_is_resumed_counts_once(tmp_path):
     history = History(tmp_path)
     history.add([entry(0, 1e6)])
@@ -210,6 +218,7 @@ def test_a_run_that_is_added_before_and_after_it_is_resumed_counts_once(tmp_path
     assert history.read().table.column("doubts").to_pylist() == [[], ["drift"]]
 
 
+@pytest.mark.whole
 def test_files_of_versions_before_are_read_beside_those_of_today(tmp_path):
     history = History(tmp_path)
     (old,) = history.add([entry(0, 1e6, measured_as="csit")])
@@ -224,6 +233,7 @@ def test_files_of_versions_before_are_read_beside_those_of_today(tmp_path):
     assert history.read().table.column("lower_is_better").to_pylist() == [None, False]
 
 
+@pytest.mark.whole
 def test_rates_of_a_series_are_per_interface_and_those_of_earlier_versions_with_them(tmp_path):
     history = History(tmp_path)
     both_ways = {"aggregate_factor": 2.0, "most": 4e6}
@@ -251,6 +261,7 @@ def test_a_factor_is_that_of_the_same_traffic_and_no_other_unit_has_one(tmp_path
     assert {value for values in found for value in values} == {1e6, 5.0}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("above", ["testbed=west", "value=1", "test=x/outcome=failed", "date=2020-01-01", "a=b"])
 def test_the_names_of_folders_above_a_history_are_no_columns(tmp_path, above):
     inside, outside = History(tmp_path / above), History(tmp_path / "history")

@@ -133,6 +133,7 @@ def test_the_share_is_named_whatever_the_verdict_is():
     assert same.note.startswith("A: up to 3 % of the frames")
 
 
+@pytest.mark.whole
 def test_a_change_of_one_width_of_the_goal_is_none():
     def searched(factor):
         made = []

@@ -309,6 +309,7 @@ def test_the_rest_of_a_run_is_repaired_beside_a_journal_that_cannot_be_read(run,
     assert "its first 0 trials are kept" in answer.output
 
 
+@pytest.mark.whole
 def test_a_flip_in_the_name_of_the_format_is_repaired(run, result, journal):
     """Most flips make it that of a version that nobody has, or of nothing that is known."""
     good = read_result(result)

@@ -101,11 +101,13 @@ def test_there_is_a_result_of_each_kind_of_that_version_among_those_of_format_2(
     assert {read_result(path).kind for path in FORMAT_2_SAMPLES} == of_that_version
 
 
+@pytest.mark.whole
 @given(throughput_results() | mrr_results())
 def test_no_result_that_this_version_builds_contradicts_itself(result):
     assert list(contradictions_of(result)) == []
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_no_flip_of_a_bit_is_accepted(path, tmp_path):
     written = RunDirectory(tmp_path).write(read_result(path))
@@ -119,7 +121,7 @@ def test_no_flip_of_a_bit_is_accepted(path, tmp_path):
             read_result(written)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_file_fits_the_schema(tmp_path):
     written = RunDirectory(tmp_path).write(throughput())
     jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(json.loads(written.read_text()))
@@ -265,6 +267,7 @@ LIES = [
 ]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("sample", "lie", "problem"), LIES, ids=lambda value: getattr(value, "__name__", None))
 def test_a_result_that_lies_is_refused_although_its_digest_fits(sample, lie, problem, tmp_path):
     data = json.loads((EARLIER / "results" / f"{sample}.json").read_text())
@@ -318,7 +321,7 @@ def convert(run):
     return subprocess.run([sys.executable, CONVERTER, run], check=False, capture_output=True, text=True)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_result_of_version_0_1_is_refused_until_it_is_converted(old_run):
     path = old_run / "results" / "Sim.MRR.json"
     old = path.read_bytes()
@@ -332,7 +335,7 @@ def test_a_result_of_version_0_1_is_refused_until_it_is_converted(old_run):
     assert convert(old_run).stdout == ""
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_an_old_result_that_contradicts_itself_is_not_converted(old_run):
     path = old_run / "results" / "Sim.MRR.json"
     data = json.loads(path.read_text())

@@ -17,6 +17,7 @@ def result():
     return throughput()
 
 
+@pytest.mark.whole
 @given(st.lists(NAMES, min_size=2, max_size=20, unique=True))
 def test_no_two_names_share_a_file(names):
     assert len({file_stem(name) for name in names}) == len(names)

@@ -338,7 +338,7 @@ def test_without_counts_nothing_is_blamed_on_the_generator():
     assert judged([*BELOW, *[lossy] * 21]) is None
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @settings(max_examples=200)
 @given(st.lists(trials_of_any_kind(), max_size=40), st.sampled_from([NDR, PDR]), st.sampled_from(LoadOrigin))
 def test_a_verdict_never_makes_a_result_regular_and_has_a_reason_unless_it_is(trials, goal, origin):
@@ -349,6 +349,7 @@ def test_a_verdict_never_makes_a_result_regular_and_has_a_reason_unless_it_is(tr
         assert reason.startswith((UNSENT_LIMIT, DROPS_LIMIT, MAX_LOAD_OF_GENERATOR, LATE_LIMIT, STALL_LIMIT))
 
 
+@pytest.mark.whole
 @settings(max_examples=100)
 @given(st.lists(trials_of_any_kind(), max_size=40), st.sampled_from([NDR, PDR]))
 def test_only_unsent_frames_make_it_the_generators_limit(trials, goal):
@@ -356,6 +357,7 @@ def test_only_unsent_frames_make_it_the_generators_limit(trials, goal):
     assert UNSENT_LIMIT not in (judged(all_sent, goal) or "")
 
 
+@pytest.mark.whole
 def test_whole_searches_are_judged():
     bare = throughput(SharpKnee(capacity=1e7))
     assert bare.outcome is Outcome.IRREGULAR
