@@ -65,6 +65,10 @@ def pytest_collection_finish() -> None:
 
 IS_LEFT_OUT = pytest.StashKey[bool]()
 """Whether `make test` leaves a test out."""
+IS_SMOKE = pytest.StashKey[bool]()
+"""Whether a test is in the smoke tier: of a test with several cases, that is the first one."""
+WITH_CASES = pytest.StashKey[set[str]]()
+"""The tests of the smoke tier that were collected, without their cases."""
 KIND = pytest.StashKey[int]()
 """What a test needs: one of the following."""
 ACCEPTANCE, WAITS, CALCULATES, QUIET = range(4)
@@ -76,7 +80,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     markers = {marker.name for marker in item.iter_markers()}
     item.stash[KIND] = _kind(markers)
     costs = "whole" in markers or not markers.isdisjoint({"netns", "quiet"})
-    item.stash[IS_LEFT_OUT] = costs and "smoke" not in markers
+    item.stash[IS_SMOKE] = "smoke" in markers and ("acceptance" in markers or _is_first_case(item))
+    item.stash[IS_LEFT_OUT] = costs and not item.stash[IS_SMOKE]
     if markers & {"netns", "quiet"} and item.config.pluginmanager.hasplugin("rerunfailures"):
         # A stalled host decides no test. One that hangs would do so again, and nothing would end it.
         again = {"reruns": RERUNS, "reruns_delay": BEFORE_RERUN, "rerun_except": "^Failed: Timeout"}
@@ -87,6 +92,14 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     elif "xdist_group" not in markers:
         # A file opens its testbed once, and makes once what its tests share; those that wait are a group of their own.
         item.add_marker(pytest.mark.xdist_group(f"{item.path.name} {item.stash[KIND]}"))
+
+
+def _is_first_case(item: pytest.Item) -> bool:
+    known = item.config.stash.setdefault(WITH_CASES, set())
+    test = item.nodeid.partition("[")[0]
+    is_first = test not in known
+    known.add(test)
+    return is_first
 
 
 def _kind(markers: set[str]) -> int:
@@ -181,12 +194,11 @@ class Budget:
     def pytest_runtest_teardown(self, item: pytest.Item) -> Iterator[None]:
         """Notes what the test cost: its report carries it to the process that judges."""
         result = yield
-        markers = {marker.name for marker in item.iter_markers()}
         cost = _cpu_s() - self._began - sum(self._shared.values())
         notes = []
-        if "smoke" in markers and "acceptance" not in markers:
+        if item.stash[IS_SMOKE] and item.stash[KIND] != ACCEPTANCE:
             notes.append(("smoke", "", cost))
-        elif markers.isdisjoint({"whole", "netns", "quiet", "acceptance"}):
+        elif not (item.stash[IS_LEFT_OUT] or item.stash[IS_SMOKE]):
             notes += [("shared", f"the fixture {name} of ", spent) for name, spent in self._shared.items()]
             if len(sys.modules) == self._modules:
                 notes.append(("cheap", "", cost))

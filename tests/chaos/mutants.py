@@ -30,7 +30,7 @@ LIMIT = 300.0
 PASSED, FAILED, NONE_CHOSEN = 0, 1, 5
 
 BY_DEFAULT = ("-m", "smoke or not (whole or netns or quiet)")
-"""The tests that `make test` runs: where files are named, pytest runs all of theirs."""
+"""The tests that `make test` runs. Where files are named, pytest would run all of theirs."""
 
 
 def left_out(directory: str, names: Sequence[str]) -> set[str]:

@@ -32,15 +32,16 @@ def test_one_with_frames():
 
 @pytest.mark.smoke
 @pytest.mark.netns
-def test_one_of_the_smoke_tier():
+@pytest.mark.parametrize("case", range(2))
+def test_one_of_the_smoke_tier(case):
     pass
 
 @pytest.mark.quiet
 def test_one_with_a_clock():
     pass
 """
-DEFAULT = {"a_cheap_one", "one_of_the_smoke_tier"}
-LEFT_OUT = {"a_costly_one", "one_with_frames", "one_with_a_clock"}
+DEFAULT = {"a_cheap_one", "one_of_the_smoke_tier[0]"}
+LEFT_OUT = {"a_costly_one", "one_with_frames", "one_with_a_clock", "one_of_the_smoke_tier[1]"}
 
 COSTS = """
 import time
@@ -66,8 +67,11 @@ def test_a_dear_one_that_says_so():
     spend(0.02)
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("number", range(2))
-def test_of_the_smoke_tier(number):
+def test_of_the_smoke_tier():
+    spend(0.02)
+
+@pytest.mark.smoke
+def test_another_of_the_smoke_tier():
     spend(0.02)
 """
 
