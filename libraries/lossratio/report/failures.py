@@ -44,9 +44,9 @@ class Unmeasured:
     suite: str
     """The identity of its suite."""
     failed: str | None
-    """Time when it failed, as in RFC 3339; None: not known, because an earlier version noted it."""
+    """Time when it failed, as in RFC 3339; None: not known."""
     began: str | None = None
-    """Time when it began, as in RFC 3339; None: not known, because an earlier version noted it."""
+    """Time when it began, as in RFC 3339; None: not known."""
 
     def began_after(self, time: datetime) -> bool:
         """Whether it is known to have begun after a time with a time zone."""
