@@ -118,8 +118,10 @@ def list_python(_app: Sphinx, page: str, source: list[str]) -> None:
     if page != PYTHON_PAGE:
         return
     by_room: dict[str, list[str]] = {}
-    for name, module in lossratio._ROOM_OF.items():
-        by_room.setdefault(module.split(".")[1], []).append(name)
+    stub = Path(lossratio.__file__).with_suffix(".pyi")
+    for line in ast.parse(stub.read_text()).body:
+        if isinstance(line, ast.ImportFrom):
+            by_room.setdefault(str(line.module).partition(".")[0], []).extend(alias.name for alias in line.names)
 
     for room, names in sorted(by_room.items()):
         source[0] += f"\n## From `lossratio.{room}`\n"
