@@ -1,7 +1,6 @@
 """Late frames belong to the trial that sent them, whatever attempt they are seen in."""
 
 import json
-from dataclasses import replace
 
 import pytest
 

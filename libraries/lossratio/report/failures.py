@@ -205,7 +205,6 @@ def failures_of(directory: Path) -> Iterator[Unmeasured]:
     """The tests that failed, whether or not they measured anything before."""
     for test, entry in _last_lines(directory).items():
         if entry.get("message") is not None:
-            # Earlier versions noted neither suite nor times.
             suite = entry.get("suite") or test.rpartition(".")[0]
             failed = _text(entry.get("time"))
             began = _text(entry.get("began"))

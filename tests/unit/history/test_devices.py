@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from click.testing import CliRunner
 from history_examples import nightly
 
 from lossratio.commands.trend import ack, trend
-from lossratio.history.alerts import Alerts
 from lossratio.history.analysis import TrendRequest, analyse
 from lossratio.history.store import History
 from lossratio.history.trend_formats import trend_cases

@@ -16,7 +16,6 @@ from lossratio.history import store
 from lossratio.history.series import series_of
 from lossratio.history.store import History
 from lossratio.results import LatencyPoint
-from lossratio.units import FRAMES_PER_SECOND
 
 
 def rows(history, **query):
