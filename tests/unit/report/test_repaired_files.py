@@ -214,7 +214,7 @@ def test_a_damaged_result_of_a_finished_search_is_made_again_at_once(tmp_path):
 def test_results_that_do_not_follow_from_trials_are_never_saved(tmp_path):
     """A critical load takes long to be computed."""
     path = file_of(read_result(RUN / "results" / "Sim.Soak.json"), tmp_path)
-    damage(path, b'"log_evidence": ', b'"log_evidence": 1', count=1)
+    damage(path, b'"extrapolation_factor": ', b'"extrapolation_factor": 1', count=1)
     invoke(path)
     assert not path.exists()
 
