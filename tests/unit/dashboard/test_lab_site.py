@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from history_examples import START, entry, nightly
+from waiting import PATIENCE
 
 from lossratio.commands.trend import site as command
 from lossratio.dashboard import SiteRequest, serve_site, write_site
@@ -278,10 +279,10 @@ def test_a_look_at_the_site_ends_with_ctrl_c_and_leaves_nothing(history, tmp_pat
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as run:
         assert "16 results in 2 series" in run.stdout.readline()
         address = run.stdout.readline().split()[0]
-        with urllib.request.urlopen(address, timeout=240) as answer:  # noqa: S310
+        with urllib.request.urlopen(address, timeout=PATIENCE) as answer:  # noqa: S310
             assert b"lossratio archive site" in answer.read()
         run.send_signal(signal.SIGINT)
-        _, errors = run.communicate(timeout=240)
+        _, errors = run.communicate(timeout=PATIENCE)
     assert (run.returncode, errors) == (0, "")
     assert not list(tmp_path.glob("lossratio-site-*"))
 
@@ -294,13 +295,13 @@ def test_a_site_is_served_to_this_machine_read_only(history, tmp_path):
     (tmp_path / "site" / "folder").symlink_to(tmp_path)
     addresses = Queue()
     threading.Thread(target=serve_site, args=(tmp_path / "site", 0, addresses.put), daemon=True).start()
-    address = addresses.get(timeout=240)
+    address = addresses.get(timeout=PATIENCE)
     assert address.startswith("http://127.0.0.1:")
 
     def status(path, **options):
         request = urllib.request.Request(address + path, **options)  # noqa: S310
         try:
-            with urllib.request.urlopen(request, timeout=240) as answer:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310
                 return answer.status, answer.read()
         except urllib.error.HTTPError as error:
             with error:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from document_kinds import yaml_kinds
+from waiting import PATIENCE
 
 from lossratio.dut.linux.kernel_dut import parse_cpus
 from lossratio.errors import LossRatioError, TopologyError
@@ -229,7 +230,7 @@ def test_the_command_shows_one_line_and_no_traceback(tmp_path):
         [sys.executable, "-m", "lossratio", "check", str(path)],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 2
