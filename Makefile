@@ -83,9 +83,9 @@ lowest:
 release-check:
 	@tools/release-check
 
-# Version, changelog and citation of a release, as a commit with a tag: make release VERSION=0.3.0
+# The release that version and changelog name, as a commit with a tag: make release REPOSITORY=OWNER/NAME (the first time)
 release:
-	@python3 tools/release.py $(VERSION)
+	@python3 tools/release.py $(REPOSITORY)
 
 docs:
 	@tools/virtual-environment docs

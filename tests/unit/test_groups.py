@@ -62,6 +62,12 @@ def test_with_what_others_share(shared):
 def test_a_dear_one():
     spend(0.02)
 
+ran = []
+
+def test_one_that_is_dear_the_first_time():
+    spend(0.0 if ran else 0.02)
+    ran.append(1)
+
 @pytest.mark.whole
 def test_a_dear_one_that_says_so():
     spend(0.02)
@@ -145,7 +151,7 @@ def test_files_that_wait_and_files_that_calculate_alternate_and_quiet_ones_are_l
 )
 def test_a_dear_test_fails_the_run_with_the_way_out(own_tests, budget, told):
     result = own_tests(files={"test_costs": COSTS}, **budget).runpytest_inprocess("-p", "no:cacheprovider", ".")
-    result.assert_outcomes(passed=4, deselected=1)
+    result.assert_outcomes(passed=5, deselected=1)
     assert result.ret == (pytest.ExitCode.TESTS_FAILED if told else pytest.ExitCode.OK)
     words = [line for line in result.outlines if "s of CPU" in line]
     assert len(words) == len(told)

@@ -1,7 +1,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -25,7 +24,6 @@ from lossratio.trials import (
 
 CAPACITY, MIN_LOAD, MAX_LOAD = 75e3, 9001.0, 200e3
 SEARCH = {"target_loss_ratio": 1e-5, "min_load_fps": MIN_LOAD, "max_load_fps": MAX_LOAD, "settings": {}}
-EARLIER = Path(__file__).parents[1] / "data" / "converted"
 
 
 @pytest.fixture(scope="module")

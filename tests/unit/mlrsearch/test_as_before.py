@@ -92,6 +92,7 @@ def test_a_change_of_two_per_cent_is_missed_by_less_than_three_in_ten_questions(
     assert [end.answer for end in ends].count(Answer.AS_BEFORE) <= 9
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("factor", [0.95, 1.05])
 def test_bounds_that_moved_are_not_missed_where_the_rate_at_maximum_load_stays(factor):
     ends = [asked(Router(seed, factor, overload=1.0), question()) for seed in range(100, 112)]

@@ -247,7 +247,7 @@ def test_a_report_of_any_kind_of_result_needs_no_ssh_and_no_robot_framework(tmp_
         "render('html', [read_run(Path(sys.argv[1]))])\n"
         "assert not {'paramiko', 'lossratio.testbed', 'robot'} & set(sys.modules)\n"
     )
-    run = Path(__file__).parents[1] / "data" / "format_2"
+    run = Path(__file__).parents[1] / "data" / "0.3.0"
     answer = subprocess.run([sys.executable, "-c", program, run], check=False, capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr
 

@@ -26,7 +26,7 @@ from lossratio.runs.verdicts import failure_kind
 from lossratio.trials.journal_reading import read_journal
 
 ROOT = Path(__file__).parents[3]
-EARLIER = Path(__file__).parents[1] / "data" / "converted"
+RUN = Path(__file__).parents[1] / "data" / "0.3.0"
 SUITE = """
 *** Settings ***
 Library           lossratio.keywords.LossRatio    resume=${{RESUME}}
@@ -192,7 +192,7 @@ def test_a_full_outbox_has_no_half_file(tmp_path):
     pytest.importorskip("pyarrow")
     outbox = Outbox(tmp_path / "outbox", ObjectStore(str(tmp_path / "archive")))
     with pytest.raises(StorageError, match=r"File too large.*Free some space"), little_room():
-        outbox.add(EARLIER)
+        outbox.add(RUN)
     assert not [path for path in outbox.path.rglob("*") if path.is_file()]
 
 
