@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE
 
 pytestmark = pytest.mark.whole
 
@@ -20,7 +21,7 @@ PROGRAMS = [path.name for path in sorted(FOLDER.glob("*.py")) if any(text in pat
 def printed_by(program: str, *arguments: str) -> str:
     """What a program prints; the test fails if the program fails."""
     command = [sys.executable, str(FOLDER / program), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ from lossratio.traffic.profile import ProfileFile, Reverse
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 README = (ROOT / "README.rst").read_text()
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 RECORDS = sorted((ROOT / "benchmarks" / "records").glob("*.md"))
 PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md")), *RECORDS]
 PAGES_WITH_FIGURES = [page for page in PAGES if "<!-- figure " in page.read_text()]
@@ -122,12 +124,22 @@ def test_the_example_traffic_profile_is_usable(tmp_path):
     assert growths == {"voice-gateway": (0, 0), "mpls-edge": (4, -4), "vxlan-edge": (50, -50)}
 
 
-@pytest.mark.parametrize(
-    "model", [ProfileFile, Headers, MplsLabel, Ipv4, Ipv6, PortHeader, Vxlan, Reverse, VlanTag, AddressRange]
-)
-def test_the_reference_of_traffic_profiles_names_every_field(model):
-    text = (DOCS / "reference" / "traffic-profiles.md").read_text()
-    assert {field for field in model.model_fields if f"`{field}`" not in text} == set()
+REFERENCES = {
+    "traffic-profiles": [
+        *(ProfileFile, Headers, MplsLabel, Ipv4, Ipv6, PortHeader, Vxlan, Reverse, VlanTag, AddressRange)
+    ],
+    "topology": [Topology, Node, Interface, Reservation, *generator_settings().values()],
+    "hooks": [Hooks, Hook, CountersHook, DescribeHook, SnmpAgent],
+}
+"""The models of files whose fields each page has."""
+
+
+@pytest.mark.parametrize("page", REFERENCES)
+def test_a_reference_names_every_field(page):
+    text = (DOCS / "reference" / f"{page}.md").read_text()
+    fields = {(model.__name__, field) for model in REFERENCES[page] for field in model.model_fields}
+    assert len(fields) > 15
+    assert {field for field in fields if not re.search(rf"`{field[1]}`|`{{{field[1]}:", text)} == set()
 
 
 def test_the_reference_of_traffic_profiles_names_every_profile():
@@ -135,25 +147,10 @@ def test_the_reference_of_traffic_profiles_names_every_profile():
     assert {name for name in profile_names() if f"`{name}`" not in text} == set()
 
 
-@pytest.mark.parametrize(
-    "model", [Topology, Node, Interface, Reservation, *generator_settings().values()], ids=lambda model: model.__name__
-)
-def test_the_topology_reference_names_every_field(model):
-    text = (DOCS / "reference" / "topology.md").read_text()
-    for field in model.model_fields:
-        assert re.search(rf"`{field}`|`{{{field}:", text), f"{model.__name__}.{field} is not documented"
-
-
 def test_the_reference_has_the_settings_of_all_generators():
     names = {model.__name__ for model in generator_settings().values()}
     assert {"XdpGenerator", "AutoGenerator", "OtgTester", "TrexGenerator"} <= names
     assert generator_settings().keys() == {*GENERATORS.names(), "simulated"}
-
-
-@pytest.mark.parametrize("model", [Hooks, Hook, CountersHook, DescribeHook, SnmpAgent])
-def test_the_reference_of_hooks_names_every_field(model):
-    text = (DOCS / "reference" / "hooks.md").read_text()
-    assert {field for field in model.model_fields if f"`{field}`" not in text} == set()
 
 
 def test_the_readme_can_be_read_in_two_minutes():
@@ -207,31 +204,35 @@ def test_targets_of_links_in_the_readme_exist():
     assert [target for target in targets if not (ROOT / target).exists()] == []
 
 
-@pytest.mark.parametrize("line", re.findall(r"^    lossratio (.*)$", README, flags=re.MULTILINE))
-def test_the_commands_of_the_readme_can_be_given(line, tmp_path, monkeypatch):
+def test_the_commands_of_the_readme_can_be_given(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("my-lab").mkdir()
     Path("my-lab/lab1.yaml").touch()
     Path("my-lab/lab1.robot").write_text("*** Test Cases ***\n")
-    first, *arguments = shlex.split(line)
-    name = f"{first} {arguments.pop(0)}" if first in SUBJECTS else first
-    command = commands.get_command(click.Context(commands), name)
-    assert command is not None
-    assert isinstance(command.make_context(name, arguments), click.Context)
+    lines = re.findall(r"^    lossratio (.*)$", README, flags=re.MULTILINE)
+    assert lines
+    for line in lines:
+        first, *arguments = shlex.split(line)
+        name = f"{first} {arguments.pop(0)}" if first in SUBJECTS else first
+        command = commands.get_command(click.Context(commands), name)
+        assert command is not None, line
+        assert isinstance(command.make_context(name, arguments), click.Context)
 
 
+@cache
 def prose_of(page: Path) -> str:
     return re.sub(r"^ *```.*?^ *```$|`[^`\n]*`", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_targets_of_links_in_a_page_exist(page):
-    prose = prose_of(page)
-    targets = [target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", prose) if "://" not in target]
-    assert [target for target in targets if not (page.parent / target).exists()] == []
+def test_targets_of_links_in_pages_exist():
+    linked = [(page, target) for page in PAGES for target in re.findall(r"\]\(([^)\s]+)\)", prose_of(page))]
+    paths = [(page, target.partition("#")[0]) for page, target in linked if "://" not in target]
+    assert len(paths) > 300
+    assert [(page.name, path) for page, path in paths if not (page.parent / path).exists()] == []
 
 
+@cache
 def anchors_in(page: Path) -> set[str]:
     """The anchors that GitHub and the documentation site give the headings of a page."""
     seen: Counter[str] = Counter()
@@ -244,29 +245,36 @@ def anchors_in(page: Path) -> set[str]:
     return anchors | set(re.findall(r'(?:id|name)="([^"]+)"', page.read_text()))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_anchors_of_links_in_a_page_exist(page):
-    links = re.findall(r"\]\((?!\w+:)([^)\s#]*)#([^)\s]+)\)", prose_of(page))
-    targets = [(page.parent / path if path else page, anchor) for path, anchor in links if path.endswith(("", ".md"))]
-    assert [anchor for target, anchor in targets if anchor not in anchors_in(target)] == []
+@pytest.mark.whole
+def test_anchors_of_links_in_pages_exist():
+    found = []
+    for page in PAGES:
+        for path, anchor in re.findall(r"\]\((?!\w+:)([^)\s#]*)#([^)\s]+)\)", prose_of(page)):
+            target = (page.parent / path if path else page).resolve()
+            found.append((page.name, path, anchor, anchor in anchors_in(target)))
+    assert len(found) > 100
+    assert [link for *link, is_there in found if not is_there] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_a_page_has_each_command_on_a_line_of_its_own(page):
-    joined = [line for block in blocks(page, "console") for line in block.splitlines() if " $ " in line]
-    assert not joined
+def test_each_command_in_a_page_is_on_a_line_of_its_own():
+    lines = [(page.name, line) for page in PAGES for block in blocks(page, "console") for line in block.splitlines()]
+    assert len(lines) > 100
+    assert [(name, line) for name, line in lines if " $ " in line] == []
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.rst", ROOT / "CONTRIBUTING.md", DOCS / "index.md"], ids=str)
-def test_targets_of_make_in_a_page_exist(page):
+def test_targets_of_make_in_pages_exist():
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
-    assert set(re.findall(r"(?:`|\$ |^    )make ([a-z]+)", page.read_text(), flags=re.MULTILINE)) <= set(targets)
+    text = "\n".join([README, CONTRIBUTING, (DOCS / "index.md").read_text()])
+    named = set(re.findall(r"(?:`|\$ |^    )make ([a-z]+)", text, flags=re.MULTILINE))
+    assert len(named) > 5
+    assert named <= set(targets)
 
 
 def test_the_commands_for_contributors_name_files_that_exist():
-    for line in re.findall(r"^\$ (\.venv/.*)$", (ROOT / "CONTRIBUTING.md").read_text(), flags=re.MULTILINE):
-        for path in re.findall(r"\b(?:tests|topologies|benchmarks)/[\w./-]+", line):
-            assert (ROOT / path).exists(), line
+    lines = re.findall(r"^\$ (\.venv/.*)$", CONTRIBUTING, flags=re.MULTILINE)
+    paths = re.findall(r"\b(?:tests|topologies|benchmarks)/[\w./-]+", " ".join(lines))
+    assert paths
+    assert {path for path in paths if not (ROOT / path).exists()} == set()
 
 
 def test_the_goals_of_the_methodology_page_are_presets():
@@ -274,9 +282,6 @@ def test_the_goals_of_the_methodology_page_are_presets():
     section = text[text.index("## When to choose which goals") : text.index("## How fast it is")]
     rows = re.findall(r"^\| (`.*?) \|", section, flags=re.MULTILINE)
     assert set(re.findall(r"`(\w+)`", " ".join(rows))) == {*PRESETS, "quick", "sequential", "coarse"}
-
-
-CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 
 
 def test_pages_avoid_the_words_that_contributors_avoid():
@@ -295,21 +300,31 @@ def test_contributors_see_ten_sentences_before_and_after():
     assert all(before != after for before, after in pairs)
 
 
-@pytest.mark.whole
-@pytest.mark.parametrize("page", sorted(DOCS.glob("decisions/*.md")), ids=lambda page: page.stem)
-def test_a_decision_is_read_in_two_minutes(page):
-    text = page.read_text()
-    assert len(re.sub(r"<!--.*?-->", "", text).split()) <= 300
-    assert [path for path in re.findall(r"`(benchmarks/[\w./-]+)`", text) if not (ROOT / path).exists()] == []
+def test_decisions_are_read_in_two_minutes():
+    texts = {page.name: page.read_text() for page in sorted(DOCS.glob("decisions/*.md"))}
+    assert len(texts) > 20
+    assert {name for name, text in texts.items() if len(re.sub(r"<!--.*?-->", "", text).split()) > 300} == set()
+    paths = re.findall(r"`(benchmarks/[\w./-]+)`", "\n".join(texts.values()))
+    assert paths
+    assert {path for path in paths if not (ROOT / path).exists()} == set()
 
 
-@pytest.mark.parametrize("page", RECORDS, ids=lambda page: page.stem)
-def test_a_record_begins_with_the_command_that_repeats_it(page):
-    first, *_ = examples_in(page.read_text(), "console")
-    assert not page.read_text().partition("```console")[0].count("## ")
+def problem_of_record(text: str) -> str | None:
+    """Why a record does not begin with the commands that repeat it; None: it does."""
+    first, *_ = examples_in(text, "console")
+    if "## " in text.partition("```console")[0]:
+        return "a section comes before its commands"
     programs = re.findall(r"^\$ .*?(benchmarks/\w+\.py|lossratio study|-m pytest)", first, flags=re.MULTILINE)
-    assert len(programs) == first.count("$ ")
-    assert all((ROOT / name).exists() for name in programs if name.startswith("benchmarks/"))
+    if len(programs) != first.count("$ "):
+        return "a command is of no program of ours"
+    missing = [name for name in programs if name.startswith("benchmarks/") and not (ROOT / name).exists()]
+    return f"there is no {missing[0]}" if missing else None
+
+
+def test_records_begin_with_the_commands_that_repeat_them():
+    assert RECORDS
+    problems = {page.name: problem_of_record(page.read_text()) for page in RECORDS}
+    assert {name: problem for name, problem in problems.items() if problem} == {}
 
 
 def test_the_file_lists_for_contributors_name_files_that_exist():
@@ -335,12 +350,13 @@ def figures() -> dict[str, Any]:
     return runpy.run_path(str(DOCS / "figures.py"))
 
 
-@pytest.mark.parametrize("page", PAGES_WITH_FIGURES, ids=lambda page: page.stem)
-def test_the_figures_of_a_page_are_those_of_the_records(page, figures):
-    text = page.read_text()
-    assert figures["page"](text) == text
+def test_the_figures_of_pages_are_those_of_the_records(figures):
+    texts = {page.name: page.read_text() for page in PAGES_WITH_FIGURES}
+    assert len(texts) > 10
+    assert {name for name, text in texts.items() if figures["page"](text) != text} == set()
     # Such a line would be HTML as a whole.
-    assert not re.findall(r"^\s*<!-- (?:figure .*?|end) -->.*\S", text, flags=re.MULTILINE)
+    whole_line = re.compile(r"^\s*<!-- (?:figure .*?|end) -->.*\S", flags=re.MULTILINE)
+    assert {name for name, text in texts.items() if whole_line.search(text)} == set()
 
 
 def test_each_figure_from_a_record_is_on_a_page(figures):

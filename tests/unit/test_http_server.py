@@ -7,6 +7,7 @@ from http.client import HTTPConnection
 from http.server import HTTPServer
 
 import pytest
+from waiting import PATIENCE
 
 from lossratio.http_server import LocalHandler, LocalServer
 
@@ -24,7 +25,7 @@ class Handler(LocalHandler):
         if self.path == "/wait":
             with self.server.at_work(self.connection):
                 self.begun.set()
-                self.may_go_on.wait(60)
+                self.may_go_on.wait(PATIENCE)
         self.send_response(200)
         self.send_header("Content-Length", "4")
         self.end_headers()
@@ -61,12 +62,12 @@ def served():
 
 
 def connected(server):
-    return socket.create_connection(("127.0.0.1", server.server_port), timeout=120)
+    return socket.create_connection(("127.0.0.1", server.server_port), timeout=PATIENCE)
 
 
 def status(server, path="/", **headers):
     """The status of an answer."""
-    connection = HTTPConnection("127.0.0.1", server.server_port, timeout=120)
+    connection = HTTPConnection("127.0.0.1", server.server_port, timeout=PATIENCE)
     with closing(connection):
         connection.request("GET", path, headers=headers)
         return connection.getresponse().status
@@ -169,7 +170,7 @@ def test_there_are_so_many_connections_at_most_and_answers_in_the_making_are_not
     server = served()
     with connected(server) as first:
         first.sendall(GET.replace(b"/ ", b"/wait ", 1) + b"Connection: close\r\n\r\n")
-        assert Handler.begun.wait(120)
+        assert Handler.begun.wait(PATIENCE)
         answered = b""
         with suppress(ConnectionError):
             answered = answer_to(server, GET + b"Connection: close\r\n\r\n")

@@ -7,6 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from waiting import PATIENCE
 
 pytestmark = pytest.mark.whole
 
@@ -46,7 +47,7 @@ def run(directory, *options):
     ]
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(
-        command, cwd=directory, env=environment, capture_output=True, text=True, timeout=200, check=False
+        command, cwd=directory, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
 
 

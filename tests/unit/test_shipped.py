@@ -19,9 +19,13 @@ def _elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("name", TOPOLOGIES.names())
-def test_each_topology_can_be_loaded_by_its_name(name):
-    assert load_topology(name).name == name
+@pytest.mark.whole
+def test_each_topology_can_be_loaded_by_its_name_and_has_two_ports():
+    names = TOPOLOGIES.names()
+    topologies = [load_topology(name) for name in names]
+    assert len(names) > 10
+    assert [topology.name for topology in topologies] == list(names)
+    assert all(len(topology.path().ports) >= 2 for topology in topologies)
 
 
 def test_a_testbed_is_opened_by_the_name_of_its_topology():

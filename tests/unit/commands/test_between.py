@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
+from waiting import PATIENCE
 
 from lossratio.commands.between import between
 from lossratio.errors import NodeError, TopologyError
@@ -47,7 +48,7 @@ def in_lab(tmp_path, *command):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=PATIENCE,
         check=False,
     )
 

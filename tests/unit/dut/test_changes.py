@@ -6,6 +6,7 @@ import shlex
 import subprocess
 
 import pytest
+from waiting import PATIENCE
 
 from lossratio.dut.changes import Changes
 from lossratio.errors import DutError
@@ -17,7 +18,7 @@ class LocalShell:
     name = "here"
 
     def run(self, *command, timeout=30.0, check=True, stdin=None):
-        done = subprocess.run(command, input=stdin or "", capture_output=True, text=True, timeout=timeout, check=check)
+        done = subprocess.run(command, input=stdin or "", capture_output=True, text=True, timeout=PATIENCE, check=check)
         return CommandResult(command, done.returncode, done.stdout, done.stderr)
 
 

@@ -14,6 +14,7 @@ from ports import refusing_port
 from pysnmp.carrier.asyncio.dgram import udp
 from pysnmp.entity import config, engine
 from pysnmp.entity.rfc3413 import cmdrsp, context
+from waiting import PATIENCE
 
 from lossratio.dut import BlackBox, DutCounters
 from lossratio.dut.black_box import BlackBoxOptions
@@ -103,7 +104,8 @@ def test_a_hook_that_fails_hangs_or_prints_rubbish_is_one_clear_error(hook, sess
 
 def test_commands_on_this_machine_fail_with_one_clear_error_too():
     def here(command, **fields):
-        return box({"counters": {"command": [sys.executable, "-c", command], "runs_on": "controller", **fields}})
+        hook = {"command": [sys.executable, "-c", command], "runs_on": "controller", "timeout": PATIENCE, **fields}
+        return box({"counters": hook})
 
     assert here(f"print({json.dumps(json.dumps(COUNTED))})").read_counters().received == {"west": 10, "east": 7}
     for command, fields, problem in (
@@ -254,7 +256,8 @@ def snmp_agent():
         config.add_v1_system(answerer, "area", "lab")
         config.add_vacm_user(answerer, 2, "area", "noAuthNoPriv", (1, 3, 6))
         cmdrsp.GetCommandResponder(answerer, context.SnmpContext(answerer))
-        loop.run_until_complete(asyncio.sleep(0.05))
+        while transport.transport is None:
+            loop.run_until_complete(asyncio.sleep(0))
         started.append(transport.transport.get_extra_info("sockname")[1])
         is_ready.set()
         loop.run_forever()
@@ -265,7 +268,7 @@ def snmp_agent():
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
-    assert is_ready.wait(10)
+    assert is_ready.wait(PATIENCE)
     yield started[0]
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
@@ -277,15 +280,15 @@ def test_hooks_are_snmp_gets(monkeypatch):
         snmp = {"host": "127.0.0.1", "port": port, "community": "$BOX_COMMUNITY"}
         device = box(
             {
-                "describe": {"snmp": snmp, "values": {"system": "1.3.6.1.2.1.1.1.0"}},
-                "counters": {"snmp": snmp, "received": {"west": ".1.3.6.1.2.1.11.1.0"}},
+                "describe": {"snmp": snmp, "values": {"system": "1.3.6.1.2.1.1.1.0"}, "timeout": PATIENCE},
+                "counters": {"snmp": snmp, "received": {"west": ".1.3.6.1.2.1.11.1.0"}, "timeout": PATIENCE},
             }
         )
         device.check()
         assert "PySNMP" in device.describe()["described"]["system"]
         first, second = device.read_counters(), device.read_counters()
         assert 0 < first.received["west"] < second.received["west"]
-        nothing = box({"counters": {"snmp": snmp, "received": {"west": "1.3.6.1.9.9.9"}}})
+        nothing = box({"counters": {"snmp": snmp, "received": {"west": "1.3.6.1.9.9.9"}, "timeout": PATIENCE}})
         with pytest.raises(
             NodeError, match=r"BOX: the hook 'counters' failed: SNMP at 127.0.0.1, port \d+: it has no "
         ):

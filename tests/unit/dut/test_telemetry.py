@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 
 from lossratio.dut.linux.reports import linux_telemetry, read_cpu_times, read_softnet
 from lossratio.dut.ovs_programs import parse_pmd_statistics, parse_pmd_workers
@@ -316,7 +316,7 @@ class Machine:
         words = [
             word.replace("PATH=", f"PATH={self.programs}:") if word.startswith("PATH=") else word for word in command
         ]
-        done = subprocess.run(words, capture_output=True, text=True, input=stdin or "", timeout=timeout)
+        done = subprocess.run(words, capture_output=True, text=True, input=stdin or "", timeout=PATIENCE)
         return CommandResult(command, done.returncode, done.stdout, done.stderr)
 
 

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 
 from lossratio.dut.changes import Changes
 from lossratio.dut.vpp.control import VppControl
@@ -31,7 +31,7 @@ class Shell:
     name = "DUT1"
 
     def run(self, *command, timeout, check, stdin):
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=PATIENCE)
         return CommandResult(command, done.returncode, done.stdout, done.stderr)
 
 
@@ -110,7 +110,7 @@ def test_of_a_controller_that_dies_while_it_sends_the_keys_nothing_is_left(home,
     wait_until(lambda: (home / "secret").exists() and (home / "secret").read_text())
     started.stdout.close()
     started.stdin.close()
-    assert started.wait(120) != 0
+    assert started.wait(PATIENCE) != 0
     assert not (home / "secret").exists()
     assert not (home / "bin" / "seen").exists()
 
@@ -126,5 +126,5 @@ def test_of_a_controller_that_dies_while_vpp_reads_the_keys_nothing_is_left(home
     if end is not None:
         started.send_signal(end)
     (home / "bin" / "wait").unlink()
-    started.wait(120)
+    started.wait(PATIENCE)
     assert not (home / "secret").exists()

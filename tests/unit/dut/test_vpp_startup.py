@@ -32,6 +32,7 @@ def test_many_routes_are_added_in_pieces_that_vpp_answers_in_time():
     options = parse_options("vpp", {"forwarding": "ip6", "routes": "500000"})
     ports = both_ports(("west", "east"), ("02:00:00:00:00:01", "02:00:00:00:00:02"))
     added = [command.text.split() for command in options.forwarding_commands(*ports) if "count" in command.text]
+    assert len(ports) == 2
     for port in ports:
         pieces = [(int(words[4]), IPv6Interface(words[5])) for words in added if words[-1] == port.interface]
         assert [count for count, _ in pieces] == [100_000, 100_000, 50_000]

@@ -37,7 +37,8 @@ def night(tmp_path):
         entries = [entry(day, value, outcome="measured" if value else "failed") for day, value in enumerate(values)]
         History(history).add(entries)
         file = tmp_path / "alerts.yaml"
-        file.write_text(text or json.dumps({"alerts": alerts}))
+        patient = [{"timeout": 600.0, **alert} for alert in alerts]
+        file.write_text(text or json.dumps({"alerts": patient}))
         return CliRunner().invoke(trend, [str(history), f"--alert={file}"])
 
     return run

@@ -34,6 +34,13 @@ PARAMETERS = {
 }
 
 
+def of_type(*types: type[click.ParamType]) -> dict[str, click.Parameter]:
+    """The options and arguments of these types, by their names."""
+    found = {name: parameter for name, parameter in PARAMETERS.items() if isinstance(parameter.type, types)}
+    assert len(found) > 5
+    return found
+
+
 def refusal(parameter: click.Parameter, text: str) -> str | None:
     """What an option or argument answers to a text; None: it takes the text."""
     context = click.Context(commands)
@@ -51,31 +58,27 @@ def test_all_options_are_looked_at():
 
 def test_words_that_are_no_text_are_refused():
     # Python shows a byte that is not UTF-8 as half of a surrogate pair. Writing it anywhere fails.
-    for name, parameter in PARAMETERS.items():
-        if not isinstance(parameter.type, click.Choice):
-            assert "bytes that are not UTF-8" in str(refusal(parameter, os.fsdecode(b"a\xff"))), name
+    for name in PARAMETERS.keys() - of_type(click.Choice).keys():
+        assert "bytes that are not UTF-8" in str(refusal(PARAMETERS[name], os.fsdecode(b"a\xff"))), name
 
 
 def test_what_takes_a_path_refuses_a_url():
-    for name, parameter in PARAMETERS.items():
-        if isinstance(parameter.type, click.Path):
-            answer = str(refusal(parameter, "https://example.org/lab.yaml"))
-            assert "is a URL. Give a path on this machine." in answer, name
+    for name, parameter in of_type(click.Path).items():
+        answer = str(refusal(parameter, "https://example.org/lab.yaml"))
+        assert "is a URL. Give a path on this machine." in answer, name
 
 
 def test_no_path_is_repeated_whole():
-    for name, parameter in PARAMETERS.items():
-        if isinstance(parameter.type, click.Path):
-            answer = refusal(parameter, "x" * 5000)
-            assert answer is None or len(answer) < 400, name
+    for name, parameter in of_type(click.Path).items():
+        answer = refusal(parameter, "x" * 5000)
+        assert answer is None or len(answer) < 400, name
 
 
 def test_what_takes_one_of_several_words_names_them_all():
-    for name, parameter in PARAMETERS.items():
-        if isinstance(parameter.type, click.Choice):
-            answer = str(refusal(parameter, "x" * 500))
-            assert all(word in answer for word in parameter.type.choices), name
-            assert len(answer) < 400
+    for name, parameter in of_type(click.Choice).items():
+        answer = str(refusal(parameter, "x" * 500))
+        assert all(word in answer for word in parameter.type.choices), name
+        assert len(answer) < 400
 
 
 @pytest.mark.whole

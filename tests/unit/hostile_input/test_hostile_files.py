@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from document_kinds import yaml_kinds
+from waiting import PATIENCE
 
 from lossratio.dut.linux.kernel_dut import parse_cpus
 from lossratio.errors import LossRatioError, TopologyError
@@ -96,16 +97,27 @@ BROKEN = {
 }
 
 
-@pytest.mark.whole
-@pytest.mark.parametrize(("text", "problem"), BROKEN.values(), ids=BROKEN)
-@KINDS
-def test_a_broken_document_is_refused_with_one_clear_error(kind, text, problem, tmp_path):
-    path = tmp_path / kind.name
+def check_refusal(kind, path, broken):
+    """Checks that a kind of file is refused with one clear error."""
+    text, problem = BROKEN[broken]
     path.write_text(text)
     message = refusal(kind.read, path)
     assert problem in message
     assert len(message) < 10_000
     assert "\x1b" not in message
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_broken_document_is_refused_with_one_clear_error(broken, tmp_path):
+    check_refusal(yaml_kinds()[0], tmp_path / "a file", broken)
+
+
+@pytest.mark.whole
+@KINDS
+def test_every_kind_of_document_is_refused_like_that(kind, tmp_path):
+    for broken in ("deep flow", "billion laughs", "huge number", "terminal escape", "nothing", "key twice", "large"):
+        check_refusal(kind, tmp_path / kind.name, broken)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +241,7 @@ def test_the_command_shows_one_line_and_no_traceback(tmp_path):
         [sys.executable, "-m", "lossratio", "check", str(path)],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 2

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from robot.run import RobotFramework
 from robot_runs import ROOT, SIMULATED, write_suite
+from waiting import PATIENCE
 
 from lossratio.keywords.live_view import Terminal, resuming_command
 from lossratio.measurements import Progress, heading, status_line
@@ -143,7 +144,7 @@ def run_robot(tmp_path, *options):
         pass
     finally:
         os.close(main)
-    assert done.wait(60) == 0
+    assert done.wait(PATIENCE) == 0
     return shown.decode()
 
 

@@ -8,6 +8,7 @@ import sys
 import pytest
 from ports import free_port
 from robot_runs import ROOT, SIMULATED, called, write_suite
+from waiting import PATIENCE
 
 from lossratio.report.run import read_run, runs_in
 from lossratio.results.run_directory import RunDirectory
@@ -32,7 +33,7 @@ def pabot(folder, *arguments):
     # Another run of these tests may have started its server on the usual port.
     command += ["--pabotlibport", str(free_port())]
     command += [*map(str, (*VARIABLES, *arguments))]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

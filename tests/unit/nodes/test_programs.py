@@ -56,7 +56,9 @@ def test_an_old_python_is_refused_with_the_name_of_the_program():
 @pytest.mark.whole
 @pytest.mark.parametrize("room", ["bpf", "dut/xdp/device", "traffic/agent"])
 def test_what_runs_on_a_node_has_no_annotation_that_an_old_python_cannot_evaluate(room):
-    for file in (Path(lossratio.__file__).parent / room).rglob("*.py"):
+    files = list((Path(lossratio.__file__).parent / room).rglob("*.py"))
+    assert files
+    for file in files:
         tree = ast.parse(file.read_text(), feature_version=(3, 8))
         if any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body):
             continue

@@ -81,12 +81,11 @@ def test_the_rules_of_alerts_are_in_order():
 def test_every_panel_of_the_dashboard_has_an_answer(ask):
     panels = json.loads((RESOURCES / "grafana-dashboard.json").read_text())["panels"]
     asked = {panel["title"]: target["expr"] for panel in panels for target in panel["targets"]}
-    empty = [
-        title
-        for title, query in asked.items()
-        if not ask(f"query?query={quote(re.sub(r'[$](testbed|test|quantity)', '.*', query))}")["result"]
-    ]
-    assert empty == []
+    assert asked
+    for query in asked.values():
+        everything = quote(re.sub(r"[$](testbed|test|quantity)", ".*", query))
+        # A scrape that a busy machine delays leaves a gap until the next one.
+        wait_until(lambda query=everything: ask(f"query?query={query}").get("result"))
 
 
 @pytest.mark.whole
@@ -98,5 +97,5 @@ def test_a_test_without_a_value_a_doubt_and_an_old_result_are_alerts(ask):
             if alert["state"] == "firing"
         }
 
-    wait_until(lambda: {name for name, _ in raised()} >= {"LossratioNotMeasured", "LossratioOld"})
-    assert ("LossratioNotMeasured", 'a "b"\n{c},\\d=') in raised()
+    not_measured = ("LossratioNotMeasured", 'a "b"\n{c},\\d=')
+    wait_until(lambda: not_measured in (alerts := raised()) and "LossratioOld" in dict(alerts))

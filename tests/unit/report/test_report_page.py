@@ -132,6 +132,7 @@ def test_a_page_states_the_conditions(results):
 @given(throughput_results())
 def test_a_page_never_hides_an_irregular_result(result):
     text = unescape(page_of(result))
+    assert result.goals
     for report in result.goals:
         if report.result is None:
             assert "failed: no result" in text

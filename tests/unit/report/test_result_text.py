@@ -161,6 +161,7 @@ def test_the_message_of_an_mrr_measurement():
 @given(throughput_results())
 def test_the_message_never_hides_an_irregular_result(result):
     text = message(result)
+    assert result.goals
     for report in result.goals:
         if report.result is None:
             assert text.startswith(f"failed, no result: {result.error}")
@@ -283,6 +284,7 @@ def test_progress_ends_where_the_result_is():
     result = throughput()
     so_far = BoundsSoFar([NDR, PDR])
     last = [so_far.add(trial.as_result()) for trial in result.trials][-1]
+    assert last
     for report, bounds in zip(result.goals, last, strict=True):
         assert bounds.proved.lower == report.result.relevant_lower_bound.per_interface_fps
         assert bounds.proved.upper == report.result.relevant_upper_bound.per_interface_fps

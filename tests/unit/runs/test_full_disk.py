@@ -14,6 +14,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE
 
 from lossratio.errors import StorageError
 from lossratio.exit_status import FailureKind
@@ -82,7 +83,7 @@ def write_suite(tmp_path, trials):
 
 def run(command, **options):
     text = [str(part) for part in command]
-    return subprocess.run(text, capture_output=True, text=True, check=False, timeout=500, cwd=ROOT, **options)
+    return subprocess.run(text, capture_output=True, text=True, check=False, timeout=PATIENCE, cwd=ROOT, **options)
 
 
 @contextmanager

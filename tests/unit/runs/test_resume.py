@@ -14,7 +14,7 @@ import time
 import pytest
 from robot.api import ExecutionResult
 from runner_examples import ROOT, SIMULATED
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 
 from lossratio.results.run_directory import RunDirectory, read_result
 from lossratio.trials.journal_reading import read_journal
@@ -33,7 +33,7 @@ Fails Because Of The Device
     Throughput Should Be At Least    1 kpps
 In Flight
     Find NDR And PDR    64B    goals=quick
-    Wait Until Created    GO    timeout=240 s
+    Wait Until Created    GO    timeout=15 min
 After
     Measure MRR    128B
 """
@@ -77,7 +77,7 @@ def stopped(directory, number, times=1):
         for _ in range(times):
             process.send_signal(number)
             time.sleep(0.3)
-        process.wait(240)
+        process.wait(PATIENCE)
     finally:
         process.kill()
         process.wait()

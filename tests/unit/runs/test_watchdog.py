@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from robot.api import ExecutionResult
 from runner_examples import ROOT, SIMULATED, write_suite
+from waiting import PATIENCE
 
 from lossratio.runs import robot_run
 
@@ -24,11 +25,14 @@ def run(lossratio, tmp_path, tests, *options, settings=""):
 
 
 def test_a_test_that_hangs_is_stopped_and_the_next_one_runs(lossratio, tmp_path):
-    tests = f"Hangs\n{HANGS}Has Less Time\n    [Timeout]    0.2 s\n{HANGS}Passes\n    No Operation\n"
-    done, messages = run(lossratio, tmp_path, tests, "--test-timeout", "3s")
+    # The alarm of its limit, which comes at once, so that the limit can be long enough for the test that passes.
+    alarm = "os.kill(os.getpid(), signal.SIGALRM)"
+    hangs = f"    Evaluate    [{alarm}, time.sleep(3600)]    modules=os,signal,time\n"
+    tests = f"Hangs\n{hangs}Has Less Time\n    [Timeout]    0.2 s\n{HANGS}Passes\n    No Operation\n"
+    done, messages = run(lossratio, tmp_path, tests, "--test-timeout", "15 min")
     assert done.status == 1
     assert messages == {
-        "Hangs": "Test timeout 3 seconds exceeded.",
+        "Hangs": "Test timeout 15 minutes exceeded.",
         "Has Less Time": "Test timeout 200 milliseconds exceeded.",
         "Passes": "",
     }
@@ -54,7 +58,7 @@ def test_a_run_that_takes_too_long_is_stopped_in_order_also_in_a_set_up(tmp_path
     command = [sys.executable, "-m", "lossratio", "run", "--topology", str(SIMULATED), *options]
     path = f"{ROOT / 'libraries'}:{os.path.dirname(__file__)}"
     done = subprocess.run(
-        command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=300, check=False
+        command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert done.returncode == 130
     assert "the run was not finished within 1 s" in done.stderr

@@ -93,6 +93,7 @@ def after(trials, act):
 @pytest.mark.smoke
 def test_a_policed_bridge_passes_no_more_than_its_truth(policed, tmp_path):
     result = measure_mrr(policed, BRIEF, place(tmp_path))
+    assert result.trials
     for trial in result.trials:
         assert len(trial.directions) == 2
         for direction in trial.directions:

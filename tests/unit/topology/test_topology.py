@@ -92,11 +92,6 @@ def test_a_path_from_one_tg_to_another_one_has_a_port_on_each_and_is_not_reflect
     assert [hop.node_name for hop in path.hops] == ["DUT1"]
 
 
-@pytest.mark.parametrize("path", sorted(TOPOLOGIES.rglob("*.yaml")), ids=lambda path: path.name)
-def test_the_shipped_topologies_are_usable(path):
-    assert len(load_topology(path).path().ports) >= 2
-
-
 def edited(old: str, new: str) -> str:
     assert old in LAB
     return LAB.replace(old, new)
