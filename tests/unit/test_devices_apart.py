@@ -82,12 +82,6 @@ def test_a_device_of_one_side_only_is_not_merged_with_another():
     assert compared["MRR (linux_bridge, police=50000)"].difference is not None
 
 
-def test_a_result_of_an_earlier_version_is_of_the_only_device():
-    (compared,) = compare(runs(None, SLOW), runs(SLOW, day=9)).quantities
-    assert len(compared.before.values) == 2
-    assert compared.difference is not None
-
-
 def test_hints_are_of_the_same_device(tmp_path):
     request = SearchRequest(goals=(NO_LOSS,), profile=PROFILE)
     found = find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path))
@@ -108,9 +102,9 @@ def test_metrics_and_hosts_get_the_device():
 
 
 def test_bencher_does_not_merge_two_devices():
-    benchmarks = json.loads(bencher_report(runs(SLOW, FAST, None)))
+    benchmarks = json.loads(bencher_report(runs(SLOW, FAST)))
     name = mrr().test.full_name
-    assert list(benchmarks) == [f"{name} (linux_bridge, police={rate})" for rate in (50_000, 60_000)] + [name]
+    assert list(benchmarks) == [f"{name} (linux_bridge, police={rate})" for rate in (50_000, 60_000)]
 
 
 def lab(**interface):

@@ -63,6 +63,7 @@ def test_the_example_measurer_finds_its_own_limit(tmp_path, monkeypatch):
     assert (tmp_path / "search.jsonl").exists()
 
 
+@pytest.mark.whole
 def test_the_first_scripts_measure(tmp_path, monkeypatch):
     scripts = blocks(DOCS / "how-to" / "measure-from-python.md", "python")
     assert len(scripts) == 2

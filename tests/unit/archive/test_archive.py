@@ -146,6 +146,7 @@ def test_a_path_that_is_no_run_is_refused(outbox, tmp_path):
         outbox.add(tmp_path)
 
 
+@pytest.mark.whole
 def test_a_mirror_fetches_what_is_new_once_and_forgets_what_is_gone(run, outbox, store, tmp_path):
     outbox.add(run)
     outbox.send()

@@ -44,6 +44,7 @@ def steps(done):
     return [*made, " ".join(verdict.split())]
 
 
+@pytest.mark.whole
 def test_a_slower_build_is_found_in_every_test_with_exit_status_3(lab, run_ab):
     result = run_ab(lab, set_capacity(lab, 150), set_capacity(lab, 145))
     assert result.status == 3

@@ -174,7 +174,6 @@ class _Test:
         ("64B", "Suite.64B (2)", True),
         ("64B", "Suite.64B search", True),
         ("64B", "Suite.64B (2) search", True),
-        ("64B", "Robot.Suite.64B", True),
         ("64B", "Suite.64B-soak", False),
         ("64B", "Other.64B", False),
         ("${SIZE}B [a]", "Suite.1518B [a]", True),

@@ -40,6 +40,7 @@ def test_the_revision_that_changed_it_is_named_with_its_subject(lab, run_bisect)
     assert len(list((lab.parent / "bisect").glob("0*-*"))) < 14
 
 
+@pytest.mark.whole
 def test_an_alarm_starts_a_bisection_once_and_its_answer_is_noted_in_the_alert(lab, lossratio):
     repository, history = lab.parent / "repository", lab.parent / "history"
     revisions = make_repository(repository, [150.0] * 4 + [135.0] * 3)

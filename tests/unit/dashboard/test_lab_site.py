@@ -79,6 +79,7 @@ def test_a_full_disk_is_named_with_the_way_out(history, tmp_path, monkeypatch):
         write_site(history, tmp_path / "site", SiteRequest("lab"))
 
 
+@pytest.mark.whole
 def test_the_site_has_the_verdicts_of_trend(history, tmp_path):
     (history.path / "annotations.yaml").write_text(
         "changes:\n  - {date: 2026-01-06, note: new kernel, testbed: lab-2}\n"

@@ -274,6 +274,7 @@ def snmp_agent():
     thread.join()
 
 
+@pytest.mark.whole
 def test_hooks_are_snmp_gets(monkeypatch):
     monkeypatch.setenv("BOX_COMMUNITY", "lab")
     with snmp_agent() as port:

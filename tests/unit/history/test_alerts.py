@@ -435,6 +435,7 @@ def test_apprise_that_is_not_installed_is_an_error_with_the_way_to_get_it(night,
     assert "apprise is not installed: pip install 'robotframework-lossratio[alerts]'" in str(answer.exception)
 
 
+@pytest.mark.whole
 def test_another_package_adds_a_sink(night, install_package, tmp_path):
     header, entry = example("toml").strip().splitlines()
     assert header == '[project.entry-points."lossratio.alert_sink"]'

@@ -126,6 +126,7 @@ Steady
 """
 
 
+@pytest.mark.whole
 def test_the_keyword_fails_the_test_that_regressed_and_no_other(tmp_path, history, result):
     worse = slower(result)
     path = tmp_path / "now.json"

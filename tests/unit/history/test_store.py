@@ -140,6 +140,7 @@ def add_days(path, first):
         History(path).add([entry(day, 1e6 + day), entry(day, 2e6 + day, quantity="MRR")])
 
 
+@pytest.mark.whole
 def test_two_jobs_add_at_once_and_nothing_is_lost(tmp_path):
     context = multiprocessing.get_context("fork")
     # Days 10 to 19 are added by both: the same files under the same names.

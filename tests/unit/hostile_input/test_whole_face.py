@@ -190,6 +190,7 @@ def keyword_calls():
                 yield title, each.name, [*others, f"{each.name}={value}"]
 
 
+@pytest.mark.whole
 def test_no_keyword_answers_nonsense_with_an_error_of_python(tmp_path):
     suite = running.TestSuite("Nonsense")
     suite.resource.imports.library("LossRatio", ["quick"])

@@ -250,16 +250,6 @@ def test_a_trial_that_unsent_frames_leave_open_is_asked_again_and_not_for_ever(u
     assert controller.result() == replay.result()
 
 
-def test_trials_of_earlier_versions_without_controls_need_no_more():
-    _, trials = searched(SimulatedMeasurer(SharpKnee(7_650.0), seed=1), [NDR])
-    replay = MLRsearch([NDR], MIN, MAX, memory_rest=REST)
-    for trial in trials[:-1]:
-        replay.record(trial)
-    for load in (7_700.0, 7_800.0, 8_000.0, 9_000.0, 12_000.0):
-        replay.record(after(TrialInput(1.0, load, rest=REST)))
-    assert replay.next_trial() is None
-
-
 @pytest.mark.whole
 def test_a_replayed_search_asks_nothing_again():
     measurer = SimulatedMeasurer(HalfAfterLoss(7_650.0, 10.0), seed=1)

@@ -35,6 +35,7 @@ def test_there_are_results_of_0_3_0():
     }
 
 
+@pytest.mark.whole
 def test_a_history_of_0_3_0_is_read_and_has_the_run_already(tmp_path):
     history = History(Path(shutil.copytree(RUN / "history", tmp_path / "history")))
     before = history.read()

@@ -262,6 +262,7 @@ COUNT = ReportFormat("lossratio.count.txt", count)
 """
 
 
+@pytest.mark.whole
 def test_another_package_adds_a_format(install_package, directory, tmp_path):
     entries = ["count = our_formats:COUNT", "broken = our_formats:count", "absent = no_such_module:X"]
     install_package("our_formats", {"lossratio.report_format": entries}, our_formats=MODULE)

@@ -12,6 +12,7 @@ from robot.api import TestSuite
 from lossratio.commands.night import matrix, plan
 from lossratio.history.entries import Entry
 from lossratio.history.store import History
+from lossratio.results import identity_of
 from lossratio.runs.expected_times import UNKNOWN_SECONDS, KnownTimes, expected_seconds
 from lossratio.runs.job import load_job
 from lossratio.runs.job_tests import suite_tests
@@ -87,7 +88,7 @@ def test_the_command_uses_the_history(tmp_path):
     job = write_job(tmp_path, "- {suites: [bridge.robot], include: [mrr], frame_sizes: [64B]}")
     (test,) = suite_tests((tmp_path / "bridge.robot",), tmp_path / "one.yaml", ("mrrAND64b",))
     started = datetime(2026, 11, 1, tzinfo=timezone.utc)
-    entry = Entry("one", test.full_name, "MRR", started, 77.0, 1e6, None, None, "measured", None, (), "0.1.0")
+    entry = Entry("one", identity_of(test), "MRR", started, 77.0, 1e6, None, None, "measured", None, (), "0.1.0")
     History(tmp_path / "history").add([entry])
     arguments = ["--job", str(job), "--history", str(tmp_path / "history"), "--json"]
     answer = json.loads(CliRunner().invoke(plan, arguments, catch_exceptions=False).output)
@@ -98,7 +99,7 @@ def test_the_command_uses_the_history(tmp_path):
 def test_a_search_that_is_known_takes_its_time_alone_which_has_latency_and_telemetry_in_it(tmp_path):
     job = load_job(write_job(tmp_path, "- {suites: [bridge.robot], include: [ndrpdr], frame_sizes: [64B]}"))
     (test,) = suite_tests((tmp_path / "bridge.robot",), tmp_path / "one.yaml", ("ndrpdrAND64b",))
-    assert plan_job(job, KnownTimes({("one", test.full_name): (90.0,)})).seconds == 90.0
+    assert plan_job(job, KnownTimes({("one", identity_of(test)): (90.0,)})).seconds == 90.0
 
 
 def test_tests_take_as_long_as_when_they_were_measured_last_and_not_as_when_they_failed(tmp_path):

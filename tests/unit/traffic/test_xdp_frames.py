@@ -218,6 +218,7 @@ def test_of_a_gap_long_ago_neither_extent_nor_late_time_is_known():
         assert bench.reception.received(0).extent == MOST_GAPS + 1
 
 
+@pytest.mark.whole
 @needs_bpf
 @given(late=st.lists(st.integers(0, 59), max_size=12, unique=True), seed=st.randoms(use_true_random=False))
 @settings(max_examples=40, deadline=None)
