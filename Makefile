@@ -10,42 +10,39 @@ LAB :=
 CHOSEN :=
 FUZZ_SECONDS := 120
 
-# Tests that wait run beside tests that calculate, and tests that need a quiet machine at last, alone: conftest.py.
-PYTEST := .venv/bin/python -m pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder
+# Which tests run, and how they are spread over the processes: conftest.py.
+PYTEST := .venv/bin/python -m pytest --numprocesses 4 --dist loadgroup --no-loadscope-reorder
 
 # Images of containers often set it. Each of the hundreds of programs that tests start would compile the library anew.
 export PYTHONDONTWRITEBYTECODE :=
 # Each of those processes would wait with a thread on every core, for matrices that one core multiplies as fast.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test whole all-tests quick compiled no-netns study chaos mutants lab lint lowest release-check release docs generated pictures environment packages clean
+.PHONY: demo test tests whole rest compiled dry-run study chaos mutants lab lint lowest release-check release docs generated pictures environment packages clean
 
 demo:
 	@tools/virtual-environment
 	@tools/system-packages sshd=openssh-server ip=iproute2 nft=nftables ethtool=ethtool || true
 	@.venv/bin/lossratio demo
 
-# Lint has one process that takes long, so it shares the cores with the tests. Python packages and Debian packages come at
-# the same time, too.
+# The same every day. Lint and installation of packages share the cores with what comes before the tests.
 test:
-	$(MAKE) --no-print-directory --jobs=3 lint all-tests
+	$(MAKE) --no-print-directory --jobs=3 lint tests
 
-# Also the tests that wait for their day, and laws of chance over all of their searches: each night, and before a release.
-whole:
-	$(MAKE) --no-print-directory --jobs=3 lint all-tests CHOSEN=--whole
-
-all-tests: compiled packages
+tests: compiled packages
 	$(PYTEST) $(CHOSEN)
 
-quick: environment
-	$(MAKE) --no-print-directory --jobs=2 lint no-netns
+# Each night and before a release: all tests, and laws of chance over all of their searches.
+whole:
+	$(MAKE) --no-print-directory --jobs=3 lint dry-run tests CHOSEN=--whole
+
+# One of three parts of what `make test` leaves out.
+rest: environment packages
+	$(PYTEST) --rest $(or $(PART),1)
 
 # In a fresh clone each of the processes would compile all tests: one does so before, on the core that lint leaves free.
 compiled: environment
 	@test -d tests/unit/__pycache__ || .venv/bin/python -m pytest --collect-only -q >/dev/null || true
-
-no-netns: compiled
-	$(PYTEST) --maxprocesses $$((2 * $$(nproc))) -m "not netns and not long"
 
 # The laboratory alone.
 study: environment
@@ -54,7 +51,7 @@ study: environment
 chaos: environment packages
 	.venv/bin/python tests/chaos/chaos.py $(CHAOS)
 	.venv/bin/python -m pytest tests/unit/hostile_input/test_fuzzing.py --fuzz-seconds $(FUZZ_SECONDS)
-	$(PYTEST) -m "(long or hypothesis or rotated) and not netns" --whole --hypothesis-profile whole
+	$(PYTEST) -m "(whole or smoke or hypothesis) and not netns" --whole --hypothesis-profile whole
 
 # Small mistakes in a copy of the library: each must make a test fail.
 mutants: environment packages
@@ -71,6 +68,8 @@ lint: environment
 	.venv/bin/mypy
 	.venv/bin/robocop check $(ROBOT_FILES)
 	.venv/bin/robocop format --check $(ROBOT_FILES)
+
+dry-run: environment
 	.venv/bin/robot --dryrun --output NONE --log NONE --report NONE --console quiet \
 	    --prerunmodifier lossratio.keywords.Catalogue:local tests/performance
 
@@ -84,9 +83,9 @@ lowest:
 release-check:
 	@tools/release-check
 
-# Version, changelog and citation of a release, as a commit with a tag: make release VERSION=0.3.0
+# The release that version and changelog name, as a commit with a tag: make release REPOSITORY=OWNER/NAME (the first time)
 release:
-	@python3 tools/release.py $(VERSION)
+	@python3 tools/release.py $(REPOSITORY)
 
 docs:
 	@tools/virtual-environment docs

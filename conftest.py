@@ -1,16 +1,18 @@
-"""How tests are spread over processes, and which of them have the machine for themselves."""
+"""Which tests run, what they may cost, and which of them have the machine for themselves."""
 
 from __future__ import annotations
 
-import datetime
 import fcntl
 import gc
 import os
+import resource
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 # No answer depends on who runs the tests: on the width of a terminal, or on a proxy, which would get even what a test
 # asks this machine. Before anything is imported, as some libraries look only then.
@@ -18,15 +20,17 @@ os.environ["COLUMNS"] = "80"
 for _name in [name for name in os.environ if name.lower().endswith("_proxy")]:
     del os.environ[_name]
 
-LEAST_WORKERS = 10
-"""Processes that run tests, also on fewer cores: tests in network namespaces wait most of the time."""
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """As many processes as cores, and a few more where there are few cores."""
-    return max(len(os.sched_getaffinity(0)), LEAST_WORKERS)
-
+CHEAP_S = 0.25
+"""Seconds of CPU that a test may cost which is always run. Those that took more than 0.1 s are marked `whole`."""
+TRIES = 3
+"""How often a test must have taken longer: the first time, it may import modules, and the machine may be busy."""
+SHARED_S = 2.0
+"""Seconds of CPU for what several of these tests share, such as a fixture of their file."""
+SMOKE_TESTS = 60
+SMOKE_S = 120.0
+"""How many tests may be marked `smoke`, and the seconds of CPU of all of them."""
+THIRDS = 3
+"""In how many parts the tests that `make test` leaves out are divided for CI."""
 
 RERUNS = 3
 """How often a test with real frames or processes runs again after it has failed; one that calculates never does."""
@@ -34,40 +38,25 @@ BEFORE_RERUN = 1.0
 """Seconds that a stall of the host may still take before that."""
 
 
-THIRDS = 3
-"""In how many parts the rotated tests of a file run, one part each day."""
-ROTATED = frozenset({"rotated", "netns", "long"})
-"""Markers of rotated tests: they have many cases of one law, or take long."""
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds what is left out: which rotated tests, and how many searches."""
-    parser.addoption("--whole", action="store_true", help="All rotated tests, and laws of chance over all searches.")
+    """Adds options for the tests that are left out by default."""
+    parser.addoption("--whole", action="store_true", help="All tests, and laws of chance over all of their searches.")
     thirds = range(1, THIRDS + 1)
-    parser.addoption("--third", type=int, choices=thirds, help="Which of the rotated tests; otherwise by date.")
+    parser.addoption("--rest", type=int, choices=thirds, help="Only this third of the tests that are left out.")
 
 
 @pytest.fixture
 def how_many(pytestconfig: pytest.Config) -> Callable[[int, int], int]:
-    """The first of two numbers of searches; the second one with ``--whole``, as ``make chaos`` does."""
+    """The first of two numbers of searches; the second one with ``--whole``."""
     is_whole = pytestconfig.getoption("whole")
     return lambda few, all_of_them: all_of_them if is_whole else few
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Chooses the day's third, and collects no garbage while tests are collected, as all of them stay."""
-    if config.option.third is None:
-        # The processes of pytest-xdist get it with the options, so midnight does not part them.
-        today = datetime.datetime.now(datetime.timezone.utc).date()
-        config.option.third = today.toordinal() % THIRDS + 1
+    """Judges what tests cost, and collects no garbage while tests are collected, as all of them stay."""
     gc.disable()
-
-
-def pytest_report_header(config: pytest.Config) -> str:
-    """Says which rotated tests run, and how the same ones run again."""
-    if config.option.whole:
-        return "rotated: all tests"
-    return f"rotated: third {config.option.third} of {THIRDS} (again: --third {config.option.third}; all: --whole)"
+    if not config.option.whole:
+        config.pluginmanager.register(Budget(), "budget")
 
 
 def pytest_collection_finish() -> None:
@@ -76,20 +65,25 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-IS_ROTATED = pytest.StashKey[bool]()
-"""Whether a test runs on one of three days."""
-TURN = pytest.StashKey[int]()
-"""When a test's turn is: those with the smallest number come first."""
-ACCEPTANCE, SHARED, WAITS, LONG, SHORT, QUIET = range(6)
-"""Suites, tests that wait (those of a group of several files first), tests that calculate, those that need quiet."""
+IS_LEFT_OUT = pytest.StashKey[bool]()
+"""Whether `make test` leaves a test out."""
+IS_SMOKE = pytest.StashKey[bool]()
+"""Whether a test is in the smoke tier: of a test with several cases, that is the first one."""
+WITH_CASES = pytest.StashKey[set[str]]()
+"""The tests of the smoke tier that were collected, without their cases."""
+KIND = pytest.StashKey[int]()
+"""What a test needs: one of the following."""
+ACCEPTANCE, WAITS, CALCULATES, QUIET = range(4)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Puts tests into groups; one process runs all tests of a group, one after the other."""
     # Looked up once: each search for a marker goes through the markers of all directories above.
     markers = {marker.name for marker in item.iter_markers()}
-    item.stash[TURN] = _turn(markers)
-    item.stash[IS_ROTATED] = bool(markers & ROTATED)
+    item.stash[KIND] = _kind(markers)
+    costs = "whole" in markers or not markers.isdisjoint({"netns", "quiet"})
+    item.stash[IS_SMOKE] = "smoke" in markers and ("acceptance" in markers or _is_first_case(item))
+    item.stash[IS_LEFT_OUT] = costs and not item.stash[IS_SMOKE]
     if markers & {"netns", "quiet"} and item.config.pluginmanager.hasplugin("rerunfailures"):
         # A stalled host decides no test. One that hangs would do so again, and nothing would end it.
         again = {"reruns": RERUNS, "reruns_delay": BEFORE_RERUN, "rerun_except": "^Failed: Timeout"}
@@ -97,88 +91,57 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     # Not in pytest_collection_modifyitems: pytest-xdist has read the groups by then.
     if "quiet" in markers:
         item.add_marker(pytest.mark.xdist_group("quiet"))
-    elif not markers & {"xdist_group", "acceptance"}:
-        # A file opens its testbed once, and makes once what its tests share; its tests that wait come first, alone.
-        kind = "waits" if "netns" in markers else "calculates"
-        item.add_marker(pytest.mark.xdist_group(f"{item.path.name} {kind}"))
+    elif "xdist_group" not in markers:
+        # A file opens its testbed once, and makes once what its tests share; those that wait are a group of their own.
+        item.add_marker(pytest.mark.xdist_group(f"{item.path.name} {item.stash[KIND]}"))
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Orders tests, and leaves out those of another day.
-
-    Files with tests that wait come first, and between them files that calculate for a short time, for processors that
-    would otherwise be idle. Files that calculate long come next, so that none of them is left to the last process, and
-    tests that need quiet come last.
-    """
-    if not _asks_for_all_tests(config):
-        _leave_other_thirds_out(config, items)
-    items.sort(key=lambda item: item.stash[TURN])
-    items[:] = _with_work_between(items)
+def _is_first_case(item: pytest.Item) -> bool:
+    known = item.config.stash.setdefault(WITH_CASES, set())
+    test = item.nodeid.partition("[")[0]
+    is_first = test not in known
+    known.add(test)
+    return is_first
 
 
-def _with_work_between(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Puts half of the files without a long test between those that wait."""
-    files: dict[tuple[Path, int], list[pytest.Item]] = {}
-    for item in items:
-        turn = item.stash[TURN]
-        # A long test takes the others of its file along.
-        kind = LONG if turn == SHORT else turn
-        files.setdefault((item.path, kind), []).append(item)
-
-    by_turn: dict[int, list[list[pytest.Item]]] = {}
-    for tests in files.values():
-        by_turn.setdefault(tests[0].stash[TURN], []).append(tests)
-
-    waiting = by_turn.get(WAITS, [])
-    short = by_turn.get(SHORT, [])
-    between = short[: len(short) // 2] if waiting else []
-    ordered = by_turn.get(ACCEPTANCE, []) + by_turn.get(SHARED, [])
-    used = 0
-    for number, tests in enumerate(waiting, start=1):
-        ordered.append(tests)
-        due = number * len(between) // len(waiting)
-        ordered += between[used:due]
-        used = due
-    ordered += by_turn.get(LONG, [])
-    ordered += short[used:]
-    ordered += by_turn.get(QUIET, [])
-    return [item for tests in ordered for item in tests]
-
-
-def _asks_for_all_tests(config: pytest.Config) -> bool:
-    """Whether all rotated tests run: with ``--whole``, and where files or tests are named."""
-    directory = config.invocation_params.dir
-    names_no_directory = any(not (directory / argument).is_dir() for argument in config.args)
-    return config.option.whole or names_no_directory or bool(config.option.keyword)
-
-
-def _leave_other_thirds_out(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out the rotated tests of other days: each file runs a third of its own, counted from a day of its own."""
-    rotated: dict[Path, list[pytest.Item]] = {}
-    for item in items:
-        if item.stash[IS_ROTATED]:
-            rotated.setdefault(item.path, []).append(item)
-
-    left_out: set[pytest.Item] = set()
-    for path, tests in rotated.items():
-        # Otherwise, files with one such test would all run it on the same day.
-        own_day = zlib.crc32(path.name.encode())
-        first = (config.option.third + own_day) % THIRDS
-        left_out.update(set(tests).difference(tests[first::THIRDS]))
-
-    items[:] = [item for item in items if item not in left_out]
-    if left_out:
-        config.hook.pytest_deselected(items=list(left_out))
-
-
-def _turn(markers: set[str]) -> int:
+def _kind(markers: set[str]) -> int:
     if "quiet" in markers:
         return QUIET
     if "acceptance" in markers:
         return ACCEPTANCE
-    if "netns" in markers:
-        return SHARED if "xdist_group" in markers else WAITS
-    return LONG if "long" in markers else SHORT
+    return WAITS if "netns" in markers else CALCULATES
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves expensive tests out, and orders the others.
+
+    Suites come first and tests that need quiet last. Between them, files that wait and files that calculate alternate,
+    so that no processor is idle.
+    """
+    chosen = [item for item in items if _is_chosen(config, item)]
+    if left_out := set(items).difference(chosen):
+        config.hook.pytest_deselected(items=list(left_out))
+
+    groups = dict.fromkeys((item.stash[KIND], item.path) for item in chosen)
+    of_kind = Counter(kind for kind, _ in groups)
+    seen: Counter[int] = Counter()
+    turns: dict[tuple[int, Path], tuple[int, float]] = {}
+    for kind, path in groups:
+        seen[kind] += 1
+        between = 1 if kind in (WAITS, CALCULATES) else 2 * (kind == QUIET)
+        turns[kind, path] = (between, seen[kind] / of_kind[kind])
+    items[:] = sorted(chosen, key=lambda item: turns[item.stash[KIND], item.path])
+
+
+def _is_chosen(config: pytest.Config, item: pytest.Item) -> bool:
+    """Whether a test runs: all of them with ``--whole``, and where files or tests are named."""
+    if config.option.rest:
+        part = zlib.crc32(item.path.name.encode()) % THIRDS + 1
+        return item.stash[IS_LEFT_OUT] and part == config.option.rest
+    directory = config.invocation_params.dir
+    names_no_directory = any(not (directory / argument).is_dir() for argument in config.args)
+    asks_for_all = config.option.whole or names_no_directory or bool(config.option.keyword)
+    return asks_for_all or not item.stash[IS_LEFT_OUT]
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -190,7 +153,107 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """
     if not hasattr(item.config, "workerinput"):
         return (yield)
-    is_quiet = item.get_closest_marker("quiet") is not None
+    is_quiet = item.stash[KIND] == QUIET
     with Path(__file__).open("rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX if is_quiet else fcntl.LOCK_SH)
         return (yield)
+
+
+class Budget:
+    """Fails a run in which a test costs more CPU than its tier may; what several tests share has a limit of its own."""
+
+    def __init__(self) -> None:
+        self._began = 0.0
+        self._cost = 0.0
+        """What the last test has cost, if it is one without a marker."""
+        self._shared: dict[str, float] = {}
+        """By fixture that several tests share, what the test that runs has spent on it."""
+        self._costs: dict[str, dict[str, float]] = {"cheap": {}, "smoke": {}, "shared": {}}
+        """By tier, each test and its seconds of CPU; for what is shared, the fixture and the test that came first."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[bool]:
+        """Runs a test again that has cost too much, and reports only what it costs then."""
+        result = yield
+        for _ in range(TRIES - 1):
+            if self._cost <= CHEAP_S:
+                break
+            item._initrequest()
+            *_, last = runtestprotocol(item, log=False, nextitem=nextitem)
+            item.ihook.pytest_runtest_logreport(report=last)
+        return result
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self) -> Iterator[None]:
+        """Begins to count."""
+        self._shared = {}
+        self._began = _cpu_s()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Iterator[object]:
+        """Counts what several tests share apart."""
+        before, known = _cpu_s(), sum(self._shared.values())
+        made = yield
+        if fixturedef.scope != "function":
+            others = sum(self._shared.values()) - known
+            self._shared[fixturedef.argname] = _cpu_s() - before - others
+        return made
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Iterator[None]:
+        """Notes what the test cost: its report carries it to the process that judges."""
+        result = yield
+        cost = _cpu_s() - self._began - sum(self._shared.values())
+        notes = []
+        self._cost = 0.0
+        if item.stash[IS_SMOKE] and item.stash[KIND] != ACCEPTANCE:
+            notes.append(("smoke", "", cost))
+        elif not (item.stash[IS_LEFT_OUT] or item.stash[IS_SMOKE]):
+            self._cost = cost
+            notes.append(("cheap", "", cost))
+            notes += [("shared", f"the fixture {name} of ", spent) for name, spent in self._shared.items()]
+        item.user_properties.append(("cpu_s", notes))
+        return result
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keeps the costs of a test."""
+        for tier, of_what, cost in dict(report.user_properties).get("cpu_s", ()):
+            self._costs[tier][of_what + report.nodeid] = cost
+
+    def problems(self) -> list[str]:
+        """What costs too much, and what to do."""
+        found = [
+            f"{what} took {cost:.2f} s of CPU, more than {limit} s: make it cheaper, or mark the test `whole`."
+            for tier, limit in (("cheap", CHEAP_S), ("shared", SHARED_S))
+            for what, cost in self._costs[tier].items()
+            if cost > limit
+        ]
+        smoke = self._costs["smoke"]
+        if len(smoke) > SMOKE_TESTS or sum(smoke.values()) > SMOKE_S:
+            dearest = sorted(smoke, key=smoke.__getitem__, reverse=True)[:5]
+            found.append(
+                f"{len(smoke)} tests marked `smoke` took {sum(smoke.values()):.0f} s of CPU; at most {SMOKE_TESTS} and "
+                f"{SMOKE_S:.0f} s are allowed. Mark some of them `whole`. The dearest: {', '.join(dearest)}"
+            )
+        return found
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Iterator[None]:
+        """A run with too costly tests has failed, although the tests have passed."""
+        if self.problems() and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        return (yield)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Says what costs too much."""
+        if problems := self.problems():
+            terminalreporter.section("tests that cost too much")
+            for problem in problems:
+                terminalreporter.write_line(problem)
+
+
+def _cpu_s() -> float:
+    """Seconds of CPU of this process and of its children that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)

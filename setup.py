@@ -1,4 +1,4 @@
-"""Packaging: `lossratio` is in `libraries`; `resources`, `topologies` and `tests/performance` are linked into it."""
+"""What needs a program in packaging; all else is in pyproject.toml."""
 
 import gzip
 import os
@@ -6,11 +6,11 @@ import re
 import tarfile
 from pathlib import Path
 
-from setuptools import find_namespace_packages, setup
+from setuptools import setup
 from setuptools.command.sdist import sdist
 
 REPOSITORY = "https://github.com/OWNER/robotframework-lossratio"
-"""Where the project is published: the one place to fill in before a release."""
+"""Where the project is published: `make release REPOSITORY=...` fills it in."""
 
 TREE = f"{REPOSITORY}/blob/main"
 RAW = REPOSITORY.replace("github.com", "raw.githubusercontent.com") + "/main"
@@ -57,36 +57,5 @@ setup(
         "Documentation": f"{TREE}/docs/index.md",
         "Changelog": f"{TREE}/CHANGELOG.md",
         "Issues": f"{REPOSITORY}/issues",
-    },
-    package_dir={"": "libraries"},
-    py_modules=["LossRatio"],
-    # Folders of data count as packages, too: setuptools warns of each that is none.
-    packages=find_namespace_packages("libraries", include=["lossratio", "lossratio.*"]),
-    package_data={
-        "lossratio": [
-            "*.pyi",
-            "py.typed",
-            "resources/*.resource",
-            "resources/*.yaml",
-            "resources/grafana-dashboard.json",
-            "resources/traffic_profiles/*.yaml",
-            "suites/*.robot",
-            "topologies/*.yaml",
-            "topologies/examples/*.yaml",
-        ],
-        "lossratio.bpf": ["*.h"],
-        "lossratio.commands": ["*.robot"],
-        "lossratio.dashboard": ["*.jinja", "*.js"],
-        "lossratio.drawing": ["templates/*.jinja"],
-        "lossratio.dut": ["*.pyi"],
-        "lossratio.dut.xdp.device": ["*.c", "*.o"],
-        "lossratio.history": ["*.sql"],
-        "lossratio.measurements": ["*.pyi"],
-        "lossratio.measurements.latency": ["*.jinja"],
-        "lossratio.measurements.rfc2544": ["*.jinja"],
-        "lossratio.measurements.throughput": ["*.jinja"],
-        "lossratio.runs": ["*.yaml"],
-        "lossratio.traffic.agent.afpacket": ["*.c", "*.o"],
-        "lossratio.traffic.agent.xdp": ["*.c", "*.h", "*.o"],
     },
 )

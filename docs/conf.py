@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from importlib.metadata import EntryPoint
@@ -118,8 +119,10 @@ def list_python(_app: Sphinx, page: str, source: list[str]) -> None:
     if page != PYTHON_PAGE:
         return
     by_room: dict[str, list[str]] = {}
-    for name, module in lossratio._ROOM_OF.items():
-        by_room.setdefault(module.split(".")[1], []).append(name)
+    stub = Path(lossratio.__file__).with_suffix(".pyi")
+    for line in ast.parse(stub.read_text()).body:
+        if isinstance(line, ast.ImportFrom):
+            by_room.setdefault(str(line.module).partition(".")[0], []).extend(alias.name for alias in line.names)
 
     for room, names in sorted(by_room.items()):
         source[0] += f"\n## From `lossratio.{room}`\n"

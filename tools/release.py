@@ -1,6 +1,7 @@
-"""Makes a release of this checkout: version, changelog, citation, then a commit and a tag. To publish, push the tag.
+"""Makes a release of this checkout, whose version and changelog are written: the address, then a commit and a tag.
 
-``release.py 0.3.0`` writes them; ``release.py --check`` only reports whether they agree.
+``release.py OWNER/REPOSITORY`` says where the project is published; later releases know it. ``release.py --check`` only
+reports whether version, changelog, citation and addresses agree. To publish, push the tag.
 """
 
 from __future__ import annotations
@@ -8,35 +9,30 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import textwrap
-from datetime import datetime, timezone
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-VERSION = ROOT / "libraries" / "lossratio" / "version.py"
-CHANGELOG = ROOT / "CHANGELOG.md"
-CITATION = ROOT / "CITATION.cff"
-FRAGMENTS = ROOT / "changelog.d"
-VERSION_LINE = re.compile(r'^__version__ = "(.*)"$', re.MULTILINE)
-REPOSITORY = re.compile(r'^REPOSITORY = "https://github\.com/(.+)"$', re.MULTILINE)
+SETUP = ROOT / "setup.py"
+REPOSITORY = re.compile(r'(?<=^REPOSITORY = "https://github\.com/).+(?="$)', re.MULTILINE)
 OWN_ACTION = re.compile(r"(?<=uses: )\S+(?=@main)")
 """This project's action in an example of a page: the owner and the repository."""
-HEADING = re.compile(r"^## (\d+\.\d+\.\d+) - (not released yet|\d{4}-\d\d-\d\d)$", re.MULTILINE)
+
+
+def facts() -> tuple[str, str, str]:
+    """The version, and the newest version of the changelog with its date."""
+    (version,) = re.findall(r'^__version__ = "(.*)"$', (ROOT / "libraries/lossratio/version.py").read_text(), re.M)
+    newest, date = re.findall(r"^## (\S+) - (\S+)$", (ROOT / "CHANGELOG.md").read_text(), re.M)[0]
+    return version, newest, date
 
 
 def problems() -> list[str]:
     """Disagreements between the files, each as a sentence."""
-    (version,) = VERSION_LINE.findall(VERSION.read_text())
-    headings = HEADING.findall(CHANGELOG.read_text())
-    released = [(number, date) for number, date in headings if date != "not released yet"]
-    found = (
-        [] if released[0][0] == version else [f"The version is {version}; the changelog's newest is {released[0][0]}."]
-    )
-    for field, value in (("version", version), ("date-released", released[0][1])):
-        if not re.search(rf"^{field}: [\"']?{re.escape(value)}[\"']?$", CITATION.read_text(), re.MULTILINE):
-            found.append(f"CITATION.cff: {field} is not {value}.")
-
-    (repository,) = REPOSITORY.findall((ROOT / "setup.py").read_text())
+    version, newest, date = facts()
+    found = [] if newest == version else [f"The version is {version}; the changelog's newest is {newest}."]
+    citation = (ROOT / "CITATION.cff").read_text().splitlines()
+    lines = (f"version: {version}", f"date-released: {date}")
+    found += [f"CITATION.cff lacks the line {line!r}." for line in lines if line not in citation]
+    (repository,) = REPOSITORY.findall(SETUP.read_text())
     for page in pages():
         found += [
             f"{page.relative_to(ROOT)}: the repository is {repository} in setup.py, and {other} here."
@@ -51,37 +47,33 @@ def pages() -> list[Path]:
     return sorted((ROOT / "docs").rglob("*.md"))
 
 
-def release(version: str) -> None:
-    """Writes version, changelog and citation, commits them, and tags the commit.
+def release(repository: str = "") -> None:
+    """Writes the address of the project, commits it, and tags the commit.
+
+    Args:
+        repository: Where it is published: the owner and the repository. Empty: where `setup.py` says.
 
     Raises:
         SystemExit: If a release is not possible; then nothing is written.
     """
-    changelog = CHANGELOG.read_text()
-    if HEADING.findall(changelog)[0] != (version, "not released yet"):
-        raise SystemExit(f"CHANGELOG.md does not begin with '## {version} - not released yet'.")
-    if "OWNER" in (ROOT / "setup.py").read_text():
-        raise SystemExit("setup.py: fill in REPOSITORY, where the project is published.")
-    today = datetime.now(timezone.utc).date().isoformat()
-    fragments = sorted(path for path in FRAGMENTS.glob("*.md") if path.name != "README.md")
-    items = (textwrap.indent(path.read_text().strip(), "  ").removeprefix("  ") for path in fragments)
-    notes = "\n### Every change\n\n" + "".join(f"- {item}\n" for item in items)
-    begin, later, earlier = changelog.partition(f"\n## {HEADING.findall(changelog)[1][0]} - ")
-    begin = begin.replace(f"## {version} - not released yet", f"## {version} - {today}").rstrip() + "\n" + notes
-    CHANGELOG.write_text(begin + later + earlier)
-    VERSION.write_text(VERSION_LINE.sub(f'__version__ = "{version}"', VERSION.read_text()))
-    cited = re.sub(r"^version: .*$", f"version: {version}", CITATION.read_text(), flags=re.MULTILINE)
-    CITATION.write_text(re.sub(r"^date-released: .*$", f"date-released: {today}", cited, flags=re.MULTILINE))
-    (repository,) = REPOSITORY.findall((ROOT / "setup.py").read_text())
-    for page in pages():
-        if OWN_ACTION.search(page.read_text()):
-            page.write_text(OWN_ACTION.sub(repository, page.read_text()))
-    for path in fragments:
-        path.unlink()
+    found = problems()
+    left = [path.name for path in (ROOT / "changelog.d").iterdir() if path.name != "README.md"]
+    if left:
+        found.append(f"changelog.d still has {', '.join(sorted(left))}: move them into the section in CHANGELOG.md.")
+    if not repository and "OWNER" in SETUP.read_text():
+        found.append("Say where the project is published: make release REPOSITORY=somebody/robotframework-lossratio.")
+    if found:
+        raise SystemExit("\n".join(found))
+
+    version = facts()[0]
+    if repository:
+        SETUP.write_text(REPOSITORY.sub(repository, SETUP.read_text()))
+        for page in pages():
+            if OWN_ACTION.search(page.read_text()):
+                page.write_text(OWN_ACTION.sub(repository, page.read_text()))
     for command in (
-        ["add", "--all"],
-        ["commit", "-m", f"project: release {version}"],
-        ["tag", "-a", f"v{version}", "-m", version],
+        ["commit", "--all", "--allow-empty", "--message", f"project: release {version}"],
+        ["tag", "--annotate", f"v{version}", "--message", version],
     ):
         subprocess.run(["git", *command], cwd=ROOT, check=True)
     print(f"Look at it: git show v{version}. Check it: make release-check. Publish it: git push origin main v{version}")
@@ -92,4 +84,4 @@ if __name__ == "__main__":
         found = problems()
         print("\n".join(found) or "They agree.")
         sys.exit(bool(found))
-    release(sys.argv[1])
+    release(*sys.argv[1:])

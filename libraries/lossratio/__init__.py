@@ -17,30 +17,16 @@ settings, a script imports the names that it needs from this package::
         result = find_conditional_throughput(testbed, request, place)
 """
 
-from importlib import import_module
-from pathlib import Path
-
-from lossratio.version import __version__ as __version__
+import lazy_loader
 
 # Imported when a script asks for a name: each part of the package imports this module first, and some must start fast.
-_LINES = [
-    line.split() for line in Path(__file__).with_suffix(".pyi").read_text("utf-8").splitlines()
-]
-_ROOM_OF = {words[3]: words[1] for words in _LINES if words[:1] == ["from"]}
-
-__all__ = list(_ROOM_OF)
+_public_name, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> object:
     if name == __name__:
         # Robot Framework asks for this name when a suite imports this module as a library.
-        return import_module("lossratio.keywords.wrong_import").WrongImport
-    try:
-        room = _ROOM_OF[name]
-    except KeyError:
-        raise AttributeError(f"module 'lossratio' has no attribute {name!r}") from None
-    return getattr(import_module(room), name)
+        from lossratio.keywords.wrong_import import WrongImport
 
-
-def __dir__() -> list[str]:
-    return sorted((*globals(), *_ROOM_OF))
+        return WrongImport
+    return _public_name(name)

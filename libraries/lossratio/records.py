@@ -57,7 +57,7 @@ _OF_PYDANTIC = (
 
 
 def left_out_if_empty(*names: str) -> Any:
-    """Leaves empty fields out of files, so that files of earlier versions, which may be continued, look the same.
+    """Leaves empty fields, which few files have, out of the others.
 
     A class calls it once, with all such fields.
     """

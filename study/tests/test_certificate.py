@@ -60,6 +60,7 @@ def test_an_irregular_results_one_bound_is_proved_alone():
     assert certificate(said(at_min), of(ConstantLoss(loss_ratio=0.1))) == Certificate(1.0, 1, proved=True)
 
 
+@pytest.mark.whole
 def test_long_trials_prove_a_bound_that_short_ones_cannot_show():
     # Stalls are as good as certain in a minute, and rare in a second.
     sut = RareStalls(capacity=1e6, interval=4.0, stall=0.01)
@@ -68,6 +69,7 @@ def test_long_trials_prove_a_bound_that_short_ones_cannot_show():
     assert certificate(said(upper), of(sut)) == Certificate(120.0, 2, proved=True)
 
 
+@pytest.mark.whole
 def test_noise_makes_a_proof_longer_but_never_much_longer_than_the_duration_sums():
     sut = PerformanceSpectrum(capacity=500e3, jitter=0.005)
     result = said(regular(NDR, 499e3, 501e3))

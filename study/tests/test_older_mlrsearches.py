@@ -50,6 +50,7 @@ def test_a_lossless_sut_ends_at_the_maximum_load(searched, controller):
         assert (result[goal].relevant_lower_bound, result[goal].relevant_upper_bound) == (1e6, 1e6)
 
 
+@pytest.mark.whole
 def test_any_answers_end_within_the_loads(searched, controller):
     rng = np.random.default_rng(1)
     for _ in range(100):
@@ -74,6 +75,7 @@ def test_unasked_trials_outside_the_loads_or_after_the_end_only_take_time(search
     assert search.result().elapsed == pytest.approx(asked.elapsed + 3.0)
 
 
+@pytest.mark.whole
 def test_any_unasked_trials_leave_it_within_its_loads_and_let_it_end(controller):
     rng = np.random.default_rng(2)
     for _ in range(100):

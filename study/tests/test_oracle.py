@@ -66,7 +66,7 @@ def test_probabilities_do_not_fall_with_load():
     assert [kind.loss for kind in growing(kinds)] == pytest.approx([0.0, 0.3, 0.3, 0.3, 1.0])
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("oracle", [ORACLE, EARLY_ORACLE], ids=lambda oracle: oracle.name)
 @pytest.mark.parametrize("goal", [QUICK, RFC2544, TST009], ids=str)
 def test_the_oracles_search_has_a_result_that_its_trials_prove(oracle, goal):
@@ -77,7 +77,7 @@ def test_the_oracles_search_has_a_result_that_its_trials_prove(oracle, goal):
         assert outcome.result[goal].regular
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("goal", [QUICK, RFC2544], ids=str)
 def test_no_search_is_faster_than_the_oracle_in_the_mean(goal):
     ours, elapsed = ALGORITHMS[OURS], {ORACLE.name: 0.0, OURS: 0.0}

@@ -37,7 +37,6 @@ def run(tmp_path, *arguments):
     return CliRunner().invoke(study, words)
 
 
-@pytest.mark.long
 def test_a_small_study_prints_its_tables(tmp_path, monkeypatch):
     # A search of a thousand trials; test_study_search.py makes it.
     monkeypatch.setattr(command.figures, "decision_time_growth", lambda: 2.5)
@@ -50,6 +49,7 @@ def test_a_small_study_prints_its_tables(tmp_path, monkeypatch):
         assert "verdict" in result.output
 
 
+@pytest.mark.whole
 def test_a_study_without_the_peer_says_why_and_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(command.peer, "why_not_installed", lambda: "it is not there.")
     result = run(tmp_path)
@@ -163,6 +163,7 @@ def test_algorithms_that_cannot_search_for_the_goals_are_refused(tmp_path):
     assert "None of these algorithms" in result.output
 
 
+@pytest.mark.whole
 def test_an_algorithm_of_another_module_is_searched_with_beside_ours(tmp_path):
     algorithms = ("--algorithm", "lossratio", "--algorithm", "TST009 bisection")
     result = run(tmp_path, *algorithms, "--goals", "G3")
@@ -200,7 +201,7 @@ def test_the_lossratio_command_passes_all_options_on():
     assert refused.exit_code == 2
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_searches_with_and_without_hints_are_set_side_by_side(tmp_path):
     result = run(tmp_path, "--hints", "unchanged", "--hints", "1 %")
     assert result.exit_code == 0, result.output
@@ -248,6 +249,7 @@ def journal_of_a_night(folder, name, began):
             journal.append(TrialResult(TrialInput(1.0, load), TrialOutput(max(0.0, 1.0 - 50_000.0 / load))))
 
 
+@pytest.mark.whole
 def test_nights_of_one_test_are_one_record_and_repeat_only_with_enough_trials(tmp_path):
     for night in range(3):
         journal_of_a_night(tmp_path / "nights" / str(night) / "trials", "steady", night)

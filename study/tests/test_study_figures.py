@@ -101,6 +101,7 @@ def test_a_verdict_says_what_is_reached(value, verdict):
     assert Figure("time", "G1", value, 0.01, must=0.95, aim=0.9).verdict == verdict
 
 
+@pytest.mark.whole
 def test_all_demands_are_judged_once_for_each_goal_set():
     frame = pandas().concat(
         both({"elapsed": 9, "lower": 99.01 + seed}, {"elapsed": 10, "lower": 99.0 + seed}, seed=0, repeat=seed).assign(

@@ -29,7 +29,7 @@ def rows(*values, **common):
     return made_up(pytest.importorskip("pandas"), *values, **common)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_hints_leave_the_result_on_a_quiet_sut_as_it_is(change):
     hinted, plain = one_row(change.with_hints), one_row(change.without_hints)
@@ -37,6 +37,7 @@ def test_hints_leave_the_result_on_a_quiet_sut_as_it_is(change):
     assert hinted.faults == plain.faults == ""
 
 
+@pytest.mark.whole
 def test_hints_save_time_where_nothing_has_changed():
     collapse = replace(KNEE, sut=SharpKnee(CAPACITY, Overload(drop_cost=0.5, dip=0.2)))
     hinted, plain = (one_row(name, subject=collapse) for name in (UNCHANGED.with_hints, UNCHANGED.without_hints))

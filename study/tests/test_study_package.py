@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.whole
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "study" / "libraries" / "lossratio_study"

@@ -16,6 +16,8 @@ from lossratio_study.families import FAMILIES
 from lossratio_study.search import GOAL_SETS
 from lossratio_study.study import OVERHEADS, SEEDS_PER_CELL, Cell, Store, code_digest, run_study
 
+pytestmark = pytest.mark.whole
+
 WORKERS = 2
 LIMIT = 300
 """Seconds in which a cluster begins or ends, however busy the machine is."""
@@ -52,7 +54,7 @@ def test_a_study_is_everything_with_everything_that_applies():
     assert {seed for cell in cells for seed in cell.seeds} == set(study.seeds)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_finished_cell_comes_back_as_it_was(tmp_path):
     store = Store(tmp_path)
     (cell,) = small_study(families=("jitter",), goal_sets=("G1",)).cells()
@@ -160,7 +162,6 @@ def scheduler(tmp_path, monkeypatch):
         yield address
 
 
-@pytest.mark.long
 def test_a_dask_cluster_of_two_workers_gives_the_same_numbers(tmp_path, scheduler, monkeypatch):
     cells = list(small_study(algorithms=(OURS,)).cells())
     here, there = Store(tmp_path / "here"), Store(tmp_path / "there")

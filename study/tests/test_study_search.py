@@ -55,7 +55,7 @@ def test_algorithms_take_part_where_they_apply():
     }
 
 
-@pytest.mark.rotated
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("algorithm", "goal_set"),
     [(algorithm, goals) for algorithm in WITH_OLDER for goals in GOAL_SETS.values()
@@ -112,6 +112,7 @@ def test_a_search_that_fails_is_a_fault_without_numbers():
     assert not row.regular
 
 
+@pytest.mark.whole
 def test_a_search_without_end_is_stopped():
     class Endless:
         def next_trial(self):
@@ -132,7 +133,7 @@ def test_a_recorder_keeps_trials_in_order():
     assert [trial.loss_ratio for trial in recorder.trials] == [0.5, 0.0]
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_decisions_of_a_hundred_and_of_a_thousand_trials_are_set_side_by_side(monkeypatch, how_many):
     # A third of the long search, unless all is asked for.
     share, lengths = how_many(3, 1), []

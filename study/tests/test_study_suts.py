@@ -73,6 +73,7 @@ def test_the_true_throughput_is_within_the_loads_of_the_search(family):
         assert truth is None or subject.min_load < truth < 1.2 * subject.max_load
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("family", HARD.values(), ids=lambda family: family.name)
 def test_a_search_of_a_hard_sut_ends_with_a_result_that_its_trials_bear_out(family):
     for seed in range(3):

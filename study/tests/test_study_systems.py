@@ -79,14 +79,14 @@ def test_the_algorithm_of_the_page_takes_part(tmp_path, monkeypatch):
     assert "G4 with a warm-up" in shown
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_a_system_searches_on_models_by_its_name(name, tmp_path):
     small = ("--family", "sharp knee", "--seeds", "0", "--repeats", "1", "--jobs", "1", "--results", tmp_path)
     assert f" {name} " in run("--algorithm", name, "--goals", goals_of(name)[0], *small)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_a_system_searches_on_recorded_trials_by_its_name(name, tmp_path):
     (tmp_path / "nights").mkdir()
@@ -100,7 +100,7 @@ def test_a_system_searches_on_recorded_trials_by_its_name(name, tmp_path):
     assert regular == searches == "1"
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("name", [name for name in SYSTEMS if name not in KNOWING])
 def test_a_system_searches_on_a_testbed_by_its_name(name, tmp_path):
     asked = ("--testbed", "simulated", "--goals", goals_of(name)[0], "--algorithm", name)
@@ -155,6 +155,7 @@ def test_on_a_testbed_the_trials_of_others_are_as_the_testbed_makes_them():
     assert output.effective_duration is None
 
 
+@pytest.mark.whole
 def test_csit_has_its_overhead_whatever_the_study_has(tmp_path):
     small = ("--family", "sharp knee", "--seeds", "0", "--repeats", "1", "--jobs", "1", "--results", tmp_path)
     shown = run("--algorithm", "CSIT", "--algorithm", "as CSIT", "--goals", "G1", *small)

@@ -19,6 +19,8 @@ HERE = Path(__file__).parent
 RESULTS = HERE.parents[1] / "results" / "acceptance"
 SIMULATED = ("errors",)
 """Suites that need no network namespaces."""
+BY_DEFAULT = ("devices", "errors", "faults", "policer", "tester", "topologies")
+"""Suites that `make test` runs; `make whole` runs all of them."""
 LONGEST_SUITE = 1800
 """Seconds that a suite may take on a busy machine."""
 
@@ -26,7 +28,9 @@ LONGEST_SUITE = 1800
 def cases() -> Iterator[pytest.ParameterSet]:
     """All tests of all suites; those of a suite stay together."""
     for file in sorted(HERE.glob("*.robot")):
-        marks = [pytest.mark.xdist_group(file.name), *([] if file.stem in SIMULATED else [pytest.mark.netns])]
+        marks = [pytest.mark.xdist_group(file.name)]
+        marks += [] if file.stem in SIMULATED else [pytest.mark.netns]
+        marks += [pytest.mark.smoke] if file.stem in BY_DEFAULT else []
         for test in robot.api.TestSuite.from_file_system(file).tests:
             yield pytest.param(file, test.name, id=f"{file.stem}: {test.name}", marks=marks)
 
@@ -56,6 +60,7 @@ def run(suite: Path, output: Path, *options: str) -> Mapping[str, robot.result.T
     return {test.name: test for test in robot.api.ExecutionResult(output / "output.xml").suite.all_tests}
 
 
+@pytest.mark.whole
 @pytest.mark.acceptance
 @pytest.mark.timeout(LONGEST_SUITE)
 @pytest.mark.parametrize(("suite", "name"), list(cases()))

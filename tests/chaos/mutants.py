@@ -27,7 +27,10 @@ LEFT_OUT = {".venv", ".git", "build", "dist", "results"}
 LIMIT = 300.0
 """Seconds for the tests of a mutant. One that takes longer is noticed, too: it goes on for ever."""
 
-PASSED, FAILED = 0, 1
+PASSED, FAILED, NONE_CHOSEN = 0, 1, 5
+
+BY_DEFAULT = ("-m", "smoke or not (whole or netns or quiet)")
+"""The tests that `make test` runs. Where files are named, pytest would run all of theirs."""
 
 
 def left_out(directory: str, names: Sequence[str]) -> set[str]:
@@ -35,8 +38,14 @@ def left_out(directory: str, names: Sequence[str]) -> set[str]:
     return {name for name in names if name == "__pycache__" or (directory == str(ROOT) and name in LEFT_OUT)}
 
 
-def status_of(tree: Path, tests: Sequence[str], limit: float = LIMIT) -> int:
+def status_of(tree: Path, tests: Sequence[str], options: Sequence[str], limit: float = LIMIT) -> int:
     """Runs tests of a copy with the library of that copy, until one fails.
+
+    Args:
+        tree: The copy.
+        tests: Files of tests.
+        options: More options of pytest.
+        limit: Seconds that they may take.
 
     Returns:
         The exit status of pytest, or `FAILED` if it did not end within the limit (seconds).
@@ -44,7 +53,7 @@ def status_of(tree: Path, tests: Sequence[str], limit: float = LIMIT) -> int:
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
     environment = {**os.environ, "PYTHONPATH": str(tree / "libraries"), "PYTHONDONTWRITEBYTECODE": "1"}
     process = subprocess.Popen(
-        [*command, *(f"tests/unit/{test}" for test in tests)],
+        [*command, *options, *(f"tests/unit/{test}" for test in tests)],
         cwd=tree,
         env=environment,
         stdout=subprocess.DEVNULL,
@@ -61,7 +70,9 @@ def status_of(tree: Path, tests: Sequence[str], limit: float = LIMIT) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", metavar="WORDS", default="", help="mutations with these words in their names")
+    parser.add_argument("--by-default", action="store_true", help="only with the tests that `make test` runs")
     options = parser.parse_args()
+    tier = BY_DEFAULT if options.by_default else ()
     chosen = [mutation for mutation in MUTATIONS if options.only in mutation.name]
     if not chosen:
         # pytest would run all tests.
@@ -71,16 +82,16 @@ def main() -> None:
         tree = Path(directory) / "tree"
         shutil.copytree(ROOT, tree, ignore=left_out)
         every = sorted({test for mutation in chosen for test in mutation.tests})
-        if status_of(tree, every, 10 * LIMIT) != PASSED:
+        if status_of(tree, every, tier, 10 * LIMIT) != PASSED:
             print(f"BROKEN    without any mistake, too: {' '.join(every)}", flush=True)
             broken += 1
         for mutation in chosen if not broken else ():
             path = tree / "libraries" / "lossratio" / mutation.file
             right, wrong = path.read_text(), mutation.text_in(tree)
             path.write_text(wrong)
-            status = status_of(tree, mutation.tests)
+            status = status_of(tree, mutation.tests, tier)
             path.write_text(right)
-            word = {PASSED: "SURVIVED", FAILED: "noticed"}.get(status, "BROKEN")
+            word = {PASSED: "SURVIVED", NONE_CHOSEN: "SURVIVED", FAILED: "noticed"}.get(status, "BROKEN")
             survivors, broken = survivors + (word == "SURVIVED"), broken + (word == "BROKEN")
             print(f"{word:9} {mutation.name} ({mutation.file}; {' '.join(mutation.tests)})", flush=True)
     print(f"{len(chosen)} mutants, {survivors} survived, {broken} broken")

@@ -20,6 +20,7 @@ from lossratio.results.conditions import (
     describe_testbed,
     load_semantics,
 )
+from lossratio.results.device import Device
 from lossratio.results.kinds import built_in_results
 from lossratio.results.machines import ControllerFacts, NodeFacts, ToolVersions
 from lossratio.results.model import TestIdentity, TestRun
@@ -99,6 +100,7 @@ def conditions(directions=("port0>port1", "port1>port0")):
             tolerance_s=10e-6,
             negative_loss="retry",
         ),
+        device=Device(kind="linux_bridge"),
     )
 
 

@@ -37,6 +37,7 @@ def networks(kind: type[IPv4Network], bits: int) -> st.SearchStrategy:
     return prefixes.map(lambda prefix: kind((prefix[0] << (bits - prefix[1]), prefix[1])))
 
 
+@pytest.mark.whole
 @given(st.integers(0, 3), st.integers(1, 3), st.sets(networks(IPv4Network, 32), max_size=6))
 def test_the_other_routes_never_cover_all_addresses(shorter, more, others):
     everywhere = IPv4Network("0.0.0.0/0")

@@ -14,7 +14,7 @@ from syntax_trees import READS_ALL_MODULES, parsed
 
 from lossratio.results.kinds import built_in_kinds
 
-pytestmark = READS_ALL_MODULES
+pytestmark = [READS_ALL_MODULES, pytest.mark.whole]
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "libraries" / "lossratio"
@@ -156,6 +156,7 @@ def test_the_way_of_a_trial_names_modules_that_exist():
     assert not [module for module in modules if not (PACKAGE / module).exists() and not (ROOT / module).exists()]
 
 
+@pytest.mark.smoke
 def test_imports_point_one_way():
     allowed = rooms()
     assert not [(place, module) for place, own, module, _ in across() if module.split(".")[1] not in allowed[own]]
@@ -178,6 +179,7 @@ def test_rooms_are_entered_through_their_faces():
     assert not past
 
 
+@pytest.mark.whole
 def test_no_room_imports_the_laboratory():
     rooms_that_do = []
     for path, tree in sources().items():

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.whole
+
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 WITH_OPTIONS = ("argparse.ArgumentParser(", "@click.command")
 PROGRAMS = [path.name for path in sorted(FOLDER.glob("*.py")) if any(text in path.read_text() for text in WITH_OPTIONS)]
@@ -39,7 +41,6 @@ def forked() -> Iterator[Callable[..., str]]:
         forks.stdin.close()
 
 
-@pytest.mark.rotated
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_program_says_how_it_is_used(forked, program):
     assert f"usage: {program}" in forked(program, "--help").replace("Usage", "usage")

@@ -49,6 +49,7 @@ def test_each_object_is_that_of_its_source(source):
     assert digest == COMPILER["digest"](source), f"{source} is newer than its object: run tools/bpf_objects.py"
 
 
+@pytest.mark.whole
 @pytest.mark.skipif(shutil.which("clang") is None, reason="there is no clang")
 @pytest.mark.parametrize("source", COMPILER["sources"](), ids=lambda path: path.name)
 def test_a_compiler_makes_an_object_with_the_same_needs(source, tmp_path):
@@ -67,6 +68,7 @@ def version_of_clang():
     return found.group(1).split("-")[0] if found else ""
 
 
+@pytest.mark.whole
 @pytest.mark.skipif(version_of_clang() != COMPILER["VERSION"], reason="the objects are of another clang")
 @pytest.mark.parametrize("source", COMPILER["sources"](), ids=lambda path: path.name)
 def test_the_compiler_of_the_objects_makes_the_same_bytes(source, tmp_path):
@@ -102,6 +104,7 @@ def check_layout(structure, name, in_c):
             check_layout(inner, named, in_c)
 
 
+@pytest.mark.whole
 @pytest.mark.skipif(shutil.which("clang") is None, reason="there is no clang")
 def test_structures_of_connections_in_python_are_those_that_the_compiler_lays_out():
     folder = Path(connection_programs.__file__).parent
@@ -112,6 +115,7 @@ def test_structures_of_connections_in_python_are_those_that_the_compiler_lays_ou
         check_layout(structure, name.strip("_").lower(), in_c)
 
 
+@pytest.mark.whole
 @pytest.mark.skipif(shutil.which("clang") is None, reason="there is no clang")
 @pytest.mark.parametrize("module", [send_program, receive_program], ids=lambda module: module.__name__.split(".")[-1])
 def test_structures_in_python_are_those_that_the_compiler_lays_out(module):

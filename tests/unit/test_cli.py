@@ -64,6 +64,7 @@ nodes:
 VPP = "host: dut1.example\n    vpp: {driver: rdma}"
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("right", "wrong", "line", "message"),
     [
@@ -200,6 +201,7 @@ def test_the_version_is_shown(lossratio):
     assert lossratio("--version")[1].startswith("lossratio, version")
 
 
+@pytest.mark.whole
 def test_the_help_shows_every_command_in_its_group_and_every_exit_status(lossratio):
     text = lossratio("--help").out
     for title, entries in sections().items():
@@ -222,6 +224,7 @@ def test_the_line_of_a_command_in_the_help_is_the_first_of_its_own_help(entry):
     assert command.help.splitlines()[0] == first_line(entry)
 
 
+@pytest.mark.whole
 def test_the_help_imports_none_of_the_libraries_that_commands_need():
     code = (
         "import sys\n"
@@ -236,7 +239,7 @@ def test_the_help_imports_none_of_the_libraries_that_commands_need():
     assert not loaded & {"numpy", "scipy", "pydantic", "robot", "paramiko", "yaml", "jinja2", "pyarrow", "duckdb"}
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_suite_that_estimates_nothing_does_not_load_the_special_functions():
     code = "import sys, lossratio.testbed.simulated; from lossratio.keywords import LossRatio; print(*sys.modules)"
     output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
@@ -290,6 +293,7 @@ def test_a_working_directory_that_is_gone_is_one_sentence(arguments, tmp_path, m
     assert (end.value.code, *capsys.readouterr()) == (2, "", shown)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_ends_a_command_with_the_status_of_a_stop_wherever_it_arrives(number):
     # As in the import of a dataclass, which compiles methods.

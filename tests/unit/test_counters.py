@@ -52,6 +52,7 @@ def test_a_generator_that_took_longer_should_have_sent_for_as_long():
     assert output.loss_ratio == pytest.approx(4 / 104, rel=1e-3)
 
 
+@pytest.mark.whole
 @given(load=st.floats(1.0, 1e6), duration=st.floats(1e-3, 100.0), share=st.floats(0.1, 1.0))
 def test_intended_frames_change_nothing_for_a_generator_that_took_no_longer(load, duration, share):
     def unsent(intended):

@@ -24,7 +24,7 @@ from syntax_trees import READS_ALL_MODULES, parsed
 import lossratio
 from lossratio.records import docstrings_of_fields
 
-pytestmark = READS_ALL_MODULES
+pytestmark = [READS_ALL_MODULES, pytest.mark.whole]
 
 PACKAGE = Path(__file__).parents[2] / "libraries" / "lossratio"
 
@@ -340,6 +340,7 @@ def test_a_number_with_a_unit_is_not_found(public):
     assert list(unsaid(public)) == []
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", lossratio.__all__)
 def test_the_face_of_the_library_says_the_units_of_its_numbers(name):
     assert list(unsaid(getattr(lossratio, name))) == [], "say it under Args, or below the field"

@@ -49,7 +49,7 @@ def blocks(path: Path, language: str) -> list[str]:
     return examples_in(path.read_text(), language)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_the_example_measurer_finds_its_own_limit(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
@@ -61,7 +61,6 @@ def test_the_example_measurer_finds_its_own_limit(tmp_path, monkeypatch):
     assert (tmp_path / "search.jsonl").exists()
 
 
-@pytest.mark.long
 def test_the_first_scripts_measure(tmp_path, monkeypatch):
     scripts = blocks(DOCS / "how-to" / "measure-from-python.md", "python")[:2]
     monkeypatch.chdir(tmp_path)
@@ -94,7 +93,7 @@ def test_the_example_topology_is_usable(tmp_path):
     assert load_topology(tmp_path / "lab.yaml").path().hops
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_the_example_suites_pass_on_the_simulated_testbed(tmp_path):
     for number, block in enumerate(blocks(DOCS / "how-to" / "write-a-suite.md", "robotframework")):
         (tmp_path / f"suite_{number}.robot").write_text(block)
@@ -166,7 +165,7 @@ def console():
     return runpy.run_path(str(DOCS / "console.py"))
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_the_page_of_the_search_shows_the_search_of_its_picture(console):
     result, lines = console["search_of_the_pictures"]()
     text = console["search_text"](result, lines)
@@ -177,7 +176,7 @@ def test_the_page_of_the_search_shows_the_search_of_its_picture(console):
     assert f"over {len(result.trials)} trials." in picture, "run: make pictures"
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_the_readme_shows_a_demo_in_the_form_that_it_has_today(console, lossratio, monkeypatch):
     monkeypatch.setattr("lossratio.testbed.local.why_unavailable", lambda: "not installed: sshd")
     demo_output = lossratio("demo").out
@@ -224,6 +223,7 @@ def prose_of(page: Path) -> str:
     return re.sub(r"^ *```.*?^ *```$|`[^`\n]*`", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_targets_of_links_in_a_page_exist(page):
     prose = prose_of(page)
@@ -319,6 +319,7 @@ def test_the_file_lists_for_contributors_name_files_that_exist():
     assert not [file for file in files if not (ROOT / file).exists()]
 
 
+@pytest.mark.whole
 def test_the_example_of_a_choice_is_what_the_search_does():
     made = runpy.run_path(str(DOCS / "why_this_trial.py"))
     text = made["PAGE"].read_text()

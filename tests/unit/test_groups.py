@@ -1,4 +1,4 @@
-"""How the tests themselves are spread over processes."""
+"""Which tests run, what they may cost, and how they are spread over processes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,173 @@ from pathlib import Path
 
 import pytest
 
-# The tests share the outcome of one run.
-pytestmark = [pytest.mark.long, pytest.mark.xdist_group("spread")]
+pytest_plugins = "pytester"
 CONFTEST = Path(__file__).parents[2] / "conftest.py"
-TESTS = """
+MARKERS = "[pytest]\nmarkers =\n    whole\n    smoke\n    netns\n    quiet\n    acceptance\n"
+
+TIERS = """
+import pytest
+
+def test_a_cheap_one():
+    pass
+
+@pytest.mark.whole
+def test_a_costly_one():
+    pass
+
+@pytest.mark.netns
+def test_one_with_frames():
+    pass
+
+@pytest.mark.smoke
+@pytest.mark.netns
+@pytest.mark.parametrize("case", range(2))
+def test_one_of_the_smoke_tier(case):
+    pass
+
+@pytest.mark.quiet
+def test_one_with_a_clock():
+    pass
+"""
+DEFAULT = {"a_cheap_one", "one_of_the_smoke_tier[0]"}
+LEFT_OUT = {"a_costly_one", "one_with_frames", "one_with_a_clock", "one_of_the_smoke_tier[1]"}
+
+COSTS = """
+import time
+import pytest
+
+def spend(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+@pytest.fixture(scope="module")
+def shared():
+    spend(0.02)
+
+def test_with_what_others_share(shared):
+    pass
+
+def test_a_dear_one():
+    spend(0.02)
+
+ran = []
+
+def test_one_that_is_dear_the_first_time():
+    spend(0.0 if ran else 0.02)
+    ran.append(1)
+
+@pytest.mark.whole
+def test_a_dear_one_that_says_so():
+    spend(0.02)
+
+@pytest.mark.smoke
+def test_of_the_smoke_tier():
+    spend(0.02)
+
+@pytest.mark.smoke
+def test_another_of_the_smoke_tier():
+    spend(0.02)
+"""
+
+
+@pytest.fixture
+def own_tests(pytester):
+    """Writes files of tests beside what spreads the project's own tests, with other limits where some are given."""
+
+    def write(*, files, **budget):
+        text = CONFTEST.read_text()
+        for name, value in budget.items():
+            text = re.sub(rf"^{name} = .*$", f"{name} = {value}", text, flags=re.MULTILINE)
+        pytester.makeconftest(text)
+        pytester.makeini(MARKERS)
+        pytester.makepyfile(**files)
+        return pytester
+
+    return write
+
+
+def names_of(result):
+    return {line.partition("::test_")[2] for line in result.outlines if "::" in line}
+
+
+def chosen(pytester, *options):
+    """The names of the tests that run."""
+    return names_of(pytester.runpytest_inprocess("--collect-only", "-q", "-p", "no:cacheprovider", *options))
+
+
+@pytest.mark.whole
+def test_by_default_cheap_tests_and_the_smoke_tier_run_the_same_every_day(own_tests):
+    assert chosen(own_tests(files={"test_tiers": TIERS}), ".") == DEFAULT
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("options", [("--whole", "."), ("-k", "one", "."), ("test_tiers.py",)])
+def test_all_tests_run_where_they_are_asked_for(own_tests, options):
+    assert chosen(own_tests(files={"test_tiers": TIERS}), *options) == DEFAULT | LEFT_OUT
+
+
+@pytest.mark.whole
+def test_the_three_parts_of_the_rest_are_what_the_default_leaves_out(own_tests):
+    files = {f"test_{letter}": TIERS for letter in "abf"}
+    pytester = own_tests(files=files)
+    parts = [pytester.runpytest_inprocess("--collect-only", "-q", ".", "--rest", str(part)) for part in (1, 2, 3)]
+    tests = [line for part in parts for line in part.outlines if "::" in line]
+    assert len(tests) == len(set(tests)) == len(files) * len(LEFT_OUT)
+    assert {test.partition("::test_")[2] for test in tests} == LEFT_OUT
+    assert all(any("::" in line for line in part.outlines) for part in parts)
+
+
+@pytest.mark.whole
+def test_files_that_wait_and_files_that_calculate_alternate_and_quiet_ones_are_last(own_tests):
+    marks = {"a": "netns", "b": "netns", "c": "whole", "d": "whole", "e": "quiet", "f": "acceptance"}
+    test = "import pytest\n\n@pytest.mark.{}\ndef test_one():\n    pass\n"
+    pytester = own_tests(files={f"test_{name}": test.format(mark) for name, mark in marks.items()})
+    result = pytester.runpytest_inprocess("--collect-only", "-q", "--whole", ".")
+    assert [line[len("test_")] for line in result.outlines if "::" in line] == ["f", "a", "c", "b", "d", "e"]
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize(
+    ("budget", "told"),
+    [
+        ({}, []),
+        ({"CHEAP_S": 0.018}, ["test_costs.py::test_a_dear_one took 0.0"]),
+        ({"SHARED_S": 0.018}, ["the fixture shared of test_costs.py::test_with_what_others_share took 0.0"]),
+        ({"SMOKE_TESTS": 1}, ["2 tests marked `smoke` took 0 s of CPU; at most 1 and 120 s are allowed."]),
+        ({"SMOKE_S": 0.03}, ["2 tests marked `smoke` took 0 s of CPU; at most 60 and 0 s are allowed."]),
+    ],
+)
+def test_a_dear_test_fails_the_run_with_the_way_out(own_tests, budget, told):
+    result = own_tests(files={"test_costs": COSTS}, **budget).runpytest_inprocess("-p", "no:cacheprovider", ".")
+    result.assert_outcomes(passed=5, deselected=1)
+    assert result.ret == (pytest.ExitCode.TESTS_FAILED if told else pytest.ExitCode.OK)
+    words = [line for line in result.outlines if "s of CPU" in line]
+    assert len(words) == len(told)
+    for line, begin in zip(words, told, strict=True):
+        assert line.startswith(begin)
+        assert "`whole`." in line
+
+
+@pytest.mark.whole
+def test_the_fixtures_of_a_directory_are_there_when_named_files_leave_it_and_return(pytester):
+    # pytest 9.1 loses them (its issues 14640, 14964 and 14971).
+    below = pytester.mkdir("below")
+    (below / "conftest.py").write_text(
+        "import pytest\n\nran = []\n\n"
+        "@pytest.fixture(autouse=True)\ndef always():\n    ran.append(1)\n\n"
+        "@pytest.fixture\ndef asked_for():\n    return ran\n"
+    )
+    for name in "ac":
+        (below / f"test_{name}.py").write_text(
+            "def test_one(asked_for):\n    assert asked_for\n    asked_for.clear()\n"
+        )
+    pytester.makepyfile(test_b="def test_one():\n    pass\n")
+    files = ("below/test_a.py", "test_b.py", "below/test_c.py")
+    pytester.runpytest_inprocess("-p", "no:cacheprovider", *files).assert_outcomes(passed=3)
+
+
+SPREAD = """
 import json, os, pathlib, time
 import pytest
 
@@ -39,32 +202,6 @@ def test_one_that_calculates(number):
 def test_one_that_waits(number):
     note("waits")
 """
-
-
-def runner(directory, tests, status=0):
-    """Writes tests, and gives what runs them with what spreads the project's own tests; it returns the output."""
-    shutil.copy(CONFTEST, directory)
-    (directory / "test_some.py").write_text(tests)
-    markers = "".join(f"\n    {marker}" for marker in ("netns", "long", "quiet", "acceptance", "rotated"))
-    (directory / "pytest.ini").write_text(f"[pytest]\nmarkers ={markers}\n")
-
-    def run(*options):
-        chosen = () if "test_some.py" in options else (".",)
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, *chosen]
-        done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
-        assert done.returncode == status, done.stdout + done.stderr
-        return done.stdout
-
-    return run
-
-
-@pytest.fixture(scope="module")
-def some_tests(tmp_path_factory):
-    """Runs pytest on some tests of all kinds, with what spreads the project's own tests; gives their directory."""
-    directory = tmp_path_factory.mktemp("spread")
-    return directory, runner(directory, TESTS)
-
-
 NET = """
 import pathlib
 import pytest
@@ -93,114 +230,39 @@ def test_of_something_broken():
 """
 
 
-ROTATED = """
-import pytest
-
-@pytest.mark.rotated
-@pytest.mark.parametrize("first", range(2))
-@pytest.mark.parametrize("second", range(4))
-def test_a_law(first, second):
-    pass
-
-@pytest.mark.netns
-@pytest.mark.parametrize("number", range(3))
-def test_a_law_of_real_frames(number):
-    pass
-
-@pytest.mark.long
-def test_a_law_without_cases():
-    pass
-
-@pytest.mark.parametrize("number", range(3))
-def test_each_day_as_it_is_quick(number):
-    pass
-"""
+def spread(directory, tests, processes, status=0):
+    """Runs tests in several processes with what spreads the project's own tests; returns the output."""
+    shutil.copy(CONFTEST, directory)
+    (directory / "test_some.py").write_text(tests)
+    (directory / "pytest.ini").write_text(MARKERS)
+    command = [sys.executable, "-m", "pytest", "-raR", "-q", "-p", "no:cacheprovider", "--whole", "."]
+    command += ["--numprocesses", str(processes), "--dist", "loadgroup", "--no-loadscope-reorder"]
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout
 
 
-@pytest.fixture(scope="module")
-def some_rotated_tests(tmp_path_factory):
-    """Gives the names of the tests that pytest chooses among some that are rotated, and its whole output."""
-    run = runner(tmp_path_factory.mktemp("rotated"), ROTATED)
-
-    def chosen(*options):
-        output = run("--collect-only", *options)
-        return {line.partition("::")[2] for line in output.splitlines() if "::" in line}, output
-
-    return chosen
-
-
-@pytest.fixture(scope="module")
-def notes(some_tests):
-    """When each of these tests began and ended, what it was, and the process that ran it."""
-    directory, run = some_tests
-    run("--whole", "--numprocesses", "3", "--dist", "loadgroup", "--no-loadscope-reorder")
-    return [json.loads(line) for line in (directory / "notes").read_text().splitlines()]
-
-
-def test_nothing_else_runs_while_a_test_needs_quiet(notes):
+@pytest.mark.whole
+def test_a_group_has_one_process_and_a_quiet_test_has_the_machine(tmp_path):
+    spread(tmp_path, SPREAD, 3)
+    notes = [json.loads(line) for line in (tmp_path / "notes").read_text().splitlines()]
     assert len(notes) == 30
     for (began, ended, name, _), (other_began, other_ended, _, _) in permutations(notes, 2):
         assert name != "quiet" or other_ended <= began or ended <= other_began
+    for _, group in groupby(sorted(notes, key=lambda note: note[2]), key=lambda note: note[2]):
+        assert len({process for *_, process in group}) == 1
 
 
-def test_tests_that_wait_come_first_and_those_that_need_quiet_last(some_tests):
-    _, run = some_tests
-    names = [line.partition("::test_")[2] for line in run("--collect-only").splitlines()]
-    kinds = [kind for kind, _ in groupby(name.partition("[")[0] for name in names if name)]
-    assert kinds == ["one_that_waits", "one_that_calculates", "a_quiet_one"]
-
-
-def test_files_that_calculate_for_a_short_time_come_between_those_that_wait(tmp_path):
-    run = runner(tmp_path, "")
-    waits, calculates = "@pytest.mark.netns\n", ""
-    kinds = {"a": waits, "b": waits, "c": calculates, "d": calculates, "e": calculates, "f": calculates}
-    kinds |= {"g": "@pytest.mark.long\n", "h": waits + "@pytest.mark.xdist_group('of several')\n"}
-    for name, marks in kinds.items():
-        (tmp_path / f"test_{name}.py").write_text(f"import pytest\n\n{marks}def test_one():\n    pass\n")
-    files = [line[len("test_")] for line in run("--collect-only", "--whole").splitlines() if "::" in line]
-    assert files == ["h", "a", "c", "b", "d", "g", "e", "f"]
-
-
-@pytest.mark.parametrize("kind", ["quiet", "waits", "calculates"])
-def test_one_process_runs_a_group(notes, kind):
-    assert len({process for _, _, name, process in notes if name == kind}) == 1
-
-
-def test_make_runs_the_tests_in_groups(request):
-    if not hasattr(request.config, "workerinput"):
-        pytest.skip("these tests are not spread over processes: --numprocesses auto --dist loadgroup")
-    assert request.node.nodeid.endswith("@spread")
-
-
+@pytest.mark.whole
 def test_a_stall_decides_no_test_with_real_frames_and_mistakes_still_do(tmp_path):
-    run = runner(tmp_path, NET, status=1)
-    told = run("-raR", "--whole", "--numprocesses", "2", "--dist", "loadgroup", "--no-loadscope-reorder")
+    told = spread(tmp_path, NET, 2, status=1)
     failed = {line.partition("::test_")[2].partition("@")[0] for line in told.splitlines() if line.startswith("FAILED")}
     assert failed == {"of_something_broken", "that_calculates"}
     assert "2 failed, 2 passed, 5 rerun in" in told.splitlines()[-1]
     assert re.search("^RERUN .*test_with_real_frames", told, flags=re.MULTILINE)
 
 
-def test_three_days_run_each_rotated_test_once_and_all_others_each_day(some_rotated_tests):
-    thirds = [some_rotated_tests("--third", str(third))[0] for third in (1, 2, 3)]
-    rotated = [{name for name in third if "law" in name} for third in thirds]
-    assert [len(tests) for tests in rotated] == [4, 4, 4]
-    assert len(set().union(*rotated)) == 12
-    assert [len(third) - len(tests) for third, tests in zip(thirds, rotated, strict=True)] == [3, 3, 3]
-
-
-@pytest.mark.parametrize("options", [("--whole",), ("-k", "law or each"), ("test_some.py",)])
-def test_all_rotated_tests_run_where_they_are_asked_for(some_rotated_tests, options):
-    assert len(some_rotated_tests(*options)[0]) == 15
-
-
-def test_a_run_says_which_rotated_tests_it_has_and_runs_the_same_in_all_processes(tmp_path):
-    run = runner(tmp_path, ROTATED)
-    told = run("-vv", "--numprocesses", "2", "--dist", "loadgroup")
-    (third,) = re.findall(
-        r"^rotated: third ([123]) of 3 \(again: --third \1; all: --whole\)$", told, flags=re.MULTILINE
-    )
-    again = run("-vv", "--third", third)
-    names = [set(re.findall(r"::(test_\w+(?:\[[\d-]+\])?)", output)) for output in (told, again)]
-    assert names[0] == names[1]
-    assert len(names[0]) == 7
+def test_make_runs_the_tests_in_groups(request):
+    if not hasattr(request.config, "workerinput"):
+        pytest.skip("these tests are not spread over processes: --numprocesses 4 --dist loadgroup")
+    assert request.node.nodeid.endswith("@test_groups.py 2")

@@ -62,7 +62,7 @@ results = st.builds(
 )
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @given(st.lists(results, max_size=5))
 def test_written_data_are_read_back_exactly(written):
     with tempfile.TemporaryDirectory() as folder:
@@ -307,7 +307,7 @@ def test_a_line_that_cannot_be_true_is_named_with_its_number(tmp_path, line, pro
         read_journal(path)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_no_flip_of_a_bit_is_accepted(tmp_path):
     path = tmp_path / "t.jsonl"
     with Journal.open(path, {"max_load": 5}) as journal:

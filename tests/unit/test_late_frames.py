@@ -1,13 +1,11 @@
 """Late frames belong to the trial that sent them, whatever attempt they are seen in."""
 
 import json
-from dataclasses import replace
 
 import pytest
 
 from lossratio.errors import SearchError, TrafficError
 from lossratio.results import describe_trials
-from lossratio.results.trials import with_late_frames_of_earlier_version
 from lossratio.traffic import TrafficMeasurer
 from lossratio.trials import LateFrames, TrialInput, missing_frames, read_journal, run_search
 from lossratio.trials.digest import add_digest
@@ -174,28 +172,3 @@ def test_late_frames_stay_with_trials_that_are_used_by_force(tmp_path):
     adopt_journal(tmp_path / "t.jsonl", tmp_path / "adopted.jsonl", {"other": 1})
     adopted = read_journal(tmp_path / "adopted.jsonl").entries
     assert [entry.result.output.late_frames for entry in adopted] == [70, None]
-
-
-OF_EARLIER_VERSION = b'{"format": "lossratio-journal/6", "created": "2026-08-01T12:00:00.000Z", "search": {}}'
-
-
-def test_journals_of_the_earlier_format_have_late_frames_with_the_next_trial(tmp_path):
-    path = tmp_path / "t.jsonl"
-    path.write_bytes(add_digest(OF_EARLIER_VERSION)[0] + b"\n")
-    lossy = TrialOutput(0.1, sent_frames=SENT, lost_frames=100, unsent_frames=0, directions=(counters(900),))
-    with Journal.open(path, {}) as journal:
-        for late, repeats in ((0, 0), (70, 0), (50, 1), (170, 0)):
-            way = replace(counters(900), late_frames=late)
-            journal.append(TrialResult(TRIAL, replace(lossy, repeats=repeats, directions=(way,))))
-    late = [entry.result.output.late_frames for entry in read_journal(path).entries]
-    # The third trial's counters are about an earlier attempt at it.
-    assert late == [70, None, 100, None]
-
-
-def test_results_of_earlier_versions_have_late_frames_with_the_next_trial(tmp_path):
-    path = tmp_path / "t.jsonl"
-    measured(path, counters(900), counters(900, late=70), counters(1000, late=50), trials=3)
-    trials = describe_trials(read_journal(path).entries)
-    earlier = tuple(trial.model_copy(update={"late_frames": None}) for trial in trials)
-    assert with_late_frames_of_earlier_version(earlier) == trials
-    assert with_late_frames_of_earlier_version(trials) is trials

@@ -60,6 +60,7 @@ def are_a_pattern(hit):
     return loss_places_in(trials_with([{size: 9} for size in hit])) is not None
 
 
+@pytest.mark.whole
 def test_bursts_that_look_at_nothing_are_no_pattern():
     random = np.random.default_rng(1)
     sizes = list(WEIGHTS)

@@ -392,7 +392,7 @@ OVERLOADED = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("seed", range(200))
 def test_of_an_overloaded_device_no_pattern_is_said(seed):
     random = np.random.default_rng(seed)
@@ -412,6 +412,7 @@ def test_of_an_overloaded_device_no_pattern_is_said(seed):
     assert found is None or found.patterns == ()
 
 
+@pytest.mark.whole
 @settings(max_examples=100, deadline=None)
 @given(flows=strategies.integers(2, 100), blocks=strategies.integers(2, 20), seed=strategies.integers(0, 1 << 32))
 def test_rotated_blocks_are_as_alike_as_chance_makes_them(flows, blocks, seed):
@@ -423,6 +424,7 @@ def test_rotated_blocks_are_as_alike_as_chance_makes_them(flows, blocks, seed):
     assert 0.0 <= chance <= 1.0
 
 
+@pytest.mark.whole
 def test_the_chance_of_bursts_is_no_smaller_than_it_says():
     random = np.random.default_rng(2)
     burst = np.array([1.0] * 20 + [0.0] * 80)
@@ -431,6 +433,7 @@ def test_the_chance_of_bursts_is_no_smaller_than_it_says():
         assert np.mean(np.array(chances) < level) <= level + 3.0 * math.sqrt(level / 2000)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("length", [4, 16, 100])
 def test_the_chance_of_many_small_losses_is_no_smaller_than_it_says(length):
     random = np.random.default_rng(length)

@@ -43,6 +43,7 @@ def test_a_misspelt_command_or_option_of_one(words, meant):
     assert "id you mean" in done.output
 
 
+@pytest.mark.whole
 def test_a_misspelt_field_of_a_file_wherever_it_is(tmp_path):
     (tmp_path / "lab.yaml").write_text(TOPOLOGY)
     with pytest.raises(LossRatioError) as refused:

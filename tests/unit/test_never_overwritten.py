@@ -145,15 +145,6 @@ def test_trials_that_another_process_adds_at_the_same_moment_are_kept(tmp_path, 
     assert len(read_journal(path).results) == 1
 
 
-def test_the_files_of_an_earlier_version_are_found_by_robot_frameworks_name(tmp_path):
-    directory = RunDirectory(tmp_path)
-    measure(tmp_path)
-    now = TestIdentity(name="a test", suite="Tests.Core", long_name="a suite.a test")
-    assert directory.result_of(now) == directory.result_path("a suite.a test")
-    assert directory.journal_of(now) == directory.journal_path("a suite.a test")
-    assert directory.journal_of(now.model_copy(update={"long_name": None})) == directory.journal_path(now.full_name)
-
-
 def test_the_processes_of_a_parallel_runner_are_one_run(tmp_path):
     for number, name in enumerate(("one", "two")):
         measure(tmp_path / "pabot_results" / str(number), name)

@@ -263,7 +263,7 @@ def texts_of(run, before):
     return texts, compared
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("injector", INJECTORS, ids=lambda injector: injector.__name__)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_perfect_sut_is_not_blamed_for_what_its_tester_did(tmp_path, clean, kind, injector):
@@ -289,6 +289,7 @@ def test_a_perfect_sut_is_not_blamed_for_what_its_tester_did(tmp_path, clean, ki
         check_losses(run, texts)
 
 
+@pytest.mark.whole
 def test_late_frames_after_a_search_are_in_the_records_of_their_trials(tmp_path):
     _, run, console = measured(THEN, tmp_path, held_up_for_long)
     (result,) = run.results
@@ -299,7 +300,7 @@ def test_late_frames_after_a_search_are_in_the_records_of_their_trials(tmp_path)
     assert "after the search, they came back" in "\n".join(str(doubt) for doubt in doubts)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("injector", INJECTORS, ids=lambda injector: injector.__name__)
 @pytest.mark.parametrize("kind", ["mrr", "quick"])
 def test_a_perfect_sut_is_not_blamed_by_the_trend_of_several_nights(tmp_path, good_nights, kind, injector):
@@ -366,6 +367,7 @@ def held_up_at_high_loads(moment, counters):
     return replace(counters, received_frames=counters.sent_frames - late)
 
 
+@pytest.mark.whole
 def test_late_frames_bound_no_throughput(tmp_path):
     _, run, console = measured("quick", tmp_path, held_up_at_high_loads)
     for finding in findings_of(run.results):

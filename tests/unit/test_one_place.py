@@ -18,7 +18,7 @@ import pytest
 
 import lossratio
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.whole
 
 ROOT = Path(__file__).parents[2]
 COUNTER = '''

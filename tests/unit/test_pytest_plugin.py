@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.whole
 
 SIMULATED = Path(__file__).parents[2] / "topologies" / "simulated.yaml"
 TESTS = """

@@ -180,6 +180,7 @@ def test_each_report_has_the_queue_that_drops(soak):
     assert any(each.startswith(line) for each in csit)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("injector", [drops_at_times, held_up, held_up_for_long])
 def test_queues_that_drop_frames_of_others_are_not_said_to_have_dropped_what_the_tester_lost(tmp_path, injector):
     where = place(tmp_path / "run")

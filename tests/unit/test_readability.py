@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "libraries" / "lossratio"
 LABORATORY = ROOT / "study" / "libraries" / "lossratio_study"
@@ -205,6 +207,7 @@ def test_a_reason_has_to_hold(tmp_path, comment, source, has_reason):
     assert (list(Module(path).dense_statements()) == []) is has_reason
 
 
+@pytest.mark.whole
 def test_the_steps_of_long_functions_are_set_apart(code):
     divided = [is_divided for module in code for _, is_divided in module.long_functions()]
     assert divided.count(False) / len(divided) <= MOST_UNBROKEN

@@ -3,6 +3,7 @@
 import importlib
 import sys
 
+import pytest
 from hypothesis import given, settings, strategies as st
 
 MODULE = "NUMBERS = {numbers}\nTEXTS = {texts}\n"
@@ -21,6 +22,7 @@ def examples():
     return drawn
 
 
+@pytest.mark.whole
 def test_a_module_with_other_numbers_changes_no_example(tmp_path, monkeypatch):
     before = examples()
     numbers = [*range(10_001, 10_501)]

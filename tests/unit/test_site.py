@@ -15,7 +15,7 @@ from lossratio.records import docstrings_of_fields
 from lossratio.results import installed_kinds
 from lossratio.shipped import SUITES
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.whole
 
 pytest.importorskip("sphinx", reason="the documentation site needs the extra docs")
 

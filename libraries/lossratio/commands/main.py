@@ -120,26 +120,6 @@ _PLUGINS = plugin_group(
 )
 
 
-_MOVED = {
-    "lab": (
-        *("doctor", "import", "status", "reserve", "release"),
-        *("self-test", "plan", "matrix", "otg-serve"),
-    ),
-    "archive": ("send", "fetch", "site", "ack", "replay", "repair"),
-    "builds": ("ab", "bisect"),
-}
-"""The commands that had one word in version 0.2, by the word that now comes before it."""
-
-
-def _new_names() -> dict[str, str]:
-    names = {"testbed": "lab", "csit-coverage": "csit coverage"}
-    for first, moved in _MOVED.items():
-        names |= {second: f"{first} {second}" for second in moved}
-    return names
-
-
-_NEW_NAMES = _new_names()
-
 # Table: other tools' words for a command, by command.
 _OTHER_WORDS = {
     "run": (
@@ -224,9 +204,6 @@ class _Subject(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         names = self.list_commands(ctx)
-        if self._word == "csit" and args[0] not in names and Path(args[0]).is_dir():
-            _tell_new_name("csit", "csit export")
-            args = ["export", *args]
         _check_name(ctx, args[0], names)
         return super().resolve_command(ctx, args)
 
@@ -258,10 +235,6 @@ class _Commands(click.Group):
         names = self.list_commands(ctx)
         if args[0] in ELSEWHERE and args[0] not in names:
             ctx.fail(f"The command {args[0]!r} belongs to {ELSEWHERE[args[0]]}.")
-        if args[0] in _NEW_NAMES and args[0] not in names:
-            new = _NEW_NAMES[args[0]]
-            _tell_new_name(args[0], new)
-            args = [*new.split(), *args[1:]]
         _check_name(ctx, args[0], names)
         return super().resolve_command(ctx, args)
 
@@ -300,13 +273,6 @@ def _meant_elsewhere(name: str) -> str:
     if meant is None:
         return ""
     return f" Did you mean 'lossratio {full[meant]}'?"
-
-
-def _tell_new_name(old: str, new: str) -> None:
-    click.echo(
-        f"'lossratio {old}' is now 'lossratio {new}'; the old name will be removed in version 0.4.",
-        err=True,
-    )
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

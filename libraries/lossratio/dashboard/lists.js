@@ -162,5 +162,5 @@ const runsView = async parameters => {
       chart({ title: "Results of each run", unit: "results", xDates: true, height: 180, fromZero: true, series: [{ name: "results", points: points(job => job.results, known) }, { name: "failed", colour: "var(--worst)", points: points(job => job.failed, known.filter(job => job.failed)) }] }),
       chart({ title: "Hours of each run", unit: "hours", xDates: true, height: 180, fromZero: true, series: [{ name: "hours", points: points(job => Number(((job.ended - job.started) / 3600).toFixed(2)), known) }] })) : null;
     return [[charts, table({ name: "runs", columns: jobColumns, rows })].filter(Boolean), `${rows.length.toLocaleString("en")} of ${plural(jobs.length, "run")}`];
-  }), of().length ? null : el("p", { class: "about" }, "An earlier version wrote this history, and did not keep the names of runs. So results are shown by day.")];
+  }), of().length ? null : el("p", { class: "about" }, "The results of this history belong to no run. So they are shown by day.")];
 };

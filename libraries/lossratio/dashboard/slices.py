@@ -72,7 +72,7 @@ _OTHERS = (*_NUMBERS, "doubts", "lower_is_better", "tags")
 
 @dataclass(frozen=True)
 class Job:
-    """The part of a run on one testbed; in files of earlier versions, the results of a day."""
+    """The part of a run on one testbed; for results that belong to no run, those of a day."""
 
     testbed: str
     """Name of the testbed."""

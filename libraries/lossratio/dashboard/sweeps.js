@@ -101,7 +101,7 @@ const latencyView = async parameters => {
   const { rows } = await lossratio.load("latency");
   const all = rows.map(([place, time, latencies]) => ({ test: site.tests[place], time, latencies }));
   if (!all.length) return [el("h2", {}, "Throughput and latency"), el("p", {}, "No test of this history has latency. Tests measure it with ",
-    el("code", {}, "--variable LATENCY:on"), "; results that were added by an earlier version do not have it in the history: add these runs again.")];
+    el("code", {}, "--variable LATENCY:on"), ".")];
   const loads = [...new Set(all.flatMap(row => row.latencies.map(([load]) => load)))].sort(byWords);
   const fields = [
     { name: "text", label: "Test, tag or build" },

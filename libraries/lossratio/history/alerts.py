@@ -153,7 +153,7 @@ class Alerts:
                 continue
 
             yield f"Alert {alert.name!r} was sent: {counted(len(news), 'change')}."
-            changes |= {_keys(trend)[0]: trend.series.times[-1] for trend in news}
+            changes |= {_key(trend, trend.verdict): trend.series.times[-1] for trend in news}
             try:
                 write_report(
                     self.memory, _Memory(format=FORMAT, sent=sent).model_dump_json(indent=1) + "\n"
@@ -226,14 +226,9 @@ def how_sure(trend: Trend) -> str:
     )
 
 
-def _keys(trend: Trend, verdict: TrendVerdict | None = None) -> tuple[str, ...]:
-    """The name of a trend in the memory, and, if it is unambiguous, its name in earlier versions."""
-    key, said = trend.series.key, (verdict or trend.verdict).value
-    now = json.dumps([*vars(key).values(), said])
-    earlier = json.dumps([key.testbed, key.test, key.quantity, said])
-    if trend.series.mark or trend.left_out:
-        return (now,)
-    return (now, earlier)
+def _key(trend: Trend, verdict: TrendVerdict) -> str:
+    """The name of a trend in the memory."""
+    return json.dumps([*vars(trend.series.key).values(), verdict.value])
 
 
 def _is_news(trend: Trend, changes: Mapping[str, datetime]) -> bool:
@@ -241,8 +236,8 @@ def _is_news(trend: Trend, changes: Mapping[str, datetime]) -> bool:
 
     def was_sent(verdict: TrendVerdict) -> bool:
         # An alert covers everything that began before its newest result.
-        sent = [changes[key] for key in _keys(trend, verdict) if key in changes]
-        return any(trend.began <= last for last in sent)
+        last = changes.get(_key(trend, verdict))
+        return last is not None and trend.began <= last
 
     is_answer = trend.verdict is TrendVerdict.EXPLAINED and any(
         map(was_sent, (*ALARMS, TrendVerdict.TESTER))

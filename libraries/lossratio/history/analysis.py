@@ -16,7 +16,6 @@ from lossratio.history.annotations import (
 )
 from lossratio.history.devices import with_lines
 from lossratio.history.entries import entries_of
-from lossratio.history.names import with_names_now
 from lossratio.history.readings import series_of_readings
 from lossratio.history.series import Series, series_of
 from lossratio.history.store import History, StoredEntries, continued
@@ -252,17 +251,16 @@ def require_no_regression(
     """
     entries = list(entries_of(Run(history.path, (result,))))
     stored = history.read(testbed=entries[0].testbed)
-    # The result may be the first one with the present name of its test.
-    table, renamed = with_names_now(continued(stored.table, entries), ())
+    table = with_lines(continued(stored.table, entries))
     # One result more than usual: the result to judge, which needs no confirmation.
-    found = list(series_of(with_lines(table)[0], TrendRequest.last + 1))
+    found = list(series_of(table, TrendRequest.last + 1))
     mine = {(entry.testbed, entry.test, entry.quantity, entry.started) for entry in entries}
     series = [
         one
         for one in found
         if (one.key.testbed, one.key.test, one.key.quantity, one.times[-1]) in mine
     ]
-    known = renamed.followed(stored.names.followed(known_changes(history, None)))
+    known = stored.names.followed(known_changes(history, None))
     rules = TrendRules(fresh, least_change, confirm=1)
     trends = with_testers(trends_of(series, known, rules), _twins(found, known, rules), rules)
     chosen = [trend for trend in trends if quantity in (None, trend.series.key.quantity)]

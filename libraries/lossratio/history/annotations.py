@@ -68,7 +68,7 @@ class KnownChanges(FileModel):
     changes: tuple[KnownChange, ...] = ()
     """The changes."""
     same: tuple[tuple[str, str], ...] = ()
-    """Pairs of full names of tests: the name in an earlier version or another place, and the present name."""
+    """Pairs of full names of tests: the name before it was renamed or its file was moved, and the present name."""
 
 
 def load_known_changes(path: Path) -> tuple[KnownChange, ...]:

@@ -55,22 +55,21 @@ class Entry:
     lossratio_version: str
     """Version of lossratio that measured it."""
     measured_as: str | None = None
-    """Distinguishes values with other traffic, paths or goals for the same test name; None: not known, because an
-    earlier version added the result."""
+    """Distinguishes values with other traffic, paths or goals for the same test name; None: nothing was measured."""
     unit: str = FRAMES_PER_SECOND.name
     """Name of the unit of the value and the bounds."""
     lower_is_better: bool = FRAMES_PER_SECOND.lower_is_better
     """Whether the lower of two values is better."""
     generator: str | None = None
-    """Kind of the traffic generator; None: not known, because an earlier version added the result."""
+    """Kind of the traffic generator; None: nothing was measured."""
     run: str | None = None
-    """Name of the run's directory; None: not known, as above."""
+    """Name of the run's directory; None: the result was not measured in a run."""
     run_started: datetime | None = None
-    """When the first test of the run began, which distinguishes runs of the same name; None: not known, as above."""
+    """When the first test of the run began, which distinguishes runs of the same name; None likewise."""
     tags: tuple[str, ...] = ()
     """The tags of the test."""
     frame_size_bytes: float | None = None
-    """Average frame size; None: not known, as above."""
+    """Average frame size; None: nothing was measured."""
     build: str | None = None
     """Kind and version of the DUTs; None: not known."""
     latency: tuple[results.LatencyPoint, ...] = ()
@@ -81,29 +80,24 @@ class Entry:
     readings: tuple[Reading, ...] = ()
     """Readings of the test's telemetry, if there are any; the first entry of a result has them."""
     resolution: float | None = None
-    """Width of the search's goal, relative to the upper bound; None: there is none, or an earlier version added the
-    result."""
+    """Width of the search's goal, relative to the upper bound; None: there is none."""
     most: float | None = None
-    """The value if the frames of `unsent_share` had passed; None: there are no such frames, the value is only a lower
-    bound, or an earlier version added the result."""
+    """The value if the frames of `unsent_share` had passed; None: there are no such frames, or the value is only a
+    lower bound."""
     long_name: str | None = None
-    """The name that Robot Framework gave the test in its run; None: a script measured it, or an earlier version, which
-    has this name in `test`."""
+    """The name that Robot Framework gave the test in its run; None: a script measured it, or nothing was measured."""
     has_device: bool | None = None
-    """Whether there was a device between the tester's ports; None: not known, because an earlier version added the
-    result."""
+    """Whether there was a device between the tester's ports; None: nothing was measured."""
     device: str | None = None
-    """The device with its options that count, and the facts of its testbed that count; None: not known, because an
-    earlier version added the result."""
+    """The device with its options that count, and the facts of its testbed that count; None: nothing was
+    measured."""
     aggregate_factor: float | None = None
-    """The aggregate rate divided by the rate per interface; None: the value is not a rate, or an earlier version added
-    the result."""
+    """The aggregate rate divided by the rate per interface; None: the value is not a rate."""
     stream: str | None = None
-    """The stream of the traffic profile whose loss alone counts for the quantity; None: the loss of all frames counts,
-    or an earlier version added the result."""
+    """The stream of the traffic profile whose loss alone counts for the quantity; None: the loss of all frames
+    counts."""
     estimate: float | None = None
-    """Median of the critical load by the model, likewise an aggregate in files; None: there is none, or an earlier
-    version added the result."""
+    """Median of the critical load by the model, likewise an aggregate in files; None: there is none."""
     estimate_chance: float | None = None
     """Standard deviation of the estimate by chance, as a share of it; None likewise."""
     estimate_shared: float | None = None

@@ -18,7 +18,7 @@ from lossratio import drawing
 from lossratio.history.analysis import Analysis
 from lossratio.history.annotations import KnownChange
 from lossratio.history.entries import FAILED, IRREGULAR
-from lossratio.history.series import Series, rates_in_words
+from lossratio.history.series import Series
 from lossratio.history.trend import Trend, TrendVerdict
 from lossratio.history.trend_words import describe_trend, details_of, sentence_of
 from lossratio.history.unmeasured import describe_nothing_measured
@@ -80,7 +80,7 @@ class _Row:
         # The scale of a rate; empty: it is no rate.
         self.scale = ""
         if series.unit == FRAMES_PER_SECOND:
-            self.scale = "aggregate" if series.is_aggregate else "per interface"
+            self.scale = "per interface"
         # A value that was measured as requested.
         self.is_quotable = bool(np.isfinite(series.values[-1])) and IRREGULAR not in kinds
         self.value, self.bounds = _in_words(series, -1), _bounds(series, -1)
@@ -242,8 +242,7 @@ def _headline(rows: Sequence[_Row]) -> str:
         parts.append(f"{readings} of latency and telemetry")
     parts.append(f"testbed{'s' if len(testbeds) > 1 else ''} {', '.join(testbeds)}")
     parts.append(range_in_words(f"{first:%Y-%m-%d}", f"{last:%Y-%m-%d}"))
-    scale = rates_in_words(row.series for row in of_results)
-    parts.append(scale.removesuffix(".").replace("Rates", "rates"))
+    parts.append("rates are per interface")
     return " · ".join(parts)
 
 

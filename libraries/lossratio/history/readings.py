@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from lossratio.history.devices import Identity, identity_in, places_of
+from lossratio.history.devices import Identity, lines_of
 from lossratio.history.result_readings import CLOCKS, OF_NODES, Reading, latency_readings
 from lossratio.history.series import Series, groups_of, made_series
 
@@ -41,14 +41,11 @@ def series_of_readings(
     for key, rows in groups_of(table, ("testbed", "test")):
         results_of_test = _results_of_test(rows)
         # The quantities of a result belong to one device, whatever their goals are.
-        identities = [
-            Identity(one["device"], None, one["generator"], identity_in(one).kind)
-            for one, _ in results_of_test
-        ]
+        identities = [Identity(one["device"], None, one["generator"]) for one, _ in results_of_test]
         lines: dict[int, list[_Result]] = {}
-        places = places_of(identities, [one["started"] for one, _ in results_of_test])
-        for place, (one, readings) in zip(places, results_of_test, strict=True):
-            lines.setdefault(place.line, []).append(({**one, "device": place.device}, readings))
+        numbers = lines_of(identities, [one["started"] for one, _ in results_of_test])
+        for number, result in zip(numbers, results_of_test, strict=True):
+            lines.setdefault(number, []).append(result)
 
         for line in lines.values():
             found = _of_test(key, line[-last:], fresh, sources)

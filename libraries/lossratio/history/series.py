@@ -4,7 +4,7 @@ A series is one quantity of one test on one testbed, or a reading of latency or 
 the same way but are no alarms.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -19,7 +19,7 @@ from lossratio import results
 from lossratio.history.devices import LINE, QUANTITY_COLUMNS
 from lossratio.history.entries import AS_BEFORE, MEASURED, Entry
 from lossratio.history.rates import with_rates_per_interface
-from lossratio.units import FRAMES_PER_SECOND, Unit
+from lossratio.units import Unit
 
 _NOT_KNOWN = "device not known"
 _KEPT_APART = (
@@ -126,11 +126,7 @@ class Series:
     @cached_property
     def unit(self) -> Unit:
         """The unit of the newest result."""
-        # Earlier versions only had one unit, and did not write it.
-        unit = self["unit"][-1]
-        if unit is None:
-            return FRAMES_PER_SECOND
-        return Unit(unit, bool(self["lower_is_better"][-1]))
+        return Unit(self["unit"][-1], bool(self["lower_is_better"][-1]))
 
     @property
     def stream(self) -> str | None:
@@ -145,24 +141,16 @@ class Series:
 
     @cached_property
     def has_no_device(self) -> bool:
-        """Whether it belongs to the tester alone. In entries of earlier versions, only the names of tests say so."""
-        known = [has_device for has_device in self["has_device"] if has_device is not None]
-        if known:
-            return not known[-1]
-        return results.has_no_device(self.key.test)
+        """Whether it belongs to the tester alone."""
+        return self["has_device"][-1] is False
 
     @cached_property
     def aggregate_factor(self) -> float | None:
-        """The aggregate rate over the rate per interface; None: the values are not rates, or are already aggregates."""
+        """The aggregate rate over the rate per interface; None: the values are not rates."""
         factor = self["aggregate_factor"][-1]
         if factor is None:
             return None
         return float(factor)
-
-    @property
-    def is_aggregate(self) -> bool:
-        """Whether its rates are aggregates, as all its results come from earlier versions, which stored no factor."""
-        return self.unit == FRAMES_PER_SECOND and self.aggregate_factor is None
 
     def bounds_of(self, index: int) -> tuple[float | None, float | None]:
         """The bounds of a result by its index."""
@@ -170,22 +158,9 @@ class Series:
 
     @cached_property
     def resolution(self) -> float | None:
-        """The width of the search's goal, relative to the upper bound; None: not known, or no search.
-
-        Entries of earlier versions lack it, but have the bounds: if a goal is met, its bounds are at most a width
-        apart, and the value is the lower bound, minus what was lost there.
-        """
-        if self["resolution"][-1] is not None:
-            return float(self["resolution"][-1])
-        rows = zip(
-            self["outcome"], self["value"], self["lower_bound"], self["upper_bound"], strict=True
-        )
-        widths = [
-            1.0 - low / high
-            for outcome, value, low, high in rows
-            if outcome == MEASURED and None not in (value, low, high) and value <= low < high
-        ]
-        return max(widths, default=None)
+        """The width of the search's goal, relative to the upper bound; None: there was no search."""
+        resolution: float | None = self["resolution"][-1]
+        return resolution
 
     def least_change(self, wanted: float) -> float:
         """The minimum relative change to report: the requested change, or more if the search's goal is wider.
@@ -275,17 +250,6 @@ def _nights_of(series: Series) -> Series | None:
     columns |= {"value": columns["estimate"], "unsent_share": none, "most": none}
     key = replace(series.key, quantity=f"{series.key.quantity} of all nights")
     return replace(series, key=key, columns=columns, is_of_nights=True, as_before=())
-
-
-def rates_in_words(series: Iterable[Series]) -> str:
-    """A sentence on the scale of the rates of some series."""
-    aggregates = sum(one.is_aggregate for one in series)
-    if aggregates:
-        return (
-            f"Rates are per interface, except in {aggregates} series that only earlier versions measured: those are "
-            "aggregates."
-        )
-    return "Rates are per interface."
 
 
 def made_series(

@@ -34,7 +34,10 @@ _DIGEST_LENGTH = 32
 _PROBLEMS_SHOWN = 5
 _CLOCKS_DIFFER = timedelta(hours=1)
 """A result may be dated this much later than the clock of the machine that reads it."""
-_OLDEST_COLUMNS = ("test", "quantity", "started", "value", "outcome", "doubts")
+_OLDEST_COLUMNS = (
+    *("test", "quantity", "started", "value", "outcome", "doubts"),
+    *("unit", "aggregate_factor", "measured_as", "device"),
+)
 
 
 @dataclass(frozen=True)
@@ -78,8 +81,8 @@ class History:
     def read(self, testbed: str | None = None, *, readings: bool = False) -> StoredEntries:
         """Reads the history of a testbed (None: of all). Readings, most of the data, are only read on request.
 
-        Columns that a file of an earlier version lacks are null. Results that are dated in the future are left out,
-        because they would stay the newest results, whatever is measured later.
+        Columns that were added after a file was written are null there. Results that are dated in the future
+        are left out, because they would stay the newest results, whatever is measured later.
 
         Raises:
             ReportError: If the folder is not a history, or DuckDB or pyarrow is not installed.
@@ -117,11 +120,8 @@ class History:
         annotations = self.path / ANNOTATIONS_NAME
         same = load_same_names(annotations) if annotations.exists() else ()
         table, names = with_names_now(table.filter(measured), same)
-        table, uncertain = with_lines(table)
 
-        return StoredEntries(
-            table, (*problems, *names.problems, *uncertain), tuple(_unmeasured(others)), names
-        )
+        return StoredEntries(with_lines(table), tuple(problems), tuple(_unmeasured(others)), names)
 
     def _without_future(self, table: Any) -> tuple[Any, list[str]]:
         """The entries without those that are dated in the future, and a message for each testbed that has some."""

@@ -11,7 +11,6 @@ import numpy as np
 from lossratio.history.analysis import Analysis
 from lossratio.history.bands import Bands
 from lossratio.history.nights import AllNights
-from lossratio.history.series import rates_in_words
 from lossratio.history.trend import NO_VERDICT, Change, Trend, TrendVerdict
 from lossratio.history.trend_words import describe_trend, sentence_of
 from lossratio.history.unmeasured import describe_nothing_measured
@@ -99,7 +98,7 @@ def _summary(analysis: Analysis) -> Iterator[str]:
     yield from _begun_anew(analysis.trends)
     yield (
         f"{len(analysis.trends)} series of {results_counted(results)}: "
-        f"{_verdicts(analysis.trends)}. {rates_in_words(trend.series for trend in analysis.trends)}"
+        f"{_verdicts(analysis.trends)}. Rates are per interface."
     )
 
     banded = sum(trend.bands is not None for trend in analysis.trends)

@@ -145,7 +145,7 @@ def _of_age(trend: Trend) -> Iterator[str]:
 
 
 def _of_what_is_left_out(trend: Trend) -> Iterator[str]:
-    """The earlier results that a trend leaves out, and the scale of those of earlier versions."""
+    """The earlier results that a trend leaves out."""
     if trend.begins:
         yield f"begins anew: {trend.begins}; left out: {results_counted(trend.left_out)} before that"
     elif trend.left_out:
@@ -153,8 +153,6 @@ def _of_what_is_left_out(trend: Trend) -> Iterator[str]:
             f"left out: {counted(trend.left_out, 'earlier result')} with other traffic, another path, another goal or "
             "another generator"
         )
-    if trend.series.is_aggregate:
-        yield "its rates are aggregates because an earlier version measured them"
 
 
 def _of_tester(trend: Trend) -> Iterator[str]:

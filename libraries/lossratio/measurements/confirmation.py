@@ -125,7 +125,7 @@ class ConfirmationResult(FoundResult):
     loss_ratio: float = Field(gt=0.0, lt=1.0)
     """The requested loss ratio."""
     batch: float | None = None
-    """The requested number of frames that are lost at a time; null in results of earlier versions, which had 1."""
+    """The requested number of frames that are lost at a time; null: 1."""
     statement: GuardStatement | None
     """The verdict, with the frames that support it; null if the measurement failed."""
     reason: str | None

@@ -21,7 +21,7 @@ class RestAnswer(Enum):
     HARD = "fails after a rest"
     """No control is needed."""
     PASSED = "passes after a rest"
-    """There is no control, as in earlier versions."""
+    """There is no control yet."""
     OPEN = "no answer"
     """The generator sent too little for an answer."""
 

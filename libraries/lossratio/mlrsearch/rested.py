@@ -301,11 +301,7 @@ class Rested:
             return self._after_rest(self._next_index(bound, answers))
 
         last = asked[-1].load
-        without_control = {load for load, answer in answers.items() if answer is RestAnswer.PASSED}
-        if without_control - {last}:
-            # Earlier versions had no controls.
-            return None
-        if without_control:
+        if answers[last] is RestAnswer.PASSED:
             place = max(number for number, result in enumerate(self._trials) if result is asked[-1])
             return self._control(last, self._trials[place + 1 :])
         if answers[last] is not RestAnswer.OPEN:

@@ -44,9 +44,9 @@ class Unmeasured:
     suite: str
     """The identity of its suite."""
     failed: str | None
-    """Time when it failed, as in RFC 3339; None: not known, because an earlier version noted it."""
+    """Time when it failed, as in RFC 3339; None: not known."""
     began: str | None = None
-    """Time when it began, as in RFC 3339; None: not known, because an earlier version noted it."""
+    """Time when it began, as in RFC 3339; None: not known."""
 
     def began_after(self, time: datetime) -> bool:
         """Whether it is known to have begun after a time with a time zone."""
@@ -205,7 +205,6 @@ def failures_of(directory: Path) -> Iterator[Unmeasured]:
     """The tests that failed, whether or not they measured anything before."""
     for test, entry in _last_lines(directory).items():
         if entry.get("message") is not None:
-            # Earlier versions noted neither suite nor times.
             suite = entry.get("suite") or test.rpartition(".")[0]
             failed = _text(entry.get("time"))
             began = _text(entry.get("began"))

@@ -18,7 +18,6 @@ from lossratio.results.contradictions import (
 from lossratio.results.device import (
     Device as Device,
     Role as Role,
-    kind_in_words as kind_in_words,
     options_that_count as options_that_count,
     what_differs as what_differs,
 )
@@ -65,7 +64,6 @@ from lossratio.results.frame_integrity import (
 from lossratio.results.identity import (
     ID as ID,
     VARIATION as VARIATION,
-    fitting as fitting,
     identity_of as identity_of,
     names_of_tests_in as names_of_tests_in,
     namesakes_of as namesakes_of,
@@ -148,7 +146,7 @@ from lossratio.results.trials import (
     trials_in_words as trials_in_words,
     withdrawn_in_words as withdrawn_in_words,
 )
-from lossratio.results.twins import common_name as common_name, has_no_device as has_no_device
+from lossratio.results.twins import common_name as common_name
 from lossratio.results.view import (
     CsitExportError as CsitExportError,
     LatencyPoint as LatencyPoint,

@@ -39,7 +39,7 @@ def common_doubts(
         unsent_frames(most_unsent, consequence=if_unsent),
         over_time,
         doubts.two_bands_in(trials),
-        doubts.late_frames(trials, result.late_frames or 0),
+        doubts.late_frames(trials),
         *doubts.doubts_about_frames(trials),
         stalls,
         doubts.testbed_changed(trials),

@@ -243,16 +243,12 @@ class Conditions(Record):
     """The meaning of a load."""
     timing: TrialTiming
     """The steps of a trial before and after its traffic."""
-    device: Device | None = None
-    """The device of the series that this result belongs to; None: an earlier version measured it."""
-
-    _leave_out = left_out_if_empty("device")
+    device: Device
+    """The device of the series that this result belongs to."""
 
     @property
-    def measured_on(self) -> str | None:
-        """The device and the testbed that a series of results belongs to, in words; None: not known."""
-        if self.device is None:
-            return None
+    def measured_on(self) -> str:
+        """The device and the testbed that a series of results belongs to, in words."""
         return in_words(self.device, self.testbed.facts_that_count())
 
     def rate(self, per_interface: float) -> Rate:

@@ -108,11 +108,6 @@ def _plain(value: JsonValue) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def kind_in_words(words: str) -> str:
-    """The kind of a device in words."""
-    return words.partition(_BETWEEN)[0]
-
-
 def what_differs(before: str, after: str) -> str:
     """The difference between the devices of two series, e.g. ``police 50000 -> 60000``; empty: none.
 

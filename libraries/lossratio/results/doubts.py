@@ -1,6 +1,6 @@
 """Doubts about a measurement: reasons not to trust its numbers yet, which the numbers do not show.
 
-All doubts are computed from the trials in result files, so results of earlier versions have them, too.
+All doubts are computed from the trials in result files, also from those of earlier runs.
 """
 
 import math
@@ -221,14 +221,9 @@ def _two_bands(group: Sequence[Trial]) -> Doubt | None:
     )
 
 
-def late_frames(trials: Sequence[Trial], late_in_last: int) -> Doubt | None:
-    """Reports frames that count as lost but that the SUT did not lose because they came back after the wait.
-
-    Results of earlier versions have the late frames of the last trial in a separate field.
-    """
+def late_frames(trials: Sequence[Trial]) -> Doubt | None:
+    """Reports frames that count as lost but that the SUT did not lose because they came back after the wait."""
     counts = [trial.missing.late for trial in trials]
-    if counts and not counts[-1]:
-        counts[-1] = min(late_in_last, trials[-1].missing.lost_by_sut)
     missing = sum(trial.missing.total for trial in trials)
     return only_late(counts, missing, "")
 

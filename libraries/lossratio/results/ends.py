@@ -30,7 +30,7 @@ class Ends(NamedTuple):
 
 
 def stored_ends(value: float, share: float | None, most: float | None) -> Ends:
-    """The ends of a value in a history. Earlier versions only stored the share of unsent frames.
+    """The ends of a value in a history.
 
     If the share ``u`` of a load was not sent, a value ``v`` at this load is at most ``v / (1 - u)``. It is that value
     if the generator stood still for that share of the time.
@@ -38,7 +38,7 @@ def stored_ends(value: float, share: float | None, most: float | None) -> Ends:
     Args:
         value: The value, a number in its own unit.
         share: The largest share of missing frames; None: not known.
-        most: The upper end of the value, a number in its own unit; None: as in earlier versions, not stored.
+        most: The upper end of the value, a number in its own unit; None: there is none.
     """
     known = share or 0.0
     if most is None:

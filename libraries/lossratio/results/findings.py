@@ -16,7 +16,6 @@ from lossratio.results.model import Outcome, TestResult
 from lossratio.results.quantity import Finding
 from lossratio.results.trials import Trial
 from lossratio.results.view import view_of
-from lossratio.units import FRAMES_PER_SECOND
 
 FORCED = "resumed by force, although "
 """Beginning of the remark that the conditions changed during the measurement of a result."""
@@ -107,14 +106,14 @@ def apart_by_device(
 ) -> tuple[dict[tuple[str, str], list[Finding]], dict[tuple[str, str], list[Finding]]]:
     """The findings of two sides, separated by device if both sides have measured a quantity on it.
 
-    All other findings of a quantity stay together: its device was replaced, or an earlier version did not name it.
+    All other findings of a quantity stay together: its device was replaced.
     """
     divided: tuple[dict[tuple[str, str], list[Finding]], ...] = ({}, {})
     for key in dict.fromkeys((*before, *after)):
         sides = [before.get(key, ()), after.get(key, ())]
         devices = [{one.result.conditions.measured_on for one in side} for side in sides]
-        is_one = len((devices[0] | devices[1]) - {None}) <= 1
-        common = frozenset() if is_one else devices[0] & devices[1] - {None}
+        is_one = len(devices[0] | devices[1]) <= 1
+        common = frozenset() if is_one else devices[0] & devices[1]
         for found, findings in zip(divided, sides, strict=True):
             for finding in findings:
                 device = finding.result.conditions.measured_on
@@ -150,9 +149,6 @@ def digest_of(finding: Finding) -> str:
     """A key that is equal for values with the same meaning, and only for them; tests and devices do not matter."""
     # A failed measurement may have no trial, but its key must be the key of measurements that succeeded.
     left_out = {_TRIAL_DURATION, _DEVICE}
-    if finding.unit == FRAMES_PER_SECOND:
-        # Earlier versions wrote keys without units, and had no other unit.
-        left_out.add(_UNIT)
     aspects = {name: value for name, value in aspects_of(finding).items() if name not in left_out}
     text = json.dumps(aspects, sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]

@@ -89,12 +89,10 @@ def integrity_of(result: TestResult) -> FrameIntegrity | None:
     names = ("duplicated", "corrupted", "wrong_length", "misdelivered", "reordered")
     counts = {name: sum(getattr(way, f"{name}_frames") for way in examined) for name in names}
     arrived = [way.received_frames + way.faulty for way in examined]
-    counted = [way.examined_frames or 0 for way in examined]
 
     return FrameIntegrity(
         arrived=sum(arrived),
-        # Generators of earlier versions also examined late frames.
-        examined=sum(map(min, counted, arrived)),
+        examined=sum(way.examined_frames or 0 for way in examined),
         **counts,
         before_trials=examined is checked,
     )

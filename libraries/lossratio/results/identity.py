@@ -7,7 +7,7 @@ names change. Results, histories and alarms must not change with them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -165,18 +165,3 @@ def with_any_values(name: str) -> str:
         pattern += f"{re.escape(match.before)}.*"
         name = match.after
     return pattern + re.escape(name)
-
-
-def fitting(earlier: Iterable[str], identities: Iterable[str]) -> dict[str, list[str]]:
-    """The identities that full names of earlier versions may mean, by these names; names without a match are left out.
-
-    Earlier versions used Robot Framework's full name. It ends like the identity: with the file and the test.
-    """
-    known: dict[str, list[str]] = {}
-    for identity in dict.fromkeys(identities):
-        known.setdefault(_end_of(identity), []).append(identity)
-    return {name: known[_end_of(name)] for name in dict.fromkeys(earlier) if _end_of(name) in known}
-
-
-def _end_of(name: str) -> str:
-    return ".".join(name.rsplit(".", 2)[-2:])

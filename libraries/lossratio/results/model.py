@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 from pydantic import Field, model_validator
 
 from lossratio.errors import ReportError
-from lossratio.records import FrameCount, Record, UtcTime
+from lossratio.records import Record, UtcTime
 from lossratio.results.conditions import Conditions, MaxLoad
 from lossratio.results.losses import LossPlaces
 from lossratio.results.pictures import Picture
 from lossratio.results.queue_drops import QueueDrops
-from lossratio.results.trials import Trial, with_late_frames_of_earlier_version
+from lossratio.results.trials import Trial
 from lossratio.results.wording import in_columns
 from lossratio.wrong_values import refused_in_words
 
@@ -58,8 +58,7 @@ class TestIdentity(Record):
     suite: str
     """Its suite: the file in its project, or the suite's ``Id``. It does not depend on what else is run."""
     long_name: str | None = None
-    """The name that Robot Framework gave the test in this run; None: a script measured it, or an earlier version, which
-    has this name in `suite` and `name`."""
+    """The name that Robot Framework gave the test in this run; None: a script measured it."""
     documentation: str = ""
     """The test's documentation."""
     tags: tuple[str, ...] = ()
@@ -129,9 +128,6 @@ class TestResult(Record):
     """The conditions of the measurement."""
     trials: tuple[Trial, ...]
     """All trials, in the order in which they were measured."""
-    late_frames: FrameCount | None = None
-    """Only in results of earlier versions: late frames of the last trial; null: not known. In these results, the
-    counters of each trial have the late frames of the trial before it."""
     guilty: Literal["TG", "wire", "DUT"] | None = None
     """The part of the testbed that made the measurement fail; null: not known."""
     loss_places: LossPlaces | None = None
@@ -224,11 +220,6 @@ class TestResult(Record):
                 for row in rows
             ]
         )
-
-    @model_validator(mode="after")
-    def _late_frames_are_with_their_trials(self) -> TestResult:
-        object.__setattr__(self, "trials", with_late_frames_of_earlier_version(self.trials))
-        return self
 
     @model_validator(mode="after")
     def _a_failure_has_an_error(self) -> TestResult:

@@ -320,8 +320,7 @@ def _proved(path: Path) -> TestResult | None:
         return None
 
     remarks = [*result.remarks, REPAIRED, *(() if whole == result else (COMPLETED,))]
-    # The journals of earlier versions do not hold the late frames of the last trial.
-    return whole.model_copy(update={"late_frames": None, "remarks": tuple(remarks)})
+    return whole.model_copy(update={"remarks": tuple(remarks)})
 
 
 def _damage_of(error: LossRatioError) -> str:

@@ -93,14 +93,12 @@ class RunDirectory:
         return self.path / "trials" / f"{file_stem(test_name)}.jsonl"
 
     def journal_of(self, test: TestIdentity) -> Path:
-        """The path of a test's journal, even if an earlier version wrote it; otherwise the path of a new journal."""
-        paths = [self.journal_path(name) for name in _names_of(test)]
-        return next((path for path in paths if path.exists()), paths[0])
+        """The path of a test's journal."""
+        return self.journal_path(test.full_name)
 
     def result_of(self, test: TestIdentity) -> Path:
-        """The path of a test's result, even if an earlier version wrote it; otherwise the path of a new result."""
-        paths = [self.result_path(name) for name in _names_of(test)]
-        return next((path for path in paths if path.exists()), paths[0])
+        """The path of a test's result."""
+        return self.result_path(test.full_name)
 
     def result_path(self, test_name: str) -> Path:
         """The path of a test's result."""
@@ -301,13 +299,6 @@ def file_stem(name: str) -> str:
     return f"{_UNSAFE_CHARACTERS.sub('_', name)[:_LONGEST_NAME].strip('._-')}~{digest}"
 
 
-def _names_of(test: TestIdentity) -> tuple[str, ...]:
-    """The names that files of a test may have: its own, and Robot Framework's, as earlier versions named them."""
-    if test.long_name is None:
-        return (test.full_name,)
-    return (test.full_name, test.long_name)
-
-
 def result_name(test_name: str, number: int) -> str:
     """The name of a test's first, second or later result."""
     if number == 1:
@@ -321,14 +312,12 @@ def search_name(name: str) -> str:
 
 
 def may_have_result(test: Any, name: str) -> bool:
-    """Whether a Robot Framework test may have a result with a name, which may come from an earlier version.
+    """Whether a Robot Framework test may have a result with a name.
 
     Before a run, variables in the name of the test may have any value.
     """
-    return any(
-        re.fullmatch(f"{with_any_values(known)}{_NUMBER}{_SEARCH}", name, re.DOTALL)
-        for known in (identity_of(test), str(test.full_name))
-    )
+    pattern = f"{with_any_values(identity_of(test))}{_NUMBER}{_SEARCH}"
+    return re.fullmatch(pattern, name, re.DOTALL) is not None
 
 
 _NUMBER, _SEARCH = r"(?: \(\d+\))?", "(?: search)?"
@@ -396,17 +385,6 @@ def _check_format(path: Path, text: bytes) -> None:
             )
 
     _refuse_newer(path, text)
-    family = FORMAT.rpartition("/")[0] + "/"
-    if (
-        isinstance(file_format, str)
-        and file_format.startswith(family)
-        and file_format.removeprefix(family).isdecimal()
-    ):
-        raise ReportError(
-            f"{path} has the format {file_format!r}, but this version of lossratio reads {FORMAT!r}. To convert it, in "
-            f"the sources of lossratio: tools/convert-results {shell_word(path)}"
-        )
-
     if (path.parent.parent / "trials" / f"{path.stem}.jsonl").exists():
         raise _damaged(path, f"its 'format' is {file_format!r}, although it has a journal")
     raise ReportError(f"{path} is not a result: its 'format' is {file_format!r}, not {FORMAT!r}.")

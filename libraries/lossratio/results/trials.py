@@ -18,7 +18,6 @@ from lossratio.trials import (
     TrialInput,
     TrialOutput,
     TrialResult,
-    late_frames_of_earlier_version,
     missing_frames,
 )
 from lossratio.units import counted, format_frame_rate, format_ratio, trials_counted
@@ -39,7 +38,7 @@ class Trial(Record):
     purpose: str | None
     """Why the controller chose the trial; None: no reason was recorded."""
     rule: str | None = None
-    """Name of the rule that chose the trial; None: the controller has no rules, or is of an earlier version."""
+    """Name of the rule that chose the trial; None: the controller has no rules."""
     is_evidence: bool
     """Whether the trial counts; warm-ups and trials that were set aside do not."""
     set_aside: str | None = None
@@ -66,9 +65,9 @@ class Trial(Record):
     """Lost frames, summed per direction; None: not counted."""
     unsent_frames: FrameCount | None
     """Frames that the generator could not send, over all directions; None: not counted."""
-    late_frames: FrameCount | None = None
+    late_frames: FrameCount
     """Lost frames that came back after the wait for frames in flight: they count as lost, although the SUT did not lose
-    them. None: an earlier version wrote the result."""
+    them."""
     forgotten_s: Seconds | None = None
     """Time that the device then took to delete all connections with its own command; None: it did not have to."""
     repeats: int = Field(default=0, ge=0)
@@ -255,17 +254,6 @@ def withdrawn_in_words(journal: JournalContents) -> Iterator[str]:
     """How many trials of a journal are kept but not used, for each reason."""
     for reason, count in Counter(trial.reason for trial in journal.withdrawn).items():
         yield f"{trials_counted(count)} kept but not used: {reason}"
-
-
-def with_late_frames_of_earlier_version(trials: tuple[Trial, ...]) -> tuple[Trial, ...]:
-    """Moves late frames to the trials that they belong to, in results that count them in the next trial."""
-    if any(trial.late_frames is not None for trial in trials):
-        return trials
-    late_frames = [*late_frames_of_earlier_version(trials), 0]
-    return tuple(
-        trial.model_copy(update={"late_frames": min(late, trial.lost_frames or 0)})
-        for trial, late in zip(trials, late_frames, strict=False)
-    )
 
 
 def foreign_frames_of(direction: DirectionCounters) -> int:

@@ -7,11 +7,6 @@ _TWIN = re.compile(r"-tg(?=-[^-]+$|$)")
 _CORES = re.compile(r"(?<=-)\d+c-")
 
 
-def has_no_device(test: str) -> bool:
-    """Whether the name of a test shows that the test is a twin without a device."""
-    return _TWIN.search(test) is not None
-
-
 def common_name(test: str) -> str:
     """The part of a test's name that it shares with its twin, which needs no cores of a device."""
     return _CORES.sub("", _TWIN.sub("", test), count=1)

@@ -1,6 +1,6 @@
 """How long each test is expected to take: as in earlier nights, or else by a forecast of its measurements."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import median
@@ -16,7 +16,6 @@ from lossratio.measurements.telemetry import TELEMETRY_DURATION
 from lossratio.measurements.throughput import NdrPdrGoals, duration_after_search
 from lossratio.mlrsearch import MLRsearch, SearchGoal
 from lossratio.plrsearch import TIMEOUT
-from lossratio.results import fitting
 
 _SEARCH = "findndrandpdr"
 _MRR = "measuremrr"
@@ -61,23 +60,19 @@ class KnownTimes:
     def expected(self, testbed: str, test: str) -> float | None:
         """Median of the latest times on a testbed, or else on any testbed, in seconds; None: never measured."""
         here = self.seconds.get((testbed, test))
-        times = here or self._anywhere([test]) or self._under_earlier_names(test)
+        times = here or self._anywhere(test)
         if times:
             return median(times[-_LATEST:])
         return None
 
-    def _anywhere(self, names: Collection[str]) -> list[float]:
-        """The times of tests with these names on any testbed."""
+    def _anywhere(self, test: str) -> list[float]:
+        """The times of a test on any testbed."""
         return [
             seconds
             for (_, name), times in self.seconds.items()
-            if name in names
+            if name == test
             for seconds in times
         ]
-
-    def _under_earlier_names(self, test: str) -> list[float]:
-        """The times of a test under the names that earlier versions gave it, on any testbed."""
-        return self._anywhere(fitting((name for _, name in self.seconds), [test]))
 
 
 def expected_seconds(test: TestCase, variables: Mapping[str, str]) -> float:

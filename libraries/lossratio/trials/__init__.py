@@ -60,11 +60,7 @@ from lossratio.trials.journal_reading import (
     read_good_part as read_good_part,
     read_journal as read_journal,
 )
-from lossratio.trials.late import (
-    LateFrames as LateFrames,
-    late_frames_of_earlier_version as late_frames_of_earlier_version,
-    with_late_frames as with_late_frames,
-)
+from lossratio.trials.late import LateFrames as LateFrames, with_late_frames as with_late_frames
 from lossratio.trials.losses import (
     FlowClasses as FlowClasses,
     Losses as Losses,

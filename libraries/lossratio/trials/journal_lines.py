@@ -21,8 +21,6 @@ from lossratio.trials.trial_output import TrialOutput
 
 FORMAT = "lossratio-journal/7"
 """Format of the journals."""
-WITH_LATE_FRAMES_BEFORE = "lossratio-journal/6"
-"""An earlier format, which is also read. It has late frames in the next trial's counters, not in lines of their own."""
 
 
 class UnknownFormatError(ValueError):
@@ -143,7 +141,7 @@ def read_header(line: bytes) -> tuple[dict[str, Any], str]:
         raise ValueError(f"not JSON ({error})") from error
 
     given = data.get("format") if isinstance(data, dict) else None
-    if given not in (FORMAT, WITH_LATE_FRAMES_BEFORE):
+    if given != FORMAT:
         problem = f"this is not a journal of format {FORMAT!r}: its format is {given!r}"
         try:
             take_digest(line)

@@ -19,7 +19,7 @@ from lossratio.input_file import (
 from lossratio.trials import journal_lines
 from lossratio.trials.digest import DigestError
 from lossratio.trials.journal_lines import Addition, JournalEntry, Line, Withdrawal, WithdrawnTrial
-from lossratio.trials.late import Late, late_frames_of_earlier_version, with_late_frames
+from lossratio.trials.late import Late, with_late_frames
 from lossratio.trials.trial import TrialResult
 
 _NAME = journal_lines.FORMAT.partition("/")[0].encode()
@@ -144,8 +144,6 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, DamagedJournalErr
         digest = of_line
         intact += len(line) + 1
 
-    if header["format"] == journal_lines.WITH_LATE_FRAMES_BEFORE:
-        reading.find_late_frames_of_earlier_version()
     contents = JournalContents(
         header["search"],
         header["created"],
@@ -204,12 +202,6 @@ class _Reading:
             WithdrawnTrial(self._entry(place), self._reasons[place])
             for place in sorted(self._reasons)
         )
-
-    def find_late_frames_of_earlier_version(self) -> None:
-        """Adds the late frames that an earlier version has noted with the next trial."""
-        outputs = [entry.result.output for entry in self._trials]
-        for place, frames in enumerate(late_frames_of_earlier_version(outputs)):
-            self._late.setdefault(place, frames)
 
     def _prove(self) -> None:
         self.proved += self.unproved

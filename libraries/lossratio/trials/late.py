@@ -9,10 +9,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from lossratio.trials.record import Frames, Observed
-from lossratio.trials.trial_output import DirectionCounters, TrialOutput
+from lossratio.trials.trial_output import TrialOutput
 
 _MOST_TRAFFIC = 64
 """How many runs of traffic are remembered: no generator still counts late frames of older traffic."""
@@ -114,33 +113,3 @@ def with_late_frames(output: TrialOutput, frames: int) -> TrialOutput:
     if late:
         return replace(output, late_frames=late)
     return output
-
-
-class Counted(Protocol):
-    """The counters of a trial, as in its output and in its record in a result."""
-
-    @property
-    def repeats(self) -> int:
-        """Number of earlier attempts that were thrown away."""
-
-    @property
-    def repairs(self) -> tuple[str, ...]:
-        """Repaired failures of earlier attempts."""
-
-    @property
-    def directions(self) -> tuple[DirectionCounters, ...]:
-        """The counters of each direction."""
-
-
-def late_frames_of_earlier_version(trials: Sequence[Counted]) -> list[int]:
-    """The late frames of each trial but the last, which files of earlier versions have with the next trial.
-
-    If the next trial had earlier attempts, its counters are about the last of these, and the previous trial's late
-    frames are not known.
-    """
-    return [
-        0
-        if following.repeats or following.repairs
-        else sum(way.late_frames for way in following.directions)
-        for following in trials[1:]
-    ]

@@ -35,7 +35,6 @@ def outbox(tmp_path, store):
     return Outbox(tmp_path / "outbox", store)
 
 
-@pytest.mark.long
 def test_a_run_goes_to_its_testbed_and_date_in_whole(run, outbox, store, tmp_path):
     assert outbox.add(run) == []
     assert outbox.send() == 2

@@ -47,6 +47,7 @@ def test_a_run_in_which_nothing_was_measured_goes_to_its_testbed_and_comes_back(
     assert read_run(back).unmeasured == read_run(failed).unmeasured
 
 
+@pytest.mark.whole
 def test_the_trend_lists_a_test_that_measured_nothing_and_gives_each_reason_once(failed, tmp_path):
     history = tmp_path / "history"
     for _ in range(2):
@@ -67,6 +68,7 @@ def test_the_trend_lists_a_test_that_measured_nothing_and_gives_each_reason_once
     assert invoke(site, history, "--output", tmp_path / "site").exit_code == 0
 
 
+@pytest.mark.whole
 def test_a_test_that_was_measured_since_is_listed_no_more_and_no_failure_is_in_its_series(run, tmp_path):
     (result,) = read_run(run).results
     tonight = tmp_path / "tonight"

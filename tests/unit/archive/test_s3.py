@@ -46,7 +46,6 @@ def bucket(direct_to):
     server.stop()
 
 
-@pytest.mark.long
 def test_a_run_goes_to_an_object_store_and_its_history_comes_back(run, bucket, tmp_path):
     outbox = Outbox(tmp_path / "outbox", ObjectStore(bucket))
     outbox.add(run)
@@ -57,6 +56,7 @@ def test_a_run_goes_to_an_object_store_and_its_history_comes_back(run, bucket, t
     assert not [name for name in ObjectStore(bucket).names("**") if name.endswith(".part")]
 
 
+@pytest.mark.whole
 def test_an_object_store_that_is_down_loses_nothing(run, direct_to, tmp_path):
     outbox = Outbox(tmp_path / "outbox", ObjectStore("s3://nights/lossratio"))
     outbox.add(run)

@@ -44,7 +44,6 @@ def steps(done):
     return [*made, " ".join(verdict.split())]
 
 
-@pytest.mark.long
 def test_a_slower_build_is_found_in_every_test_with_exit_status_3(lab, run_ab):
     result = run_ab(lab, set_capacity(lab, 150), set_capacity(lab, 145))
     assert result.status == 3
@@ -53,7 +52,7 @@ def test_a_slower_build_is_found_in_every_test_with_exit_status_3(lab, run_ab):
     assert [measurement["build"] for measurement in measurements(lab)] == list("ABBAABBA")
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_the_verdicts_are_a_comment_for_a_pull_request(lab, run_ab):
     comment = lab.parent / "comment.md"
     run_ab(lab, set_capacity(lab, 150), set_capacity(lab, 145), "--certainty", "99", "--markdown", comment)
@@ -71,7 +70,7 @@ def test_the_verdicts_are_a_comment_for_a_pull_request(lab, run_ab):
     assert values[:4] == pytest.approx([75, 72.5, 72.5, 75], rel=1e-3)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("slower", [False, True], ids=["the same", "slower"])
 def test_the_how_to_for_pull_requests_works_as_it_stands(slower, lossratio, tmp_path):
     page = (ROOT / "docs" / "how-to" / "compare-builds.md").read_text()
@@ -98,7 +97,7 @@ def test_the_how_to_for_pull_requests_works_as_it_stands(slower, lossratio, tmp_
     )
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_builds_that_are_the_same_are_no_alarm(lab, run_ab):
     result = run_ab(lab, set_capacity(lab, 150), set_capacity(lab, 150.1), "--test", "64B-mrr")
     assert result.status == 0
@@ -106,7 +105,7 @@ def test_builds_that_are_the_same_are_no_alarm(lab, run_ab):
     assert "1518B" not in result.out
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_comparison_that_was_cut_off_goes_on_where_it_was(lab, run_ab):
     first = run_ab(lab, set_capacity(lab, 150), set_capacity(lab, 145), "--test", "64B-mrr")
     record = lab.parent / "ab" / "measurements.jsonl"
@@ -126,6 +125,7 @@ def test_a_comparison_that_was_cut_off_goes_on_where_it_was(lab, run_ab):
     assert (other.status, "belongs to another request" in other.err) == (2, True)
 
 
+@pytest.mark.whole
 def test_a_set_up_that_fails_ends_it_with_what_was_printed(lab, run_ab):
     result = run_ab(lab, set_capacity(lab, 150), "echo no such package; exit 7")
     assert result.status == 1
@@ -134,6 +134,7 @@ def test_a_set_up_that_fails_ends_it_with_what_was_printed(lab, run_ab):
     assert [measurement["build"] for measurement in measurements(lab)] == ["A"]
 
 
+@pytest.mark.whole
 def test_a_run_that_fails_ends_it_with_its_exit_status(lab, run_ab):
     result = run_ab(lab, set_capacity(lab, 150), f"echo nonsense > '{lab}'")
     assert result.status == 2
@@ -141,6 +142,7 @@ def test_a_run_that_fails_ends_it_with_its_exit_status(lab, run_ab):
     assert result.err.endswith(". The same command continues from here.\n")
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("build", ["A", "B"])
 def test_ctrl_c_during_a_run_stops_it_and_says_how_to_continue(build, lab, run_ab, monkeypatch):
     stopped = RunOutcome(ExitStatus.INTERRUPTED, lab.parent)
@@ -168,6 +170,7 @@ def test_a_file_for_the_directory_of_runs_is_named_before_anything_is_set_up(lab
     assert not touched.exists()
 
 
+@pytest.mark.whole
 def test_a_quantity_that_nothing_measures_is_an_error(lab, run_ab):
     result = run_ab(lab, "true", "true", "--quantity", "NDR")
     assert result.status == 1

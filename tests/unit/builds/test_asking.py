@@ -297,7 +297,7 @@ def ab(lossratio, lab, b, *more):
     return lossratio("builds", "ab", *options, "--output", "ab", *more, "search.robot")
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize(("b", "status"), [(100, 0), (90, 3)])
 def test_suites_ask_and_a_slower_build_is_searched(b, status, lab, lossratio):
     done = ab(lossratio, lab, b, "--as-before", "nights", "--least-change", "5")
@@ -312,7 +312,7 @@ def test_suites_ask_and_a_slower_build_is_searched(b, status, lab, lossratio):
         assert done.out.count("B is slower than A by ") == 4
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_an_alarm_is_bisected_with_the_nights_before_it(lab, lossratio):
     revision = 'cp "$(git -C repository show "$LOSSRATIO_REVISION:capacity").jsonl" build.jsonl\n'
     (lab / "make.sh").write_text(revision)
@@ -339,6 +339,7 @@ def test_an_alarm_is_bisected_with_the_nights_before_it(lab, lossratio):
     assert read_result(first).is_as_before
 
 
+@pytest.mark.whole
 def test_a_bisection_of_an_alarm_leaves_out_the_nights_with_it(lab):
     name = "Search.64B-ndrpdr"
     times = sorted(read_result(RunDirectory(run).result_path(name)).started for run in (lab / "nights").iterdir())
@@ -348,7 +349,7 @@ def test_a_bisection_of_an_alarm_leaves_out_the_nights_with_it(lab):
     assert len([*links.iterdir()]) == 5
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_suite_that_takes_no_hints_is_searched_and_named(lab, lossratio):
     library = "Library    lossratio.keywords.LossRatio"
     own = SUITE.replace("Resource         lossratio/resources/performance.resource", library)

@@ -150,7 +150,7 @@ def test_pairs_without_noise_need_eight(change, verdict):
     assert result.difference == pytest.approx(change)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_pairs_are_called_different_no_more_often_than_promised_whatever_the_noise(how_many):
     """Stalls that take half of the throughput, and a machine that gets slower and slower."""
     wrong, outside = 0, 0
@@ -165,6 +165,7 @@ def test_pairs_are_called_different_no_more_often_than_promised_whatever_the_noi
     assert outside <= how_many(7, 18)
 
 
+@pytest.mark.whole
 def test_pairs_find_a_small_difference_behind_noise_and_stalls():
     found = 0
     for seed in range(20):

@@ -43,6 +43,7 @@ def test_a_search_that_was_not_finished_gives_no_value(tmp_path, reason, bound):
         measured(tmp_path, stopped(reason, bound))
 
 
+@pytest.mark.whole
 def test_a_measurement_that_failed_gives_no_value(tmp_path):
     with pytest.raises(BuildError, match="MRR has no value to compare: failed: agent lost"):
         measured(tmp_path, mrr(error="agent lost"), throughput())

@@ -41,6 +41,7 @@ def ab(lossratio, lab, a, b):
     return lossratio("builds", "ab", *options, "--test", "64B-mrr", lab.parent / "mrr.robot")
 
 
+@pytest.mark.whole
 def test_two_devices_are_no_two_builds(lossratio, lab):
     on_a_bridge(lab)
     done = ab(lossratio, lab, policed(50), policed(47))
@@ -51,7 +52,7 @@ def test_two_devices_are_no_two_builds(lossratio, lab):
     assert "Keep the options of the device" in done.err
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_comparison_goes_on_when_the_device_is_the_same_again(lossratio, lab):
     on_a_bridge(lab)
     script = lab.parent / "set_up_b.sh"
@@ -105,7 +106,7 @@ def add_alarms(history, revisions, devices):
             History(history).add([replace(made, build=f"linux_bridge 1.0~{night}-g{revision}", device=device)])
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_one_alarm_of_two_devices_is_chosen_bisected_and_noted_and_the_other_one_stays(lossratio, lab):
     repository, history = lab.parent / "repository", lab.parent / "history"
     revisions = make_repository(repository, [50, 50, 50, 40, 40])
@@ -132,6 +133,7 @@ def test_one_alarm_of_two_devices_is_chosen_bisected_and_noted_and_the_other_one
     assert lossratio("trend", history).status == 3
 
 
+@pytest.mark.whole
 def test_a_device_that_the_history_does_not_have_is_an_error_with_its_names(lossratio, lab):
     add_alarms(lab.parent / "history", ["0" * 40] * 5, ["vpp", "vpp, mtu=9000"])
     done = lossratio("trend", lab.parent / "history", "--device", "vpp, mtu=900")
@@ -139,7 +141,7 @@ def test_a_device_that_the_history_does_not_have_is_an_error_with_its_names(loss
     assert "The history has no device 'vpp, mtu=900'. Did you mean" in done.err
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_the_test_of_an_alarm_is_found_in_a_project_whatever_robot_framework_calls_it(lossratio, lab):
     repository, history = lab.parent / "repository", lab.parent / "history"
     revisions = make_repository(repository, [150, 150, 140])

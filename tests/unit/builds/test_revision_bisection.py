@@ -30,7 +30,7 @@ def noisy(first, change, noise, seed):
     return lambda place: 1e6 * (1.0 + change * (place >= first)) * (1.0 + noise * rng.standard_normal())
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @settings(max_examples=30, deadline=None)
 @given(st.integers(2, 300).flatmap(lambda number: st.tuples(st.just(number), st.integers(1, number - 1))))
 def test_without_noise_the_revision_is_found_with_few_more_measurements_than_halvings(case):
@@ -41,7 +41,7 @@ def test_without_noise_the_revision_is_found_with_few_more_measurements_than_hal
     assert result.measurements <= math.log2(number) + 6
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize(("change", "noise"), [(-0.05, 0.01), (0.03, 0.01)])
 def test_noise_is_answered_by_repeating_no_more_than_it_needs(change, noise):
     rng = np.random.default_rng(7)
@@ -53,7 +53,7 @@ def test_noise_is_answered_by_repeating_no_more_than_it_needs(change, noise):
     assert np.mean([result.measurements for result in results]) < 5 * (6 + 2)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_revisions_that_do_not_differ_have_no_change():
     results = [bisect(65, noisy(65, 0.0, 0.01, seed)) for seed in range(50)]
     assert sum(result.verdict is BisectionVerdict.NO_CHANGE for result in results) >= 48

@@ -29,7 +29,7 @@ def run_bisect(lossratio):
     return run
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_the_revision_that_changed_it_is_named_with_its_subject(lab, run_bisect):
     revisions = make_repository(lab.parent / "repository", [150.0] * 9 + [144.0] * 8)
     result = run_bisect(lab, revisions[0], "main")
@@ -40,7 +40,6 @@ def test_the_revision_that_changed_it_is_named_with_its_subject(lab, run_bisect)
     assert len(list((lab.parent / "bisect").glob("0*-*"))) < 14
 
 
-@pytest.mark.long
 def test_an_alarm_starts_a_bisection_once_and_its_answer_is_noted_in_the_alert(lab, lossratio):
     repository, history = lab.parent / "repository", lab.parent / "history"
     revisions = make_repository(repository, [150.0] * 4 + [135.0] * 3)
@@ -63,7 +62,7 @@ def test_an_alarm_starts_a_bisection_once_and_its_answer_is_noted_in_the_alert(l
     assert lossratio("builds", "bisect", *options) == (0, "There is no alarm to bisect.\n", "")
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_revisions_that_cannot_be_built_are_left_out_and_named(lab, run_bisect):
     revisions = make_repository(lab.parent / "repository", [150.0, 150.0, 150.0, None, None, 140.0, 140.0])
     result = run_bisect(lab, revisions[0], revisions[-1])
@@ -74,6 +73,7 @@ def test_revisions_that_cannot_be_built_are_left_out_and_named(lab, run_bisect):
     assert "change 2" not in result.out
 
 
+@pytest.mark.whole
 def test_no_change_is_said_and_is_no_success(lab, run_bisect):
     revisions = make_repository(lab.parent / "repository", [150.0] * 4)
     result = run_bisect(lab, revisions[0], revisions[-1])
@@ -81,6 +81,7 @@ def test_no_change_is_said_and_is_no_success(lab, run_bisect):
     assert "No change that matters" in result.out
 
 
+@pytest.mark.whole
 def test_several_values_need_a_choice(lab, run_bisect):
     revisions = make_repository(lab.parent / "repository", [150.0, 140.0])
     result = run_bisect(lab, revisions[0], revisions[-1], test=None)

@@ -81,6 +81,7 @@ def test_two_commands_of_one_name_are_refused(lossratio, install_package):
     assert "other_commands:check (other_commands 1.0). Uninstall all but one." in done.err
 
 
+@pytest.mark.whole
 def test_the_page_of_commands_has_all_of_them(tmp_path):
     # The table is made where the site is built.
     conf = Path(__file__).parents[3] / "docs" / "conf.py"
@@ -114,6 +115,7 @@ def test_a_command_of_the_laboratory_says_what_to_install(lossratio, monkeypatch
     assert "pip install ./study" in done.err
 
 
+@pytest.mark.whole
 def test_the_laboratory_that_is_installed_adds_its_command_without_being_imported():
     listing = (
         "import sys\n"

@@ -200,6 +200,7 @@ def test_the_topology_file_that_is_kept_is_in_order(measured):
     assert (topology.tg_names, topology.addresses) == (("client", "server"), "lab")
 
 
+@pytest.mark.smoke
 @pytest.mark.netns
 @needs_root[1]
 def test_save_writes_the_file_and_sends_nothing_and_a_host_without_a_way_is_named(tmp_path):

@@ -50,6 +50,7 @@ def test_an_unquoted_path_is_found():
     assert list(unquoted_values(source)) == [(1, "directory")]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("package", SOURCES, ids=lambda package: package.name)
 def test_each_path_in_a_command_is_quoted(package):
     found = [

@@ -17,7 +17,7 @@ from lossratio.exit_status import ExitStatus
 from lossratio.runs import RunOutcome
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_where_no_testbed_can_be_built_the_demo_is_simulated_and_says_why(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("lossratio.testbed.local.why_unavailable", lambda: "not installed: sshd")

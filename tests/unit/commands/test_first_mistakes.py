@@ -136,6 +136,7 @@ IN_FILES = {
 }
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("right", "wrong", "words"), IN_FILES.values(), ids=IN_FILES)
 def test_in_a_topology_file(lossratio, tmp_path, right, wrong, words):
     assert re.search(right, LOCAL)

@@ -51,6 +51,7 @@ def ask(tmp_path, monkeypatch):
     return run
 
 
+@pytest.mark.smoke
 @pytest.mark.netns
 @needs_testbed
 def test_enter_alone_makes_a_lab_that_is_measured_at_once(ask, tmp_path, monkeypatch):

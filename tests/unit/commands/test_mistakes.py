@@ -190,7 +190,7 @@ def test_a_mistake_in_a_command_is_one_error(lossratio, arguments, error):
     assert err.count("Error: ") == 1
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_shell_completes_commands_and_options():
     def completed(words):
         place = str(len(words.split()) - 1)
@@ -325,6 +325,7 @@ MEASURE = "from lossratio import open_testbed; open_testbed(__import__('sys').ar
 WITHOUT = "import sys; sys.modules[{!r}] = None; from lossratio.commands.main import main; sys.argv = {!r}; main()"
 
 
+@pytest.mark.smoke
 @pytest.mark.netns
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes a file system that cannot be written")
 def test_a_directory_that_cannot_be_written_is_named_before_anything_is_measured(tmp_path):
@@ -336,7 +337,7 @@ def test_a_directory_that_cannot_be_written_is_named_before_anything_is_measured
     assert "Read-only file system. lossratio does not measure what it cannot store" in done.stderr
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_package_that_is_missing_is_named(tmp_path):
     code = WITHOUT.format("s3fs", ["lossratio", "trend", "s3://bucket/path"])
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -1,7 +1,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -25,7 +24,6 @@ from lossratio.trials import (
 
 CAPACITY, MIN_LOAD, MAX_LOAD = 75e3, 9001.0, 200e3
 SEARCH = {"target_loss_ratio": 1e-5, "min_load_fps": MIN_LOAD, "max_load_fps": MAX_LOAD, "settings": {}}
-EARLIER = Path(__file__).parents[1] / "data" / "converted"
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +52,6 @@ def estimate_of(path, **asked):
     return replay_estimate(read_journal(path), path, Asked(**{**dict.fromkeys(Asked.__dataclass_fields__), **asked}))
 
 
-@pytest.mark.long
 def test_the_same_question_has_the_same_answer(searched):
     path, search_result = searched
     again = estimate_of(path)
@@ -133,7 +130,7 @@ def test_no_journal_is_named_that_is_not_there(lossratio, tmp_path, data, words)
     assert "beside it" not in err
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_the_command_loads_no_library_that_it_does_not_need(searched):
     code = (
         "import sys\n"

@@ -1,4 +1,4 @@
-"""`lossratio run` takes the options that users know from Robot Framework; old names of commands still work."""
+"""`lossratio run` takes the options that users know from Robot Framework."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lossratio.commands.main import _NEW_NAMES, SUBJECTS, commands
+from lossratio.commands.main import SUBJECTS, commands
 
 SUITE = """*** Settings ***
 Test Tags    {tag}
@@ -52,6 +52,7 @@ def test_a_variable_without_a_value_is_refused_before_the_run(lossratio, suite, 
     assert f"--variable {given} gives no value. Write NAME:VALUE" in refused.err
 
 
+@pytest.mark.whole
 def test_verbose_is_a_variable_for_the_keywords(lossratio, suite, tmp_path):
     shown = suite.with_name("verbose.robot")
     shown.write_text("*** Test Cases ***\nShown\n    Should Be Equal    ${LOSSRATIO_VERBOSE}    yes\n")
@@ -117,22 +118,6 @@ def test_an_unknown_option_names_the_nearest(lossratio, suite):
     assert "--include" in misspelt.err
 
 
-@pytest.mark.parametrize("old", _NEW_NAMES)
-def test_a_command_of_version_0_2_works_and_says_its_new_name(lossratio, old):
-    new = _NEW_NAMES[old]
-    done = lossratio(old, "--help")
-    assert done.status == 0
-    assert done.out == lossratio(*new.split(), "--help").out
-    assert f"'lossratio {old}' is now 'lossratio {new}'" in done.err
-
-
-def test_the_old_form_of_the_export_for_csit_works_too(lossratio, tmp_path):
-    (tmp_path / "run").mkdir()
-    done = lossratio("csit", "run", "out")
-    assert "'lossratio csit' is now 'lossratio csit export'" in done.err
-    assert "No such command" not in done.err
-
-
 def test_a_misspelt_command_of_a_subject_names_the_nearest(lossratio):
     assert "Did you mean 'doctor'?" in lossratio("lab", "doctr").err
 
@@ -142,6 +127,7 @@ def test_the_front_is_short():
     assert commands.list_commands(None)[: len(front) + len(SUBJECTS)] == [*front, *SUBJECTS]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("what", "name", "text"),
     [

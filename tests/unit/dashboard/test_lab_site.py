@@ -66,6 +66,7 @@ def history(tmp_path):
     return history
 
 
+@pytest.mark.whole
 def test_a_full_disk_is_named_with_the_way_out(history, tmp_path, monkeypatch):
     def write(path, data):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -76,7 +77,6 @@ def test_a_full_disk_is_named_with_the_way_out(history, tmp_path, monkeypatch):
         write_site(history, tmp_path / "site", SiteRequest("lab"))
 
 
-@pytest.mark.long
 def test_the_site_has_the_verdicts_of_trend(history, tmp_path):
     (history.path / "annotations.yaml").write_text(
         "changes:\n  - {date: 2026-01-06, note: new kernel, testbed: lab-2}\n"
@@ -96,6 +96,7 @@ def test_the_site_has_the_verdicts_of_trend(history, tmp_path):
     assert [row[5][0][15] for row in index["tests"]] == [describe_trend(analysis.trends[0]), ""]
 
 
+@pytest.mark.whole
 def test_a_test_has_its_telemetry_over_nights(history, tmp_path):
     write_site(history, tmp_path / "without", SiteRequest("lab"))
     assert [data["telemetry"] for data in slices_of(tmp_path / "without", "test")] == [[], []]
@@ -108,7 +109,7 @@ def test_a_test_has_its_telemetry_over_nights(history, tmp_path):
     assert shown == {"lab-1": [["clocks per packet", "DUT1 ip4-lookup", "cycles", times, [38.0, 39.0]]], "lab-2": []}
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_two_bands_are_two_levels_and_no_steps(tmp_path):
     history = History(tmp_path / "history")
     randomness = np.random.default_rng(1)
@@ -124,6 +125,7 @@ def test_two_bands_are_two_levels_and_no_steps(tmp_path):
     assert "two bands" in slice_of(tmp_path / "site", "index")["tests"][0][5][0][15]
 
 
+@pytest.mark.whole
 def test_results_of_another_meaning_are_shown_and_marked(tmp_path):
     history = History(tmp_path / "history")
     for day in range(6):
@@ -183,6 +185,7 @@ def test_the_run_in_the_archive_is_linked(tmp_path):
     assert job[10] == "../archive/runs/testbed%3Dlab-1/date%3D2026-01-01/030000-abc.tar.gz"
 
 
+@pytest.mark.whole
 def test_damaged_and_newer_files_are_named_and_the_rest_is_shown(history, tmp_path):
     first, *_, last = sorted(history.path.rglob("*.parquet"))
     first.write_bytes(first.read_bytes()[:100])
@@ -195,6 +198,7 @@ def test_damaged_and_newer_files_are_named_and_the_rest_is_shown(history, tmp_pa
     assert len(slice_of(tmp_path / "site", "index")["problems"]) == 2
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("has_folder", [True, False])
 def test_no_results_at_all_are_one_line_and_an_earlier_site_stays(history, tmp_path, has_folder):
     write_site(history, tmp_path / "site", SiteRequest("lab"))
@@ -219,6 +223,7 @@ def test_nothing_in_a_name_can_end_a_script_or_leave_the_folder(tmp_path):
     assert "<script>alert" not in (tmp_path / "site" / "index.html").read_text()
 
 
+@pytest.mark.whole
 def test_a_second_build_writes_what_changed_and_removes_what_is_gone(history, tmp_path):
     folder = tmp_path / "site"
     write_site(history, folder, SiteRequest("lab"))
@@ -266,7 +271,7 @@ def test_a_port_that_is_taken_is_one_line(tmp_path):
             serve_site(tmp_path, taken.getsockname()[1], print)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_look_at_the_site_ends_with_ctrl_c_and_leaves_nothing(history, tmp_path):
     command = [sys.executable, "-m", "lossratio", "archive", "site", str(history.path), "--serve"]
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
@@ -281,6 +286,7 @@ def test_a_look_at_the_site_ends_with_ctrl_c_and_leaves_nothing(history, tmp_pat
     assert not list(tmp_path.glob("lossratio-site-*"))
 
 
+@pytest.mark.whole
 def test_a_site_is_served_to_this_machine_read_only(history, tmp_path):
     write_site(history, tmp_path / "site", SiteRequest("lab"))
     (tmp_path / "secret").write_text("secret")

@@ -19,7 +19,7 @@ from lossratio.report.comparison import Sample, Verdict, adjusted, difference
 from lossratio.results import Outcome
 from lossratio.simulation.constant_capacity import SharpKnee
 
-pytestmark = [pytest.mark.long, needs_browser]
+pytestmark = [needs_browser, pytest.mark.whole]
 EVIL = "<script>window.injected = 1</script><img src=x onerror='window.injected = 2'></script>&amp;\"'"
 HELPERS = """
 const pause = (time = 20) => new Promise(done => setTimeout(done, time));
@@ -221,6 +221,7 @@ def test_a_run_links_to_its_page_and_names_others_of_its_name(seen):
     assert "6 other runs of this testbed have the same name" in seen["third"]
 
 
+@pytest.mark.whole
 def test_every_view_fits_a_phone(chromium, site):
     assert set(walk(chromium, site, VIEWS, width=400)["wide"].values()) == {0}
 

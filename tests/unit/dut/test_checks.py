@@ -160,6 +160,7 @@ def test_an_interface_that_is_in_a_bridge_is_busy(dut_lab):
     assert_refused(dut_lab, create(dut_lab.shell), "interface dut1 is busy: it is below br0")
 
 
+@pytest.mark.smoke
 def test_an_interface_with_an_address_is_busy(dut_lab):
     dut_lab.on_dut("ip", "address", "add", "192.0.2.1/24", "dev", "dut1")
     assert_refused(

@@ -41,6 +41,7 @@ def exists(node, path):
     return node.attempt("test", "-e", path).exit_status == 0
 
 
+@pytest.mark.smoke
 def test_a_program_runs_until_it_is_undone_and_leaves_nothing(node, changes, daemon):
     program = daemon("touch ready; exec sleep 60")
     program.start(changes, lambda: exists(node, f"{program.directory}/ready"))

@@ -28,6 +28,7 @@ def routes(dut_lab):
     return dut_lab.on_dut("ip", "route", "show", "proto", "bgp").splitlines()
 
 
+@pytest.mark.smoke
 def test_frames_take_routes_that_were_learned_and_tear_down_brings_back_what_was_there(dut_lab, set_up):
     before = dut_lab.snapshot()
     router = set_up(peers=2)

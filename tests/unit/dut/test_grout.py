@@ -47,6 +47,7 @@ def test_frames_are_routed_both_ways_and_tear_down_brings_back_what_was_there(du
     assert dut_lab.snapshot() == before
 
 
+@pytest.mark.smoke
 def test_it_is_configured_by_the_commands_of_its_manual(dut_lab, set_up):
     dut = set_up(routes=2, poll=False)
     dut.reconfigure(2)

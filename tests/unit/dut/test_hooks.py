@@ -271,7 +271,6 @@ def snmp_agent():
     thread.join()
 
 
-@pytest.mark.long
 def test_hooks_are_snmp_gets(monkeypatch):
     monkeypatch.setenv("BOX_COMMUNITY", "lab")
     with snmp_agent() as port:

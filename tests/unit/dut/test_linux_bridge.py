@@ -29,6 +29,7 @@ def set_up(dut_lab):
     return set_up
 
 
+@pytest.mark.smoke
 def test_frames_pass_unchanged_both_ways(dut_lab, set_up):
     bridge = set_up()
     macs = bridge.destination_macs(*dut_lab.macs)
@@ -46,6 +47,7 @@ def test_a_bare_bridge_has_no_known_truth_and_puts_no_rule_in_the_way(dut_lab, s
     assert "chain" not in dut_lab.on_dut("nft", "list", "ruleset")
 
 
+@pytest.mark.smoke
 def test_tear_down_brings_back_exactly_what_was_there(dut_lab, set_up):
     before = dut_lab.snapshot()
     bridge = set_up(police="50 kfps")

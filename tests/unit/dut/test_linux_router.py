@@ -46,6 +46,7 @@ def assert_routes_both_ways(dut_lab, router, *, version, hops=1):
         assert flooded.first[TTL_OFFSET[version]] == 64 - hops
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("version", [4, 6])
 def test_frames_are_routed_both_ways(dut_lab, set_up, version):
     assert_routes_both_ways(dut_lab, set_up(ip_version=version), version=version)

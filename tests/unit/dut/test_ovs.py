@@ -31,6 +31,7 @@ def set_up(dut_lab):
         yield set_up
 
 
+@pytest.mark.smoke
 @needs_ovs
 @pytest.mark.parametrize(
     "options", [{}, {"rules": 100}, {"forwarding": "learning"}, pytest.param({"sockets": "af_xdp"}, marks=needs_bpf)]

@@ -80,6 +80,7 @@ def test_the_doctor_csit_and_rfc_2544_know_a_new_kind(monkeypatch):
     }
 
 
+@pytest.mark.whole
 @pytest.mark.usefixtures("tunnel")
 def test_the_reference_has_the_options_of_a_new_kind(written):
     page = "## tunnel\n\n<!-- options of tunnel -->\n<!-- end -->\n"

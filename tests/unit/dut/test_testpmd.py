@@ -26,6 +26,7 @@ def set_up(dut_lab):
         yield set_up
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("mode", ["io", "mac", "5tswap"])
 def test_frames_pass_both_ways_and_every_one_is_accounted_for(dut_lab, set_up, mode):
     dut_lab.assert_accounted_for(set_up(mode=mode))

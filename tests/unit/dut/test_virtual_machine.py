@@ -247,6 +247,7 @@ def test_it_takes_the_place_of_testpmd_and_needs_vhost_user():
         Vpp.all_options()(forwarding="l2bd", vm="vpp")
 
 
+@pytest.mark.whole
 def test_its_memory_is_among_the_hugepages_that_cards_need(dut_lab):
     plain, with_machine = (
         Vpp(dut_lab.shell, hop(), Vpp.all_options()(**{**MACHINE, "vm": guest})).hugepages_needed
@@ -302,7 +303,6 @@ def test_it_is_started_behind_vpp_and_ends_with_it(dut_lab, plain_path):
 
 
 @pytest.mark.netns
-@pytest.mark.long
 @pytest.mark.skipif(not os.access(KERNEL, os.R_OK), reason="needs a kernel for the machine: set VM_KERNEL")
 @pytest.mark.skipif(shutil.which("qemu-system-x86_64") is None, reason="needs qemu-system-x86_64")
 @pytest.mark.skipif(shutil.which("dpdk-testpmd") is None, reason="needs dpdk-testpmd")

@@ -39,6 +39,7 @@ def set_up(request, dut_lab):
         yield set_up
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     "options",
     [

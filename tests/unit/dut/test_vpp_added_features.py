@@ -85,6 +85,7 @@ def test_what_is_installed_and_off_leaves_no_trace_in_results(install_package, r
     assert parse_options("vpp", on.model_dump()) == on
 
 
+@pytest.mark.whole
 @pytest.mark.usefixtures("_load_balancer")
 def test_its_options_are_in_the_reference_and_in_the_stub_for_editors():
     pages = runpy.run_path(str(ROOT / "docs" / "options.py"))
@@ -176,7 +177,7 @@ def test_every_method_of_a_feature_is_in_the_table():
     assert all(hasattr(Feature, name) for name in said)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @needs_testbed
 def test_the_suite_of_the_page_measures(tmp_path, monkeypatch):
     monkeypatch.setenv("VPP_HOME", str(STAND_IN))

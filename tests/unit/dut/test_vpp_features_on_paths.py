@@ -144,6 +144,7 @@ def test_frames_are_longer_between_duts_by_headers_that_they_have_only_there(opt
     assert Vpp.all_options()(forwarding="l2bd", **options).encapsulation_overhead == overhead
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("options", "message"),
     [

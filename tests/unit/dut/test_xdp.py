@@ -68,6 +68,7 @@ def programs(dut_lab):
     return {name: link["xdp"]["prog"]["id"] for name, link in dut_lab.links().items() if "xdp" in link}
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("options", [{}, {"forwarding": "mac"}, {"forwarding": "filter", "rules": 1000}])
 def test_frames_pass_both_ways_and_every_one_is_accounted_for(dut_lab, set_up, options):
     device = set_up(**options)
@@ -375,7 +376,7 @@ def segment(source, destination, ports, protocol=17):
     return bytes(12) + b"\x08\x00\x45" + bytes(8) + bytes([protocol]) + bytes(2) + addresses + bytes(ports) + bytes(30)
 
 
-@pytest.mark.parametrize("count", [1000, pytest.param(100_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [1000, pytest.param(100_000, marks=pytest.mark.whole)])
 def test_a_hash_takes_exactly_as_many_connections_as_it_has_entries(count):
     connections = table_of_connections("hash", count)
     ways = [Way(name, leaving=1, macs=None, rules=None, every=1, faults=(), opens=name == "west") for name in SIDES]

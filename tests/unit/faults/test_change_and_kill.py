@@ -58,6 +58,7 @@ def trials_in(journal):
     return trials
 
 
+@pytest.mark.smoke
 def test_trials_that_nobody_verified_before_the_kill_are_measured_again(tmp_path):
     with own_state():
         file = local_topology(tmp_path, "change", "reservation: null\n")

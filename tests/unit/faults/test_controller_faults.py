@@ -160,6 +160,7 @@ def test_programs_of_the_generator_go_with_a_killed_controller_and_those_of_the_
             running.down()
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("pauses", [(), (0.05,), (0.25,)], ids=["once", "twice", "again while the DUT is put back"])
 def test_ctrl_c_stops_in_order_once_and_at_once_when_it_is_pressed_twice(testbed, controller, tmp_path, pauses):
     directory = RunDirectory(tmp_path / "out")

@@ -75,6 +75,7 @@ def command(path, name="note", **fields):
     return {"name": name, "command": [sys.executable, "-c", code], **fields}
 
 
+@pytest.mark.whole
 def test_a_command_gets_what_changed_where_and_how_sure(night, tmp_path):
     answer = night(FALLEN, command(tmp_path / "sent"))
     assert answer.exit_code == 3
@@ -89,7 +90,7 @@ def test_a_command_gets_what_changed_where_and_how_sure(night, tmp_path):
     assert newest == "Newest result: 2026-01-10 03:00 UTC"
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_the_next_night_sends_no_second_alert_for_the_same_change(night, tmp_path):
     sent = tmp_path / "sent"
     night(FALLEN, command(sent))
@@ -106,6 +107,7 @@ def test_the_next_night_sends_no_second_alert_for_the_same_change(night, tmp_pat
     assert "since 2026-01-15" in sent.read_text().removeprefix(twice)
 
 
+@pytest.mark.whole
 def test_who_explained_an_alarm_and_why_goes_to_those_who_got_the_alarm_and_to_nobody_else(night, tmp_path):
     sent, other = tmp_path / "sent", tmp_path / "other"
     night(FALLEN, command(sent), command(other, name="other", quantity="PDR"))
@@ -120,6 +122,7 @@ def test_who_explained_an_alarm_and_why_goes_to_those_who_got_the_alarm_and_to_n
     assert (answer.exit_code, answer.stderr, other.exists()) == (0, "", False)
 
 
+@pytest.mark.whole
 def test_an_alert_that_failed_is_one_line_and_is_tried_again(night, tmp_path):
     broken = {"name": "note", "command": "sh -c 'echo no such list >&2; exit 4'"}
     answer = night(FALLEN, broken, command(tmp_path / "other", name="other"))
@@ -134,6 +137,7 @@ def test_an_alert_that_failed_is_one_line_and_is_tried_again(night, tmp_path):
     assert answer.stderr == "Alert 'note' was sent: 1 change.\n"
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
@@ -148,12 +152,14 @@ def test_a_command_that_is_missing_or_hangs_is_one_line(night, words, problem):
     assert answer.stderr.count("\n") == 1
 
 
+@pytest.mark.whole
 def test_steady_trends_and_other_testbeds_send_nothing(night, tmp_path):
     assert night(STEADY, command(tmp_path / "sent")).exit_code == 0
     assert night(FALLEN, command(tmp_path / "sent", testbed="lab-2")).exit_code == 3
     assert not (tmp_path / "sent").exists()
 
 
+@pytest.mark.whole
 def test_a_webhook_gets_text_and_data(night, webhook, monkeypatch):
     monkeypatch.setenv("HOOK", webhook.url)
     monkeypatch.setenv("TOKEN", "secret")
@@ -167,6 +173,7 @@ def test_a_webhook_gets_text_and_data(night, webhook, monkeypatch):
     assert (changed["testbed"], changed["began"]) == ("lab-1", "2026-01-09T03:00:00+00:00")
 
 
+@pytest.mark.whole
 def test_a_webhook_may_want_another_body(night, webhook):
     alert = {"name": "chat", "webhook": {"url": webhook.url, "body": {"content": ["!! {text}"], "urgent": True}}}
     night(FALLEN, alert)
@@ -175,6 +182,7 @@ def test_a_webhook_may_want_another_body(night, webhook):
     assert body["urgent"] is True
 
 
+@pytest.mark.whole
 def test_a_webhook_that_refuses_is_one_line_without_its_address(night, webhook, monkeypatch):
     webhook.answer = 503
     monkeypatch.setenv("HOOK", f"{webhook.url}/s3cret")
@@ -188,6 +196,7 @@ def test_a_webhook_that_refuses_is_one_line_without_its_address(night, webhook, 
     assert "s3cret" not in night(FALLEN, {"name": "chat", "webhook": {"url": "$HOOK"}}).output
 
 
+@pytest.mark.whole
 def test_a_webhook_that_redirects_gets_no_second_request_and_is_not_sent(night, webhook, monkeypatch):
     monkeypatch.setenv("TOKEN", "s3cret")
     webhook.answer = 302
@@ -198,6 +207,7 @@ def test_a_webhook_that_redirects_gets_no_second_request_and_is_not_sent(night, 
     assert len(webhook.posted) == 1
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("url", ["http://[s3cret", "http://127.0.0.1:s3cret/", "http://:s3cret@/"])
 def test_an_address_that_is_none_is_one_line_without_it(night, url, monkeypatch):
     monkeypatch.setenv("HOOK", url)
@@ -276,6 +286,7 @@ def test_a_mail_is_sent_with_starttls_and_a_password_from_the_environment(night,
     assert not [file for file in tmp_path.rglob("*") if file.is_file() and PASSWORD.encode() in file.read_bytes()]
 
 
+@pytest.mark.whole
 def test_a_wrong_password_is_one_line_without_the_password(night, mail_server, monkeypatch):
     monkeypatch.setenv("MAIL_PASSWORD", "wrong horse")
     # The server says nothing more after the third refusal.
@@ -287,6 +298,7 @@ def test_a_wrong_password_is_one_line_without_the_password(night, mail_server, m
     assert mail_server.mails == []
 
 
+@pytest.mark.whole
 def test_a_mail_server_with_an_unknown_certificate_gets_no_password(night, mail_server, monkeypatch):
     monkeypatch.setenv("MAIL_PASSWORD", PASSWORD)
     monkeypatch.delenv("SSL_CERT_FILE")
@@ -295,6 +307,7 @@ def test_a_mail_server_with_an_unknown_certificate_gets_no_password(night, mail_
     assert mail_server.mails == []
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -336,6 +349,7 @@ def test_a_broken_memory_is_an_error_that_says_what_to_do(night, tmp_path):
     assert not (tmp_path / "sent").exists()
 
 
+@pytest.mark.whole
 def test_a_memory_that_cannot_be_written_hides_no_result(night, tmp_path):
     text = json.dumps({"memory": "no/such/folder/memory.json", "alerts": [command(tmp_path / "sent")]})
     answer = night(FALLEN, text=text)
@@ -372,6 +386,7 @@ def service(monkeypatch, webhook):
     return {"name": "team", "apprise": "$TEAM_CHAT"}
 
 
+@pytest.mark.whole
 def test_apprise_gets_subject_and_text(night, webhook, service):
     answer = night(FALLEN, service)
     assert "Alert 'team' was sent: 1 change." in answer.stderr
@@ -381,6 +396,7 @@ def test_apprise_gets_subject_and_text(night, webhook, service):
     assert "How sure: " in body["message"]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("status", "said"), [(403, "JSON answered with 403 Forbidden"), (302, "answered with 302 ")])
 def test_what_apprise_could_not_send_is_one_line_without_its_address(night, webhook, service, status, said):
     webhook.answer = status
@@ -394,6 +410,7 @@ def test_what_apprise_could_not_send_is_one_line_without_its_address(night, webh
     assert len(webhook.posted) == 1
 
 
+@pytest.mark.whole
 def test_apprise_has_its_seconds_as_a_whole(night, service, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("TEAM_CHAT", f"json://127.0.0.1:{silent.getsockname()[1]}/t0ken")
@@ -401,6 +418,7 @@ def test_apprise_has_its_seconds_as_a_whole(night, service, monkeypatch):
     assert "apprise took longer than 0.5 s" in answer.stderr
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("address", ["nowhere://s3cret", "s3cret", "json://"])
 def test_an_address_that_apprise_does_not_understand_is_an_error_before_anything_is_read(
     night, service, monkeypatch, address
@@ -411,6 +429,7 @@ def test_an_address_that_apprise_does_not_understand_is_an_error_before_anything
     assert "s3cret" not in str(answer.exception)
 
 
+@pytest.mark.whole
 def test_apprise_that_is_not_installed_is_an_error_with_the_way_to_get_it(night, monkeypatch):
     monkeypatch.setattr("lossratio.history.sinks.service.find_spec", lambda name: None)
     answer = night(FALLEN, {"name": "team", "apprise": "ntfy://alerts"})
@@ -431,6 +450,7 @@ def test_another_package_adds_a_sink(night, install_package, tmp_path):
     assert "alerts.0.spool.folder: " in str(answer.exception)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("target", "problem"),
     [

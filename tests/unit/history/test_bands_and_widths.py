@@ -29,13 +29,6 @@ def steady(randomness, noise):
     return 1e6 * (1.0 + randomness.uniform(0.0, 0.02)) * (1.0 + noise * randomness.standard_normal(NIGHTS))
 
 
-def with_bounds(values, width):
-    """A series of searches, as earlier versions added them to a history."""
-    count = len(values)
-    upper = list(np.asarray(values) / (1.0 - width))
-    return with_columns(series(list(values)), lower_bound=list(values), upper_bound=upper, outcome=["measured"] * count)
-
-
 def with_width(values, width):
     return with_columns(series(list(values)), resolution=[width] * len(values))
 
@@ -44,8 +37,8 @@ def without(values, width):
     return series(list(values))
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("as_series", [with_bounds, with_width, without])
+@pytest.mark.whole
+@pytest.mark.parametrize("as_series", [with_width, without])
 @pytest.mark.parametrize("width", [0.003, 0.005, 0.01, 0.02, 0.03, 0.05])
 def test_noise_on_the_grid_of_a_search_is_no_bands_whatever_its_width(width, as_series):
     randomness = np.random.default_rng(round(1e4 * width))
@@ -54,15 +47,14 @@ def test_noise_on_the_grid_of_a_search_is_no_bands_whatever_its_width(width, as_
     assert sum(trend.bands is not None for trend in trends) <= 0.02 * len(trends)
 
 
-@pytest.mark.parametrize("as_series", [with_bounds, with_width])
 @pytest.mark.parametrize("width", [0.005, 0.01, 0.02])
-def test_a_flip_over_several_widths_is_found(width, as_series):
+def test_a_flip_over_several_widths_is_found(width):
     randomness = np.random.default_rng(5)
     found = []
     for noise in (0.0005, 0.002, 0.003) * 5:
         states = randomness.random(NIGHTS) < 0.5
         values = steady(randomness, noise) * np.where(states, 1.0, 1.0 - 3.0 * width)
-        found.append(as_series(on_grid(values, width), width))
+        found.append(with_width(on_grid(values, width), width))
     trends = trends_of(found)
     assert all(trend.bands is not None for trend in trends)
     assert np.median([trend.bands.ratio for trend in trends]) == pytest.approx(1.0 + 3.0 * width, rel=width)
@@ -94,27 +86,18 @@ def test_a_hop_of_both_bands_by_one_width_is_no_change():
     for _ in range(10):
         states = randomness.random(NIGHTS) < 0.5
         values = on_grid(steady(randomness, 0.003) * np.where(states, 1.0, 0.92), 0.02)
-        (trend,) = trends_of([with_bounds(values, 0.02)])
+        (trend,) = trends_of([with_width(values, 0.02)])
         assert len(trend.steps) == 1
         assert trend.bands.in_lower_count + trend.bands.in_upper_count == NIGHTS
     assert "since" not in trend.bands.describe(trend.series.unit)
 
 
+@pytest.mark.whole
 def test_a_search_tells_the_history_its_width():
     entries = list(entries_of(Run(Path("run"), (throughput(SharpKnee(3e5)),))))
     assert [entry.resolution for entry in entries] == [0.005, 0.005]
     failed = throughput(error="the agent is gone")
     assert [entry.resolution for entry in entries_of(Run(Path("run"), (failed,)))] == [0.005, 0.005]
-
-
-def test_entries_of_earlier_versions_have_the_width_of_their_bounds():
-    assert with_bounds([1e6, 0.99e6], 0.02).resolution == pytest.approx(0.02)
-    unmet = with_columns(with_bounds([1e6, 0.99e6], 0.02), outcome=["irregular", "measured"])
-    assert with_columns(unmet, upper_bound=[2e6, 1e6]).resolution == pytest.approx(0.01)
-    # A critical load lies between the ends of an interval, which is no grid.
-    soak = with_columns(with_bounds([1e6, 1e6], 0.02), lower_bound=[0.9e6, 0.9e6])
-    assert soak.resolution is None
-    assert series([1e6, 1e6]).resolution is None
 
 
 @pytest.mark.parametrize(
@@ -125,10 +108,10 @@ def test_a_step_of_one_width_is_no_news_and_one_of_two_is(steps, verdict):
     width = 0.02
     values = [1e6] * 10 + [1e6 * (1.0 - width) ** steps] * 4
     assert trends_of([with_width(values, width)])[0].verdict is verdict
-    assert trends_of([with_bounds(values, width)])[0].verdict is verdict
+    assert trends_of([with_width(values, width)])[0].verdict is verdict
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_noise_as_large_as_the_width_is_no_bands():
     """It spreads values over several steps of the grid."""
     width = 0.05

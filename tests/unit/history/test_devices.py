@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from click.testing import CliRunner
 from history_examples import nightly
 
 from lossratio.commands.trend import ack, trend
-from lossratio.history.alerts import Alerts
 from lossratio.history.analysis import TrendRequest, analyse
 from lossratio.history.store import History
 from lossratio.history.trend_formats import trend_cases
+
+pytestmark = pytest.mark.whole
 
 SLOW = "linux_router, police=50000"
 FAST = "linux_router, police=60000"
@@ -64,7 +63,6 @@ def test_several_regressions_are_counted_in_the_plural(tmp_path):
     assert "2 series of 40 results: 2 regressions. " in said(tmp_path).output
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("hours", [0.5, 12.0])
 def test_two_devices_in_turns_are_two_series_and_an_alarm_is_of_one_of_them(tmp_path, hours):
     filled(tmp_path, range(40), device=SLOW)
@@ -101,38 +99,12 @@ def test_another_goal_by_turns_is_a_series_of_its_own(tmp_path):
     assert len({str(one.series) for one in trends}) == 2
 
 
-def test_results_of_an_earlier_version_go_on_where_one_device_fits(tmp_path):
-    filled(tmp_path, range(20))
-    filled(tmp_path, range(20, 40), device=SLOW)
-    assert "1 series of 40 results: 1 steady" in said(tmp_path).output
-
-
-def test_results_of_an_earlier_version_of_another_kind_do_not_go_on(tmp_path):
-    filled(tmp_path, range(20), lambda _: 200e3, build="linux_bridge 6.1")
-    filled(tmp_path, range(20, 40), device=SLOW)
-    answer = said(tmp_path)
-    assert answer.exit_code == 0, answer.output
-    assert "1 series of 20 results: 1 steady" in answer.output
-
-
-def test_results_of_an_earlier_version_that_may_be_of_two_devices_are_said_once(tmp_path):
-    filled(tmp_path, range(20), lambda _: 75e3)
-    filled(tmp_path, range(20, 40), device=SLOW)
-    filled(tmp_path, range(20, 40), lambda _: 50e3, 1.0, device=FAST)
-    answer = said(tmp_path)
-    assert answer.exit_code == 0, answer.output
-    assert answer.output.count("are in no series: those of") == 1
-    assert "2 series of 40 results: 2 steady" in answer.output
-
-
 def test_forty_nights_with_renames_and_a_change_of_an_option_between(tmp_path):
-    named = {"test": "Ip4.64B-ndrpdr"}
-    filled(tmp_path, range(10), **named)
     named = {"test": "Tests.Ip4.64B-ndrpdr", "long_name": "Night.Ip4.64B-ndrpdr", "device": SLOW}
     filled(tmp_path, range(10, 20), lambda night: 100e3 if night < 16 else 80e3, **named)
     answer = said(tmp_path)
     assert answer.exit_code == 3
-    assert "1 series of 20 results: 1 regression" in answer.output
+    assert "1 series of 10 results: 1 regression" in answer.output
     assert said(tmp_path, "a new compiler", "--by=ann", command=ack).exit_code == 0
     moved = {**named, "test": "Tests.Core.Ip4.64B-ndrpdr"}
     filled(tmp_path, range(20, 30), lambda _: 80e3, **moved)
@@ -141,23 +113,12 @@ def test_forty_nights_with_renames_and_a_change_of_an_option_between(tmp_path):
     annotations.write_text(line + annotations.read_text())
     answer = said(tmp_path)
     assert answer.exit_code == 0, answer.output
-    assert "1 series of 30 results" in answer.output
+    assert "1 series of 20 results" in answer.output
     filled(tmp_path, range(30, 40), lambda _: 90e3, **{**moved, "device": FAST})
     answer = said(tmp_path)
     assert answer.exit_code == 0, answer.output
     assert answer.output.count("begins anew") == 1
     assert "1 series of 10 results: 1 steady" in answer.output
-
-
-def test_an_alert_that_an_earlier_version_sent_is_not_sent_again(tmp_path):
-    history = filled(tmp_path / "history", range(20), lambda night: 100e3 if night < 16 else 80e3, device=SLOW)
-    (found,) = analyse(history, TrendRequest()).alarms
-    sent = f'{{"chat": {{"[\\"lab-1\\", \\"{TEST}\\", \\"NDR\\", \\"regression\\"]": "2026-03-01T00:00:00Z"}}}}'
-    (tmp_path / "alerts.sent.json").write_text(f'{{"format": "lossratio-alerts/1", "sent": {sent}}}')
-    (tmp_path / "alerts.yaml").write_text("alerts:\n  - {name: chat, command: 'true'}\n")
-    assert list(Alerts.load(tmp_path / "alerts.yaml").send([found])) == []
-    other = replace(found, series=replace(found.series, mark=SLOW))
-    assert list(Alerts.load(tmp_path / "alerts.yaml").send([other])) == ["Alert 'chat' was sent: 1 change."]
 
 
 def test_two_series_of_a_test_are_two_cases_for_a_host(tmp_path):

@@ -39,7 +39,7 @@ def slower(result):
     return result.model_copy(update={"goals": (ndr, pdr.model_copy(update={"result": worse}))})
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_an_entry_names_its_run_build_and_traffic(tmp_path, a_run):
     run = a_run(1)
     for file in (run / "results").glob("*ndrpdr.json"):
@@ -61,6 +61,7 @@ def test_an_entry_names_its_run_build_and_traffic(tmp_path, a_run):
     assert rows[1]["run_started"] == changed.started
 
 
+@pytest.mark.whole
 def test_an_unchanged_value_is_no_regression(history, result):
     trends = require_no_regression(history, result)
     assert [(trend.series.key.quantity, trend.verdict) for trend in trends] == [
@@ -70,28 +71,33 @@ def test_an_unchanged_value_is_no_regression(history, result):
     assert len(trends[0].series.times) == 7
 
 
+@pytest.mark.whole
 def test_a_lower_value_is_a_regression(history, result):
     with pytest.raises(RegressionError, match=r"^regression: .*, PDR, on simulated: .* \(-50\.00 %\)"):
         require_no_regression(history, slower(result))
     assert require_no_regression(history, slower(result), "NDR")
 
 
+@pytest.mark.whole
 def test_the_history_is_read_and_not_changed(history, result):
     before = sorted(history.path.rglob("*"))
     require_no_regression(history, result)
     assert sorted(history.path.rglob("*")) == before
 
 
+@pytest.mark.whole
 def test_a_result_that_is_in_the_history_already_counts_once(history, result, a_run):
     add_runs(history, [a_run(6)])
     assert len(require_no_regression(history, result)[0].series.times) == 7
 
 
+@pytest.mark.whole
 def test_a_test_that_is_new_has_no_verdict(history, result):
     new = result.model_copy(update={"test": result.test.model_copy(update={"name": "new"})})
     assert {trend.verdict for trend in require_no_regression(history, new)} == {TrendVerdict.TOO_FEW}
 
 
+@pytest.mark.whole
 def test_a_goal_that_was_not_measured_is_an_error(history, result):
     with pytest.raises(ReportError, match="has no MRR; it has: NDR, PDR"):
         require_no_regression(history, result, "MRR")
@@ -120,7 +126,6 @@ Steady
 """
 
 
-@pytest.mark.long
 def test_the_keyword_fails_the_test_that_regressed_and_no_other(tmp_path, history, result):
     worse = slower(result)
     path = tmp_path / "now.json"
@@ -134,6 +139,7 @@ def test_the_keyword_fails_the_test_that_regressed_and_no_other(tmp_path, histor
     assert "regression: Performance.Linux Bridge.64B-1c-eth-l2bdbase-ndrpdr, PDR, on simulated" in console.getvalue()
 
 
+@pytest.mark.whole
 def test_results_of_another_goal_of_the_same_name_are_no_evidence_of_a_regression(history, result):
     ndr, pdr = slower(result).goals
     other = pdr.model_copy(update={"goal": pdr.goal.model_copy(update={"loss_ratio": 1e-9})})

@@ -31,6 +31,7 @@ def constant(days=range(12)):
     return [night(day, CHANCE * SCATTER[day % len(SCATTER)]) for day in days]
 
 
+@pytest.mark.whole
 def test_nights_together_are_known_better_than_one_night(tmp_path):
     of_value, of_nights = trends(tmp_path, constant())
     assert of_value.nights is None
@@ -42,12 +43,14 @@ def test_nights_together_are_known_better_than_one_night(tmp_path):
     assert together.nights_for_step <= 3
 
 
+@pytest.mark.whole
 def test_what_all_nights_share_stays_uncertain(tmp_path):
     nights = [replace(one, estimate_shared=1e-3) for one in constant()]
     together = trends(tmp_path, nights)[1].nights
     assert together.most_95 / together.least_95 - 1.0 == pytest.approx(2 * 1.96e-3, rel=0.02)
 
 
+@pytest.mark.whole
 def test_a_night_that_is_hardly_known_does_not_make_the_others_uncertain(tmp_path):
     alone = trends(tmp_path / "alone", constant())[1].nights
     # Nothing shows which part of such a night's uncertainty is shared, so that each part is all of it.
@@ -57,6 +60,7 @@ def test_a_night_that_is_hardly_known_does_not_make_the_others_uncertain(tmp_pat
     assert together.most_95 / together.least_95 - 1.0 < 1.1 * (alone.most_95 / alone.least_95 - 1.0)
 
 
+@pytest.mark.whole
 def test_nights_that_differ_by_more_than_chance_are_known_less_well(tmp_path):
     nights = [night(day, 10 * CHANCE * SCATTER[day]) for day in range(12)]
     together = trends(tmp_path, nights)[1].nights
@@ -65,6 +69,7 @@ def test_nights_that_differ_by_more_than_chance_are_known_less_well(tmp_path):
     assert together.nights_for_step > 5
 
 
+@pytest.mark.whole
 def test_irregular_nights_and_other_versions_do_not_take_part(tmp_path):
     nights = constant()
     nights[2] = replace(nights[2], outcome="irregular", reason="no load is verified")
@@ -75,6 +80,7 @@ def test_irregular_nights_and_other_versions_do_not_take_part(tmp_path):
     assert of_nights.nights.nights == 9
 
 
+@pytest.mark.whole
 def test_a_step_of_half_a_thousandth_is_an_alarm_within_three_nights(tmp_path):
     nights = constant() + [night(day, -5e-4 + CHANCE * SCATTER[day - 12]) for day in range(12, 15)]
     history = History(tmp_path)
@@ -90,6 +96,7 @@ def test_a_step_of_half_a_thousandth_is_an_alarm_within_three_nights(tmp_path):
     assert '"nights_for_step"' in trend_json(analysis)
 
 
+@pytest.mark.whole
 def test_one_night_that_is_far_off_is_no_step_and_does_not_take_part(tmp_path):
     nights = [*constant(), night(12, -0.05), *constant(range(13, 16))]
     together = trends(tmp_path, nights)[1]
@@ -101,6 +108,7 @@ def test_entries_without_estimates_have_no_series_of_nights(tmp_path):
     assert len(trends(tmp_path, [nightly(day, LOAD, quantity="critical load") for day in range(5)])) == 1
 
 
+@pytest.mark.whole
 def test_a_soak_test_says_what_chance_is_and_what_all_nights_share():
     from lossratio import PLRsearch, run_search
     from lossratio.simulation import SimulatedMeasurer, SmoothKnee

@@ -92,6 +92,7 @@ def a_node(name, clocks, packets=1000):
     ]
 
 
+@pytest.mark.whole
 def test_a_graph_nodes_workers_count_by_their_packets_and_nodes_beside_the_path_are_left_out():
     numbers = numbers_of(trial([*parse_runtime(RUNTIME), *parse_perfmon("cache-hierarchy", CACHES)]))
     assert numbers["clocks per packet", "DUT1 ip4-lookup"] == (pytest.approx((3 * 20 + 40) / 4), "cycles")
@@ -155,6 +156,7 @@ def found(history, **request):
     return analysis, {trend.series.key.quantity: trend for trend in analysis.readings}
 
 
+@pytest.mark.whole
 def test_readings_of_many_nights_change_and_raise_no_alarm(tmp_path):
     randomness = np.random.default_rng(1)
     noise = randomness.normal(1.0, 0.002, (12, 2))
@@ -179,6 +181,7 @@ def test_readings_of_many_nights_change_and_raise_no_alarm(tmp_path):
     assert early["clocks per packet, DUT1 ip4-lookup"].verdict is TrendVerdict.ONE_OTHER
 
 
+@pytest.mark.whole
 def test_a_reading_that_is_gone_has_no_value_and_a_known_change_explains_one(tmp_path):
     clocks = [[*a_node("ip4-lookup", 100), *(a_node("acl", 50) if night < 7 else [])] for night in range(8)]
     history = a_history(tmp_path, clocks, [20.0] * 6 + [30.0] * 2)
@@ -193,6 +196,7 @@ def test_a_reading_that_is_gone_has_no_value_and_a_known_change_explains_one(tmp
     assert readings["latency p99, 90 % of PDR"].verdict is TrendVerdict.EXPLAINED
 
 
+@pytest.mark.whole
 def test_a_page_has_the_top_nodes_and_a_pattern_chooses_among_readings(tmp_path):
     clocks = [[each for node in range(20) for each in a_node(f"node-{node}", 10 + node)]] * 5
     history = a_history(tmp_path, clocks, [20.0] * 5)
@@ -207,6 +211,7 @@ def test_a_page_has_the_top_nodes_and_a_pattern_chooses_among_readings(tmp_path)
     assert "clocks per packet, DUT1" not in trend_page(analyse(history, TrendRequest()), "lab")
 
 
+@pytest.mark.whole
 def test_the_command_reports_readings_after_values_and_its_exit_status_is_that_of_values(tmp_path):
     clocks = [a_node("ip4-lookup", 100 if night < 6 else 150) for night in range(9)]
     a_history(tmp_path / "history", clocks, [20.0] * 9)
@@ -227,6 +232,7 @@ def test_the_command_reports_readings_after_values_and_its_exit_status_is_that_o
     assert not any(each["is_alarm"] for each in written["readings"])
 
 
+@pytest.mark.whole
 def test_a_regression_stays_one_whatever_its_readings_do(tmp_path):
     values = [1e6] * 6 + [0.9e6] * 3
     history = a_history(tmp_path, [a_node("ip4-lookup", 100)] * 9, [20.0] * 9, values)
@@ -235,6 +241,7 @@ def test_a_regression_stays_one_whatever_its_readings_do(tmp_path):
     assert CliRunner().invoke(trend, [str(tmp_path), "--readings"]).exit_code == 3
 
 
+@pytest.mark.whole
 def test_files_of_earlier_versions_have_no_readings_and_give_way_to_those_that_have(tmp_path):
     history = History(tmp_path)
     made = replace(nightly(0, 1e6), latency=(), readings=(Reading("clocks per packet", "DUT1 a", 5.0, "cycles"),))

@@ -24,7 +24,7 @@ def stepping(draw):
     return np.concatenate(parts)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @settings(max_examples=60, deadline=None)
 @given(st.lists(stepping(), min_size=1, max_size=4))
 def test_groups_are_those_of_jumpavg(series):

@@ -16,7 +16,6 @@ from lossratio.history import store
 from lossratio.history.series import series_of
 from lossratio.history.store import History
 from lossratio.results import LatencyPoint
-from lossratio.units import FRAMES_PER_SECOND
 
 
 def rows(history, **query):
@@ -26,6 +25,7 @@ def rows(history, **query):
     )
 
 
+@pytest.mark.whole
 def test_added_entries_are_read_back_in_order(tmp_path):
     history = History(tmp_path / "history")
     history.add([entry(1, 2e6), entry(0, 1e6), entry(0, 3e6, quantity="MRR"), entry(0, 4e6, testbed="lab-2")])
@@ -38,6 +38,7 @@ def test_added_entries_are_read_back_in_order(tmp_path):
     assert rows(history, testbed="lab-2") == rows(history)[3:]
 
 
+@pytest.mark.whole
 def test_results_dated_in_the_future_are_said_and_do_not_stay_the_newest(tmp_path):
     history = History(tmp_path / "history")
     in_future = replace(entry(0, 1e6), started=datetime.now(timezone.utc) + timedelta(days=30))
@@ -55,6 +56,7 @@ def test_results_dated_in_the_future_are_said_and_do_not_stay_the_newest(tmp_pat
     assert history.read().table.column("value").to_pylist()[-1] == 4e6
 
 
+@pytest.mark.whole
 def test_times_are_in_utc_wherever_the_history_is_read(tmp_path):
     History(tmp_path).add([entry(0, 1e6)])
     script = (
@@ -83,6 +85,7 @@ def test_any_name_of_a_testbed_comes_back_as_it_was(tmp_path, testbed):
     assert rows(history) == [(testbed, "Suite.64B-ndrpdr", "NDR", 1e6)]
 
 
+@pytest.mark.whole
 def test_a_file_of_a_newer_version_is_named_and_the_rest_is_read(tmp_path):
     history = History(tmp_path)
     history.add([entry(0, 1e6)])
@@ -97,6 +100,7 @@ def test_a_file_of_a_newer_version_is_named_and_the_rest_is_read(tmp_path):
     assert "columns value are" in problem
 
 
+@pytest.mark.whole
 def test_an_entry_of_an_earlier_version_gives_way_to_the_same_one_with_more_columns(tmp_path):
     history = History(tmp_path)
     (path,) = history.add([replace(entry(0, 1e6), run="nightly", run_started=entry(0, 1e6).started)])
@@ -108,6 +112,7 @@ def test_an_entry_of_an_earlier_version_gives_way_to_the_same_one_with_more_colu
     assert history.read().table.column("run").to_pylist() == [None]
 
 
+@pytest.mark.whole
 def test_a_copy_of_a_run_counts_once_and_always_the_same_one(tmp_path):
     for names in (("a", "b"), ("b", "a")):
         history = History(tmp_path / names[0])
@@ -174,6 +179,7 @@ def test_files_that_are_missing_or_in_the_wrong_folder_are_named_with_the_reason
     }
 
 
+@pytest.mark.whole
 def test_a_file_with_damaged_pages_is_named_and_the_rest_is_read(tmp_path):
     history = History(tmp_path)
     path, _ = history.add([entry(0, 1e6), entry(1, 2e6)])
@@ -202,6 +208,7 @@ def test_a_missing_package_is_named_with_what_to_do():
     assert "pip install 'robotframework-lossratio[history]' (in a clone: pip install '.[history]')" in str(error.value)
 
 
+@pytest.mark.whole
 def test_a_run_that_is_added_before_and_after_it_is_resumed_counts_once(tmp_path):
     history = History(tmp_path)
     history.add([entry(0, 1e6)])
@@ -210,47 +217,27 @@ def test_a_run_that_is_added_before_and_after_it_is_resumed_counts_once(tmp_path
     assert history.read().table.column("doubts").to_pylist() == [[], ["drift"]]
 
 
-def test_files_of_versions_before_are_read_beside_those_of_today(tmp_path):
+def test_a_column_that_later_versions_added_is_null_in_files_of_this_one(tmp_path):
     history = History(tmp_path)
-    (old,) = history.add([entry(0, 1e6, measured_as="csit")])
-    table = pq.read_table(old, partitioning=None)
-    pq.write_table(table.drop_columns(["measured_as", "unit", "lower_is_better", "generator"]), old)
-    assert history.read().table.column("measured_as").to_pylist() == [None]
-    assert [series.unit for series in series_of(history.read().table, 9)] == [FRAMES_PER_SECOND]
-    history.add([replace(entry(1, 1e6, measured_as="csit"), generator="xdp")])
-    assert [series["generator"] for series in series_of(history.read().table, 9)] == [[None, "xdp"]]
-    assert history.read().table.column("measured_as").to_pylist() == [None, "csit"]
-    assert history.read().table.column("unit").to_pylist() == [None, "fps"]
-    assert history.read().table.column("lower_is_better").to_pylist() == [None, False]
+    (old,) = history.add([entry(0, 1e6)])
+    pq.write_table(pq.read_table(old, partitioning=None).drop_columns(["estimate", "stream"]), old)
+    history.add([replace(entry(1, 1e6), stream="voice")])
+    assert history.read().table.column("stream").to_pylist() == [None, "voice"]
 
 
-def test_rates_of_a_series_are_per_interface_and_those_of_earlier_versions_with_them(tmp_path):
+def test_rates_of_a_series_are_per_interface_and_those_of_files_aggregates(tmp_path):
     history = History(tmp_path)
-    both_ways = {"aggregate_factor": 2.0, "most": 4e6}
-    history.add([replace(entry(day, 2e6, measured_as="csit"), aggregate_factor=None) for day in range(3)])
-    (before,) = series_of(history.read().table, 9)
-    assert (before.is_aggregate, [*before.values]) == (True, [2e6] * 3)
-    history.add([replace(entry(day, 2e6, measured_as="csit"), **both_ways) for day in range(3, 6)])
+    history.add([replace(entry(day, 2e6), aggregate_factor=2.0, most=4e6) for day in range(3)])
+    history.add([replace(entry(3, 5.0, quantity="recovery"), unit="s", aggregate_factor=None)])
     stored = history.read().table
-    # Files have aggregates, as before.
-    assert stored.column("value").to_pylist() == [2e6] * 6
-    (series,) = series_of(stored, 9)
-    assert (series.is_aggregate, series.aggregate_factor) == (False, 2.0)
-    assert ([*series.values], series.bounds_of(0)) == ([1e6] * 6, pytest.approx((1e6, 1.005e6)))
-    assert series.ends_of(5).most == 2e6
+    assert stored.column("value").to_pylist() == [2e6] * 3 + [5.0]
+    rates, seconds = series_of(stored, 9)
+    assert ([*rates.values], rates.bounds_of(0)) == ([1e6] * 3, pytest.approx((1e6, 1.005e6)))
+    assert rates.ends_of(2).most == 2e6
+    assert [*seconds.values] == [5.0]
 
 
-def test_a_factor_is_that_of_the_same_traffic_and_no_other_unit_has_one(tmp_path):
-    history = History(tmp_path)
-    one_way = replace(entry(0, 1e6, measured_as="one way"), aggregate_factor=1.0)
-    later = replace(entry(1, 2e6, measured_as="both ways"), aggregate_factor=2.0)
-    unknown = replace(entry(2, 1e6, measured_as="one way"), aggregate_factor=None)
-    seconds = replace(entry(3, 5.0, quantity="recovery"), unit="s", aggregate_factor=None)
-    history.add([one_way, later, unknown, seconds])
-    found = {tuple(series.values) for series in series_of(history.read().table, 9)}
-    assert {value for values in found for value in values} == {1e6, 5.0}
-
-
+@pytest.mark.whole
 @pytest.mark.parametrize("above", ["testbed=west", "value=1", "test=x/outcome=failed", "date=2020-01-01", "a=b"])
 def test_the_names_of_folders_above_a_history_are_no_columns(tmp_path, above):
     inside, outside = History(tmp_path / above), History(tmp_path / "history")

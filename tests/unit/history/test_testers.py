@@ -14,6 +14,8 @@ from lossratio.history.store import History
 from lossratio.history.trend import TrendVerdict
 from lossratio.history.trend_formats import trend_cases, trend_text
 
+pytestmark = pytest.mark.whole
+
 A, B = "S.64B-1c-eth-a-ndrpdr", "S.64B-1c-eth-b-ndrpdr"
 TWIN, TWIN_OF_B = "S.64B-1c-eth-a-tg-ndrpdr", "S.64B-1c-eth-b-tg-ndrpdr"
 LAST = "S.64B-1c-eth-a-ndrpdr-tg"

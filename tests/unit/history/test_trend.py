@@ -232,6 +232,7 @@ def flipping(low, high, states, noise=0.003, seed=1):
 STATES = "1011010010111010010110010111010010"
 
 
+@pytest.mark.whole
 def test_two_bands_are_no_steps():
     for night in range(20, len(STATES) + 1):
         banded = trend(flipping(95e3, 100e3, STATES[:night]))
@@ -282,6 +283,7 @@ def test_few_changes_are_steps_and_no_bands(states):
     assert trend(flipping(95e3, 100e3, states)).bands is None
 
 
+@pytest.mark.whole
 def test_noise_is_no_bands():
     randomness = np.random.default_rng(2)
     for noise in (0.001, 0.01, 0.05):

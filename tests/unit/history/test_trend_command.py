@@ -23,6 +23,7 @@ def history_of(path, values):
     return str(path)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("newest", "status", "text"),
     [
@@ -38,6 +39,7 @@ def test_a_trend_that_fell_is_a_regression(tmp_path, newest, status, text):
     assert text in answer.output
 
 
+@pytest.mark.whole
 def test_a_rise_from_zero_has_no_share(tmp_path):
     history = history_of(tmp_path, [0.0] * 8 + STEADY[:3])
     lines = CliRunner().invoke(trend, [history]).output.splitlines()
@@ -45,6 +47,7 @@ def test_a_rise_from_zero_has_no_share(tmp_path):
     assert "(from zero)" in lines[1]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
@@ -67,6 +70,7 @@ def test_a_trend_begins_with_what_it_proves(tmp_path, values, sentence):
     assert answer.output.splitlines()[0] == sentence
 
 
+@pytest.mark.whole
 def test_the_first_line_of_a_trend_names_the_largest_fall_and_counts_the_rest(tmp_path):
     history = History(tmp_path)
     newest = {"a": [95e3, 95e3], "b": [80e3, 80e3], "c": [None, None], "d": [None, None], "e": [100e3, 100e3]}
@@ -80,6 +84,7 @@ def test_the_first_line_of_a_trend_names_the_largest_fall_and_counts_the_rest(tm
     )
 
 
+@pytest.mark.whole
 def test_one_bad_night_is_an_alarm_if_it_need_not_be_confirmed(tmp_path):
     history = history_of(tmp_path, [*STEADY, 90e3])
     assert CliRunner().invoke(trend, [history, "--confirm=1"]).exit_code == 3
@@ -91,6 +96,7 @@ def test_too_few_results_are_undecided(tmp_path):
     assert "No verdict" in answer.output
 
 
+@pytest.mark.whole
 def test_testbeds_are_never_mixed(tmp_path):
     history = History(tmp_path)
     for day in range(12):
@@ -102,6 +108,7 @@ def test_testbeds_are_never_mixed(tmp_path):
     assert "The history has no testbed 'lab-x'. Did you mean 'lab-" in str(answer.exception)
 
 
+@pytest.mark.whole
 def test_a_series_whose_test_is_not_run_any_more_is_reported_as_old(tmp_path):
     history = history_of(tmp_path, [*STEADY, 90e3, 90.1e3])
     other = "Suite.IMIX-ndrpdr"
@@ -117,6 +124,7 @@ def test_a_series_whose_test_is_not_run_any_more_is_reported_as_old(tmp_path):
         assert "Old: 1 of these series" in answer.output
 
 
+@pytest.mark.whole
 def test_a_page_and_a_junit_file_are_written(tmp_path):
     page, junit = tmp_path / "trend.html", tmp_path / "junit.xml"
     history = history_of(tmp_path / "history", [*STEADY, 90e3, 90.1e3])
@@ -126,6 +134,7 @@ def test_a_page_and_a_junit_file_are_written(tmp_path):
     assert suite.find("testcase/failure").get("message").startswith("regression")
 
 
+@pytest.mark.whole
 def test_annotations_in_the_folder_are_known_changes(tmp_path):
     history = history_of(tmp_path, [*STEADY, 90e3, 90.1e3])
     (tmp_path / "annotations.yaml").write_text("changes:\n- {date: 2026-01-09, note: new kernel}\n")
@@ -135,7 +144,7 @@ def test_annotations_in_the_folder_are_known_changes(tmp_path):
     assert "known: new kernel" in answer.output
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("file", [None, "changes: # ours\n- {date: 2025-01-01, note: x}\n"])
 @pytest.mark.parametrize("newest", [[90e3, 90.1e3] * 6, [None]])
 def test_an_alarm_stays_until_it_is_explained_by_name_and_no_other_series_is(tmp_path, newest, file):
@@ -162,6 +171,7 @@ def test_an_alarm_stays_until_it_is_explained_by_name_and_no_other_series_is(tmp
     assert (answer.exit_code, "No such alarm is open" in answer.output) == (2, True)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("option", "meant"), [("--quantity=NRD", "'NRD'. Did you mean 'NDR'?"), ("--test=Suite.64B-ndrpd", "-ndrpdr'?")]
 )
@@ -171,6 +181,7 @@ def test_a_misspelt_test_or_quantity_is_answered_with_the_right_one(tmp_path, op
     assert str(answer.exception).endswith(meant)
 
 
+@pytest.mark.whole
 def test_who_looks_at_an_alarm_is_noted_and_the_alarm_stays_open(tmp_path):
     history = history_of(tmp_path / "history", [*STEADY, 90e3, 90.1e3])
     answer = CliRunner().invoke(ack, [history, "I look at it", "--by=ann", "--keep-open"])
@@ -184,6 +195,7 @@ def test_who_looks_at_an_alarm_is_noted_and_the_alarm_stays_open(tmp_path):
     assert "known: new kernel (bob)" in CliRunner().invoke(trend, [history]).output
 
 
+@pytest.mark.whole
 def test_a_user_without_a_name_is_asked_for_one(tmp_path, monkeypatch):
     def is_unknown():
         raise KeyError("getpwuid(): uid not found: 1234")
@@ -195,6 +207,7 @@ def test_a_user_without_a_name_is_asked_for_one(tmp_path, monkeypatch):
     assert CliRunner().invoke(ack, [history, "new kernel", "--by=ann"]).exit_code == 0
 
 
+@pytest.mark.whole
 def test_a_file_of_known_changes_without_a_place_at_its_end_is_kept_as_it_is(tmp_path):
     history = history_of(tmp_path, [*STEADY, None])
     (tmp_path / "annotations.yaml").write_text("changes: [{date: 2025-01-01, note: x}]\n")
@@ -204,7 +217,7 @@ def test_a_file_of_known_changes_without_a_place_at_its_end_is_kept_as_it_is(tmp
     assert [path.name for path in tmp_path.glob("*anno*")] == ["annotations.yaml"]
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_runs_are_added_first(tmp_path, a_run):
     history = tmp_path / "history"
     for number in range(5):
@@ -214,6 +227,7 @@ def test_runs_are_added_first(tmp_path, a_run):
     assert len(list(Path(history).rglob("*.parquet"))) == 5
 
 
+@pytest.mark.whole
 def test_two_bands_are_shown_on_the_console_and_in_json(tmp_path):
     states = [100e3 if state == "1" else 95e3 for state in "1011010010111010010110"]
     values = [level * (1.0 + 0.002 * (-1) ** night) for night, level in enumerate(states)]
@@ -233,6 +247,7 @@ def test_two_bands_are_shown_on_the_console_and_in_json(tmp_path):
     assert plain["newest"]["value"] == STEADY[-1]
 
 
+@pytest.mark.whole
 def test_json_has_null_for_a_value_that_is_missing(tmp_path):
     history, file = history_of(tmp_path / "history", [*STEADY, 90e3, 90.1e3, None]), tmp_path / "trend.json"
     CliRunner().invoke(trend, [history, f"--json={file}"])
@@ -248,6 +263,7 @@ def test_a_history_without_a_usable_row_is_named_and_has_no_verdict(tmp_path):
         assert "is left out: it has a row without a name" in answer.output
 
 
+@pytest.mark.whole
 def test_a_trend_of_quick_goals_says_so(tmp_path):
     history = history_of(tmp_path / "history", STEADY)
     assert "Quick goals" not in CliRunner().invoke(trend, [history]).output

@@ -56,6 +56,7 @@ def test_addresses_of_runs():
     assert address_of_run("https://lab/{run}.html", {})("<1>") == "https://lab/%3C1%3E.html"
 
 
+@pytest.mark.whole
 def test_a_page_has_a_line_for_a_damaged_file_and_shows_the_rest(tmp_path):
     page = trend_page(history_of(tmp_path, 12), "lab")
     assert page.count("damaged.parquet") == 1
@@ -64,6 +65,7 @@ def test_a_page_has_a_line_for_a_damaged_file_and_shows_the_rest(tmp_path):
     assert "<script>window" not in page
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("nights", [12, 2], ids=["alarms", "too few results"])
 def test_a_page_begins_with_the_sentence_of_the_console(nights, tmp_path):
     analysis = history_of(tmp_path, nights)
@@ -79,7 +81,7 @@ def test_too_few_results_are_no_failure(tmp_path):
     assert re.search(r"\.undecided::before \{ color: var\(--faint\)", page)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_picture_of_many_results_stays_small(tmp_path):
     analysis = history_of(tmp_path, 60, ("64B-ndrpdr",))
     (trend,) = analysis.trends
@@ -100,7 +102,7 @@ def test_a_picture_of_many_results_stays_small(tmp_path):
     assert ">2029<" in picture
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @needs_browser
 @pytest.mark.parametrize("is_large", [False, True], ids=["plain", "compressed"])
 def test_a_browser_shows_series_with_their_results_and_links(is_large, tmp_path, monkeypatch):

@@ -78,6 +78,7 @@ def test_what_takes_one_of_several_words_names_them_all():
             assert len(answer) < 400
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("words", "streams", "status"),
     [

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.long
 FUZZER = Path(__file__).with_name("fuzzer.py")
 TARGETS = (
     *("topology.yaml", "csit-topology.yaml", "profile.yaml", "goals.yaml", "job.yaml", "annotations.yaml"),
@@ -43,6 +42,7 @@ def fuzzer(pytestconfig):
 
 
 # The machine may be so busy that a fixed time is none: the fuzzer has a limit of its own.
+@pytest.mark.whole
 @pytest.mark.timeout(0)
 @pytest.mark.xdist_group("fuzzing")
 @pytest.mark.parametrize("target", TARGETS)

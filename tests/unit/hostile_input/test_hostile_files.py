@@ -96,7 +96,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize(("text", "problem"), BROKEN.values(), ids=BROKEN)
 @KINDS
 def test_a_broken_document_is_refused_with_one_clear_error(kind, text, problem, tmp_path):
@@ -221,7 +221,7 @@ def test_a_journal_is_not_begun_in_a_pipe(tmp_path):
         Journal.open(tmp_path / "pipe", {})
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_the_command_shows_one_line_and_no_traceback(tmp_path):
     path = tmp_path / "lab.yaml"
     path.write_text("a: " + "[" * 100_000)
@@ -258,6 +258,7 @@ def lab(**changes: object) -> dict:
 BAD_NAMES = ["-j", "../../../etc", "/etc", ".", "..", "a b", "a\tb", "a\nb", "", "x" * 16, "ü" * 8, "eth0:1"]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", BAD_NAMES)
 def test_names_that_the_kernel_refuses_are_refused_in_a_topology(name, tmp_path):
     path = tmp_path / "lab.yaml"
@@ -322,6 +323,7 @@ def test_numbers_of_cpus_that_no_machine_has_are_refused_at_once(cpus):
         parse_cpus(cpus)
 
 
+@pytest.mark.whole
 def test_a_long_value_does_not_make_a_long_error(tmp_path):
     path = tmp_path / "lab.yaml"
     path.write_text(yaml.safe_dump(lab(nodes__TG__connect_timeout="x" * 100_000)))

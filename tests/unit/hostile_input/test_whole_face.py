@@ -190,7 +190,6 @@ def keyword_calls():
                 yield title, each.name, [*others, f"{each.name}={value}"]
 
 
-@pytest.mark.long
 def test_no_keyword_answers_nonsense_with_an_error_of_python(tmp_path):
     suite = running.TestSuite("Nonsense")
     suite.resource.imports.library("LossRatio", ["quick"])

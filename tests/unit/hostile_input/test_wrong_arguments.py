@@ -179,6 +179,7 @@ def test_a_wrong_argument_of_a_keyword(mistake, answers):
 
 
 # No word of an enumeration has a digit.
+@pytest.mark.whole
 @given(word=st.text().map("{}0".format) | st.integers() | st.floats() | st.booleans() | st.lists(st.text()))
 def test_a_keyword_takes_each_word_of_an_enumeration_and_names_them_for_any_other_value(word):
     from lossratio.keywords import LossRatio

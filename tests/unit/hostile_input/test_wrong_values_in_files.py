@@ -154,6 +154,7 @@ def test_an_empty_file_of_each_kind_says_that_it_is_empty(name, tmp_path):
     assert "but it is empty. Is it the right file?" in refusal(KINDS[name].read, path)
 
 
+@pytest.mark.whole
 def test_no_field_shows_a_regular_expression():
     library = Path(lossratio.__file__).parent
     fields = re.compile(r"\bField\([^()]*\bpattern=")

@@ -230,6 +230,7 @@ def test_a_value_that_is_listed_twice_is_one_test():
     assert names(expanded(Catalogue("frame_sizes=64B,IMIX,64B", "cores=1,1"))) == names(expanded(Catalogue()))
 
 
+@pytest.mark.whole
 def test_a_suite_runs_with_and_without_the_catalogue(tmp_path):
     file = tmp_path / "bridge.robot"
     file.write_text(SUITE.lstrip())

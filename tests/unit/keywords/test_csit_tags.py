@@ -10,6 +10,8 @@ from robot_runs import ROOT
 
 from lossratio.keywords import Catalogue
 
+pytestmark = pytest.mark.whole
+
 ROUTED = {"eth", "ip4fwd"}
 CONNECTIONS = {*ROUTED, "ip4base", "scale", "hosts_65536"}
 AES_256_GCM = {"aes", "aes_256_gcm"}

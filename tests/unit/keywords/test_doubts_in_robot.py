@@ -94,6 +94,7 @@ def test_a_misspelt_policy_is_refused_with_those_that_there_are(run):
     assert all(value in run.tests["Misspelt"].message for value in ("'strict'", "fail", "warn"))
 
 
+@pytest.mark.whole
 def test_a_variable_is_the_policy_of_all_tests(tmp_path):
     suite = write_suite(tmp_path, "Doubted\n    Measure MRR    64B    trials=1    max_load=500 kfps\n", SETTINGS)
     failed = run_suite(suite, "fail", DOUBTS="fail").tests["Doubted"]

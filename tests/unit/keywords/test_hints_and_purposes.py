@@ -21,7 +21,6 @@ def nights(tmp_path_factory):
     return [run_suite(file, f"nightly/{name}", HINTS=folder / "nightly") for name in ("first", "second")]
 
 
-@pytest.mark.long
 def test_the_second_night_starts_where_the_first_one_ended_and_says_so(nights):
     (first,), (second,) = (RunDirectory(night.directory).results() for night in nights)
     assert [report.result for report in second.goals] == [report.result for report in first.goals]
@@ -38,6 +37,7 @@ def test_the_log_says_why_each_trial_was_measured(nights):
     assert "high loss is expected, as in earlier searches" in purposes.splitlines()[2]
 
 
+@pytest.mark.whole
 def test_variables_give_all_searches_of_a_run_hints_and_the_question(tmp_path):
     file = write_suite(tmp_path, "A Test\n    Find NDR And PDR    frame_size=64B\n")
     run = run_suite(file, GOALS="quick", HINTS=tmp_path, NIGHTLY="as_before")
@@ -46,7 +46,7 @@ def test_variables_give_all_searches_of_a_run_hints_and_the_question(tmp_path):
     assert "there are 0" in result.question.reason
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_of_a_sut_that_is_as_before_no_latency_is_measured_and_the_test_passes(tmp_path):
     (tmp_path / "nights").mkdir()
     file = write_suite(tmp_path, "A Test\n    Find NDR And PDR    frame_size=64B    latency=True\n")
@@ -60,6 +60,7 @@ def test_of_a_sut_that_is_as_before_no_latency_is_measured_and_the_test_passes(t
     assert not any("not measured after the search" in message for message in run.messages)
 
 
+@pytest.mark.whole
 def test_a_misspelt_question_fails_tests_with_what_there_is(tmp_path):
     file = write_suite(tmp_path, "A Test\n    Find NDR And PDR    frame_size=64B\n")
     run = run_suite(file, NIGHTLY="as_befor")

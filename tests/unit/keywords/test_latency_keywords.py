@@ -9,7 +9,7 @@ from lossratio.results.run_directory import RunDirectory
 from lossratio.testbed.simulated import SimulatedSource
 from lossratio.traffic import AgentRefusalError
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.whole
 
 MODELLED = """
 Suite Setup       Set Up Testbed    ${TOPOLOGY}

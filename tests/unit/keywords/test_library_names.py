@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 SUITE = """*** Settings ***
 Library    {library}
 
@@ -24,12 +26,14 @@ def _run(directory, libraries):
     return subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.whole
 def test_the_library_has_a_short_and_a_long_name(tmp_path):
     done = _run(tmp_path, LIBRARIES)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 tests, 2 passed" in done.stdout
 
 
+@pytest.mark.whole
 def test_the_python_api_is_no_library_and_says_which_import_is_meant(tmp_path):
     done = _run(tmp_path, NO_LIBRARIES)
     assert done.returncode == len(NO_LIBRARIES)

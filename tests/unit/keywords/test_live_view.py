@@ -147,7 +147,7 @@ def run_robot(tmp_path, *options):
     return shown.decode()
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_where_nobody_reads_the_console_any_more_the_run_goes_on(tmp_path):
     file = write_suite(tmp_path, "One\n    Measure MRR    64B    trials=2\n")
     reader, writer = os.pipe()
@@ -182,7 +182,7 @@ def test_a_terminal_that_is_gone_fails_no_measurement():
         terminal.show(progress())
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_robot_on_a_terminal_shows_rows_that_fit_and_nothing_of_them_when_quiet(tmp_path):
     rows = [line for line in run_robot(tmp_path).split("\r\n") if re.search(r"kfps +0\.5 s", line)]
     assert len(rows) >= 5

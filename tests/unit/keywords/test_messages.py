@@ -26,6 +26,7 @@ Profile
 """
 
 
+@pytest.mark.whole
 def test_the_message_of_a_test_has_all_its_measurements(tmp_path):
     tests = "Both\n    Measure MRR    64B    trials=2\n    Measure MRR    128B    trials=2\n"
     (test,) = run_suite(write_suite(tmp_path, tests)).tests.values()

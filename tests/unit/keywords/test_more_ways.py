@@ -42,6 +42,7 @@ def names(directory):
     return sorted(result.test.full_name for result in RunDirectory(directory).results())
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "options",
     [
@@ -59,11 +60,13 @@ def test_options_of_robot_framework_do_not_rename_tests(suite, options):
     assert names(run.directory) == NAMES
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("options", [{"test": "64B mrr"}, {"include": "small"}, {"test": "6*"}], ids=str)
 def test_a_test_that_runs_alone_keeps_its_name(suite, options):
     assert names(run_suite(suite, options=options).directory) == ["Suite.64B mrr"]
 
 
+@pytest.mark.whole
 def test_a_variable_that_changes_the_device_makes_two_series_and_keeps_both(tmp_path):
     suite = write_suite(tmp_path, TESTS, BY_RATE)
     slow, fast, again = (
@@ -75,6 +78,7 @@ def test_a_variable_that_changes_the_device_makes_two_series_and_keeps_both(tmp_
     assert devices == [f"linux_bridge, police={rate}" for rate in (50_000, 60_000, 50_000)]
 
 
+@pytest.mark.whole
 def test_one_suite_measured_twice_into_one_directory_keeps_the_earlier_results(tmp_path):
     suite = write_suite(tmp_path, TESTS, BY_RATE)
     for rate in ("50 kfps", "60 kfps"):
@@ -83,18 +87,21 @@ def test_one_suite_measured_twice_into_one_directory_keeps_the_earlier_results(t
     assert len(list((run.directory / "earlier").glob("*.json"))) == 2
 
 
+@pytest.mark.whole
 def test_tests_of_one_name_in_one_suite_are_two_results(tmp_path):
     once = "\n64B mrr\n    Measure MRR    64B    trials=1\n"
     run = run_suite(write_suite(tmp_path, once + once))
     assert names(run.directory) == ["Suite.64B mrr", "Suite.64B mrr (2)"]
 
 
+@pytest.mark.whole
 def test_names_that_differ_in_case_alone_are_two_results(tmp_path):
     run = run_suite(write_suite(tmp_path, TESTS + "\n64B MRR\n    Measure MRR    64B    trials=1\n"))
     assert names(run.directory) == ["Suite.1518B mrr", "Suite.64B MRR", "Suite.64B mrr"]
     assert len(list((run.directory / "trials").iterdir())) == 3
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("two", [("01__a.robot", "02__a.robot"), ("a_b.robot", "A B.robot")])
 def test_files_of_one_name_are_refused_before_the_first_trial_with_a_way_out(tmp_path, two):
     folder = tmp_path / "core"
@@ -115,6 +122,7 @@ def test_files_of_one_name_are_refused_before_the_first_trial_with_a_way_out(tmp
     assert len(set(suites)) == 4
 
 
+@pytest.mark.whole
 def test_files_of_one_name_with_other_tests_are_suites_as_before(tmp_path):
     first, second = tmp_path / "01__suite.robot", tmp_path / "02__suite.robot"
     write_suite(tmp_path, "\n64B mrr\n    Measure MRR    64B    trials=1\n").rename(first)
@@ -123,6 +131,7 @@ def test_files_of_one_name_with_other_tests_are_suites_as_before(tmp_path):
     assert sorted(found) == NAMES
 
 
+@pytest.mark.whole
 def test_long_names_and_names_in_any_script_are_kept(tmp_path):
     long = "very " * 80 + "long"
     tests = "".join(f"\n{name}\n    Measure MRR    64B    trials=1\n" for name in (long, long + "er", "größe 测试 / 1"))
@@ -131,6 +140,7 @@ def test_long_names_and_names_in_any_script_are_kept(tmp_path):
     assert names(run.directory) == sorted(f"Suite.{name}" for name in (long, long + "er", "größe 测试 / 1"))
 
 
+@pytest.mark.whole
 def test_what_failed_and_is_run_again_is_one_result_of_its_test(suite, tmp_path):
     suite.write_text(suite.read_text() + "    Should Be True    ${PASSES}\n")
     first = run_suite(suite, "first", PASSES="False")
@@ -144,6 +154,7 @@ def test_what_failed_and_is_run_again_is_one_result_of_its_test(suite, tmp_path)
     assert names(first.directory) == NAMES
 
 
+@pytest.mark.whole
 def test_a_run_of_lossratio_twice_in_one_directory_keeps_both(suite, lossratio, tmp_path):
     run = ("run", suite, "--topology", "simulated", "--", "--outputdir", tmp_path / "run", "--console", "none")
     assert [lossratio(*run).status for _ in range(2)] == [0, 0]
@@ -151,6 +162,7 @@ def test_a_run_of_lossratio_twice_in_one_directory_keeps_both(suite, lossratio, 
     assert len(list((tmp_path / "run" / "earlier").glob("*.json"))) == 2
 
 
+@pytest.mark.whole
 def test_a_job_gives_the_tests_the_names_that_robot_gives_them(suite, lossratio, tmp_path):
     job = tmp_path / "nightly.yaml"
     job.write_text(
@@ -162,6 +174,7 @@ def test_a_job_gives_the_tests_the_names_that_robot_gives_them(suite, lossratio,
     assert names(tmp_path / "run") == NAMES
 
 
+@pytest.mark.whole
 def test_a_folder_of_a_parallel_runner_is_one_run_with_the_same_names(suite, tmp_path):
     for number, test in enumerate(("64B mrr", "1518B mrr")):
         options = {"test": test, "name": f"Process {number}"}
@@ -178,6 +191,7 @@ def test_a_suite_that_a_modifier_renames_keeps_its_name(suite, tmp_path):
     assert names(run.directory) == NAMES
 
 
+@pytest.mark.whole
 def test_a_relative_output_directory_is_the_same_run(suite, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     console = io.StringIO()
@@ -186,6 +200,7 @@ def test_a_relative_output_directory_is_the_same_run(suite, tmp_path, monkeypatc
     assert names(tmp_path / "nights" / "7") == NAMES
 
 
+@pytest.mark.whole
 def test_an_id_in_a_folder_holds_in_runs_and_in_what_failed(tmp_path):
     folder = tmp_path / "moved"
     folder.mkdir()

@@ -15,6 +15,8 @@ from lossratio.history.annotations import ANNOTATIONS_NAME
 from lossratio.report.run import read_run
 from lossratio.results.run_directory import RunDirectory
 
+pytestmark = pytest.mark.whole
+
 TESTS = """
 64B mrr
     Measure MRR    64B    trials=1

@@ -12,6 +12,8 @@ from robot_runs import ROOT, SIMULATED, called, write_suite
 from lossratio.report.run import read_run, runs_in
 from lossratio.results.run_directory import RunDirectory
 
+pytestmark = pytest.mark.whole
+
 TESTS = """
 64B mrr
     Measure MRR    64B    trials=1
@@ -47,7 +49,6 @@ def project(tmp_path_factory):
     return folder
 
 
-@pytest.mark.long
 def test_the_folder_of_a_parallel_run_is_one_run_with_one_page(project, lossratio):
     night = project / "night"
     assert len(list((night / "pabot_results").glob("*/results"))) == 2
@@ -60,7 +61,6 @@ def test_the_folder_of_a_parallel_run_is_one_run_with_one_page(project, lossrati
     assert lossratio("report", night, "--format", "csv", "--output", "-").out.count("\nnight,") == 4
 
 
-@pytest.mark.long
 def test_a_parallel_night_and_a_plain_one_are_the_same_series(project, lossratio):
     assert called(project, *VARIABLES, "--outputdir", "plain", "edge", "core") == 0
     assert sorted(result.test.full_name for result in RunDirectory(project / "plain").results()) == NAMES

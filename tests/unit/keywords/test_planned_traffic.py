@@ -124,6 +124,7 @@ def test_a_suite_without_them_is_measured_as_before(folder):
     assert called(folder, "--outputdir", "out", "--variable", f"TOPOLOGY:{SIMULATED}", suite) == 0
 
 
+@pytest.mark.whole
 def test_a_dry_run_shows_them(folder, untouched):
     suite = write_suite(folder, SUITE)
     called(folder, "--outputdir", "out", "--dryrun", "--variable", f"TOPOLOGY:{TREX}", suite)

@@ -21,6 +21,7 @@ def topology(tmp_path_factory):
         testbed.down()
 
 
+@pytest.mark.smoke
 def test_a_reservation_lasts_from_one_set_up_to_the_next(topology, tmp_path):
     tests = """
 Reserved Once

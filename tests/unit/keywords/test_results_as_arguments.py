@@ -56,6 +56,7 @@ def test_an_mrr_has_a_demand_of_its_own(run):
     )
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("policy", "status"), [("warn", 0), ("fail", 1)])
 def test_a_run_says_what_doubts_mean_to_a_suite_of_any_import(lossratio, tmp_path, policy, status):
     suite = tmp_path / "own.robot"

@@ -56,7 +56,6 @@ def run(tmp_path_factory):
     return run_suite(write_suite(tmp_path_factory.mktemp("rfc2544"), TESTS))
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "status", "text"),
     [
@@ -86,7 +85,7 @@ def test_a_keyword_says_its_result_or_one_error(run, name, status, text):
     assert (test.status, text in test.message) == (status, True), test.message
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_keyword_that_does_not_exist_is_noticed_before_any_traffic(run):
     measured = {result.test.name for result in read_run(run.directory).results}
     assert "Nothing Lost" in measured

@@ -40,6 +40,7 @@ def results_in(tmp_path):
     return [result.test.full_name for result in RunDirectory(tmp_path / "run").results()]
 
 
+@pytest.mark.whole
 def test_a_later_run_is_refused_while_the_first_one_runs(suite, tmp_path):
     first = run_suite(suite)
     assert first.status == 0

@@ -38,7 +38,6 @@ def run(tmp_path_factory):
     return run_suite(write_suite(tmp_path_factory.mktemp("soak"), SOAK_TESTS, ON_THE_MODEL))
 
 
-@pytest.mark.long
 def test_the_message_has_the_critical_load_with_its_interval(run):
     test = run.tests["Soak"]
     assert test.status == "PASS"
@@ -77,6 +76,7 @@ def test_a_warm_start_from_other_traffic_is_refused(run):
     assert "cannot start from it" in run.tests["No Search Before"].message
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("slow", "status", "aside"), [({5}, "PASS", [3]), (range(1, 99), "FAIL", [1, 2, 3, 4])], ids=["once", "always"]
 )

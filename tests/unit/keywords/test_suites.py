@@ -13,6 +13,8 @@ from robot_runs import ROOT
 
 from lossratio.keywords import Catalogue
 
+pytestmark = pytest.mark.whole
+
 PERFORMANCE = ROOT / "tests" / "performance"
 SUITES = sorted(PERFORMANCE.glob("*.robot"))
 ALONE = ({"reconf"}, {"b2b"}, {"recovery"}, {"reset"})
@@ -52,7 +54,6 @@ def test_a_suite_names_topology_encapsulation_configuration_verification_and_ref
     assert [label for label in ("[Top]", "[Enc]", "[Cfg]", "[Ver]", "[Ref]") if label not in text] == []
 
 
-@pytest.mark.long
 def test_every_test_has_size_cores_and_type_in_its_tags_and_name(catalogue):
     for test in catalogue.all_tests:
         size, cores, *short, kind = test.name.split("-")
@@ -75,7 +76,6 @@ def test_a_suites_own_tag_selects_exactly_that_suite(catalogue):
     assert [len(sources[tag]) for tag in shared] == [2]
 
 
-@pytest.mark.long
 def test_every_suite_has_every_type_of_test_for_every_size(catalogue):
     tests_of = defaultdict(list)
     for test in catalogue.all_tests:
@@ -106,7 +106,6 @@ def in_this_lab(suite, topology):
     return re.sub(r'"tags": \[[^]]*\]|"(duts|nic)=[^"]*"', "", text)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("topology", TOPOLOGIES, ids=lambda path: path.stem)
 def test_every_suite_is_clean_for_every_topology(topology, clean, suites):
     # Most suites become the same in several labs: one dry run of them is enough.

@@ -59,6 +59,7 @@ def names(run):
     return sorted(result.test.full_name for result in RunDirectory(run).results())
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -77,6 +78,7 @@ def test_the_same_tests_have_the_same_names_however_they_are_called(project, arg
     assert robot(project, *arguments) == sorted(TESTS)
 
 
+@pytest.mark.whole
 def test_one_suite_at_a_time_and_from_elsewhere(project, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -84,17 +86,20 @@ def test_one_suite_at_a_time_and_from_elsewhere(project, tmp_path):
     assert sorted(name for names_of_run in found for name in names_of_run) == sorted(TESTS)
 
 
+@pytest.mark.whole
 def test_an_argument_file(project):
     (project / "all.args").write_text("".join(f"{name}\n" for name in FILES))
     assert robot(project, "--argumentfile", "all.args") == sorted(TESTS)
 
 
+@pytest.mark.whole
 def test_a_checkout_in_another_place_has_the_same_names(project, tmp_path):
     other = tmp_path / "other" / "checkout"
     shutil.copytree(project, other)
     assert robot(other, ".") == sorted(TESTS)
 
 
+@pytest.mark.whole
 def test_an_id_keeps_the_name_of_a_suite_that_moves(project):
     moved = project / "core" / "router" / "forwarding.robot"
     moved.parent.mkdir()
@@ -113,11 +118,13 @@ def test_a_suite_without_a_file_has_the_name_that_it_is_given():
     assert suite_identity("", {"Variation": "Intel-X710"}, "Made By A Script") == "Made By A Script.Intel-X710"
 
 
+@pytest.mark.whole
 def test_outside_of_any_project_the_folder_distinguishes_files_of_one_name(project):
     (project / "pyproject.toml").unlink()
     assert set(robot(project, *FILES[:2])) == {name for name in TESTS if not name.startswith("Ip6")}
 
 
+@pytest.mark.whole
 def test_one_suite_twice_in_a_run_is_refused_before_its_first_trial(project):
     assert called(project, "--outputdir", "twice", FILES[2], FILES[2]) == 2
     failed = [test for test in ExecutionResult(project / "twice" / "output.xml").suite.all_tests if test.failed]
@@ -125,6 +132,7 @@ def test_one_suite_twice_in_a_run_is_refused_before_its_first_trial(project):
     assert len(names(project / "twice")) == 2
 
 
+@pytest.mark.whole
 def test_a_name_of_robot_framework_is_kept_beside_the_identity(project):
     robot(project, "--name", "Night", *FILES)
     results = RunDirectory(Path(project.parent / "run")).results()

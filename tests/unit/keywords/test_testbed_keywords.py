@@ -8,6 +8,7 @@ from password_server import PASSWORD, password_server
 from robot_runs import ROOT, run_suite, write_suite
 
 
+@pytest.mark.whole
 def test_a_testbed_may_be_torn_down_twice_and_set_up_again(tmp_path):
     tests = """
 A Test
@@ -22,6 +23,7 @@ A Test
     assert run_suite(write_suite(tmp_path, tests, "")).status == 0
 
 
+@pytest.mark.whole
 def test_a_search_of_one_testbed_is_not_continued_on_another(tmp_path):
     tests = """
 Another Device
@@ -35,6 +37,7 @@ Another Device
     assert run.tests["Another Device"].passed, run.tests["Another Device"].message
 
 
+@pytest.mark.whole
 def test_a_second_set_up_is_refused_and_the_first_stays(tmp_path):
     tests = """
 Again
@@ -47,11 +50,13 @@ Still There
     assert run.tests["Still There"].passed
 
 
+@pytest.mark.whole
 def test_without_a_testbed_nothing_is_measured(tmp_path):
     run = run_suite(write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B\n", ""))
     assert "No testbed is set up" in run.tests["A Test"].message
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -70,6 +75,7 @@ def test_a_set_up_that_fails_fails_the_suite_with_one_error_and_is_torn_down(tmp
     assert "teardown" not in run.tests["A Test"].message
 
 
+@pytest.mark.whole
 def test_a_measurement_in_a_suite_setup_belongs_to_the_suite(tmp_path):
     settings = """
 Suite Setup    Run Keywords    Set Up Testbed    ${TOPOLOGY}    dut=linux_bridge    police=50 kfps
@@ -80,6 +86,7 @@ Suite Setup    Run Keywords    Set Up Testbed    ${TOPOLOGY}    dut=linux_bridge
     assert "kind 'mrr'" in run.tests["A Test"].message
 
 
+@pytest.mark.whole
 def test_suites_do_not_share_a_testbed(tmp_path):
     (tmp_path / "suites").mkdir()
     write_suite(tmp_path, "First\n    Set Up Testbed    ${TOPOLOGY}\n", "").rename(tmp_path / "suites" / "1.robot")
@@ -105,6 +112,7 @@ def with_password(tmp_path, monkeypatch):
         yield file
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("given", "message"),
     [(PASSWORD, r"NodeError: Node DUT1 .*connection refused"), ("wrong horse", r"NodeError: Node TG .*log-in refused")],

@@ -35,7 +35,6 @@ def results(run):
     return {result.test.name: result for result in RunDirectory(run.directory).results()}
 
 
-@pytest.mark.long
 def test_every_test_passes(run):
     assert {name: test.status for name, test in run.tests.items()} == {
         "Both": "PASS",
@@ -109,6 +108,7 @@ def pages(monkeypatch):
     return sizes
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("listener", [None, "lossratio.report.listener.RunReport:html:junit"])
 def test_the_page_is_written_once_for_all_suites_with_any_listeners(tmp_path, pages, listener):
     suites = tmp_path / "suites"
@@ -124,6 +124,7 @@ def test_the_page_is_written_once_for_all_suites_with_any_listeners(tmp_path, pa
     assert (run.directory / "lossratio.junit.xml").exists() == (listener is not None)
 
 
+@pytest.mark.whole
 def test_the_page_is_written_on_demand_as_well(tmp_path, pages):
     tests = """
 Measured
@@ -139,11 +140,13 @@ Other Formats
     assert (run.directory / "lossratio.csv").exists()
 
 
+@pytest.mark.whole
 def test_there_is_no_report_of_nothing(tmp_path):
     run = run_suite(write_suite(tmp_path, "A Test\n    Write Report\n"))
     assert "Nothing has been measured in this suite yet" in run.tests["A Test"].message
 
 
+@pytest.mark.whole
 def test_a_page_that_cannot_be_written_fails_no_test(tmp_path, capfd):
     (tmp_path / "run" / "lossratio.html").mkdir(parents=True)
     run = run_suite(write_suite(tmp_path, "A Test\n    Measure MRR    64B    trials=1\n"))
@@ -152,7 +155,7 @@ def test_a_page_that_cannot_be_written_fails_no_test(tmp_path, capfd):
     assert any("The run has no report. StorageError: Cannot write" in message for message in run.errors)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_progress_is_shown_in_one_line_per_trial(tmp_path, capfd):
     run = run_suite(write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B\n"), GOALS="quick")
     lines = [line for line in capfd.readouterr().out.splitlines() if line.startswith("trial")]
@@ -164,6 +167,7 @@ def test_progress_is_shown_in_one_line_per_trial(tmp_path, capfd):
         assert len(line) <= 100
 
 
+@pytest.mark.whole
 def test_progress_of_mrr_is_shown_in_one_line_per_trial(tmp_path, capfd):
     run_suite(write_suite(tmp_path, "A Test\n    Measure MRR    64B    trials=3\n"))
     lines = [line for line in capfd.readouterr().out.splitlines() if line.startswith("trial")]
@@ -172,6 +176,7 @@ def test_progress_of_mrr_is_shown_in_one_line_per_trial(tmp_path, capfd):
         assert re.search(r"forwarded 51\.0\d\d kfps per interface  \ds left$", line)
 
 
+@pytest.mark.whole
 def test_how_it_was_measured_is_in_the_log_and_in_the_message_if_asked_for(tmp_path):
     suite = write_suite(tmp_path, "A Test\n    Measure MRR    64B    trials=3\n")
     usual, verbose = (
@@ -186,7 +191,7 @@ def test_the_result_is_in_the_log_once(run):
     assert sum("offered load, lower" in message for message in run.messages) == 3
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_throughput_can_be_demanded(tmp_path):
     tests = """
 Enough
@@ -207,6 +212,7 @@ Too Little
     )
 
 
+@pytest.mark.whole
 def test_a_search_without_a_lower_bound_fails_unless_it_is_allowed(tmp_path):
     tests = """
 Too Slow
@@ -235,6 +241,7 @@ One Goal
     assert result.goals[0].result.regular
 
 
+@pytest.mark.whole
 def test_goals_that_do_not_exist_are_one_error_of_the_set_up(tmp_path):
     run = run_suite(write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B\n"), GOALS="fast")
     message = run.tests["A Test"].message
@@ -244,6 +251,7 @@ def test_goals_that_do_not_exist_are_one_error_of_the_set_up(tmp_path):
     assert run.errors == []
 
 
+@pytest.mark.whole
 def test_an_irregular_result_is_a_warning_and_says_why(tmp_path):
     settings = "Suite Setup    Set Up Testbed    ${TOPOLOGY}    dut=linux_bridge    police=900 kfps"
     run = run_suite(write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B\n", settings), GOALS="quick")
@@ -252,6 +260,7 @@ def test_an_irregular_result_is_a_warning_and_says_why(tmp_path):
     assert any(message.endswith(reason) for message in run.messages)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("keyword", "message"),
     [
@@ -284,7 +293,7 @@ def test_a_wrong_argument_is_one_clear_error_and_measures_nothing(tmp_path, keyw
     assert "before it measured anything" in (run.directory / "lossratio.html").read_text()
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_an_unfinished_measurement_of_an_earlier_run_is_continued(tmp_path):
     file = write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B\n")
     whole = run_suite(file, "whole")
@@ -299,6 +308,7 @@ def test_an_unfinished_measurement_of_an_earlier_run_is_continued(tmp_path):
     assert [json.loads(line)["input"] for line in continued[1:]] == [json.loads(line)["input"] for line in lines[1:]]
 
 
+@pytest.mark.whole
 def test_a_measurement_that_could_not_begin_leaves_no_result_of_an_earlier_run_in_its_directory(tmp_path):
     run_suite(write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B    goals=quick\n"))
     run = run_suite(write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B    goals=quick    min_load=1 Gfps\n"))
@@ -307,13 +317,14 @@ def test_a_measurement_that_could_not_begin_leaves_no_result_of_an_earlier_run_i
     assert not any((run.directory / "trials").iterdir())
 
 
+@pytest.mark.whole
 def test_an_earlier_run_that_is_not_there_is_an_error_and_not_a_new_search(tmp_path):
     run = run_suite(write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B\n"), RESUME=tmp_path / "misspelt")
     assert re.search("no run to continue in .*misspelt", run.tests["A Test"].message)
     assert not (run.directory / "trials").exists()
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_an_earlier_run_with_other_inputs_is_refused(tmp_path):
     file = write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B\n")
     earlier = run_suite(file, "earlier")
@@ -321,6 +332,7 @@ def test_an_earlier_run_with_other_inputs_is_refused(tmp_path):
     assert "belongs to another search: goals was" in refused.tests["A Test"].message
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("listener", [None, "lossratio.report.listener.RunReport:junit"])
 def test_a_test_that_failed_before_it_measured_is_in_the_reports(tmp_path, listener):
     suites = tmp_path / "suites"
@@ -351,6 +363,7 @@ def test_a_test_that_failed_before_it_measured_is_in_the_reports(tmp_path, liste
     assert read_run(run_suite(suites).directory).unmeasured == ()
 
 
+@pytest.mark.whole
 def test_a_result_of_an_earlier_run_in_the_directory_still_says_that_its_test_failed(tmp_path):
     tests = (
         "Fast\n    Find NDR And PDR    64B    goals=quick\n    Throughput Should Be At Least    ${LEAST}\n"
@@ -377,6 +390,7 @@ def test_a_result_of_an_earlier_run_in_the_directory_still_says_that_its_test_fa
 LATER = "it ran again later, and failed before it measured this: "
 
 
+@pytest.mark.whole
 def test_an_argument_without_a_value_has_its_default(tmp_path):
     run = run_suite(write_suite(tmp_path, "A Test\n    Measure MRR    64B    trials=1    bidirectional=None\n"))
     assert "per interface x 2 (port0>port1, port1>port0)" in run.tests["A Test"].message

@@ -47,7 +47,7 @@ def test_nothing_stands_in_the_way_where_a_testbed_can_be_built():
     assert why_unavailable() is None
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_forbidden_user_namespaces_are_named_with_the_setting_that_forbids_them(state_home):
     can_nest = shutil.which("unshare") and subprocess.run(["unshare", "-Ur", "true"], check=False).returncode == 0
     if not can_nest:

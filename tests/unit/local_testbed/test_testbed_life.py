@@ -54,6 +54,7 @@ def test_a_testbed_that_was_taken_down_has_left_nothing(state_home):
     assert host_state() == before
 
 
+@pytest.mark.smoke
 def test_killing_the_run_leaves_nothing(user, state_home):
     with running(user, state_home) as run:
         run.process.kill()

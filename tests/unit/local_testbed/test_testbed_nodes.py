@@ -68,6 +68,7 @@ def test_the_topology_that_comes_with_the_project_can_be_built():
             assert session.run(tg.generator.python, "-c", "import numpy; print('here')").stdout == "here\n"
 
 
+@pytest.mark.smoke
 def test_every_node_has_its_own_interfaces_and_no_others(ring):
     for name, node in ring.topology.nodes.items():
         expected = {interface.name for interface in node.interfaces.values()} | {"lo"}

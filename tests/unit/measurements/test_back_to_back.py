@@ -206,6 +206,7 @@ def test_the_settle_time_is_as_long_as_the_burst_at_least(policed, tmp_path, set
     assert first.elapsed_s - before[0] == pytest.approx(waited)
 
 
+@pytest.mark.whole
 def test_a_search_that_was_interrupted_measures_nothing_twice(policed, tmp_path):
     def stop(progress):
         if progress.number == 20:

@@ -82,6 +82,7 @@ def lost_in_batches(request, mean, rng):
     return [results[count] for count in lost]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("batch", [1, 32, 256])
 def test_half_the_ratio_is_verified_in_a_third_and_the_double_one_never(batch):
     request = ConfirmationRequest(profile=PROFILE, load=12e6, loss_ratio=1e-7, batch=batch)

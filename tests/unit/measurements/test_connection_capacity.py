@@ -43,6 +43,7 @@ class Table:
         return TrialOutput(lost / opened, sent_frames=opened, lost_frames=lost)
 
 
+@pytest.mark.whole
 @given(entries=st.integers(0, 10**6), first=st.integers(1, 10**6), step=st.integers(1, 1000))
 def test_any_capacity_is_found_to_within_the_step(entries, first, step):
     search = CapacitySearch(1e4, first, 10**6, step=step, repeats=2)
@@ -152,6 +153,7 @@ def file(tmp_path_factory):
         yield local_topology(tmp_path_factory.mktemp("topology"), "capacity")
 
 
+@pytest.mark.smoke
 @pytest.mark.netns
 @needs_testbed
 def test_the_limit_of_a_real_firewall_is_found_exactly(file, tmp_path):

@@ -173,7 +173,7 @@ def asked_after(counts):
     return counts.trials
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_the_critical_rate_of_a_bucket_is_in_its_interval(tmp_path):
     profile = load_profile("ethip4-udp-h1024-p63", frame_size=100)
     request = ConnectionSoakRequest(profile=profile, timeout=120.0, target_loss_ratio=1e-3)

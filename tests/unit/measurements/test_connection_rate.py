@@ -147,7 +147,7 @@ def test_traffic_both_ways_is_refused(tmp_path):
         found_by(simulated(tmp_path, rate=1e4), tmp_path, profile=load_profile("ethip4-udp", frame_size=100))
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("asked", "unit", "factor"),
     [

@@ -71,6 +71,7 @@ def rate_of(device, tmp_path, **asked):
     return result, finding
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("kind", TABLES)
 def test_a_table_is_no_rate_and_its_kind_is_named(tmp_path, kind):
     device, error = TABLES[kind]
@@ -78,6 +79,7 @@ def test_a_table_is_no_rate_and_its_kind_is_named(tmp_path, kind):
         rate_of(device, tmp_path)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("kind", LIMITED)
 def test_a_rate_that_is_limited_is_found_whatever_comes_after_it(tmp_path, kind):
     result, finding = rate_of(LIMITED[kind], tmp_path)
@@ -87,6 +89,7 @@ def test_a_rate_that_is_limited_is_found_whatever_comes_after_it(tmp_path, kind)
     assert finding.upper_bound >= truth * (1.0 - WIDTH)
 
 
+@pytest.mark.whole
 def test_a_device_that_loses_each_tenth_frame_has_neither_a_table_nor_a_rate(tmp_path):
     result, finding = rate_of(Losing(), tmp_path)
     assert (result.outcome, finding.value) == (Outcome.IRREGULAR, None)
@@ -95,6 +98,7 @@ def test_a_device_that_loses_each_tenth_frame_has_neither_a_table_nor_a_rate(tmp
     assert mrr.connections.mean_per_second == pytest.approx(2700.0, rel=0.03)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("device", "capacity"),
     [(Plain(), ROOM), (Lru(), ROOM), (FailingOpen(), ROOM), (Parts(4, 150), None), (Bucket(1e6, room=333), 333)],

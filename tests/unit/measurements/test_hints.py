@@ -38,7 +38,7 @@ def nightly(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_search_with_hints_starts_where_the_last_one_ended(nightly, tmp_path):
     plain = search(tmp_path / "plain")
     hinted = search(tmp_path / "hinted", REQUEST.but(hints=nightly))
@@ -49,6 +49,7 @@ def test_a_search_with_hints_starts_where_the_last_one_ended(nightly, tmp_path):
     assert hinted.trials[2].load_per_interface_fps in [bound.per_interface_fps for bound in bounds]
 
 
+@pytest.mark.whole
 def test_the_result_and_the_journal_name_the_hints(nightly, tmp_path):
     hinted = search(tmp_path, REQUEST.but(hints=nightly))
     hints_setting = hinted.settings["hints"]
@@ -58,13 +59,14 @@ def test_the_result_and_the_journal_name_the_hints(nightly, tmp_path):
     assert any("hints from earlier searches (2 in " in remark for remark in hinted.remarks)
 
 
+@pytest.mark.whole
 def test_without_hints_the_result_names_none(tmp_path):
     result = search(tmp_path)
     assert "hints" not in result.settings
     assert not any("hint" in remark for remark in result.remarks)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_the_first_night_has_no_hints_and_says_so(tmp_path):
     (tmp_path / "nightly").mkdir()
     result = search(tmp_path / "run", REQUEST.but(hints=tmp_path / "nightly"))
@@ -78,6 +80,7 @@ def test_a_run_or_a_journal_is_a_hint_too(nightly, where):
     assert len(search.trials) == len(read_journal(nightly / "first/trials/a_suite.a_test.jsonl").entries)
 
 
+@pytest.mark.whole
 def test_a_journal_counts_where_there_is_no_result_yet(tmp_path):
     search(tmp_path)
     (whole,) = earlier_searches(tmp_path, TEST, TRAFFIC)

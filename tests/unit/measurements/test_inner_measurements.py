@@ -92,6 +92,7 @@ def test_telemetry_and_latency_have_the_settings_that_they_are_asked_for_with(bo
     assert (settings["integrity"], settings["rest"]) == (Integrity.OFF, 0.25)
 
 
+@pytest.mark.whole
 def test_nothing_but_the_request_makes_a_testbed_ready_for_a_measurement():
     callers = set()
     for file in Path(lossratio.measurements.__file__).parent.rglob("*.py"):

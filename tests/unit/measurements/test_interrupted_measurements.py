@@ -55,7 +55,7 @@ def test_a_search_that_was_stopped_by_force_says_so(tmp_path, stop):
     assert result.error == "somebody stopped the run by force"
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("into", ["elsewhere", "."])
 def test_an_interrupted_search_is_continued_without_measuring_anything_twice(tmp_path, into):
     whole = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path / "whole"))
@@ -88,6 +88,7 @@ def test_a_measurement_that_failed_of_repeated_frames_fails_again_where_it_is_co
     assert (result.outcome, result.guilty, len(result.trials)) == (Outcome.FAILED, "DUT", 1)
 
 
+@pytest.mark.whole
 def test_a_test_that_the_earlier_run_did_not_reach_starts_anew(tmp_path):
     progresses = []
     place_now = place(tmp_path / "second", resume=tmp_path / "first")
@@ -126,14 +127,14 @@ def test_a_journal_that_cannot_be_copied_is_no_fault_of_the_search(tmp_path):
         find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(second, resume=first))
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_the_same_test_measured_again_replaces_its_journal(tmp_path):
     for _ in range(2):
         result = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path))
     assert len(read_journal(tmp_path / "trials" / "a_suite.a_test.jsonl").entries) == len(result.trials)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_the_result_of_an_earlier_run_is_gone_as_soon_as_its_test_is_measured_anew(tmp_path):
     find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path))
     left = []
@@ -146,6 +147,7 @@ def test_the_result_of_an_earlier_run_is_gone_as_soon_as_its_test_is_measured_an
     assert left[0] == []
 
 
+@pytest.mark.whole
 def test_a_search_with_early_verdicts_is_continued_as_one_and_not_as_another(tmp_path):
     whole = find_conditional_throughput(policed(police="50 kfps"), EARLY, place(tmp_path / "whole"))
     first = tmp_path / "first"

@@ -27,6 +27,8 @@ from lossratio.results.run_directory import RunDirectory, read_result
 from lossratio.topology import Hop, Interface, Port
 from lossratio.trials import TrialOutput, read_journal
 
+pytestmark = pytest.mark.whole
+
 SEARCH = SearchRequest(goals=(SearchGoal(0.0, 0.5, 1.0, 2.0, 0.1, name="NDR"),), profile=PROFILE)
 
 
@@ -98,7 +100,6 @@ def killed_at(write, measure, directory):
         os._exit(1)
 
 
-@pytest.mark.long
 def test_wherever_a_run_is_killed_nothing_that_was_measured_is_lost(tmp_path):
     whole, uses = measure_all(tmp_path / "whole")
     assert (len(whole.telemetry), len(whole.latency), len(uses)) == (1, 3, 4)
@@ -148,7 +149,6 @@ class ChangingTestbed(InFrontOfTestbed):
         return TrialOutput(0.0)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("good", [1, 2, 4])
 def test_wherever_a_run_is_killed_after_its_dut_has_changed_no_trial_of_the_changed_dut_counts(tmp_path, good):
     """The second reader is this test's own: it knows the journal's lines as JSON, and when the DUT changed."""

@@ -26,7 +26,6 @@ def loads_of(result):
     return {trial.load_per_interface_fps for trial in result.trials}
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("method", [method for method in methods() if method.id not in REFUSED])
 def test_every_trial_has_a_load_that_can_be_sent(testbed, method):
     result = ask(testbed, method)
@@ -37,12 +36,14 @@ def test_every_trial_has_a_load_that_can_be_sent(testbed, method):
     assert result.kind == "latency" or result.max_load.rate.per_interface_fps % STEP == 0
 
 
+@pytest.mark.whole
 def test_a_maximum_load_that_cannot_be_sent_is_lowered(testbed):
     result = testbed.ndr_pdr("64B", min_load="50 kfps", max_load="333333 fps")
     assert not {load for load in loads_of(result) if load % STEP}
     assert result.max_load.rate.per_interface_fps == 333_300
 
 
+@pytest.mark.whole
 def test_a_search_proves_sendable_bounds_within_the_width(testbed):
     result = testbed.ndr_pdr("64B", min_load="50 kfps").goals[0].result
     lower, upper = (getattr(result, f"relevant_{end}_bound").per_interface_fps for end in ("lower", "upper"))

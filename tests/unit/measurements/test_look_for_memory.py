@@ -34,6 +34,7 @@ nodes:
 """
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("dut", "rest", "longest"), [("black_box", None, 15.0), (None, None, 0.0), (None, 3.0, 3.0)])
 def test_only_a_black_box_or_a_user_has_a_quick_search_end_with_a_trial_after_a_rest(tmp_path, dut, rest, longest):
     file = tmp_path / "box.yaml"
@@ -46,6 +47,7 @@ def test_only_a_black_box_or_a_user_has_a_quick_search_end_with_a_trial_after_a_
     assert max(trial.rest_s for trial in result.trials) == longest
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("rest", [2.0, 0.5])
 def test_a_device_is_asked_after_a_rest_once_in_a_run(tmp_path, rest):
     request = REQUEST.but(goals=NdrPdrGoals.quick.value)
@@ -60,7 +62,7 @@ def test_a_device_is_asked_after_a_rest_once_in_a_run(tmp_path, rest):
     assert other.settings["memory_share"] == 0.25
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize(("rest", "remembers"), [(0.0, True), (2.0, False)])
 def test_a_black_box_that_remembers_trials_is_found_before_the_search(tmp_path, rest, remembers):
     file = tmp_path / "box.yaml"

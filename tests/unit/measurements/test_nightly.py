@@ -103,6 +103,7 @@ def test_demands_are_met_by_what_the_last_search_found_less_what_is_no_change(as
     assert result.relevant_load("NDR") == ("NDR", found)
 
 
+@pytest.mark.whole
 def test_a_slower_sut_is_searched_and_the_trials_count(asks, tmp_path):
     result = night(tmp_path, asks, Slower(0.9))
     assert result.question.answer == "changed"
@@ -112,6 +113,7 @@ def test_a_slower_sut_is_searched_and_the_trials_count(asks, tmp_path):
     assert "Searched, as the SUT has changed since " in first
 
 
+@pytest.mark.whole
 def test_after_a_change_there_are_searches_until_there_are_enough(asks, nights, tmp_path):
     (tmp_path / "all").mkdir()
     for one in nights.iterdir():
@@ -124,6 +126,7 @@ def test_after_a_change_there_are_searches_until_there_are_enough(asks, nights, 
     assert all(report.result.regular for report in result.goals)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
@@ -147,6 +150,7 @@ def test_without_earlier_searches_the_way_out_is_said(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.whole
 def test_a_trend_lacks_no_value_of_a_night_without_a_search(as_before, nights, tmp_path):
     history = History(tmp_path)
     assert add_runs(history, [*sorted(nights.iterdir()), as_before[1]]) == []

@@ -47,7 +47,7 @@ def test_the_other_measurements_take_one_line(testbed):
     assert soak.target_loss_ratio == 1e-7
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("method", methods())
 def test_every_kind_of_measurement_is_a_method(testbed, method):
     if method in REFUSED:

@@ -104,7 +104,6 @@ def test_its_result_is_in_words_and_in_every_report(runs):
     assert 'name="worst trial aggregate fps"' in render("junit", [run])
 
 
-@pytest.mark.long
 def test_its_values_are_compared_and_followed(runs, tmp_path):
     table = comparison_table(compare([read_run(runs[0])], [read_run(runs[1])]))
     assert "worst trial" in table
@@ -140,6 +139,7 @@ def test_a_longer_time_is_worse_and_a_shorter_one_is_better(lost_times):
     assert comparison_table(better).startswith(f"B seems better {what} fell ")
 
 
+@pytest.mark.whole
 def test_a_time_that_got_longer_lately_is_an_alarm_of_the_trend(lost_times, tmp_path):
     history = History(tmp_path)
     add_runs(history, lost_times)
@@ -150,6 +150,7 @@ def test_a_time_that_got_longer_lately_is_an_alarm_of_the_trend(lost_times, tmp_
     assert "lost time, s</text>" in trend_page(analysis, "trends")
 
 
+@pytest.mark.whole
 def test_the_demand_that_a_time_has_not_regressed_fails_where_it_got_longer(lost_times, tmp_path):
     history = History(tmp_path)
     add_runs(history, lost_times[:3])
@@ -193,6 +194,7 @@ def by_aggregate(rate):
     return rate.aggregate_fps
 
 
+@pytest.mark.whole
 def test_a_quantity_that_a_kind_gains_is_declared_in_its_record_alone(tmp_path, monkeypatch):
     entry = EntryPoint("best", f"{__name__}:Best", kinds.GROUP)
     monkeypatch.setattr(kinds, "_KINDS", replace(kinds._KINDS, own=(*kinds._KINDS.own, entry)))
@@ -248,7 +250,7 @@ def robot(our_kinds, directory, suite, *, path=()):
     return subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_suite_has_its_keyword_and_shows_it_on_the_console(our_kinds, tmp_path):
     answer = robot(our_kinds, tmp_path, SUITE + MORE_TESTS)
     assert answer.returncode == 0, answer.stdout
@@ -261,7 +263,7 @@ def test_a_suite_has_its_keyword_and_shows_it_on_the_console(our_kinds, tmp_path
     assert "worst trial" in (tmp_path / "out" / "lossratio.html").read_text()
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_kind_that_is_broken_has_no_keyword_and_a_warning_says_why(our_kinds, tmp_path):
     install(tmp_path, "no_import", "import nothing_of_that_name", "no_import = no_import:Kind")
     same_keyword = KIND.replace('"worst"', '"again"')
@@ -277,7 +279,6 @@ def test_a_kind_that_is_broken_has_no_keyword_and_a_warning_says_why(our_kinds, 
     assert "So it has no keyword." in answer.stderr
 
 
-@pytest.mark.long
 def test_a_testbed_has_its_method(our_kinds, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     exec(SCRIPT, {})  # noqa: S102

@@ -374,6 +374,7 @@ def test_a_quick_run_is_not_compliant_and_says_where(whole):
     assert all(item.why for item in requirements if item.status is Status.DIFFERENT)
 
 
+@pytest.mark.whole
 def test_a_full_run_is_conditionally_compliant_except_for_its_frame_sizes(testbed, tmp_path):
     tests = tuple(test for test in Rfc2544Test if test is not Rfc2544Test.LATENCY)
     run = run_rfc2544(testbed, Rfc2544Request(PROFILES[:1], tests, FULL), place(tmp_path))
@@ -389,6 +390,7 @@ def test_a_full_run_is_conditionally_compliant_except_for_its_frame_sizes(testbe
     assert complete == "it ended at the smallest load without two such trials"
 
 
+@pytest.mark.whole
 def test_a_run_that_was_interrupted_continues_in_the_middle(testbed, tmp_path):
     first = []
 
@@ -413,6 +415,7 @@ def test_a_run_that_was_interrupted_continues_in_the_middle(testbed, tmp_path):
     assert [part.result.trials for part in run.parts[:3]] == [part.result.trials for part in first]
 
 
+@pytest.mark.whole
 def test_a_test_that_fails_does_not_end_the_others_and_is_in_the_report(testbed, tmp_path):
     run = run_rfc2544(testbed, replace(REQUEST, profiles=PROFILES[:1], reset=fail), place(tmp_path))
     assert run.problems == ("64B reset: the socket does not answer",)

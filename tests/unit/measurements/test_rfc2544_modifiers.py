@@ -39,6 +39,7 @@ def status_of(run, section, level="SHOULD"):
     return next(item for item in requirements_of(run) if (item.section, item.level) == (section, level))
 
 
+@pytest.mark.whole
 def test_a_query_is_made_before_the_first_test_and_then_in_each_second(testbed, tmp_path, monkeypatch):
     monkeypatch.setitem(vars(modifiers), "_COMMANDS", {Modifier.MANAGEMENT: modifiers._Commands(1, 0.05, "")})
     asked = tmp_path / "asked"
@@ -67,6 +68,7 @@ def test_a_query_that_fails_at_once_is_one_error_and_nothing_is_measured(testbed
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.whole
 def test_routing_updates_alternate(testbed, tmp_path):
     paths = [tmp_path / name for name in "ab"]
     active = modifiers.ActiveModifier(Modifier.ROUTING_UPDATES, [note(path) for path in paths], testbed)

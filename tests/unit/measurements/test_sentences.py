@@ -17,6 +17,7 @@ from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials import JournalEntry, StreamFrames, TrialInput
 
 
+@pytest.mark.whole
 def test_a_clean_limit_is_forwarded_without_loss_and_has_its_sharpness():
     result = throughput(SharpKnee(capacity=200_000.0))
     ndr, pdr = sentences(result)
@@ -36,6 +37,7 @@ def test_a_limit_is_proved_no_sharper_than_one_frame():
     assert told.endswith("without loss; the limit is proved to within 7.7 %.")
 
 
+@pytest.mark.whole
 def test_the_share_that_is_lost_fits_the_two_rates():
     result = throughput(SharpKnee(capacity=200_000.0))
     (report,) = (report for report in result.goals if report.goal.loss_ratio > 0)
@@ -51,6 +53,7 @@ def test_the_share_that_is_lost_fits_the_two_rates():
     assert offered == pytest.approx(report.bounds[0].per_interface_fps, abs=1)
 
 
+@pytest.mark.whole
 def test_a_load_at_which_some_trials_lost_frames_is_not_without_loss():
     result = throughput(SmoothKnee(200_000.0, 3_000.0))
     ndr = next(sentences(result))

@@ -93,6 +93,7 @@ def test_each_direction_has_a_policer_of_its_own_and_shares_a_device_from_the_to
     assert one.aggregate_fps == pytest.approx(150e3, rel=0.01)
 
 
+@pytest.mark.whole
 def test_a_search_leaves_a_result_file_and_a_journal_with_every_trial(tmp_path):
     result = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path))
     assert read_result(tmp_path / "results" / "a_suite.a_test.json") == result
@@ -111,6 +112,7 @@ def test_a_search_leaves_a_result_file_and_a_journal_with_every_trial(tmp_path):
     assert result.conditions.timing.recovery_s == 0.02
 
 
+@pytest.mark.whole
 def test_a_sequential_search_reports_its_promise_and_is_never_called_rfc_9971_or_rfc_2544(tmp_path):
     request = SearchRequest(goals=NdrPdrGoals.sequential.value, profile=PROFILE)
     result = find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path))
@@ -134,6 +136,7 @@ def test_a_sequential_search_reports_its_promise_and_is_never_called_rfc_9971_or
         view.csit(result)
 
 
+@pytest.mark.whole
 def test_progress_is_shown_after_each_trial(tmp_path):
     progresses = []
     result = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path), progresses.append)
@@ -146,6 +149,7 @@ def test_progress_is_shown_after_each_trial(tmp_path):
         assert bounds.proved.upper == report.result.relevant_upper_bound.per_interface_fps
 
 
+@pytest.mark.whole
 def test_the_time_left_is_shown_with_its_uncertainty_once_the_bounds_are_in_sight(tmp_path):
     progresses = []
     result = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path), progresses.append)
@@ -155,6 +159,7 @@ def test_the_time_left_is_shown_with_its_uncertainty_once_the_bounds_are_in_sigh
         assert progress.time_left.low - 0.01 <= left <= progress.time_left.high + 0.01
 
 
+@pytest.mark.whole
 def test_the_time_left_ends_with_the_timeout(tmp_path):
     progresses = []
     request = SearchRequest(goals=(NDR, PDR), profile=PROFILE, timeout=20.0)
@@ -165,6 +170,7 @@ def test_the_time_left_ends_with_the_timeout(tmp_path):
         assert spent + progress.time_left.high < 20.0 + 1.1
 
 
+@pytest.mark.whole
 def test_being_watched_changes_nothing(tmp_path):
     unwatched = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path / "unwatched"))
     watched = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path / "watched"), print)
@@ -188,7 +194,7 @@ def test_a_lossless_device_is_irregular_by_the_generators_maximum_load(tmp_path)
     assert result.max_load.origin is LoadOrigin.GENERATOR
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_generator_that_cannot_send_the_smallest_load_is_to_blame_and_a_resumed_search_forgets_its_trials(tmp_path):
     whole = find_conditional_throughput(open_testbed(SIMULATED), REQUEST, place(tmp_path / "whole"))
     with pytest.raises(StarvedGeneratorError, match=r"about the device.*reports 1,620 unsent .* delay of up to 90 ms"):
@@ -351,7 +357,7 @@ def test_a_wrong_model_is_an_error_that_names_the_file(tmp_path):
         open_testbed(file)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_progress_of_a_search_counts_no_trial_again(tmp_path, monkeypatch):
     counted = []
     add = Tally.add
@@ -371,6 +377,7 @@ def test_progress_of_a_search_counts_no_trial_again(tmp_path, monkeypatch):
 EARLY = REQUEST.but(early_verdict=True)
 
 
+@pytest.mark.whole
 def test_early_verdicts_are_in_the_trials_the_conditions_and_the_settings(tmp_path):
     progress_reports = []
     result = find_conditional_throughput(policed(police="50 kfps"), EARLY, place(tmp_path), progress_reports.append)
@@ -405,6 +412,7 @@ nodes:
 """
 
 
+@pytest.mark.whole
 def test_a_search_that_ends_at_a_coin_has_the_zone_and_no_error(tmp_path):
     chance = random.Random(4)
     loads = [load for load in range(100_000, 400_000, 5_000) for _ in range(40)]

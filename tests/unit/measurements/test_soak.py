@@ -47,7 +47,6 @@ def soak(tmp_path_factory):
     return find_critical_load(open_testbed(SIMULATED), USUAL, where, progresses.append), where, progresses
 
 
-@pytest.mark.long
 def test_a_sharp_knee_is_found_to_a_thousandth(soak):
     result, _, _ = soak
     critical_load = result.critical_load
@@ -97,7 +96,7 @@ def test_a_live_estimate_is_called_rough_and_has_the_unit_of_the_result(kind, un
     assert f"  critical load about 2,002 {unit} (roughly 100 to 2,016)  " in shown
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_an_interrupted_soak_goes_on_and_ends_as_if_nothing_had_been(soak, tmp_path):
     whole, _, _ = soak
 
@@ -117,7 +116,7 @@ def test_an_interrupted_soak_goes_on_and_ends_as_if_nothing_had_been(soak, tmp_p
     )
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("makes_up_for_them", [False, True])
 def test_a_stalled_trial_is_set_aside_and_kept_and_the_soak_goes_on(soak, tmp_path, makes_up_for_them):
     healthy, _, _ = soak
@@ -138,7 +137,7 @@ def test_a_stalled_trial_is_set_aside_and_kept_and_the_soak_goes_on(soak, tmp_pa
     assert read_result(where.directory.result_path(where.test.full_name)) == result
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_soak_ends_when_stalls_are_the_rule_and_can_be_resumed_on_a_quiet_machine(soak, tmp_path):
     healthy, _, _ = soak
     testbed = StallingTestbed(*range(2, 20))
@@ -154,6 +153,7 @@ def test_a_soak_ends_when_stalls_are_the_rule_and_can_be_resumed_on_a_quiet_mach
     )
 
 
+@pytest.mark.whole
 def test_a_generator_that_is_too_slow_for_the_first_loads_ends_a_soak_soon(tmp_path):
     testbed = StallingTestbed(*range(1, 20))
     with pytest.raises(TrafficError, match=r"4 of the last 4 trials.*lower the load"):
@@ -180,7 +180,7 @@ def test_stalls_in_twenty_trials_in_a_row_end_a_soak_and_the_error_says_what_to_
         check(trial_with_stall(0.003))
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_precision_ends_it_early(tmp_path):
     result = find_critical_load(
         open_testbed(SIMULATED), SoakRequest(profile=ONE_WAY, timeout=1500.0, precision=0.005), place(tmp_path)
@@ -217,7 +217,7 @@ def test_a_critical_load_outside_of_the_limits_is_irregular_and_says_on_which_si
     assert result.critical_load.limit is limit
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_policers_rate_in_the_long_run_is_in_the_interval_or_the_model_does_not_fit(tmp_path):
     request = SoakRequest(profile=ONE_WAY, timeout=25.0, trial_duration=1.0)
     result = find_critical_load(policed(police="50 kfps", burst="1000"), request, place(tmp_path))
@@ -228,6 +228,7 @@ def test_a_policers_rate_in_the_long_run_is_in_the_interval_or_the_model_does_no
     assert critical_load.mean.per_interface_fps == pytest.approx(51e3, rel=0.03)
 
 
+@pytest.mark.whole
 def test_a_result_whose_estimate_is_limited_by_a_bucket_can_be_read(tmp_path):
     request = SoakRequest(profile=ONE_WAY, timeout=60.0, trial_duration=1.0)
     result = find_critical_load(policed(police="50 kfps", burst="1000"), request, place(tmp_path))
@@ -236,6 +237,7 @@ def test_a_result_whose_estimate_is_limited_by_a_bucket_can_be_read(tmp_path):
     assert not list(contradictions_of(result))
 
 
+@pytest.mark.whole
 def test_a_bucket_is_in_the_result_with_its_size_and_the_rate_in_the_long_run(tmp_path):
     request = SoakRequest(profile=ONE_WAY, timeout=60.0, trial_duration=1.0)
     where = place(tmp_path)
@@ -267,7 +269,7 @@ def pausing_search():
     return PLRsearch(1e-3, 100.0, 40e3, timeout=300.0)
 
 
-@pytest.mark.rotated
+@pytest.mark.whole
 @pytest.mark.parametrize("seed", [*range(1, 6), 8])
 def test_pauses_in_half_of_the_trials_are_no_change_of_the_sut(seed):
     found = run_search(pausing_search(), SimulatedMeasurer(Pausing(), seed=seed, overhead=0.5))
@@ -276,6 +278,7 @@ def test_pauses_in_half_of_the_trials_are_no_change_of_the_sut(seed):
     assert 0.9 < found.stated / (700.0 / 0.030) <= 1.0
 
 
+@pytest.mark.whole
 def test_pauses_that_are_stated_have_their_numbers_in_the_result():
     found = run_search(pausing_search(), SimulatedMeasurer(Pausing(), seed=8, overhead=0.5))
     pauses = describe_critical_load(found, conditions()).pauses
@@ -307,7 +310,7 @@ def test_a_warm_start_needs_a_search_with_the_same_traffic(soak, tmp_path):
         warm_start_from(soak[0], PROFILE)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_the_preset_csit_measures_as_csit_does_and_shows_its_estimate(tmp_path):
     request = SoakRequest(profile=ONE_WAY, timeout=6.0).preset(SoakPreset.CSIT)
     result = find_critical_load(open_testbed(SIMULATED), request, place(tmp_path))

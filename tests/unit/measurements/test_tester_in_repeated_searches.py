@@ -33,6 +33,7 @@ def test_a_recovery_among_generator_drops_is_not_known(tmp_path):
     assert all(time.generator_drop_frames for time in result.recovery.times)
 
 
+@pytest.mark.whole
 def test_a_soak_test_takes_frames_that_the_generator_dropped_for_forwarded(tmp_path):
     request = SoakRequest(profile=PROFILE, timeout=60.0)
     result = find_critical_load(PerfectTestbed(tmp_path, drops_always), request, place(tmp_path / "run"))

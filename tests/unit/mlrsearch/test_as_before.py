@@ -66,7 +66,7 @@ def question(zone=0.01):
     return Question(usual(zone), MAX)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("zone", [1e-6, 0.01])
 def test_a_sut_that_is_as_before_is_called_so_after_a_quarter_of_a_search(zone):
     ends = [asked(Router(seed, zone=zone), question(zone)) for seed in range(100, 120)]
@@ -76,6 +76,7 @@ def test_a_sut_that_is_as_before_is_called_so_after_a_quarter_of_a_search(zone):
     assert np.median([end.trials for end in ends]) < search / 4
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("factor", [0.5, 0.95, 1.05, 2.0])
 @pytest.mark.parametrize("zone", [1e-6, 0.01])
 def test_a_change_of_five_per_cent_or_more_is_not_missed(factor, zone):
@@ -84,12 +85,14 @@ def test_a_change_of_five_per_cent_or_more_is_not_missed(factor, zone):
     assert [end.answer for end in ends].count(Answer.CHANGED) >= 10
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("factor", [0.98, 1.02])
 def test_a_change_of_two_per_cent_is_missed_by_less_than_three_in_ten_questions(factor):
     ends = [asked(Router(seed, factor), question()) for seed in range(100, 130)]
     assert [end.answer for end in ends].count(Answer.AS_BEFORE) <= 9
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("factor", [0.95, 1.05])
 def test_bounds_that_moved_are_not_missed_where_the_rate_at_maximum_load_stays(factor):
     ends = [asked(Router(seed, factor, overload=1.0), question()) for seed in range(100, 112)]
@@ -98,6 +101,7 @@ def test_bounds_that_moved_are_not_missed_where_the_rate_at_maximum_load_stays(f
         assert Answer.AS_BEFORE not in [end.answer for end in answers]
 
 
+@pytest.mark.whole
 def test_the_unit_of_loads_does_not_matter():
     one, other = question(), Question(usual(0.01, 8.0), MAX * 8.0)
     first, second = Router(5), Router(5)
@@ -134,6 +138,7 @@ def test_a_search_ends_without_bounds_if_the_sut_is_as_before():
         assert found[goal].conditional_throughput is None
 
 
+@pytest.mark.whole
 def test_otherwise_its_trials_count_for_the_search():
     controller = MLRsearch(GOALS, MIN, MAX, question=question())
     trials = searched(controller, Router(101, 0.9))
@@ -163,6 +168,7 @@ def test_a_sut_that_passes_nothing_has_changed():
     assert one.answer is Answer.CHANGED
 
 
+@pytest.mark.whole
 def test_early_verdicts_show_no_rate():
     controller = MLRsearch(GOALS, MIN, MAX, question=question(), early_verdict=True)
     first = controller.next_trial()

@@ -167,6 +167,7 @@ def test_effective_durations_are_added_exactly(durations, proved):
     assert (checked(NDR, measured).relevant_lower_bound is not None) == proved
 
 
+@pytest.mark.whole
 def test_it_agrees_with_the_controllers_own_code_on_any_trials():
     rng = np.random.default_rng(1)
     goals = (NDR, PDR, RFC2544, TST009, SearchGoal(0.001, 0.2, 10.0, 25.0, 0.01, 1.0))
@@ -187,7 +188,7 @@ def test_it_agrees_with_the_controllers_own_code_on_any_trials():
             assert own.conditional_throughput == pytest.approx(shown.conditional_throughput)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "sut",
     [

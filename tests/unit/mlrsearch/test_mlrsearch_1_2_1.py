@@ -80,7 +80,7 @@ def perform_optimized_ndrpdr_search(package, generator, debug=None, **changed):
     return [results[goal] for goal in goals]
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("jitter", [0.0, 0.02])
 def test_both_find_the_bounds_of_the_same_device(package, jitter):
     lines = []

@@ -100,6 +100,7 @@ def earlier_night(capacity: float) -> tuple[TrialResult, ...]:
     return controller.evidence
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("hinted", [None, 0.8, 0.9], ids=["without hints", "hinted too low", "hinted too high"])
 def test_a_sut_that_remembers_loss_is_searched_to_a_regular_result(hinted):
     for number in range(100):
@@ -121,7 +122,7 @@ adversaries = st.builds(
 )
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.filterwarnings("ignore::lossratio.mlrsearch.SearchGoalWarning")
 @example(GOAL_SETS["TST009"], Adversary(1e6, less=0.18, memory=18.0), [])
 @given(st.sampled_from(list(GOAL_SETS.values())), adversaries, st.lists(adversaries, max_size=2))
@@ -161,7 +162,7 @@ inconstant = st.builds(
 )
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.skipif(why_not_installed() is not None, reason=str(why_not_installed()))
 @pytest.mark.filterwarnings("ignore::lossratio.mlrsearch.SearchGoalWarning")
 @pytest.mark.parametrize("algorithm", [OURS, EARLY])
@@ -193,7 +194,7 @@ def test_a_search_of_an_inconstant_sut_takes_at_most_three_times_the_trials_of_t
     assert len(ours.trials) <= 3 * theirs + 20
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.skipif(why_not_installed() is not None, reason=str(why_not_installed()))
 def test_a_search_of_a_sut_that_stalls_each_few_seconds_takes_at_most_three_times_the_trials_of_the_peer_and_twenty():
     sut = Inconstant(22026.465794806718, less=0.36787944117144233, every=2.398875293967098, stall=0.049787068367863944)

@@ -28,6 +28,7 @@ def searched(stalls, is_stalled):
     return rules, search.result()[NDR].relevant_upper_bound
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("stall", "is_stalled", "more"),
     [
@@ -86,6 +87,7 @@ def test_unsent_frames_take_no_more_trials_than_the_duration_sum():
     assert trials_left(NDR, trials) == (3, 10)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("period", [4, 7])
 def test_the_time_left_knows_the_trials_that_test_a_bound_for_bursts(period):
     """All trials but each fourth or seventh stall, so that many more are needed."""
@@ -128,6 +130,7 @@ def forecasts_of(is_stalled, more_lost=lambda above: 0):
     return [(rule, search.elapsed - elapsed, forecast) for rule, elapsed, forecast in shown]
 
 
+@pytest.mark.whole
 def test_the_time_left_foresees_trials_for_bursts_during_the_proof():
     """Two of three trials stall: when the proof ends, the time left does not jump."""
     shown = forecasts_of(lambda above: above % 3)
@@ -153,6 +156,7 @@ def test_without_stalls_no_trials_for_bursts_are_foreseen(monkeypatch):
     assert [forecast for _, _, forecast in forecasts_of(lambda above: False)] == plain
 
 
+@pytest.mark.whole
 def test_trials_that_look_for_the_cause_do_not_turn_a_bound():
     """Most trials stall, and of those that follow the proof, most lose nothing."""
     search = MLRsearch([NDR, PDR], 90_000.0, 120_000.0)

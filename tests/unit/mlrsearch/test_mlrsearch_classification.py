@@ -103,6 +103,7 @@ def test_classification_is_the_code_of_the_rfc(goal, results):
     assert classify(goal, results).name.lower() == reference_bound(goal, results)
 
 
+@pytest.mark.whole
 @given(goals, trials.filter(bool))
 def test_conditional_throughput_is_the_code_of_the_rfc(goal, results):
     assert conditional_throughput(goal, LOAD, results) == reference_throughput(goal, LOAD, results)
@@ -116,6 +117,7 @@ def test_permuting_the_trials_changes_nothing(goal, results, rng):
     assert conditional_throughput(goal, LOAD, permuted) == conditional_throughput(goal, LOAD, results)
 
 
+@pytest.mark.whole
 @given(goals, trials)
 def test_the_conditional_throughput_of_a_lower_bound_keeps_to_the_loss_ratio(goal, results):
     if classify(goal, results) is Bound.LOWER:

@@ -10,6 +10,8 @@ import pytest
 from lossratio.mlrsearch import NDR, PDR, IrregularReason, MLRsearch, SearchGoal, zone_in
 from lossratio.trials import TrialInput, TrialOutput, TrialResult
 
+pytestmark = pytest.mark.whole
+
 MIN, MAX = 10e3, 1e6
 ZONE = (500e3, 560e3)
 
@@ -43,7 +45,6 @@ def test_a_search_ends_with_the_zone_where_a_coin_would_decide(seed):
     assert len(inside) >= PDR.duration_sum
 
 
-@pytest.mark.long
 def test_most_such_searches_end_so_and_in_half_of_the_trials():
     ended = [searched([PDR], seed, end_at_coin=True) for seed in range(12)]
     whole = [searched([PDR], seed)[1] for seed in range(12)]

@@ -48,12 +48,13 @@ def test_a_sut_that_warms_up_is_seen_and_so_is_its_time():
     assert found.after <= 31.0
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("per_trial", "change"), [(-2e-3, Change.SLOWER), (1e-3, Change.FASTER)])
 def test_a_trend_is_seen_over_different_loads(per_trial, change):
     assert inconstancy_in(trials_on(Inconstant(3e6, per_trial=per_trial), "G1")).change is change
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_nothing_is_seen_in_trials_of_quiet_suts(how_many):
     families = [family for family in (*FAMILIES.values(), *HELD_OUT_FAMILIES.values()) if family.group == "quiet"]
     subjects = [family.subject(seed) for family in families for seed in range(40, how_many(41, 43))]
@@ -84,6 +85,7 @@ def test_a_trial_that_is_no_evidence_contradicts_nothing_but_its_loss_is_remembe
     assert lossy_after_loss(lambda count: range(count)) is None
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("growth", "change"), [(-1e-5, Change.SLOWER), (0.0, None), (1e-5, Change.FASTER)])
 def test_a_trend_of_thousands_of_trials_is_seen_by_a_part_of_them(growth, change):
     loads = [1e6 * (1.0 + number % 7 / 500.0) for number in range(6_000)]
@@ -236,6 +238,7 @@ def test_close_loads_do_not_show_whether_an_overloaded_device_loses_less_at_a_sm
     assert not loads_are_close([])
 
 
+@pytest.mark.whole
 def test_a_frame_in_each_trial_is_seen_in_a_search():
     found = level_loss_in(trials_on(HARD_FAMILIES["one frame per trial"].subject(3), "G1"))
     assert found.unit is LossUnit.FRAMES

@@ -36,7 +36,7 @@ GOAL_SETS = {
 }
 
 
-@pytest.mark.rotated
+@pytest.mark.whole
 @pytest.mark.parametrize("goals", GOAL_SETS.values(), ids=GOAL_SETS)
 @pytest.mark.parametrize("capacity", [9100.0, 1e5, 1_234_567.0, 14.8e6])
 @pytest.mark.parametrize("degradation", [0.0, 0.3])
@@ -61,7 +61,7 @@ def test_a_burst_that_hides_loss_in_short_trials_is_seen_through(goal):
     assert goal_result.relevant_lower_bound <= truth < goal_result.relevant_upper_bound
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("goals", [GOAL_SETS["NDR and PDR"], GOAL_SETS["different widths"]])
 @pytest.mark.parametrize("seed", range(2))
 def test_the_order_of_goals_changes_no_trial(goals, seed):
@@ -78,6 +78,7 @@ def test_equal_goals_share_one_entry_and_names_distinguish_goals():
     assert replace(result[twin], goal=NDR) == result[NDR]
 
 
+@pytest.mark.whole
 def test_asking_again_changes_nothing():
     controller = MLRsearch([NDR, PDR], MIN, MAX)
     sut = noisy(1e6, 0.01, 1)
@@ -103,7 +104,7 @@ def test_the_timeout_counts_what_trials_took():
     assert {result[goal].reason for goal in (NDR, PDR)} == {IrregularReason.TIMEOUT}
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("goals", [[NDR, PDR], [TST009]], ids=["CSIT", "TST009"])
 def test_a_timeout_at_any_moment_leaves_what_the_trials_prove(goals, how_many):
     free = MLRsearch(goals, MIN, MAX)
@@ -158,6 +159,7 @@ def test_times_that_make_no_sense_are_refused(times):
         MLRsearch([NDR], MIN, MAX, **times)
 
 
+@pytest.mark.whole
 def test_the_purpose_says_for_whom_and_what_is_expected():
     controller = MLRsearch([NDR, PDR], MIN, MAX)
     purposes = []
@@ -212,6 +214,7 @@ goal_sets = st.lists(
 )
 
 
+@pytest.mark.whole
 @pytest.mark.filterwarnings("ignore::lossratio.mlrsearch.SearchGoalWarning")
 @given(goal_sets, answers, strangers, st.integers(0, 1000), st.booleans(), st.sampled_from([200.0, 995.0, 1000.0]))
 @settings(suppress_health_check=[HealthCheck.too_slow])
@@ -253,6 +256,7 @@ def test_a_trial_may_end_once_it_is_high_loss_for_every_goal():
     assert MLRsearch([NDR, PDR], 1e4, 1e6).next_trial().certain_above is None
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("goals", [(NDR, PDR), (RFC2544,), (TST009,)], ids=str)
 def test_early_verdicts_find_the_same_bounds_in_less_time(goals):
     def found(early_verdict):
@@ -284,7 +288,7 @@ def test_loads_that_differ_by_rounding_are_one_load(load):
     assert controller.result()[QUICK].relevant_upper_bound == pytest.approx(load)
 
 
-@pytest.mark.rotated
+@pytest.mark.whole
 @pytest.mark.parametrize("seed", range(20))
 def test_any_trials_that_were_not_asked_for_are_taken_at_loads_that_nearly_meet(seed):
     chance = random.Random(seed)

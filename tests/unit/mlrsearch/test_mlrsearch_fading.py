@@ -65,6 +65,7 @@ def test_long_trials_begin_where_they_should_lose_one_frame(spread):
     assert sum(1.0 < duration < 60.0 for duration in durations) <= 2
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("spread", [0.01, 0.02, 0.03, 0.04])
 @pytest.mark.parametrize(("goal", "long_trials"), [(RFC2544, 5.5), (TST009, 9)], ids=str)
 def test_chance_costs_no_more_than_a_few_long_trials(goal, long_trials, spread):

@@ -70,6 +70,7 @@ def bounds(controller, goal=NDR):
     return found.relevant_lower_bound, found.relevant_upper_bound
 
 
+@pytest.mark.whole
 def test_with_hints_the_first_trials_ask_in_turns_just_above_the_bounds_and_at_a_lower_one():
     nights = [searched(SharpKnee(CAPACITY), [NDR, PDR])[0]]
     for expected_above in (True, False, True):
@@ -83,6 +84,7 @@ def test_with_hints_the_first_trials_ask_in_turns_just_above_the_bounds_and_at_a
         nights.append(trials)
 
 
+@pytest.mark.whole
 def test_the_question_of_the_first_trial_costs_no_rest_and_changes_no_bound():
     nights = [searched(SharpKnee(CAPACITY), [NDR, PDR])[0]]
     _, asked = searched(SharpKnee(CAPACITY), [NDR, PDR], hints=nights)
@@ -91,6 +93,7 @@ def test_the_question_of_the_first_trial_costs_no_rest_and_changes_no_bound():
     assert bounds(asked) == bounds(alone)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("has_rested", [True, False])
 def test_a_search_waits_for_the_first_trial_where_the_last_one_took_four_times_as_long(has_rested):
     nights = [searched(SharpKnee(CAPACITY), [NDR])[0]]
@@ -102,6 +105,7 @@ def test_a_search_waits_for_the_first_trial_where_the_last_one_took_four_times_a
     assert rested(trials) == [0]
 
 
+@pytest.mark.whole
 def test_a_sut_that_remembers_is_found_by_the_first_trial_and_asked_further_when_the_search_is_over():
     sut = Inconstant(CAPACITY, less=0.5, memory=10.0)
     nights = [searched(sut, [LONGER])[0]]
@@ -115,6 +119,7 @@ def test_a_sut_that_remembers_is_found_by_the_first_trial_and_asked_further_when
     assert min(rested(trials)[1:]) > 20
 
 
+@pytest.mark.whole
 def test_a_sut_that_passes_less_after_a_rest_is_asked_twice():
     sut = LessAfterRest(5.0, 0.03)
     night = searched(SharpKnee(CAPACITY), [LONGER])[0]
@@ -126,7 +131,7 @@ def test_a_sut_that_passes_less_after_a_rest_is_asked_twice():
     assert all(trial.loss_ratio == pytest.approx(0.03, rel=0.01) for trial in found)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("sut", [LessAfterRest(5.0, 0.03), Inconstant(CAPACITY, less=0.5, memory=10.0)])
 def test_a_search_that_is_short_beside_a_rest_asks_nothing_more(sut):
     nights = [searched(sut if isinstance(sut, Inconstant) else SharpKnee(CAPACITY), [NDR])[0]]
@@ -141,6 +146,7 @@ def test_a_search_that_is_short_beside_a_rest_asks_nothing_more(sut):
     assert rested(trials) == [0]
 
 
+@pytest.mark.whole
 def test_a_first_trial_that_failed_by_chance_is_asked_again_once():
     night = searched(SharpKnee(CAPACITY), [NDR])[0]
     above, _ = searched(SharpKnee(CAPACITY), [NDR], hints=[night])
@@ -174,6 +180,7 @@ def test_a_trial_after_a_long_one_without_loss_takes_the_place_of_a_rest(goal):
     assert failed_since_loss(trials, bounds(controller, goal)[1], 1000.0) is None
 
 
+@pytest.mark.whole
 def test_a_search_that_is_replayed_without_its_hints_asks_nothing_again():
     night = searched(SharpKnee(CAPACITY), [NDR])[0]
     for nights in ([night], [night, searched(SharpKnee(CAPACITY), [NDR], hints=[night])[0]]):

@@ -15,6 +15,7 @@ from lossratio_study.suts import Overhead
 MIN, MAX = 9001.0, 14_880_952.0
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("goals", [[NDR, PDR], [RFC2544], [TST009]], ids=["CSIT", "RFC 2544", "TST009"])
 def test_the_time_of_a_quiet_search_is_within_the_forecast_before_it(goals):
     controller = MLRsearch(goals, MIN, MAX)
@@ -24,7 +25,7 @@ def test_the_time_of_a_quiet_search_is_within_the_forecast_before_it(goals):
     assert 0.9 * before.low <= controller.elapsed <= before.high
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_most_searches_take_as_long_as_the_forecast_says():
     inside = []
     for seed in range(40):
@@ -43,7 +44,7 @@ def test_a_finished_search_takes_no_more_time():
     assert controller.forecast().high == 0.0
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_asking_for_a_forecast_changes_no_trial():
     asked, unasked = MLRsearch([NDR, PDR], MIN, MAX), MLRsearch([NDR, PDR], MIN, MAX)
     sut, same = noisy(1e6, 0.01, 3), noisy(1e6, 0.01, 3)
@@ -72,7 +73,7 @@ def test_a_warm_up_is_in_the_forecast():
     assert warm.forecast().seconds == plain.forecast().seconds + 30.0
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("early_verdict", [False, True])
 @pytest.mark.parametrize("goals", ["G1", "G2", "G3", "G4", "G5"])
 def test_the_band_holds_in_most_searches_at_any_time(goals, early_verdict, how_many):

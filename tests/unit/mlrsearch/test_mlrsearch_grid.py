@@ -10,6 +10,7 @@ ranges = st.tuples(st.floats(1e-3, 1e9), st.floats(1.0, 1e7)).map(lambda pair: (
 widths = st.floats(1e-4, 0.9)
 
 
+@pytest.mark.whole
 @given(ranges, widths)
 def test_the_grid_ends_exactly_at_both_loads(limits, width):
     grid = LoadGrid(*limits, width)

@@ -82,6 +82,7 @@ def test_loss_inversion_gives_the_lower_bounds():
     assert goal_result.relevant_lower_bound < 5.01e5
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("rate", [0.9999, 0.9997, 0.9995, 0.999, 0.998])
 def test_a_sut_that_slows_down_ends_with_a_result(rate):
     controller = MLRsearch([NDR, PDR], MIN, MAX)
@@ -90,7 +91,7 @@ def test_a_sut_that_slows_down_ends_with_a_result(rate):
     assert all(result[goal].regular for goal in (NDR, PDR))
 
 
-@pytest.mark.rotated
+@pytest.mark.whole
 @pytest.mark.parametrize("goals", GOAL_SETS.values(), ids=GOAL_SETS)
 @pytest.mark.parametrize("rate", [0.995, 0.99, 0.98, 0.95])
 @pytest.mark.parametrize("capacity", [1e5, 1e6, 1e7])
@@ -102,6 +103,7 @@ def test_a_sut_that_slows_down_as_fast_as_it_is_searched_is_not_followed_far(goa
     assert all(result[goal].regular for goal in goals)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("goals", [[NDR, PDR], [TST009], [RFC2544]], ids=["CSIT", "TST009", "RFC 2544"])
 @pytest.mark.parametrize("rate", [1.0005, 1.001, 1.002, 1.005])
 def test_a_sut_that_speeds_up_is_not_followed_to_the_maximum_load(goals, rate):
@@ -148,7 +150,7 @@ def test_a_range_narrower_than_the_width_can_be_a_regular_result():
     assert (goal_result.relevant_lower_bound, goal_result.relevant_upper_bound) == (998.0, 1000.0)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_hundred_goals_all_get_their_results():
     goals = [SearchGoal(ratio / 10_000, 0.5, 1.0, 5.0, 0.01, name=f"{ratio}") for ratio in range(100)]
     result = drive(MLRsearch(goals, MIN, MAX), knee(1e6))
@@ -175,7 +177,7 @@ def test_effective_durations_longer_than_trials_need_fewer_of_them():
     assert controller.trials == 7
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("scale", [0.05, 0.5, 1.5, 40.0])
 def test_effective_durations_far_from_the_intended_ones_leave_regular_results(scale):
     controller, sut = MLRsearch([NDR, PDR], MIN, MAX), knee(1e6)
@@ -215,7 +217,7 @@ UNLUCKY = (990, 1194, 1347, 1414, 1715, 1822, 1963, 1979, 2053, 2099, 2267, 2366
 """Seeds from 0 to 2600 of which a search ended below 0.95 of the capacity while one trial was enough for a jump."""
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("goals", [[NDR], [NDR, PDR]])
 def test_unlucky_trials_do_not_take_a_search_far_below_the_capacity(goals, how_many):
     bounds = []

@@ -38,6 +38,7 @@ def bounds(controller):
     ]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("goals", GOAL_SETS.values(), ids=GOAL_SETS)
 @pytest.mark.parametrize(
     "sut", [knee(1e6), knee(1e6, 0.4), policer(1e6, 50_000.0)], ids=["knee", "collapse", "policer"]
@@ -49,7 +50,7 @@ def test_an_unchanged_sut_gives_the_same_result_in_no_more_time(goals, sut):
     assert second.elapsed <= first.elapsed
 
 
-@pytest.mark.rotated
+@pytest.mark.whole
 @pytest.mark.parametrize("goals", GOAL_SETS.values(), ids=GOAL_SETS)
 @pytest.mark.parametrize("factor", [0.5, 0.8, 0.99, 1.01, 1.2, 3.0])
 def test_a_changed_sut_gives_the_result_that_it_gives_without_hints(goals, factor):
@@ -133,6 +134,7 @@ def test_no_earlier_trial_is_evidence():
     assert drive(controller, lambda load, duration: 1.0)[NDR].relevant_lower_bound is None
 
 
+@pytest.mark.whole
 def test_the_grid_stays_anchored_at_the_maximum_load():
     _, trials = night([NDR], knee(1e6), max_load=MAX * 0.997)
     hinted, _ = night([NDR], knee(1e6), [trials])
@@ -165,7 +167,7 @@ def test_searches_that_found_no_lower_bound_say_nothing():
     assert hint_of(NDR, GRID, [[measured(MIN, 21.0, 1.0)], []]) is None
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_the_order_of_goals_and_seeds_leave_hinted_searches_regular(how_many):
     earlier = [night([NDR, PDR], noisy(1e6, 0.01, seed))[1] for seed in range(5)]
     for seed in range(5, how_many(6, 10)):
@@ -218,6 +220,7 @@ def test_after_a_hint_that_was_too_low_the_bound_is_looked_for_nearby():
     assert all(abs(index - lower) <= 8 for index, _ in positions(trials)[1:])
 
 
+@pytest.mark.whole
 def test_after_a_hint_that_was_too_high_the_bound_is_not_looked_for_far_below():
     def collapsing(load, duration):
         return 0.5 if load > GRID.load(698.5) else 0.0

@@ -178,6 +178,7 @@ def test_a_decision_takes_no_more_work_after_hundreds_of_trials(monkeypatch, tri
     assert 0 < len(pairs) <= 40
 
 
+@pytest.mark.whole
 def test_a_pair_that_is_not_examined_is_not_the_best_one():
     rng = random.Random(1)
     for _ in range(30):
@@ -195,6 +196,7 @@ def test_a_pair_that_is_not_examined_is_not_the_best_one():
         assert alone[best.number] == min(alone)
 
 
+@pytest.mark.whole
 def test_a_plan_imports_nothing_in_the_midst_of_a_search():
     code = """
 import sys

@@ -70,6 +70,7 @@ def bounds(trials, goals):
     }
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("early_verdict", [False, True])
 @pytest.mark.parametrize("goals", GOAL_SETS.values(), ids=GOAL_SETS)
 def test_a_sut_at_half_rate_for_10_s_after_a_loss_passes_what_the_search_refused(goals, early_verdict):
@@ -108,6 +109,7 @@ def test_what_a_sut_forwards_in_a_failed_trial_after_a_rest_spares_the_loads_abo
     assert 0.98 * most < max(passed) <= most
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("early_verdict", [False, True])
 @pytest.mark.parametrize("goals", GOAL_SETS.values(), ids=GOAL_SETS)
 def test_a_sut_that_stays_the_same_is_asked_one_trial_more(goals, early_verdict):
@@ -145,6 +147,7 @@ def counted(intended, lost, unsent, elapsed=1.0):
     return TrialOutput(ratio, **counts, elapsed=elapsed)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("seed", range(4))
 def test_a_memory_is_seen_although_frames_were_not_sent(seed):
     controller, trials = searched(StarvedBox(seed), [NDR])
@@ -257,6 +260,7 @@ def test_trials_of_earlier_versions_without_controls_need_no_more():
     assert replay.next_trial() is None
 
 
+@pytest.mark.whole
 def test_a_replayed_search_asks_nothing_again():
     measurer = SimulatedMeasurer(HalfAfterLoss(7_650.0, 10.0), seed=1)
     _, trials = searched(measurer, [NDR, PDR])

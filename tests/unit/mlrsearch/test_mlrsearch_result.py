@@ -75,6 +75,7 @@ trials = st.lists(
 )
 
 
+@pytest.mark.whole
 @given(trials, st.sampled_from([ONE_TRIAL, PATIENT, LONG]))
 # Chance seldom finds pairs of bounds that are a little wider than the width.
 @example([low(198.5), high(200.0)], ONE_TRIAL)

@@ -65,7 +65,7 @@ def dip(load, duration):
     return 1.0 - 1.4e6 / load
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_bound_stays_below_a_load_that_another_goals_trials_saw_failing():
     controller = MLRsearch([NDR, PDR], MIN, MAX)
     grid = LoadGrid(MIN, MAX, PDR.width)
@@ -99,6 +99,7 @@ def island(seed):
     return sut
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("seed", [0, 5, 6, 7, 9, 10])
 def test_most_trials_that_pass_make_no_bound_above_loads_that_fail(seed):
     controller = MLRsearch([PDR], MIN, MAX)

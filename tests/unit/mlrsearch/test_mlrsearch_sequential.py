@@ -139,6 +139,7 @@ def test_a_search_of_a_knee_ends_with_its_bounds(goal):
         assert result.relevant_lower_bound <= capacity <= result.relevant_upper_bound
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("goal", PROMISES, ids=str)
 def test_the_independent_checker_finds_no_fault(goal):
     goal = replace(goal, width=0.1)
@@ -155,6 +156,7 @@ def test_the_independent_checker_finds_no_fault(goal):
         assert faults(type(result)([wrong], finished=True, elapsed=0.0, trials=0), trials, min_load=1e4, max_load=1e6)
 
 
+@pytest.mark.whole
 def test_the_promise_of_the_presets_is_kept_on_simulated_suts():
     class Careless(SequentialGoal):
         def support_needed(self, place):
@@ -197,7 +199,7 @@ def test_a_verdict_falls_where_trials_turn_out_to_be_alike():
     assert evidence.missing(1e5, Bound.LOWER) > 5.0
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_trials_that_are_stuck_break_the_promise_far_less_often_and_independent_ones_cost_no_more(monkeypatch):
     def searches(stuck, number):
         found = [search_on_curve(PROMISES[0], seed, stuck) for seed in range(number)]

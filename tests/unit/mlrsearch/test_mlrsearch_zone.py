@@ -36,7 +36,7 @@ def zone_of(sut, goal=NDR):
     return zone_in(goal, trials, MIN, MAX), result
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_most_searches_in_a_zone_of_chance_name_it_and_the_zone_holds_their_bound(how_many):
     found = [zone_of(coin(seed)) for seed in range(how_many(6, 12))]
     seen = [(zone.loads, result) for zone, result in found if zone is not None]
@@ -47,6 +47,7 @@ def test_most_searches_in_a_zone_of_chance_name_it_and_the_zone_holds_their_boun
         assert low * 0.99 <= result.relevant_lower_bound <= high
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("sut", [knee(470_000.0), coin(1, share=0.02), coin(2, share=1.0), lambda load, duration: 0.0])
 def test_a_sut_without_such_a_zone_has_none(sut):
     zone, _ = zone_of(sut)

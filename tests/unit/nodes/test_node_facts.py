@@ -97,6 +97,7 @@ GARBAGE = st.text() | st.sampled_from(
 )
 
 
+@pytest.mark.whole
 @given(st.dictionaries(st.sampled_from(PARTS), GARBAGE))
 def test_garbage_is_no_error(parts):
     facts = gather_facts(answers(**parts)).facts

@@ -251,6 +251,7 @@ def password_node(monkeypatch, tmp_path):
 
 
 class TestPasswords:
+    @pytest.mark.whole
     def test_the_password_of_the_node_goes_before_the_one_of_all_nodes(self, password_node, monkeypatch, caplog):
         caplog.set_level(logging.DEBUG)
         monkeypatch.setenv("LOSSRATIO_PASSWORD", "wrong horse")
@@ -259,6 +260,7 @@ class TestPasswords:
             assert "sesame" not in repr(session)
         assert "sesame" not in caplog.text
 
+    @pytest.mark.whole
     def test_a_wrong_password_is_not_shown(self, password_node, monkeypatch, caplog):
         caplog.set_level(logging.DEBUG)
         monkeypatch.setenv("LOSSRATIO_PASSWORD", "wrong horse")

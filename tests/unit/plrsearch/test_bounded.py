@@ -55,6 +55,7 @@ def test_a_capacity_that_was_seen_only_once_is_not_the_lowest_of_a_few():
     assert LowestCapacity.of(at_one_load([15e6, 15e6, *[17e6, 18e6] * 4])).seen == pytest.approx(15e6)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("trials", [4, 6, 8, 12, 19])
 def test_few_trials_of_a_normal_capacity_seldom_look_like_a_few_values(trials, how_many):
     seen, number = 0, how_many(1000, 10_000)
@@ -118,18 +119,19 @@ def searched(seed):
     return run_search(controller, SimulatedMeasurer(Shared(), seed=seed, overhead=0.5))
 
 
-@pytest.mark.rotated
+@pytest.mark.whole
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_the_load_of_a_shared_processor_is_just_below_its_lowest_capacity(seed):
     assert 0.9 * 15e6 < searched(seed).stated <= 15e6
 
 
-@pytest.mark.rotated
+@pytest.mark.whole
 @pytest.mark.parametrize("seed", [1, 2, 5])
 def test_a_load_that_is_too_near_to_the_lowest_capacity_is_left_for_one_that_can_be_verified(seed):
     assert 0.98 * 15e6 < searched(seed).verified <= 15e6
 
 
+@pytest.mark.whole
 def test_the_lowest_capacity_of_a_shared_processor_is_in_the_interval_and_its_spread_is_said():
     found = searched(2)
     assert found.is_regular

@@ -31,6 +31,7 @@ def test_frames_of_the_bucket_and_the_rate_in_the_long_run_are_those_of_the_devi
     assert sum(0.999 * CAPACITY < one.rate <= CAPACITY for one in known) >= 0.95 * len(known)
 
 
+@pytest.mark.whole
 def test_a_device_without_a_bucket_has_none():
     constant = [Bucket.of(in_overload(0.0, batch=32.0, seed=seed)) for seed in range(200)]
     varying = [Bucket.of(in_overload(0.0, deviation=0.001, seed=seed)) for seed in range(200)]

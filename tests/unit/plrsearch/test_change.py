@@ -20,7 +20,7 @@ def counts_with(capacities, rng, *, batch=1):
     return counts_of(rows)
 
 
-@pytest.mark.rotated
+@pytest.mark.whole
 @pytest.mark.parametrize(("batch", "deviation"), [(1, 0.0), (32, 0.0), (1, 0.001)])
 def test_a_sut_that_stays_the_same_is_said_to_have_changed_in_few_searches(batch, deviation, how_many):
     seen, number = 0, how_many(100, 400)
@@ -31,6 +31,7 @@ def test_a_sut_that_stays_the_same_is_said_to_have_changed_in_few_searches(batch
     assert seen <= 0.02 * number
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("at", "change"), [(8, 0.05), (40, 0.01), (60, -0.01), (100, -0.05)])
 def test_a_step_is_found_where_it_is(at, change):
     found = []
@@ -107,6 +108,7 @@ def test_a_drift_that_few_trials_show_at_the_end_is_no_change():
     assert Change.of(counts_of([*quiet, overload[0], *quiet * 40, *overload[1:]])) is None
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("deviation", [0.0, 0.002, 0.05])
 def test_overload_that_differs_from_trial_to_trial_is_no_trend(deviation, how_many):
     seen, number = 0, how_many(60, 600)
@@ -138,6 +140,7 @@ def test_a_rare_loss_is_no_change():
     assert found.description.change is None
 
 
+@pytest.mark.whole
 def test_rare_losses_at_a_load_that_is_tried_at_the_beginning_only_are_no_change(how_many):
     seen = 0
     for seed in range(how_many(20, 200)):
@@ -148,6 +151,7 @@ def test_rare_losses_at_a_load_that_is_tried_at_the_beginning_only_are_no_change
     assert seen <= 0.02 * how_many(20, 200)
 
 
+@pytest.mark.whole
 def test_pauses_at_a_load_that_is_left_are_no_change(how_many):
     """Each seventh trial sees a pause, at the first load as well as at the loads that follow."""
     number = how_many(40, 400)
@@ -170,6 +174,7 @@ def test_one_late_trial_with_a_loss_is_no_change():
     assert found.description.change is None
 
 
+@pytest.mark.whole
 def test_two_capacities_that_alternate_are_no_change(how_many):
     seen = 0
     for seed in range(how_many(40, 400)):
@@ -179,6 +184,7 @@ def test_two_capacities_that_alternate_are_no_change(how_many):
     assert seen <= 0.02 * how_many(40, 400)
 
 
+@pytest.mark.whole
 def test_pauses_are_no_change(how_many):
     """A search tries lower and lower loads while it sees losses, so these come first."""
     seen = 0
@@ -198,6 +204,7 @@ def spells(lost, rng, *, longest=20):
     return counts_of([(18.5e6, 2.0, float(rng.poisson(lost[state]))) for state in states])
 
 
+@pytest.mark.whole
 def test_two_states_in_turn_are_no_lasting_change(how_many):
     number = how_many(40, 400)
     seen = sum(Change.of(spells((1e6, 3e6), np.random.default_rng(seed))) is not None for seed in range(number))

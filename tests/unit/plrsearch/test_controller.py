@@ -24,7 +24,7 @@ def search(sut=HEALTHY, *, seed=1, **arguments):
     return search_result, results
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_search_finds_the_critical_load_in_time():
     estimate, results = search()
     assert estimate.stopped_by is StopReason.TIMEOUT
@@ -34,7 +34,7 @@ def test_a_search_finds_the_critical_load_in_time():
     assert len(estimate.counts) == len(results)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_the_same_results_lead_to_the_same_trials():
     _, first = search(timeout=30.0)
     _, second = search(timeout=30.0)
@@ -46,7 +46,7 @@ def test_asking_again_changes_nothing():
     assert controller.next_trial() == controller.next_trial()
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_the_last_trial_is_no_shorter_than_the_others():
     for timeout in (28.0, 29.3, 30.6):
         estimate, results = search(timeout=timeout, initial_duration=3.0)
@@ -55,13 +55,13 @@ def test_the_last_trial_is_no_shorter_than_the_others():
         assert estimate.stopped_by is StopReason.TIMEOUT
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_time_too_short_for_one_trial_shortens_it():
     _, results = search(timeout=2.0)
     assert [result.duration for result in results] == [2.0]
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_an_interval_that_may_end_the_search_is_wider():
     with_precision, _ = search(precision=1e-6)
     without, _ = search()
@@ -75,7 +75,6 @@ def test_an_interval_that_may_end_the_search_is_wider():
     assert np.ptp(last.interval[1:]) == pytest.approx((1.1 + 2.0 / last.trials) * np.ptp(own_last.interval[1:]))
 
 
-@pytest.mark.long
 def test_a_slow_first_trial_does_not_keep_the_search_below_the_knee():
     class SlowAtFirst:
         """A sharp knee that is 5 % lower in the first trial."""
@@ -91,6 +90,7 @@ def test_a_slow_first_trial_does_not_keep_the_search_below_the_knee():
     assert estimate.misfit.fits
 
 
+@pytest.mark.whole
 def test_enough_precision_ends_the_search():
     estimate, _ = search(precision=0.001, timeout=1800.0)
     low, high = estimate.interval(0.95)
@@ -99,6 +99,7 @@ def test_enough_precision_ends_the_search():
     assert sum(1 for _ in estimate.history) > 3
 
 
+@pytest.mark.whole
 def test_a_search_can_end_when_the_model_does_not_fit():
     sut = PerformanceSpectrum(capacity=18e6, jitter=0.004)
     estimate, _ = search(sut, stop_on_misfit=True, timeout=1800.0)
@@ -144,7 +145,7 @@ def test_frames_without_loss_at_the_maximum_load_verify_that_it_is_no_limit():
     assert "at least the maximum load" in estimate.limits
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_trials_verify_a_load_just_below_the_estimate():
     loads = []
     controller = PLRsearch(1e-7, *LIMITS, timeout=900.0)
@@ -160,7 +161,7 @@ def test_trials_verify_a_load_just_below_the_estimate():
     assert estimate.guard.frames > 1e8
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_loss_that_is_the_same_in_each_trial_is_verified_below():
     controller = PLRsearch(1e-6, 10e3, 400e3, timeout=100.0)
     with warnings.catch_warnings():
@@ -171,13 +172,14 @@ def test_loss_that_is_the_same_in_each_trial_is_verified_below():
     assert found.stated <= 150e3 * 1.00001
 
 
+@pytest.mark.whole
 def test_a_model_that_does_not_fit_is_never_precise_enough():
     estimate, _ = search(PerformanceSpectrum(capacity=18e6, jitter=0.004), precision=0.01, timeout=35.0)
     assert estimate.stopped_by is StopReason.TIMEOUT
     assert not estimate.misfit.fits
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_trials_of_others_are_evidence_and_results_can_be_had_at_any_time():
     controller = PLRsearch(1e-7, *LIMITS, likelihood="poisson")
     assert controller.result().stopped_by is None
@@ -190,7 +192,7 @@ def test_trials_of_others_are_evidence_and_results_can_be_had_at_any_time():
     assert len(controller.result().counts) == 2
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_journal_continues_a_search():
     _, whole = search(timeout=50.0)
     controller = PLRsearch(1e-7, *LIMITS, timeout=50.0, likelihood="poisson")
@@ -200,7 +202,7 @@ def test_a_journal_continues_a_search():
     assert controller.next_trial() == whole[5].input
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_search_can_begin_where_another_one_ended():
     goals = MLRsearch([NDR], *LIMITS)
     bounds = run_search(goals, SimulatedMeasurer(HEALTHY, seed=2))
@@ -231,7 +233,7 @@ def test_arguments_that_make_no_sense_are_refused(arguments):
         PLRsearch(1e-7, *LIMITS, **arguments)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_the_example_of_the_methodology_page_finds_the_critical_load():
     page = Path(__file__).parents[3] / "docs" / "methodology" / "plrsearch.md"
     (example,) = re.findall(r"^```python\n(.*?)^```$", page.read_text(), flags=re.MULTILINE | re.DOTALL)
@@ -241,7 +243,7 @@ def test_the_example_of_the_methodology_page_finds_the_critical_load():
     assert names["soak"].likelihood is LikelihoodName.VARYING
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_no_trial_waits_for_an_estimate_that_was_computed_while_the_last_one_ran(monkeypatch):
     computed = []
     monkeypatch.setattr(

@@ -55,6 +55,7 @@ def test_fitting_functions_are_those_of_csit(load, mrr, spread, stretch, erf):
     assert _log_erf(load, mrr, spread) == pytest.approx(erf, rel=1e-14)
 
 
+@pytest.mark.whole
 def test_a_whole_search_has_the_loads_and_the_estimate_of_csits():
     selection = CsitSelection(QUESTION, SAMPLES)
     loads = []
@@ -73,6 +74,7 @@ def test_a_whole_search_has_the_loads_and_the_estimate_of_csits():
     ) == pytest.approx((MEAN, STDEV, STRETCH, ERF), rel=DIGITS)
 
 
+@pytest.mark.whole
 def test_estimates_of_a_list_of_trials_are_those_of_the_search():
     trials = [trial(load, lost, sent=sent) for load, sent, lost in SEARCH]
     limits = {"min_load": QUESTION.min_load, "max_load": QUESTION.max_load}
@@ -82,7 +84,7 @@ def test_estimates_of_a_list_of_trials_are_those_of_the_search():
     assert whole.mean_per_interface_fps == pytest.approx(MEAN, abs=3.0 * STDEV)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_the_monte_carlo_agrees_with_the_integral_of_its_own_posterior():
     question = CriticalLoadQuestion(1e-3, 10.0, 2e4)
     # Without trials the posterior is the prior, of which a sum over both parameters is easy.
@@ -114,7 +116,7 @@ def test_a_frame_that_was_not_sent_counts_as_lost():
     assert selection.choose((), 0.0).load == pytest.approx(1e4 * 0.98 / 0.999)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_search_has_csits_durations_and_its_last_trial_ends_after_the_time():
     results = []
     controller = PLRsearch(1e-3, 10.0, 2e4, timeout=6.0, selection="csit", likelihood="geometric", weighting="equal")

@@ -17,6 +17,7 @@ KNEE = SmoothKnee(6e6, 2e4)
 RESULTS = trials_of(KNEE, loads_around(5.9e6, 40))
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("likelihood", ["poisson", "geometric", "varying"])
 def test_the_order_of_trials_does_not_matter(likelihood):
     shuffled = [RESULTS[index] for index in np.random.default_rng(1).permutation(len(RESULTS))]
@@ -25,6 +26,7 @@ def test_the_order_of_trials_does_not_matter(likelihood):
     assert one.stdev == pytest.approx(other.stdev, rel=1e-9)
 
 
+@pytest.mark.whole
 def test_splitting_trials_at_the_same_load_changes_nothing_for_poisson():
     halves = []
     for result in RESULTS:
@@ -38,6 +40,7 @@ def test_splitting_trials_at_the_same_load_changes_nothing_for_poisson():
     assert one.stdev == pytest.approx(other.stdev, rel=1e-7)
 
 
+@pytest.mark.whole
 def test_finer_panels_change_nothing():
     question = CriticalLoadQuestion(1e-7, **LIMITS)
     for function in FUNCTIONS:
@@ -56,11 +59,13 @@ def test_another_unit_of_load_scales_the_estimate():
     assert other.mean == pytest.approx(1e2 * one.mean, rel=1e-3)
 
 
+@pytest.mark.whole
 def test_a_larger_target_means_a_larger_load():
     means = [estimated(RESULTS, target=target).mean for target in (1e-9, 1e-7, 1e-5)]
     assert means == sorted(means)
 
 
+@pytest.mark.whole
 def test_both_weightings_are_there_and_equal_weights_mix_both_functions():
     estimate = estimated(RESULTS)
     functions = [function.mean for function in estimate.functions.values()]
@@ -76,6 +81,7 @@ def test_the_likeliest_curve_has_the_target_about_at_the_mean():
     )
 
 
+@pytest.mark.whole
 def test_intervals_have_a_frame_of_the_longest_trial_as_margin_but_keep_to_the_limits():
     estimate = estimated(RESULTS)
     low, high = estimate.combined.interval(0.95)

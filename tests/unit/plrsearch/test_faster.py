@@ -130,6 +130,7 @@ def searched(after_s, seed):
     return run_search(controller, SimulatedMeasurer(Offloaded(after_s), seed=seed, overhead=0.5))
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_minute_is_enough_for_a_sut_that_becomes_much_faster_after_a_quarter_of_it(seed):
     found = searched(15.0, seed)

@@ -28,6 +28,7 @@ def trials_and_question(entry):
     return counts_of([tuple(row) for row in entry["load, exposure, lost"]]), CriticalLoadQuestion(*entry["question"])
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("entry", LISTS, ids=[entry["list"].removesuffix(" of up to 10") for entry in LISTS])
 def test_a_brute_force_confirms_the_estimate(entry):
     counts, question = trials_and_question(entry)
@@ -39,6 +40,7 @@ def test_a_brute_force_confirms_the_estimate(entry):
         assert abs(posterior.log_evidence - known["log_evidence"]) < 0.02 + ERROR_OF_A_TRIAL * len(counts)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
 @pytest.mark.parametrize("deviation", [1e-5, 4e-3])
 def test_more_points_change_nothing_where_trials_are_many(function, deviation):
@@ -73,6 +75,7 @@ CONTRADICTORY = [
 """More is lost at low loads than at high ones."""
 
 
+@pytest.mark.whole
 def test_a_capacity_that_may_vary_explains_contradictory_trials_no_worse_than_one_that_does_not():
     counts, question = counts_of(CONTRADICTORY), CriticalLoadQuestion(1.3e-6, 75.7, 2440107.0)
     varying, constant = (
@@ -82,6 +85,7 @@ def test_a_capacity_that_may_vary_explains_contradictory_trials_no_worse_than_on
     assert varying > constant - 10.0
 
 
+@pytest.mark.whole
 def test_a_knee_as_wide_as_the_capacity_is_integrated_exactly():
     loads = [3842, 3982, 3703, 3797, 3769, 3815, 3777, 3783, 3782, 3790, 3756, 3725, 3738, 3752, 3718, 3798, 3736, 3816]
     seconds = [5.1, 1.0, 2.0, 2.0, 5.1, 10.0, 5.1, 5.1, 1.0, 1.0, 10.0, 5.1, 1.0, 2.0, 2.0, 5.1, 5.1, 1.0]
@@ -108,6 +112,7 @@ class EarlyDrop(SutWithoutMemory):
         return int(rng.binomial(traffic.frames, self.loss_ratio(traffic.load)))
 
 
+@pytest.mark.whole
 def test_a_minute_finds_a_knee_that_neither_function_has():
     search = PLRsearch(1e-7, min_load=1e4, max_load=30e6, timeout=60.0)
     found = run_search(search, SimulatedMeasurer(EarlyDrop(), seed=310000, overhead=0.5))

@@ -11,6 +11,7 @@ ROOM = Path(lossratio.plrsearch.__file__).parent
 FOLDERS = ("model", "likelihood", "quadrature", "variation", "estimate")
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_a_folder_imports_the_faces_of_the_folders_before_it(folder):
     allowed = {f"lossratio.plrsearch.{earlier}" for earlier in FOLDERS[: FOLDERS.index(folder)]}

@@ -37,6 +37,7 @@ def test_loss_increases_is_convex_and_stays_below_the_load(function, mrr, knee, 
     assert rate[2] - rate[1] >= (rate[1] - rate[0]) * (1 - 1e-9)
 
 
+@pytest.mark.whole
 @each_function
 @given(mrr=mrrs, knee=st.floats(1.0, 1e5), share=st.floats(1e-4, 3.0))
 def test_slopes_are_the_derivatives(function, mrr, knee, share):

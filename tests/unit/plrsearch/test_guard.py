@@ -23,7 +23,6 @@ def bounds(frames, lost):
     return LossBounds.of(np.array(frames, dtype=float), np.array(lost, dtype=float))
 
 
-@pytest.mark.long
 def test_bounds_are_those_of_clopper_and_pearson():
     known = scipy.stats.binomtest(5, 30_000_000).proportion_ci(0.95, method="exact")
     counted = bounds([1e7, 1e7, 1e7], [2, 1, 2])
@@ -54,6 +53,7 @@ def test_bursts_are_within_their_bounds_mostly(share):
     assert inside > 0.9 * 200
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("every", "share"), [(60.0, 0.5), (60.0, 2.0), (10.0, 2.0)])
 def test_bursts_in_few_trials_are_below_the_upper_bound(every, share):
     rng, truth, held, verified = np.random.default_rng(1), share * 1e-7, 0, 0
@@ -70,6 +70,7 @@ def test_bursts_in_few_trials_are_below_the_upper_bound(every, share):
     assert verified < 0.025 * 200
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("every", "most"), [(60.0, 0.1), (20.0, 0.03)])
 def test_bursts_of_equal_size_are_known_better_than_others(every, most):
     rng, truth, above = np.random.default_rng(1), 1e-7, 0
@@ -119,6 +120,7 @@ def test_missing_frames_verify_the_target_if_they_lose_as_little():
     assert bounds([1e8, 1e8], [20, 20]).missing_frames(1e-7) is None
 
 
+@pytest.mark.whole
 def test_a_load_without_trials_is_extrapolated_and_one_with_enough_of_them_verified():
     above = [result for result in AROUND if result.output.lost_frames > 50]
     assert estimated(above).guard.verdict is Verdict.EXTRAPOLATED
@@ -197,6 +199,7 @@ def test_loss_below_the_reported_load_contradicts_it_and_is_a_misfit():
     assert guard(collect(lossy), question, 5.9e6, 5.8e6).verdict is Verdict.EXTRAPOLATED
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("every", [2.0, 20.0, 60.0])
 def test_bursts_contradict_a_load_that_loses_the_target_in_no_more_than_one_of_a_hundred_results(every, how_many):
     rng, contradicted, number = np.random.default_rng(1), 0, how_many(300, 1000)
@@ -222,6 +225,7 @@ class TwoQueues(SutWithoutMemory):
         return int(rng.poisson(traffic.frames * self.loss_ratio(traffic.load)))
 
 
+@pytest.mark.whole
 def test_quiet_trials_far_below_do_not_hide_what_two_queues_lose_just_below_the_reported_load():
     sut, contradicted, unjust = TwoQueues(), 0, 0
     near = sut.truth() * 1.0003

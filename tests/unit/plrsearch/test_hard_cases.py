@@ -34,6 +34,7 @@ def is_finite(estimate):
     return bool(np.isfinite(numbers).all()) and 0.0 < estimate.mean <= 1e7
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("likelihood", ["poisson", "varying"])
 def test_no_trials_say_what_the_prior_says(likelihood):
     estimate = estimated([], likelihood=likelihood)
@@ -42,13 +43,14 @@ def test_no_trials_say_what_the_prior_says(likelihood):
     assert estimate.misfit.fits
 
 
+@pytest.mark.whole
 @pytest.mark.filterwarnings("error")
 def test_limits_far_apart_and_no_trials_are_no_reason_for_a_warning():
     low, high = estimated([], target=1e-12, min_load=7e4, max_load=4e9).interval(0.95)
     assert 7e4 <= low < high <= 4e9
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @any_likelihood
 def test_one_trial_says_little(likelihood):
     estimate = estimated([trial(5e6, 100)], likelihood=likelihood)
@@ -57,6 +59,7 @@ def test_one_trial_says_little(likelihood):
     assert estimate.stdev > 1e5
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("likelihood", ["poisson", "varying"])
 def test_no_loss_anywhere_says_at_least_the_maximum_load(likelihood):
     estimate = estimated([trial(1e7, 0) for _ in range(30)], likelihood=likelihood)
@@ -65,6 +68,7 @@ def test_no_loss_anywhere_says_at_least_the_maximum_load(likelihood):
     assert "at least the maximum load" in estimate.limits
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("likelihood", ["poisson", "varying"])
 def test_total_loss_everywhere_says_at_most_the_minimum_load(likelihood):
     estimate = estimated(trials_at(LOADS, lambda load: 5.0 * load), likelihood=likelihood)
@@ -73,7 +77,7 @@ def test_total_loss_everywhere_says_at_most_the_minimum_load(likelihood):
     assert "at most the minimum load" in estimate.limits
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @any_likelihood
 def test_a_maximum_load_far_below_the_capacity_says_at_least(likelihood):
     estimate = estimated(trials_of(SharpKnee(1e9), [1e7] * 20), likelihood=likelihood)
@@ -81,6 +85,7 @@ def test_a_maximum_load_far_below_the_capacity_says_at_least(likelihood):
     assert not estimate.is_at_most_min_load
 
 
+@pytest.mark.whole
 @any_likelihood
 def test_a_minimum_load_above_the_critical_load_says_at_most(likelihood):
     results = trials_of(SharpKnee(5e5), np.linspace(1e6, 2e6, 20))
@@ -89,7 +94,7 @@ def test_a_minimum_load_above_the_critical_load_says_at_most(likelihood):
     assert estimate.is_at_most_min_load
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @any_likelihood
 def test_ten_billion_frames_in_a_trial_keep_their_digits(likelihood):
     results = [
@@ -103,6 +108,7 @@ def test_ten_billion_frames_in_a_trial_keep_their_digits(likelihood):
     assert 7e6 < estimate.mean < 9.2e6
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("target", [1e-12, 0.5])
 @pytest.mark.parametrize("likelihood", ["poisson", "varying"])
 def test_extreme_targets_have_answers(target, likelihood):
@@ -142,6 +148,7 @@ def test_trials_of_which_none_is_evidence_are_refused_with_a_reason():
         estimated([trial(5e6, 0, sent=24_700_000, unsent=300_000)])
 
 
+@pytest.mark.whole
 def test_a_trial_whose_generator_faltered_changes_no_estimate():
     results = trials_of(SharpKnee(3e6), np.linspace(2.9e6, 9e6, 12))
     much_unsent = trial(2.9e6, 0, sent=14_000_000, unsent=500_000)
@@ -177,6 +184,7 @@ def test_a_stall_is_too_long_beyond_a_thousandth_of_the_trial_two_milliseconds_a
     assert (why_set_aside(TrialResult(TrialInput(duration, load), output)) is not None) is is_set_aside
 
 
+@pytest.mark.whole
 @any_likelihood
 def test_background_loss_above_the_target_is_no_good_fit(likelihood):
     results = trials_of(BackgroundLoss(8e6, 1e-3), loads_around(8e6, 60, below=0.5, above=0.2))
@@ -185,7 +193,7 @@ def test_background_loss_above_the_target_is_no_good_fit(likelihood):
     assert not estimate.is_regular
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @any_likelihood
 def test_two_capacities_are_no_good_fit(likelihood):
     results = [
@@ -197,6 +205,7 @@ def test_two_capacities_are_no_good_fit(likelihood):
     assert not estimate.is_regular
 
 
+@pytest.mark.whole
 def test_five_thousand_trials_at_few_loads_cost_no_more_than_few():
     results = trials_of(SharpKnee(8e6), np.linspace(7.9e6, 8.1e6, 10).tolist() * 500)
     estimate = estimated(results)
@@ -204,11 +213,13 @@ def test_five_thousand_trials_at_few_loads_cost_no_more_than_few():
     assert len(estimate.functions["erf"].mass) < 40_000
 
 
+@pytest.mark.whole
 def test_probabilities_beyond_0_and_1_are_refused():
     with pytest.raises(SearchError, match="probability"):
         estimated(trials_of(SharpKnee(8e6), np.linspace(7.9e6, 8.1e6, 20))).interval(1.0)
 
 
+@pytest.mark.whole
 def test_the_highest_of_several_maxima_in_a_row_is_found():
     """The losses of a queue that drops early contradict each other. The numbers are sums over a fine grid."""
     few = [(17825280, lost) for lost in (1, 2, 3, 4, 7)]

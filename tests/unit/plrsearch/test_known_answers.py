@@ -53,7 +53,7 @@ def mixed_stdev(functions, weight):
     return math.sqrt(own + weight * (1.0 - weight) * (first["mean"] - second["mean"]) ** 2)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("likelihood", ["poisson", "geometric"])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_estimates_agree_with_known_answers(case, likelihood):
@@ -88,6 +88,7 @@ def test_estimates_agree_with_known_answers(case, likelihood):
     assert evidence.stdev == pytest.approx(mixed_stdev(expected, weight), rel=tolerance["stdev"], abs=nothing)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", CASES)
 def test_no_warnings_and_no_infinities_leave_any_case(name):
     found = estimate_of(name, "poisson")

@@ -150,6 +150,7 @@ def next_loads(verifying, known, *, trials, lost=None):
     return loads
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("before", "left", "is_left"), [(40, 60, True), (260, 440, False)])
 def test_one_rare_loss_is_enough_to_leave_a_load_only_if_time_is_short(before, left, is_left):
     """It is as much as the target allows in ten trials."""

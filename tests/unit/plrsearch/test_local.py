@@ -52,6 +52,7 @@ def redrawn(curve, rng, batch=1):
     return counts_of(rows)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", CURVES)
 def test_the_interval_covers_the_truth_and_is_narrow(name):
     curve = CURVES[name]
@@ -65,6 +66,7 @@ def test_the_interval_covers_the_truth_and_is_narrow(name):
     assert np.median(widths) < 3e-3
 
 
+@pytest.mark.whole
 def test_batches_are_counted_as_one_loss_each():
     curve = CURVES["stretch"]
     truth = load_of(TARGET, curve)

@@ -14,12 +14,13 @@ def misfit_of(sut, likelihood, *, seed=1, below=0.03, above=0.03):
     return estimated(results, likelihood=likelihood).misfit
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("likelihood", ["poisson", "geometric", "varying"])
 def test_healthy_suts_fit(likelihood, how_many):
     assert all(misfit_of(SmoothKnee(6e6, 2e4), likelihood, seed=seed).fits for seed in range(how_many(2, 4)))
 
 
+@pytest.mark.whole
 def test_a_capacity_that_varies_normally_fits_where_it_is_modelled_and_only_there():
     sut = PerformanceSpectrum(6e6, 0.004)
     loads = np.repeat(loads_around(6e6, NUMBER // 4), 4)
@@ -27,6 +28,7 @@ def test_a_capacity_that_varies_normally_fits_where_it_is_modelled_and_only_ther
     assert "more than by chance" in misfit_of(sut, "poisson").reasons[0]
 
 
+@pytest.mark.whole
 def test_stalls_are_seen():
     misfit = misfit_of(RareStalls(6e6, interval=30.0, stall=0.02), "poisson", below=0.3)
     assert not misfit.fits
@@ -43,6 +45,7 @@ def test_few_trials_never_speak_against_a_model():
     assert estimated(results).misfit.fits
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("likelihood", ["poisson", "geometric"])
 def test_the_interval_of_a_policer_contains_its_truth_or_the_model_does_not_fit(likelihood):
     sut = Policer(5e4, 1000.0)

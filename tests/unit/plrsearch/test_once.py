@@ -64,7 +64,7 @@ SUTS = {
 
 
 # Each third has all three devices: the last parameter changes slowest.
-@pytest.mark.rotated
+@pytest.mark.whole
 @pytest.mark.parametrize("seed", [2, 4])
 @pytest.mark.parametrize("seconds", [60.0, 300.0])
 @pytest.mark.parametrize("sut", SUTS.values(), ids=list(SUTS))
@@ -91,6 +91,7 @@ def searched(sut, *, seed, seconds):
     return controller.result(), trials
 
 
+@pytest.mark.whole
 def test_without_such_losses_no_trial_is_spent_on_them_and_the_guard_does_not_speak_of_them():
     found, trials = searched(KNEE, seed=1, seconds=300.0)
     assert found.is_regular
@@ -100,6 +101,7 @@ def test_without_such_losses_no_trial_is_spent_on_them_and_the_guard_does_not_sp
     assert not any(purpose == PURPOSE for purpose, _ in trials)
 
 
+@pytest.mark.whole
 def test_short_trials_that_are_all_set_aside_do_not_take_all_the_time():
     """A busy generator stalls in each short trial."""
     controller = PLRsearch(1e-7, 1e4, 30e6, timeout=300.0)
@@ -166,6 +168,7 @@ def test_a_trial_that_lost_nothing_by_chance_is_followed_by_others_if_trials_at_
     assert asked(counts_of(rows), short) == SHORT
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("often", [1.5, 3.0, 12.0])
 def test_pauses_that_most_trials_see_do_not_come_once(often, how_many):
     rng = np.random.default_rng(1)
@@ -215,6 +218,7 @@ class Holding:
         """Not asked for here."""
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("seconds", [60.0, 300.0])
 def test_frames_that_are_held_back_are_seen_at_loads_that_are_far_apart(seconds):
     # Only the trials that halve the range are below the knee.
@@ -270,6 +274,7 @@ def test_trials_of_usual_length_follow_where_there_are_none():
     assert asked(counts_of([*MUCH_OVERLOAD, *rows, (safe, 2.0, 0.0), (safe, 2.0, 20.0)]), short) is None
 
 
+@pytest.mark.whole
 def test_a_minute_is_enough_for_most_devices_that_hold_their_last_frames_back(how_many):
     number = how_many(8, 24)
     shares = [searched(Waiting(), seed=100 + seed, seconds=60.0)[0].stated / CRITICAL for seed in range(number)]
@@ -356,6 +361,7 @@ class SoftlyHolding:
         """Not asked for here."""
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("seed", [0, 2, 4])
 def test_long_trials_show_losses_that_hide_among_those_that_come_once(seed):
     controller = PLRsearch(1e-6, 1e4, 30e6, timeout=300.0)
@@ -379,6 +385,7 @@ class Pausing:
         """Not asked for here."""
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("seed", [0, 1, 3])
 def test_short_trials_without_loss_are_no_sign_of_a_large_bucket(seed):
     _, trials = searched(Pausing(), seed=seed, seconds=60.0)

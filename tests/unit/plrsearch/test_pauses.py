@@ -51,6 +51,7 @@ NOT_STATED = {"descheduled", "jitter, long trials"}
 """Lengths that differ too much, or that do not differ enough from fewer pauses of other lengths."""
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", DEVICES)
 def test_length_ring_and_frequency_of_pauses_are_those_of_the_device(name):
     every, lengths, length, ring, seconds = DEVICES[name]
@@ -61,6 +62,7 @@ def test_length_ring_and_frequency_of_pauses_are_those_of_the_device(name):
     assert found.every_s == pytest.approx(every, rel=0.5)
 
 
+@pytest.mark.whole
 def test_lengths_that_differ_are_not_taken_for_equal_ones():
     """Only the longest pauses overflow the ring; their losses do not grow as those of equal pauses."""
     found = Pauses.of(lost_by(0.5, exponential(100e-6), 1024.0))
@@ -72,6 +74,7 @@ def test_lengths_that_differ_are_not_taken_for_equal_ones():
     assert "us long" in str(equal_ones)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("seed", "is_sure"), [(1, True), (2, False), (3, True)])
 def test_pauses_of_nearly_equal_length_are_not_taken_for_several_shorter_ones(seed, is_sure):
     """Most trials are near the load at which the ring just overflows, as in a search of half an hour."""
@@ -88,6 +91,7 @@ def test_pauses_of_nearly_equal_length_are_not_taken_for_several_shorter_ones(se
     assert found.ring_frames == pytest.approx(1024.0, rel=0.1)
 
 
+@pytest.mark.whole
 def test_few_losses_and_losses_of_one_load_say_nothing():
     assert Pauses.of(lost_by(5.0, equal(250e-6), 4096.0, loads=LOADS[:3])) is None
     assert Pauses.of(lost_by(5.0, equal(250e-6), 4096.0, loads=[17e6])) is None
@@ -95,6 +99,7 @@ def test_few_losses_and_losses_of_one_load_say_nothing():
     assert narrow is None or not narrow.is_sure
 
 
+@pytest.mark.whole
 def test_losses_of_the_same_size_at_each_load_are_no_pauses():
     rng = np.random.default_rng(1)
     rows = [(load, 2.0, 300.0 * rng.poisson(0.3)) for load in np.repeat(LOADS, 8)]
@@ -102,6 +107,7 @@ def test_losses_of_the_same_size_at_each_load_are_no_pauses():
     assert found is None or not found.is_sure
 
 
+@pytest.mark.whole
 def test_the_target_is_lost_at_the_load_that_pauses_allow():
     question = estimated([trial(1e6, 0)], likelihood="varying").question
     target = question.target_loss_ratio
@@ -113,6 +119,7 @@ def test_the_target_is_lost_at_the_load_that_pauses_allow():
     assert found.loss_ratio(found.critical_load(question)) == pytest.approx(target, rel=1e-3)
 
 
+@pytest.mark.whole
 def test_a_few_losses_of_equal_pauses_show_the_load_that_they_allow():
     """Each loss is that of one pause, or of a few: only one length explains them all."""
     question = estimated([trial(1e6, 0)], likelihood="varying", max_load=28e6).question
@@ -132,6 +139,7 @@ def test_a_few_losses_of_equal_pauses_show_the_load_that_they_allow():
     assert known == pytest.approx([truth] * len(known), rel=0.05)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("seed", [1, 2])
 def test_pauses_that_come_many_times_in_each_trial_are_counted(seed):
     """The trials with the most pauses lose more than one frame in a thousand, as trials in overload do."""
@@ -144,6 +152,7 @@ def test_pauses_that_come_many_times_in_each_trial_are_counted(seed):
     assert found.every_s == pytest.approx(0.1, rel=0.1)
 
 
+@pytest.mark.whole
 def test_a_load_that_losses_do_not_show_is_not_known():
     question = estimated([trial(1e6, 0)], likelihood="varying", max_load=28e6).question
     few = Pauses.of(lost_by(0.5, exponential(100e-6), 2048.0, loads=[12e6, 14e6, 15e6, 16e6, 17e6], trials=1))
@@ -165,6 +174,7 @@ def test_trials_that_would_have_shown_the_pauses_speak_against_them(quiet_trials
     assert known.most == pytest.approx(load if speak_against_them else allowed)
 
 
+@pytest.mark.whole
 def test_where_trials_verify_no_load_the_one_that_pauses_allow_is_stated():
     """Each of the lower loads lost frames, too: the least one, or the minimum load, would be far off."""
     lost = lost_by(0.1, exponential(20e-6), 512.0, loads=np.linspace(8e6, 17e6, 12), trials=2)
@@ -177,6 +187,7 @@ def test_where_trials_verify_no_load_the_one_that_pauses_allow_is_stated():
     assert found.stated == pytest.approx(0.95 * found.description.pauses_allow.likeliest)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("lost", "states_it"), [(14, True), (40, False)])
 def test_ten_trials_within_the_target_disprove_pauses_that_allow_far_less(lost, states_it):
     """A grant that is nearly always large enough: what it loses looks like very short pauses."""
@@ -190,6 +201,7 @@ def test_ten_trials_within_the_target_disprove_pauses_that_allow_far_less(lost, 
     assert (found.stated == pytest.approx(0.95 * 1.1778e6)) == states_it
 
 
+@pytest.mark.whole
 def test_no_pauses_are_longer_than_the_time_between_them():
     """A single event of some seconds made two trials lose much; shorter pauses would have to overlap."""
     rows = [(2.7e6, 2.0, 1_436_456.0), (2.12e6, 2.0, 515_923.0), (2.7e6, 2.0, 399_767.0)]

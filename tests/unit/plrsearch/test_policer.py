@@ -26,6 +26,7 @@ class Policer:
         return RATE + self.burst / duration
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("likelihood", "burst"),
     [("varying", 0.0), ("varying", 1e3), ("varying", 1e5), ("poisson", 0.0), ("poisson", 1e3), ("poisson", 1e5)],
@@ -41,6 +42,7 @@ def test_the_interval_contains_what_the_policer_lets_pass_in_a_trial(likelihood,
     assert high - low < (0.02 if likelihood == "varying" else 1e-4) * RATE
 
 
+@pytest.mark.whole
 def test_a_trial_in_overload_that_does_not_count_is_repeated():
     """A busy generator cannot send all frames of the first trials of each kind."""
     controller = PLRsearch(1e-7, 1e4, 30e6, timeout=60.0)

@@ -84,6 +84,7 @@ def test_a_load_with_quiet_trials_is_in_doubt_if_trials_above_have_rare_losses()
     assert found([*quiet, *[(15.5e6, 0)] * 108, (17.2e6, 60), (17.6e6, 0), *OVERLOAD]).doubt is None
 
 
+@pytest.mark.whole
 def test_a_load_below_equal_pauses_that_are_known_is_not_in_doubt():
     # Pauses of 300 us overflow a ring of 4,096 frames from 13.65 Mfps on.
     rng = np.random.default_rng(3)
@@ -96,6 +97,7 @@ def test_a_load_below_equal_pauses_that_are_known_is_not_in_doubt():
     assert result.doubt is None
 
 
+@pytest.mark.whole
 def test_pauses_are_not_taken_for_a_capacity_that_varies():
     # Exponential pauses of 168 us come each .17 s: far below the capacity, some trials lose thousands, others none.
     rng = np.random.default_rng(1)
@@ -144,6 +146,7 @@ SCANS = [(40_212.0, 1093), (37_619.0, 1198), (36_190.0, 747)]
 """A radio leaves its channel for 100 ms, and most trials do not see that."""
 
 
+@pytest.mark.whole
 def test_a_loss_far_below_overload_leaves_a_verified_load_in_doubt_although_it_seems_to_be_overload():
     knee = [(72_000.0, 54_455), (44_796.0, 2149), (44_748.0, 157), (44_722.0, 154), (44_386.0, 46), (44_386.0, 43)]
     quiet = [(load, 0) for load, _ in SCANS] + [(35_434.0, 0)] * 12
@@ -157,6 +160,7 @@ def test_a_loss_far_below_overload_leaves_a_verified_load_in_doubt_although_it_s
     assert SeenCapacity.of(found.counts).mean > 40_212.0
 
 
+@pytest.mark.whole
 def test_frequent_pauses_are_not_taken_for_a_capacity_that_overload_does_not_show():
     # Pauses of 155 us come each .18 s. No trial shows that they are rare: each loses more than one at less load.
     rng = np.random.default_rng(1)
@@ -206,6 +210,7 @@ def test_how_much_rates_in_overload_differ_is_said_in_numbers_of_these_trials():
     assert 0.15 < number < 0.35
 
 
+@pytest.mark.whole
 def test_a_rare_loss_that_the_verified_load_allows_for_is_said_to_be_so():
     quiet = [(15.5e6, 0)] * 240
     losses = {16.5e6: 151, 17e6: 167, 17.4e6: 173}

@@ -50,6 +50,7 @@ def rising(load):
 LOADS = np.repeat(np.linspace(18e6, 19e6, 10), 8)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("scatter", "ways"),
     [
@@ -176,6 +177,7 @@ def test_counts_that_a_constant_device_repeats_are_no_batch():
     assert {Replicates.of(counts_of(each)).multiple for each in rows} == {1}
 
 
+@pytest.mark.whole
 def test_chance_makes_no_batch_of_different_counts():
     rng = np.random.default_rng(6)
     lost = rng.poisson(1000.0, (200, 40))
@@ -188,6 +190,7 @@ def test_few_trials_with_loss_say_nothing():
     assert (found.scatter, found.batch) == (Scatter.UNKNOWN, 1.0)
 
 
+@pytest.mark.whole
 def test_a_capacity_that_varies_is_described_as_that():
     loads = np.repeat(loads_around(6e6, 40), 4)
     found = estimated(trials_of(PerformanceSpectrum(6e6, 0.004), loads), likelihood="varying")

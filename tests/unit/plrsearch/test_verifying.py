@@ -100,6 +100,7 @@ HEALTHY = 17813478.5
 """The critical load of `KNEE`."""
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("seed", [1, 2])
 def test_five_minutes_of_a_healthy_device_are_regular_and_say_what_they_are_worth(seed):
     found, _ = searched(KNEE, seed=seed)
@@ -119,7 +120,7 @@ def test_a_minute_finds_where_the_loss_of_one_queue_begins():
     assert 0.9 * critical < found.stated <= critical
 
 
-@pytest.mark.rotated
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("sut", "truth", "seconds"),
     [
@@ -162,12 +163,14 @@ def test_rare_losses_that_were_seen_may_come_more_often():
     assert found.rarest_s == pytest.approx(22 * 5.0 / 6.296, rel=1e-3)
 
 
+@pytest.mark.whole
 def test_a_load_that_cannot_be_verified_is_left_and_not_tried_for_ever():
     _, trials = searched(Software(every=5.0, length=250e-6, ring=4096.0), seconds=600.0)
     loads, times = np.unique([result.load for result in trials if result.output.lost_frames], return_counts=True)
     assert times[(loads > 16.5e6) & (loads < CAPACITY)].max() < 0.1 * len(trials)
 
 
+@pytest.mark.whole
 def test_what_a_bucket_lets_through_in_short_trials_is_not_stated():
     found, trials = searched(Bucket(0.05))
     assert found.verified <= CAPACITY
@@ -186,6 +189,7 @@ def test_what_a_bucket_lets_through_in_short_trials_is_not_stated():
     assert any("as with a bucket or a buffer of 10 ms" in sentence for sentence in short.sentences)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("seconds", [60.0, 300.0])
 def test_the_interval_contains_what_a_bucket_passes_in_the_long_run_and_the_estimate_is_no_higher(seconds):
     found, _ = searched(Bucket(0.05), seconds=seconds)
@@ -209,7 +213,7 @@ class BatchesBehindBucket:
         """Not asked for here."""
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("seconds", [300.0, 1800.0])
 def test_what_batches_lose_below_the_rate_of_a_bucket_is_not_verified_by_trials_that_the_bucket_hides(seconds):
     found, _ = searched(BatchesBehindBucket(), seconds=seconds)
@@ -217,6 +221,7 @@ def test_what_batches_lose_below_the_rate_of_a_bucket_is_not_verified_by_trials_
     assert 0.9 * CAPACITY < found.stated < 0.99 * CAPACITY
 
 
+@pytest.mark.whole
 def test_loads_are_verified_below_the_long_run_as_soon_as_a_bucket_is_known():
     _, trials = searched(Bucket(0.05))
     first = next(number for number, result in enumerate(trials) if result.load > 1.5 * CAPACITY and number)
@@ -236,6 +241,7 @@ class SlowPolicer:
         """Not asked for here."""
 
 
+@pytest.mark.whole
 def test_a_slow_policer_is_not_verified_above_its_rate_before_its_bucket_is_known():
     slow = SlowPolicer()
     controller = PLRsearch(1e-6, 10.0, 200e3, timeout=300.0)
@@ -260,6 +266,7 @@ class Pausing:
         """Not asked for here."""
 
 
+@pytest.mark.whole
 def test_a_wide_range_is_halved_before_a_load_is_verified_even_if_time_is_short():
     found, _ = searched(Pausing(), seconds=60.0)
     # It would be verified at .65 of this load otherwise.
@@ -284,6 +291,7 @@ class SmallPolicer:
         """Not asked for here."""
 
 
+@pytest.mark.whole
 def test_where_frames_are_too_few_to_verify_a_load_the_long_trials_bound_what_is_stated():
     controller = PLRsearch(1e-7, 40.0, 4e3, timeout=300.0)
     trials = []
@@ -366,7 +374,7 @@ def test_where_the_capacity_varies_the_load_to_verify_is_eight_deviations_lower(
     assert verifying.wanted(known, 60.0) <= (1.0 - 8.0 * deviation) * low
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_load_that_loses_nearly_the_target_is_left_while_there_is_time_for_a_lower_one():
     """Each trial of a slow device has so few frames that its loss is known only after many trials."""
     knee = SmoothKnee(6e3, 100.0)

@@ -50,7 +50,6 @@ def fatter_frames(result):
     return under(result, load=load)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("other", "aspect"),
     [
@@ -95,6 +94,7 @@ def test_results_that_failed_beside_others_are_reported():
     assert quantity.note == "B, 1 of 2 failed: agent lost"
 
 
+@pytest.mark.whole
 def test_values_that_are_the_generators_maximum_load_are_reported():
     fast = [throughput(SharpKnee(capacity=9e6), (NDR,), seed=seed) for seed in (1, 2)]
     fast[1] = fast[1].model_copy(update={"remarks": ("another night",)})

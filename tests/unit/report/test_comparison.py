@@ -227,7 +227,7 @@ def test_generators_that_differ_are_no_secret():
     assert quantity.note == ""
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_unchanged_tests_are_seldom_called_regressions_however_many_there_are():
     randomness = random.Random(3)
 
@@ -265,6 +265,7 @@ def test_equal_values_claim_no_interval(repeats):
 RATES = st.lists(st.just(0.0) | st.floats(1e-9, 1e9), min_size=1, max_size=8)
 
 
+@pytest.mark.whole
 @given(RATES, RATES)
 def test_the_two_sides_are_treated_alike(before, after):
     there, back = (
@@ -295,6 +296,7 @@ def write_runs(folder, rates):
     return str(folder)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("after", "status"), [((95e3, 95.1e3, 95.2e3), 3), ((100e3, 101e3, 99e3), 0), ((110e3, 111e3, 112e3), 0)]
 )
@@ -358,6 +360,7 @@ def test_too_few_runs_are_undecided_for_the_command(tmp_path):
     assert "too few results" in answer.output
 
 
+@pytest.mark.whole
 def test_a_search_is_compared_goal_by_goal():
     comparison = compare([Run("a", (throughput(),))], [Run("b", (throughput(seed=2),))])
     assert [quantity.quantity for quantity in comparison.quantities] == ["NDR", "PDR"]

@@ -57,6 +57,7 @@ def text():
     return comparison_page(replace(comparison, problems=("<u>before/x.json</u> is damaged.",)), before, after)
 
 
+@pytest.mark.whole
 def test_a_page_never_shows_a_number_that_has_no_verdict():
     before, after = (side[:1] for side in sides())
     page = comparison_page(compare(before, after), before, after)
@@ -89,7 +90,7 @@ def test_names_and_messages_are_no_markup(text):
     assert "&lt;u&gt;before/x.json&lt;/u&gt; is damaged." in text
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_the_command_writes_the_page(tmp_path):
     for side, capacity in (("before", 3e5), ("after", 2.8e5)):
         for run in range(2):
@@ -100,7 +101,7 @@ def test_the_command_writes_the_page(tmp_path):
     assert '<p class="quote">-6.' in page.read_text()
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @needs_browser
 @pytest.mark.parametrize("is_large", [False, True], ids=["plain", "compressed"])
 def test_a_browser_shows_what_changed_and_each_value(text, is_large, tmp_path, monkeypatch):

@@ -216,6 +216,7 @@ def test_a_veth_link_has_the_speed_that_it_reports():
     assert ".2n1l-10ge2p1veth-eth-l2bdbase-ndrpdr." in csit_names(result).test_id
 
 
+@pytest.mark.whole
 def test_every_test_of_the_shipped_suites_that_csit_has_gets_a_name():
     seen = 0
     for suite in SUITES.glob("*.robot"):
@@ -339,6 +340,7 @@ def test_a_job_that_the_dashboards_do_not_read_is_refused(tmp_path):
         write_csit(tmp_path, [csit_export(named(mrr(), identity("mrr")))], job="nightly", build=1)
 
 
+@pytest.mark.whole
 def test_the_command_writes_what_it_can_and_names_the_rest(tmp_path):
     run = RunDirectory(tmp_path / "run")
     run.write(named(throughput()))

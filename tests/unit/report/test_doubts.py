@@ -65,6 +65,7 @@ def test_trials_that_are_all_equal_or_too_few_do_not_drift():
     assert time_dependence_in(trials_losing([0, 100, 200, 300, 400, 500, 600])) is None
 
 
+@pytest.mark.whole
 def test_a_drift_is_seldom_seen_where_there_is_none():
     randomness = random.Random(1)
     seen = sum(
@@ -93,6 +94,7 @@ def test_bands_of_the_generator_are_none_of_the_sut_although_it_would_have_bands
     assert two_bands_in(describe_trials(map(JournalEntry, [*below, *above]))) is None
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("spread", [100, 1_000, 3_000])
 def test_bands_are_seldom_seen_in_noise(spread):
     randomness = random.Random(2)

@@ -176,6 +176,7 @@ def test_the_exit_status_shows_that_a_run_is_not_whole(cut_off):
     assert "not counted: 1 further trial, after which" in answer.stdout
 
 
+@pytest.mark.whole
 def test_several_runs_need_a_place_for_their_report(directory, tmp_path):
     other = shutil.copytree(directory, tmp_path / "other")
     answer = CliRunner().invoke(report, [str(directory), str(other)])
@@ -216,7 +217,7 @@ def robot(folder, suite, *options):
     )
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_the_listener_reports_a_run_at_its_end(tmp_path):
     result = add_digest(RESULT.dump_json(mrr()))[0].decode()
     (tmp_path / "variables.py").write_text(f"RESULT = {result!r}\n")
@@ -227,7 +228,7 @@ def test_the_listener_reports_a_run_at_its_end(tmp_path):
     assert 'tests="1"' in (tmp_path / "out" / "lossratio.junit.xml").read_text()
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_the_listener_is_silent_where_nothing_was_measured_and_reports_files_that_it_cannot_read(tmp_path):
     listener = "--listener=lossratio.report.listener.RunReport"
     nothing = robot(tmp_path, "*** Test Cases ***\nIdle\n    No Operation\n", listener)
@@ -237,7 +238,7 @@ def test_the_listener_is_silent_where_nothing_was_measured_and_reports_files_tha
     assert "lossratio archive repair" in damaged.stderr
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_report_of_any_kind_of_result_needs_no_ssh_and_no_robot_framework(tmp_path):
     program = (
         "import sys\n"
@@ -246,7 +247,7 @@ def test_a_report_of_any_kind_of_result_needs_no_ssh_and_no_robot_framework(tmp_
         "render('html', [read_run(Path(sys.argv[1]))])\n"
         "assert not {'paramiko', 'lossratio.testbed', 'robot'} & set(sys.modules)\n"
     )
-    run = Path(__file__).parents[1] / "data" / "format_2"
+    run = Path(__file__).parents[1] / "data" / "0.3.0"
     answer = subprocess.run([sys.executable, "-c", program, run], check=False, capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr
 

@@ -59,7 +59,7 @@ def on_cores(cores, capacity, **fields):
     return throughput(SharpKnee(capacity=capacity), name=f"64B-{cores}c-eth-l2bdbase-ndrpdr", **fields)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_tests_that_differ_in_their_cores_are_one_series_with_the_efficiency_of_each():
     results = [on_cores(2, 180e3), on_cores(1, 100e3), on_cores(4, 200e3), throughput(name="64B-eth-l2bdbase-ndrpdr")]
     ((ndr, pdr),) = core_sweeps(results)
@@ -68,6 +68,7 @@ def test_tests_that_differ_in_their_cores_are_one_series_with_the_efficiency_of_
     assert [ndr.efficiency(row) for row in ndr.rows] == pytest.approx([1.0, 0.9, 0.5], abs=0.01)
 
 
+@pytest.mark.whole
 def test_a_failed_test_has_no_efficiency_and_without_the_fewest_cores_there_is_none():
     ((ndr, _),) = core_sweeps([on_cores(1, 100e3), on_cores(2, 200e3, error="agent lost")])
     assert [ndr.efficiency(row) for row in ndr.rows] == [1.0, None]
@@ -75,6 +76,7 @@ def test_a_failed_test_has_no_efficiency_and_without_the_fewest_cores_there_is_n
     assert [ndr.efficiency(row) for row in ndr.rows] == [None, None]
 
 
+@pytest.mark.whole
 def test_the_graph_over_cores_has_a_point_for_each_number_and_the_even_line():
     (group,) = core_sweeps([on_cores(1, 100e3), on_cores(2, 180e3)])
     picture = draw_cores(group)
@@ -86,6 +88,7 @@ def test_the_graph_over_cores_has_a_point_for_each_number_and_the_even_line():
     assert core_sweeps([on_cores(1, 100e3), on_cores(1, 90e3)]) == []
 
 
+@pytest.mark.whole
 def test_the_page_of_a_run_has_the_table_over_cores(tmp_path):
     results = (on_cores(1, 100e3), on_cores(2, 180e3))
     page = report_page([Run(tmp_path, results)], "nightly")

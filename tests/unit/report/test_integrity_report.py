@@ -72,12 +72,6 @@ def test_all_frames_examined_and_none_at_fault_need_no_bound():
     assert doubts(clean) == []
 
 
-def test_no_more_frames_were_examined_than_came_back():
-    """Generators of earlier versions have examined late frames, too."""
-    with_late_ones = result(examined_frames=1024)
-    assert "Frames examined: 1,000 of 1,000 that came back." in view_of(with_late_ones).provenance(with_late_ones)
-
-
 def test_faults_of_a_sample_are_a_doubt_with_their_estimate_and_bound():
     (reason,) = doubts(result(examined_frames=100, duplicated_frames=20, misdelivered_frames=10))
     assert reason.startswith("of 1,030 frames that came back, 100 were examined: 20 duplicated (about 1.942 %, at most")

@@ -77,7 +77,6 @@ def test_a_variation_that_the_histogram_cannot_show_is_not_reported(histogram, i
 
 
 # The curve of a histogram takes 0.1 s.
-@pytest.mark.long
 @settings(max_examples=20)
 @given(st.lists(st.integers(1, 10_000_000), min_size=1, max_size=200))
 def test_percentiles_are_those_of_the_latencies_to_three_digits(latencies):
@@ -305,7 +304,6 @@ def test_csit_has_all_links_of_one_way_together():
     assert csit_result(one_dead, (FORWARD, "port2>port3"), "unidirectional").keys() == {"type", "ndr", "pdr"}
 
 
-@pytest.mark.long
 def test_csit_has_both_ways_of_parallel_links():
     directions = (FORWARD, REVERSE, "port2>port3", "port3>port2")
     latency = tuple(at(load, *map(counters, directions), share=share) for load, share in CSIT_POINTS)

@@ -29,6 +29,7 @@ def texts(picture):
     return ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
 
 
+@pytest.mark.whole
 @ANY
 @given(throughput_results())
 def test_any_result_has_pictures(result):
@@ -77,7 +78,7 @@ def test_time_that_was_not_measured_is_left_out_of_the_shares():
     assert level.share == pytest.approx(11 / 21)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_the_conditional_throughput_is_a_quantile_of_the_spectrum_at_the_lower_bound():
     result = throughput(SmoothKnee(mrr=300_000.0, spread=20_000.0))
     spectra = spectra_of(result)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import grafana_foundation_sdk.cog.plugins as plugins
 import promql_parser
+import pytest
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -126,6 +127,7 @@ def test_vpps_performance_monitor_has_csits_names(tmp_path):
     assert "rate='pdr',node_name='ip4-lookup',thread_id='1',thread_name='vpp_wk_0'} 2.0 " in ipc
 
 
+@pytest.mark.whole
 def test_two_runs_are_two_values_of_a_label(tmp_path):
     one = a_run(tmp_path)
     samples = families(openmetrics_report([one, Run(tmp_path / "later", one.results)]))

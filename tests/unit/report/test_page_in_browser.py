@@ -16,7 +16,7 @@ from lossratio.results.machines import NodeFacts
 from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation.constant_capacity import SharpKnee
 
-pytestmark = [pytest.mark.long, needs_browser]
+pytestmark = [needs_browser, pytest.mark.whole]
 
 PICTURES = """(() => {
     const svgs = [...document.querySelectorAll("svg")];
@@ -180,6 +180,7 @@ def test_colours_are_light_dark_and_those_of_print(page):
     page.run(theme)
 
 
+@pytest.mark.whole
 def test_a_screen_of_1200_pixels_shows_all_columns_of_the_overview_and_whole_notes(page):
     page.run("Promise.all([...document.querySelectorAll('main > details')].map(details => open(details.id)))")
     page.size(1200, 900)

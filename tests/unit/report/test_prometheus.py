@@ -23,10 +23,7 @@ RESOURCES = Path(__file__).parents[3] / "resources"
 RULES = RESOURCES / "prometheus-rules.yaml"
 METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(shutil.which("prometheus") is None, reason="no Prometheus is installed"),
-]
+pytestmark = [pytest.mark.skipif(shutil.which("prometheus") is None, reason="no Prometheus is installed")]
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +77,7 @@ def test_the_rules_of_alerts_are_in_order():
     assert "3 rules found" in done.stdout
 
 
+@pytest.mark.whole
 def test_every_panel_of_the_dashboard_has_an_answer(ask):
     panels = json.loads((RESOURCES / "grafana-dashboard.json").read_text())["panels"]
     asked = {panel["title"]: target["expr"] for panel in panels for target in panel["targets"]}
@@ -91,6 +89,7 @@ def test_every_panel_of_the_dashboard_has_an_answer(ask):
     assert empty == []
 
 
+@pytest.mark.whole
 def test_a_test_without_a_value_a_doubt_and_an_old_result_are_alerts(ask):
     def raised():
         return {

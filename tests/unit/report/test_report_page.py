@@ -80,6 +80,7 @@ def results():
     ]
 
 
+@pytest.mark.whole
 def test_a_page_needs_nothing_but_itself(results):
     page = Page(page_of(*results))
     assert page.open == []
@@ -126,6 +127,7 @@ def test_a_page_states_the_conditions(results):
         assert stated in text, stated
 
 
+@pytest.mark.whole
 @DRAWING
 @given(throughput_results())
 def test_a_page_never_hides_an_irregular_result(result):
@@ -217,6 +219,7 @@ def test_rows_have_the_latency_of_their_goal_or_their_own():
     assert own["number to quote"] == NOTHING
 
 
+@pytest.mark.whole
 def test_a_number_is_shown_with_what_the_tester_alone_can_do():
     own = throughput(name="64B-2c-ethip4-ip4base-ndrpdr")
     twin = throughput(SharpKnee(capacity=1e7), name="64B-1c-ethip4-ip4base-tg-ndrpdr")

@@ -133,7 +133,7 @@ def regular_search():
     return throughput()
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("state", ["regular", "irregular", "failed", "mrr"])
 def test_results_of_real_searches_fit_the_schema(state, regular_search):
     result = {
@@ -145,7 +145,7 @@ def test_results_of_real_searches_fit_the_schema(state, regular_search):
     VALIDATOR.validate(as_json(result))
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @ANY_RESULTS
 @given(throughput_results() | mrr_results())
 def test_any_result_survives_its_file_and_fits_the_schema(result):
@@ -154,7 +154,7 @@ def test_any_result_survives_its_file_and_fits_the_schema(result):
     VALIDATOR.validate(json.loads(text))
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @ANY_RESULTS
 @given(throughput_results())
 def test_every_trial_comes_back_from_the_file_as_it_was(result):
@@ -319,6 +319,7 @@ def test_infinity_is_no_rate(regular_search):
         RESULT.validate_python(data)
 
 
+@pytest.mark.whole
 def test_goals_keep_their_order():
     assert [report.goal.name for report in throughput(goals=(PDR, NDR)).goals] == ["PDR", "NDR"]
 

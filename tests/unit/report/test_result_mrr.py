@@ -86,6 +86,7 @@ def test_it_needs_trials_at_one_load(trials):
         maximum_receive_rate(trials, conditions())
 
 
+@pytest.mark.whole
 @given(st.lists(trials_of_any_kind(MAX_LOAD), min_size=1, max_size=12))
 def test_the_mean_lies_among_the_values_and_the_deviation_within_their_range(trials):
     result = maximum_receive_rate(trials, conditions())

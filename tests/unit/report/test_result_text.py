@@ -156,6 +156,7 @@ def test_the_message_of_an_mrr_measurement():
     ]
 
 
+@pytest.mark.whole
 @ANY_RESULTS
 @given(throughput_results())
 def test_the_message_never_hides_an_irregular_result(result):
@@ -170,6 +171,7 @@ def test_the_message_never_hides_an_irregular_result(result):
             assert f"{report.goal.name} (loss ratio at most {report.goal.loss_ratio * 100:.4g} %): regular\n" in text
 
 
+@pytest.mark.whole
 @ANY_RESULTS
 @given(throughput_results() | mrr_results())
 def test_every_rate_in_a_message_says_what_it_is_a_rate_of(result):
@@ -262,6 +264,7 @@ def test_no_time_is_left_after_the_timeout():
     assert progress_line(1, trial(), [], Forecast(-3.0, -3.0, -3.0)).endswith("0s left")
 
 
+@pytest.mark.whole
 def test_lines_of_progress_of_a_whole_search_are_aligned():
     goal_results, entries = searched(SharpKnee(capacity=300_000.0))
     so_far = BoundsSoFar(goal_results)
@@ -285,6 +288,7 @@ def test_progress_ends_where_the_result_is():
         assert bounds.proved.upper == report.result.relevant_upper_bound.per_interface_fps
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("goals", [[NDR, PDR], [RFC2544, TST009]], ids=["CSIT", "RFC 2544 and TST009"])
 def test_the_controllers_bounds_are_those_that_the_report_follows(goals):
     controller, so_far = MLRsearch(goals, 9001.0, 1e6), BoundsSoFar(goals)

@@ -17,6 +17,7 @@ def result():
     return throughput()
 
 
+@pytest.mark.whole
 @given(st.lists(NAMES, min_size=2, max_size=20, unique=True))
 def test_no_two_names_share_a_file(names):
     assert len({file_stem(name) for name in names}) == len(names)
@@ -111,7 +112,7 @@ def test_a_directory_without_results_is_not_that_of_a_run(tmp_path):
         (lambda data: {"goals": 5}, "is not a result: its 'format' is None"),
         (lambda data: {"format": "lossratio-topology/1"}, "is not a result: its 'format' is 'lossratio-topology/1'"),
         (lambda data: {**data, "format": "lossratio-result/3"}, "in the format 'lossratio-result/3', and this version"),
-        (lambda data: {**data, "format": "lossratio-result/1"}, "in the sources of lossratio: tools/convert-results"),
+        (lambda data: {**data, "format": "lossratio-result/1"}, "its 'format' is 'lossratio-result/1', not"),
         (lambda data: {**data, "kind": "telemetry"}, "'telemetry'"),
         (lambda data: {**data, "remark": "fine"}, "throughput.remark: unknown field"),
         (lambda data: {**data, "goals": 5}, "throughput.goals"),

@@ -8,6 +8,8 @@ import jsonschema
 import pytest
 import yaml
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).parents[3]
 SCHEMAS = ROOT / "docs" / "schema"
 
@@ -19,7 +21,6 @@ def exported(tmp_path_factory):
     return {path.name: json.loads(path.read_text()) for path in directory.iterdir()}
 
 
-@pytest.mark.long
 def test_the_committed_schemas_are_current(exported):
     committed = {path.name: json.loads(path.read_text()) for path in SCHEMAS.glob("*.json")}
     assert committed == exported, "run 'python docs/schema/export.py'"

@@ -58,7 +58,7 @@ def test_the_same_search_gives_the_same_picture(picture):
     assert search_picture(throughput()) == picture
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_picture_of_a_hundred_trials_is_small():
     result = throughput(SmoothKnee(mrr=300_000.0, spread=25_000.0))
     assert len(result.trials) >= 100
@@ -66,6 +66,7 @@ def test_a_picture_of_a_hundred_trials_is_small():
     assert len(search_picture(first).encode()) < 60_000
 
 
+@pytest.mark.whole
 def test_every_trial_is_in_the_picture_with_what_it_was(picture):
     result = throughput()
     hints = [title.text for title in parsed(picture).iter(f"{SVG}title")]
@@ -116,6 +117,7 @@ def test_a_failed_search_is_drawn_as_far_as_it_came(trials):
     assert len({hint for hint in hints if hint.startswith("trial ")}) == trials
 
 
+@pytest.mark.whole
 @DRAWING
 @given(throughput_results())
 def test_any_result_can_be_drawn(result):
@@ -166,7 +168,7 @@ def windows(result):
     return windows_of(result, bounds_history(result))
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_goals_that_lie_close_share_a_close_up_and_distant_ones_do_not():
     overview, close_up = windows(throughput())
     assert (overview.goals, sorted(close_up.goals)) == ((), [0, 1])
@@ -178,6 +180,7 @@ def test_a_search_that_stayed_in_one_place_needs_no_overview():
     assert [window.goals for window in windows(throughput_of([counted_trial(50_000.0)] * 21))] == [(0,)]
 
 
+@pytest.mark.whole
 @settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(throughput_results())
 def test_every_trial_is_in_a_window_and_every_goal_in_one(result):

@@ -58,6 +58,7 @@ def test_the_reports_of_a_run_have_it(nights):
         assert set(labels) == {("NDR", "voice"), ("PDR", "")}
 
 
+@pytest.mark.whole
 def test_a_comparison_has_it(nights):
     compared = compare(nights[:2], nights[2:4])
     assert [one.stream for one in compared.quantities] == ["voice", None]
@@ -76,6 +77,7 @@ def test_a_comparison_without_streams_has_no_such_column():
     assert "stream" not in comparison_markdown(compared)
 
 
+@pytest.mark.whole
 def test_trends_have_it(nights, tmp_path):
     history = History(tmp_path / "history")
     history.add([entry for run in nights for entry in entries_of(run)])

@@ -227,6 +227,7 @@ def test_no_demand_of_an_mrr_fails_by_the_generator():
         require_mrr(measured(*[0.01] * 10, capacity=0.5 * LOAD), 0.9 * LOAD)
 
 
+@pytest.mark.whole
 def test_no_demand_of_throughput_fails_by_the_generator():
     limited = throughput_of(LIMITED, (PDR,))
     require_throughput(limited, 9e4)

@@ -19,7 +19,6 @@ from report_examples import (
 from lossratio.errors import StarvedGeneratorError, TesterError
 from lossratio.measurements.throughput.limits import (
     DROPS_LIMIT,
-    EARLIER_GENERATOR_LIMIT,
     LATE_LIMIT,
     MAX_LOAD_OF_GENERATOR,
     STALL_LIMIT,
@@ -301,8 +300,6 @@ def test_no_loss_at_the_generators_maximum_load_says_only_that_more_was_not_offe
     assert list(contradictions_of(result)) == []
     with pytest.raises(TesterError, match="says nothing about the device"):
         require_throughput(result, 2 * MAX_LOAD)
-    # Earlier versions called it the generator's limit, although no frame was unsent.
-    assert list(contradictions_of(with_reason(result, EARLIER_GENERATOR_LIMIT))) == []
     (contradiction,) = contradictions_of(with_reason(result, LATE_LIMIT))
     assert contradiction.endswith(f"but the trials give {MAX_LOAD_OF_GENERATOR!r}")
 
@@ -326,11 +323,9 @@ def test_another_reason_is_not_hidden_by_the_generators_limit():
 def test_unsent_frames_are_stated_as_seen_because_a_device_may_have_held_them_back_by_pause_frames():
     result = throughput_of([*BELOW, *[counted_trial(100_400.0, unsent=3)] * 21])
     assert result.goals[0].result.reason == "unsent frames, not lost ones, made the upper bound"
-    for reason in (UNSENT_LIMIT, EARLIER_GENERATOR_LIMIT):
-        earlier = with_reason(result, reason)
-        assert list(contradictions_of(earlier)) == []
-        assert is_least(reason)
-        assert [finding.is_at_limit for finding in findings_of([earlier])] == [True]
+    assert list(contradictions_of(result)) == []
+    assert is_least(UNSENT_LIMIT)
+    assert [finding.is_at_limit for finding in findings_of([result])] == [True]
 
 
 def test_without_counts_nothing_is_blamed_on_the_generator():
@@ -338,7 +333,7 @@ def test_without_counts_nothing_is_blamed_on_the_generator():
     assert judged([*BELOW, *[lossy] * 21]) is None
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @settings(max_examples=200)
 @given(st.lists(trials_of_any_kind(), max_size=40), st.sampled_from([NDR, PDR]), st.sampled_from(LoadOrigin))
 def test_a_verdict_never_makes_a_result_regular_and_has_a_reason_unless_it_is(trials, goal, origin):
@@ -349,6 +344,7 @@ def test_a_verdict_never_makes_a_result_regular_and_has_a_reason_unless_it_is(tr
         assert reason.startswith((UNSENT_LIMIT, DROPS_LIMIT, MAX_LOAD_OF_GENERATOR, LATE_LIMIT, STALL_LIMIT))
 
 
+@pytest.mark.whole
 @settings(max_examples=100)
 @given(st.lists(trials_of_any_kind(), max_size=40), st.sampled_from([NDR, PDR]))
 def test_only_unsent_frames_make_it_the_generators_limit(trials, goal):
@@ -356,6 +352,7 @@ def test_only_unsent_frames_make_it_the_generators_limit(trials, goal):
     assert UNSENT_LIMIT not in (judged(all_sent, goal) or "")
 
 
+@pytest.mark.whole
 def test_whole_searches_are_judged():
     bare = throughput(SharpKnee(capacity=1e7))
     assert bare.outcome is Outcome.IRREGULAR

@@ -73,6 +73,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.whole
 @given(st.fixed_dictionaries({}, optional={"lease": json_values, "ticket": json_values, "settled": json_values}))
 def test_any_json_in_the_file_is_a_record_or_damaged(value):
     try:

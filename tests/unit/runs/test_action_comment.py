@@ -150,6 +150,7 @@ def test_a_comparison_without_an_end_has_no_comment_and_its_own_status(pull_requ
     assert pull_request.run("Give the verdict", STATUS="69", UNDECIDED="pass").returncode == 69
 
 
+@pytest.mark.whole
 @needs_jq
 def test_each_run_edits_the_comment_of_the_run_before(pull_request):
     pull_request.add("Looks good.", is_own=False)
@@ -161,6 +162,7 @@ def test_each_run_edits_the_comment_of_the_run_before(pull_request):
     assert said[1][0] == '<!-- lossratio: the "throughput" / lab -->'
 
 
+@pytest.mark.whole
 @needs_jq
 def test_a_comment_of_somebody_else_that_looks_like_ours_stays_as_it_is(pull_request):
     pull_request.add('<!-- lossratio: the "throughput" / lab -->\nfaster, merge it\n', is_own=False)
@@ -168,6 +170,7 @@ def test_a_comment_of_somebody_else_that_looks_like_ours_stays_as_it_is(pull_req
     assert [body.splitlines()[1] for body in pull_request.comments] == ["faster, merge it", "slower"]
 
 
+@pytest.mark.whole
 @needs_jq
 def test_each_job_of_a_workflow_has_its_own_comment(pull_request):
     for verdict in ("slower\n", "as before\n"):

@@ -19,6 +19,8 @@ from lossratio.runs.job import load_job
 from lossratio.runs.matrix import matrix
 from lossratio.version import __version__
 
+pytestmark = pytest.mark.whole
+
 GITHUB = ROOT / "ci" / "github" / "nightly.yml"
 GITLAB = ROOT / "ci" / "gitlab" / "nightly.gitlab-ci.yml"
 MERGE_REQUEST = ROOT / "ci" / "gitlab" / "merge-request.gitlab-ci.yml"
@@ -129,7 +131,6 @@ def shell(checkout, lines, **environment):
     )
 
 
-@pytest.mark.long
 def test_the_shell_lines_for_github_run_as_they_stand(checkout):
     jobs = yaml.safe_load(GITHUB.read_text())["jobs"]
     steps = [step for job in jobs.values() for step in job["steps"] if "run" in step and step["name"] != "Install"]
@@ -142,7 +143,6 @@ def test_the_shell_lines_for_github_run_as_they_stand(checkout):
     assert "64B-1c-eth-l2bdbase-mrr" in (checkout / "GITHUB_STEP_SUMMARY").read_text()
 
 
-@pytest.mark.long
 def test_the_shell_lines_for_gitlab_run_as_they_stand(checkout):
     pipeline = yaml.safe_load(GITLAB.read_text())
     for lines in (pipeline["plan"]["script"], pipeline["night"]["script"]):
@@ -152,7 +152,6 @@ def test_the_shell_lines_for_gitlab_run_as_they_stand(checkout):
         assert (checkout / path).exists()
 
 
-@pytest.mark.long
 def test_the_shell_lines_for_jenkins_run_as_they_stand(checkout):
     lines = re.findall(r"sh\(script: '([^']+)'", JENKINS.read_text())
     assert len(lines) == 2
@@ -162,7 +161,6 @@ def test_the_shell_lines_for_jenkins_run_as_they_stand(checkout):
     assert (checkout / "results" / "night" / "junit.xml").exists()
 
 
-@pytest.mark.long
 def test_the_morning_compares_with_the_nights_before_and_reports_the_trend(checkout):
     archive = str(checkout / "archive")
     for _ in range(2):
@@ -396,6 +394,7 @@ def test_a_tag_that_is_not_the_version_is_refused(checkout):
     assert shell(checkout, check, GITHUB_REF_NAME="v9.9.9").returncode != 0
 
 
+@pytest.mark.whole
 def test_the_image_is_built_from_what_a_wheel_is_built_from_and_nothing_else():
     (copied,) = re.findall(r"^COPY (\S+) ", CONTAINER.read_text(), re.MULTILINE)
     lines = [line for line in IGNORED.read_text().splitlines() if not line.startswith("#")]
@@ -436,7 +435,6 @@ MEASURED = {
 }
 
 
-@pytest.mark.long
 def test_the_template_for_merge_requests_works_in_a_project_that_is_not_ours(builds):
     job = yaml.safe_load(MERGE_REQUEST.read_text())["throughput"]
     given = {**job["variables"], **MEASURED, "CI_MERGE_REQUEST_DIFF_BASE_SHA": "base", "CI_COMMIT_SHA": "head"}
@@ -449,7 +447,6 @@ def test_the_template_for_merge_requests_works_in_a_project_that_is_not_ours(bui
     assert all((builds / path).exists() for path in job["artifacts"]["paths"])
 
 
-@pytest.mark.long
 def test_the_action_compares_two_builds_and_gives_the_verdict(builds):
     action = yaml.safe_load(ACTION.read_text())
     given = {name: str(each.get("default", "")) for name, each in action["inputs"].items()}

@@ -191,6 +191,7 @@ def test_a_suite_of_this_name_for_another_kind_of_dut_is_not_ours(specifications
     }
 
 
+@pytest.mark.whole
 def test_a_test_with_the_same_frames_setup_and_tags_is_the_same(clone):
     same = {name for name, verdict in verdicts(_covered(clone, WEEKLY)).items() if verdict is CoverageVerdict.SAME}
     assert same == {
@@ -207,6 +208,7 @@ def test_a_number_of_cores_that_no_suite_has_is_a_difference(clone):
     assert (judged.verdict, judged.differences) == (CoverageVerdict.NAME_ONLY, {"cores": ("8", "no")})
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("change", "difference"),
     [
@@ -263,6 +265,7 @@ def test_a_difference_that_a_suite_declares_is_no_name_only(clone, tmp_path):
     assert judged_of(coverage) == ({CoverageVerdict.DIFFERS}, {frozenset({"overhead"})})
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("dut", ["calicovpp", "zvpp"])
 def test_a_suite_of_that_name_for_another_kind_of_dut_changes_nothing(clone, dut):
     write_suite(clone, dut=dut, **{**BRIDGE, "keyword": "Initialize L2 cross connect"})
@@ -282,6 +285,7 @@ def test_of_two_suites_with_a_name_the_one_for_so_many_nodes_counts(clone, first
     assert {verdicts(coverage)[f"{name}.64-{cores}"] for cores in (1, 2, 4)} == {CoverageVerdict.SAME}
 
 
+@pytest.mark.whole
 def test_a_suite_for_one_device_differs_from_one_for_two(clone):
     three = clone / "resources" / "job_specifications"
     for path in three.glob("*.yaml"):
@@ -291,6 +295,7 @@ def test_a_suite_for_one_device_differs_from_one_for_two(clone):
     assert CoverageVerdict.SAME in verdicts(coverage).values()
 
 
+@pytest.mark.whole
 def test_every_declared_difference_is_about_something(tmp_path):
     # What a suite declares is an aspect that the table of set-ups, or the comparison itself, can name.
     words = yaml.safe_load((Path(csit_suites.__file__).parent / "csit_setups.yaml").read_text())
@@ -334,7 +339,7 @@ def test_a_pattern_without_a_job_is_an_error_with_the_jobs_there_are(specificati
         _covered(specifications, "*-daily-*")
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_the_command_prints_jobs_and_what_differs_or_the_ids_of_the_tests(clone):
     result = CliRunner().invoke(csit_coverage_command, [str(clone), "--job", WEEKLY])
     assert result.exit_code == 0, result.output
@@ -351,6 +356,7 @@ def test_the_command_prints_jobs_and_what_differs_or_the_ids_of_the_tests(clone)
     assert f"- {WEEKLY} 100ge2p1e810cq-eth-nobody-has-this-ndrpdr.64b-1c-eth-nobody-has-this-ndrpdr" in ids
 
 
+@pytest.mark.whole
 def test_without_the_suites_the_command_says_that_names_were_compared(specifications):
     output = CliRunner().invoke(csit_coverage_command, [str(specifications), "--job", WEEKLY]).output
     assert "same" not in output.splitlines()[0]

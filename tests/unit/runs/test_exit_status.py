@@ -25,6 +25,7 @@ def raises(error):
     return f"{error}\n    Raise Error    {error}\n"
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("tests", "status"),
     [
@@ -52,6 +53,7 @@ def test_the_exit_status_shows_why_tests_failed(lossratio, tmp_path, tests, stat
     assert (tmp_path / "out" / "output.xml").exists()
 
 
+@pytest.mark.whole
 def test_a_set_up_that_fails_counts_as_what_it_failed_of(lossratio, tmp_path):
     file = write_suite(tmp_path, PASSES, settings="Suite Setup    Raise Error    NodeError")
     assert lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", tmp_path / "out").status == 69
@@ -115,6 +117,7 @@ def test_two_suites_with_the_same_test_are_refused_before_anything_is_measured(l
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("given", [{"settings": "Metadata    Id    {name}"}, {"keyword": "Log"}])
 def test_suites_with_a_name_of_their_own_or_without_measurements_run_together(lossratio, tmp_path, given):
     two_suites(tmp_path / "lab", **given)
@@ -124,6 +127,7 @@ def test_suites_with_a_name_of_their_own_or_without_measurements_run_together(lo
     assert done.status == 0, done.err
 
 
+@pytest.mark.whole
 def test_a_run_has_a_directory_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     request = RunRequest(
@@ -247,6 +251,7 @@ def test_an_error_that_an_interrupt_caused_counts_as_an_interrupt():
     assert failure_kind(caught.value) is FailureKind.INTERRUPTED
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("tests", "status"),
     [
@@ -321,6 +326,7 @@ def test_a_tear_down_that_fails_counts_although_the_tests_had_passed_by_then(los
     assert (done.status, "0 of 1 test passed" in done.err) == (69, True)
 
 
+@pytest.mark.whole
 def test_tests_that_were_never_begun_after_a_failure_are_not_finished(lossratio, tmp_path):
     file = write_suite(tmp_path, raises("NodeError") + PASSES)
     robot = ["--outputdir", tmp_path / "out", "--exitonfailure"]
@@ -329,6 +335,7 @@ def test_tests_that_were_never_begun_after_a_failure_are_not_finished(lossratio,
     assert (left_out.status, left_out.is_final) == ("FAIL", False)
 
 
+@pytest.mark.whole
 def test_a_test_that_measured_nothing_is_in_the_reports_until_it_passes(lossratio, tmp_path, monkeypatch):
     monkeypatch.setenv("OUTCOME", "FAIL")
     tests = "Measures\n    Measure MRR    64B    trials=1\nOther\n    Should Be Equal    %{OUTCOME}    PASS\n"

@@ -67,6 +67,7 @@ def test_an_unfit_tester_is_infrastructure_that_failed_before_anything_was_measu
     assert not (tmp_path / "out" / "results").exists()
 
 
+@pytest.mark.whole
 def test_a_simulated_tester_needs_no_test(tmp_path):
     result = invoke(write_job(tmp_path, "100 Gfps", "lab.yaml"))
     assert result.exit_code == 0, result.output

@@ -25,7 +25,7 @@ from lossratio.runs.verdicts import failure_kind
 from lossratio.trials.journal_reading import read_journal
 
 ROOT = Path(__file__).parents[3]
-EARLIER = Path(__file__).parents[1] / "data" / "converted"
+RUN = Path(__file__).parents[1] / "data" / "0.3.0"
 SUITE = """
 *** Settings ***
 Library           lossratio.keywords.LossRatio    resume=${{RESUME}}
@@ -113,7 +113,7 @@ def small_disk(tmp_path):
     return on_small_disk
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize(("size", "trials"), [("24k", 30), ("80k", 40)], ids=["in a journal", "in a result"])
 def test_results_on_a_full_disk_are_kept_and_the_run_goes_on(tmp_path, small_disk, size, trials):
     done = small_disk(size, begin(write_suite(tmp_path, trials), tmp_path / "disk" / "out"))
@@ -133,6 +133,7 @@ def test_results_on_a_full_disk_are_kept_and_the_run_goes_on(tmp_path, small_dis
     assert len(RunDirectory(tmp_path / "copy-resumed" / "out").results()) == 2
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("most_bytes", "robot", "problem"),
     [
@@ -160,7 +161,7 @@ def test_a_run_that_could_not_begin_leaves_nothing(lossratio, tmp_path):
     assert not out.exists()
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_an_outbox_that_is_full_is_an_error_of_the_disk_and_the_run_is_whole(tmp_path, small_disk):
     pytest.importorskip("pyarrow")
     out, archive = tmp_path / "out", tmp_path / "archive"
@@ -190,7 +191,7 @@ def test_a_full_outbox_has_no_half_file(tmp_path):
     pytest.importorskip("pyarrow")
     outbox = Outbox(tmp_path / "outbox", ObjectStore(str(tmp_path / "archive")))
     with pytest.raises(StorageError, match=r"File too large.*Free some space"), little_room():
-        outbox.add(EARLIER)
+        outbox.add(RUN)
     assert not [path for path in outbox.path.rglob("*") if path.is_file()]
 
 

@@ -53,7 +53,7 @@ def names(place):
     return [result.test.name for result in RunDirectory(place / "out").results()]
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_job_is_run_with_its_suites_sizes_tags_and_variables(place):
     result = invoke(place, "--job", str(place / "nightly.yaml"))
     assert result.exit_code == 0, result.output
@@ -62,13 +62,14 @@ def test_a_job_is_run_with_its_suites_sizes_tags_and_variables(place):
     assert [report.goal.name for report in search.goals] == ["QUICK_NDR", "QUICK_PDR"]
 
 
+@pytest.mark.whole
 def test_suites_are_expanded_without_a_job_too(place):
     result = invoke(place, "--topology", str(place / "lab.yaml"), "--include", "mrr", str(place / "bridge.robot"))
     assert result.exit_code == 0, result.output
     assert names(place) == ["64B-mrr", "1518B-mrr"]
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_run_is_sent_to_the_archive_when_it_is_over(place):
     archive = place / "archive"
     result = invoke(place, "--job", str(place / "nightly.yaml"), "--results", str(archive))
@@ -76,7 +77,7 @@ def test_a_run_is_sent_to_the_archive_when_it_is_over(place):
     assert History(archive / "history").read().table.num_rows == 4
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_an_archive_that_cannot_be_reached_changes_no_exit_status(place):
     (place / "blocked").write_text("no folder")
     archive = str(place / "blocked" / "archive")

@@ -35,6 +35,7 @@ def suites(tmp_path):
     return folder
 
 
+@pytest.mark.whole
 def test_tests_that_the_testbed_is_too_small_for_are_skipped_and_each_reason_is_said_once(lossratio, tmp_path):
     out = tmp_path / "out"
     done = lossratio("run", "--topology", SIMULATED, suites(tmp_path), "--", "--outputdir", out)
@@ -70,6 +71,7 @@ def test_tests_that_the_testbed_is_too_small_for_are_skipped_and_each_reason_is_
     assert (reported.status, reported.err.count(REASON)) == (0, 1)
 
 
+@pytest.mark.whole
 def test_a_run_that_is_too_large_for_the_testbed_has_a_page_and_is_not_repeated(lossratio, tmp_path):
     out = tmp_path / "out"
     file = write_suite(tmp_path, "Longer\n" + SET_UP + "    duts=2\n", settings=LIBRARY)
@@ -79,6 +81,7 @@ def test_a_run_that_is_too_large_for_the_testbed_has_a_page_and_is_not_repeated(
     assert (resumed.status, "1 not measured here" in resumed.err, resumed.err.count(REASON)) == (0, True, 1)
 
 
+@pytest.mark.whole
 def test_a_comparison_says_that_a_test_was_not_measured_here(lossratio, tmp_path):
     for name, tests in (("a", MEASURES), ("b", MEASURES.replace("dut=linux_bridge", "duts=2"))):
         folder = tmp_path / name
@@ -99,6 +102,7 @@ OTHER_SKIPS = (
 )
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("runner", ["lossratio", "robot"])
 def test_only_what_does_not_fit_is_not_measured_here_and_another_skip_has_its_own_reason(lossratio, tmp_path, runner):
     out = tmp_path / "out"
@@ -141,6 +145,7 @@ def test_only_what_does_not_fit_is_not_measured_here_and_another_skip_has_its_ow
         assert "1 not measured here; 2 skipped; all tests had finished before, and none ran again." in resumed.err
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("arguments", ["duts=-1", "links=0", "nic=Intel-E810QC", "dut=linux_brige", "duts=many"])
 def test_a_wrong_value_is_still_a_failed_test(lossratio, tmp_path, arguments):
     file = write_suite(tmp_path, f"Wrong\n{SET_UP}    {arguments}\n", settings=LIBRARY)
@@ -148,6 +153,7 @@ def test_a_wrong_value_is_still_a_failed_test(lossratio, tmp_path, arguments):
     assert (done.status in (1, 2), "not measured here" in done.err) == (True, False)
 
 
+@pytest.mark.whole
 def test_parallel_links_are_not_measured_where_there_is_one(lossratio, tmp_path):
     file = write_suite(tmp_path, "Wide\n" + SET_UP + "    links=2\n", settings=LIBRARY)
     done = lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", tmp_path / "out")

@@ -112,6 +112,7 @@ def test_tests_take_as_long_as_when_they_were_measured_last_and_not_as_when_they
     assert KnownTimes.of(stored.read().table).seconds == {("one", "a"): (100.0, 200.0, 300.0)}
 
 
+@pytest.mark.whole
 def test_the_plan_is_written_as_argument_files_that_robot_takes(tmp_path):
     job = write_job(tmp_path, ALL, names=("one", "two"))
     result = CliRunner().invoke(plan, ["--job", str(job), "--write", str(tmp_path / "plan")], catch_exceptions=False)

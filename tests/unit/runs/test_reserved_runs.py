@@ -90,6 +90,7 @@ def running(testbeds, tmp_path):
         process.wait()
 
 
+@pytest.mark.smoke
 def test_a_run_that_was_killed_is_resumed_at_once(lossratio, running, testbeds):
     process, directory = running
     assert (directory / ".lease.json").stat().st_mode & 0o777 == 0o600

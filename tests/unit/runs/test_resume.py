@@ -107,7 +107,7 @@ def statuses(directory):
     return {test.name: test.status for test in result.suite.all_tests}, result
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("number", "times", "statuses_of_run"),
     # The second one may come when the run is over, and end what is left of the process.
@@ -141,7 +141,7 @@ def test_a_run_that_was_stopped_goes_on_and_is_one_run(lossratio, request, tmp_p
         assert (directory.path / page).exists()
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_damaged_run_is_refused_and_goes_on_when_it_is_repaired(lossratio, killed):
     directory, _ = killed
     journal, proved = directory.journal_path("Suite.In Flight"), directory.journal_path("Suite.Before").read_bytes()
@@ -168,7 +168,7 @@ def test_a_damaged_run_is_refused_and_goes_on_when_it_is_repaired(lossratio, kil
     assert len(read_result(result).trials) == len(proved.splitlines()) - 1
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_run_that_is_finished_can_be_resumed_and_stays_as_it_is_but_for_a_result_that_is_gone(
     lossratio, topology, tmp_path
 ):
@@ -198,6 +198,7 @@ def test_a_resumed_run_that_is_finished_says_so_and_shows_no_skipped_suite(lossr
     assert "1 of 1 test passed; all tests had finished before, and none ran again. Exit status 0." in done.err
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("set_aside", [False, True], ids=["gone", "set aside"])
 def test_each_result_of_a_test_is_made_anew_and_no_other_test_runs_again(lossratio, topology, tmp_path, set_aside):
     (tmp_path / "suite.robot").write_text(SUITE.partition("Before\n")[0] + TWICE)
@@ -219,7 +220,7 @@ def test_each_result_of_a_test_is_made_anew_and_no_other_test_runs_again(lossrat
     assert {path: path.read_bytes() for path in directory.path.glob("trials/*")} == proved
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_other_conditions_are_refused_with_the_differences_unless_one_insists(lossratio, killed):
     directory, _ = killed
     topology = directory.path.parent / "topology.yaml"
@@ -234,7 +235,7 @@ def test_other_conditions_are_refused_with_the_differences_unless_one_insists(lo
     assert json.loads((directory.path / "run.json").read_text())["forced"]
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_run_whose_terminal_disappears_ends_in_order(tmp_path):
     suite = tmp_path / "suite.robot"
     suite.write_text(f"*** Test Cases ***\nWaits\n    Evaluate    open(r'{tmp_path}/begun', 'w')\n    Sleep    240 s\n")
@@ -317,6 +318,7 @@ ${SIZE} waits
 """
 
 
+@pytest.mark.whole
 def test_a_finished_test_with_variables_in_its_name_is_not_measured_again(lossratio, topology, tmp_path):
     (tmp_path / "suite.robot").write_text(NAMED_BY_VARIABLES)
     out = tmp_path / "out"

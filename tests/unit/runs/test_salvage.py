@@ -41,6 +41,7 @@ def test_a_whole_output_stays_as_it_is(output, tmp_path):
     assert salvage(tmp_path / "output.xml") == output
 
 
+@pytest.mark.whole
 def test_wherever_it_was_cut_off_the_tests_that_were_finished_are_kept(output, tmp_path):
     cut, saved = tmp_path / "cut.xml", tmp_path / "saved.xml"
     whole = [test.full_name for test in ExecutionResult(io.BytesIO(output)).suite.all_tests]

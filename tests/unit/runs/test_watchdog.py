@@ -34,6 +34,7 @@ def test_a_test_that_hangs_is_stopped_and_the_next_one_runs(lossratio, tmp_path)
     }
 
 
+@pytest.mark.whole
 def test_the_rest_of_a_suite_that_takes_too_long_fails(lossratio, tmp_path, monkeypatch):
     # The clock when the suite starts, and when each of its tests starts and ends.
     clock = iter([0.0, 0.0, 29.0, 29.0, 30.1, 30.1, 30.2])
@@ -46,7 +47,7 @@ def test_the_rest_of_a_suite_that_takes_too_long_fails(lossratio, tmp_path, monk
     assert messages["Never Run"] == "The suite was not finished within 30 s."
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_run_that_takes_too_long_is_stopped_in_order_also_in_a_set_up(tmp_path):
     file = write_suite(tmp_path, "Never Run\n    Fatal Error    it ran\n", settings="Suite Setup    Sleep    60 s")
     options = ["--run-timeout", "1s", str(file), "--", "--outputdir", str(tmp_path / "out")]

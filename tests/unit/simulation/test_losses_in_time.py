@@ -50,6 +50,7 @@ def test_the_longest_burst_through_a_bucket_is_what_the_arithmetic_gives(size, l
         assert longest_burst(Policer(rate=1e5, burst=size), load) == 199_999
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("rate", "size", "load"), [(7.0, 5.0, 10.0), (3.0, 2.0, 64.0), (99.0, 20.0, 100.0)])
 def test_a_bucket_loses_the_very_frames_that_a_real_one_loses(rate, size, load):
     for frames in range(1, 300):

@@ -60,6 +60,7 @@ def test_between_loads_the_logarithm_of_the_loss_ratio_is_interpolated(tmp_path)
     assert losses(none, 2000.0, duration=500.0)[0] == pytest.approx(0.5 * 1000**0.5 / 1000, rel=1e-3)
 
 
+@pytest.mark.whole
 def test_either_neighbour_gives_whole_trials_the_nearer_one_more_often(tmp_path):
     sut = Recorded(record(tmp_path, (1000.0, 1000, 0), (4000.0, 1000, 500)), "either")
     seen = losses(sut, 1500.0, trials=1000)
@@ -100,6 +101,7 @@ def test_a_journal_of_a_search_is_a_record(tmp_path):
     assert again[goal].relevant_lower_bound == found[goal].relevant_lower_bound
 
 
+@pytest.mark.whole
 def test_a_record_is_read_as_utf_8_whatever_the_encoding_of_the_locale(tmp_path):
     file = tmp_path / "night.jsonl"
     line = {"load": 1000.0, "frames": 10_000, "lost": 100, "remark": "\N{LATIN SMALL LETTER U WITH DIAERESIS}ber Nacht"}

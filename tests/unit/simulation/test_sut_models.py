@@ -78,6 +78,7 @@ def test_data_that_is_no_model_is_refused_with_what_is_wrong(data, message):
         sut_from(data)
 
 
+@pytest.mark.whole
 @given(
     st.sampled_from(sorted(SUT_MODELS)),
     st.integers(0, 5),

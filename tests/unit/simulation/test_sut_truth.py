@@ -114,6 +114,7 @@ def test_a_stalls_effect_grows_with_the_duration():
     assert sut.truth(duration=60.0, **goal) == 0.0
 
 
+@pytest.mark.whole
 def test_a_slow_state_hits_long_trials_more_often_than_short_ones():
     sut = TwoStates(fast=1e6, slow=0.9e6, fast_spell=20.0, slow_spell=2.0)
     goal = {"loss_ratio": 0.0, "exceed_ratio": 0.5}

@@ -229,6 +229,7 @@ def changes_of(before, after):
     return {change.rule.change: str(change) for change in changes_between(before, after, Way(("TG",), ()))}
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("broken", "mended", "message", "verified_every", "known_good"),
     [

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from lossratio import traffic
 from lossratio.testbed import cabling_frames
 from lossratio.testbed.cabling_frames import End, Probe
@@ -26,6 +28,7 @@ class Wire:
         return ProbeAnswer(tuple(arrivals), (), is_storm=False)
 
 
+@pytest.mark.whole
 def test_frames_with_a_reused_number_are_not_taken_for_those_that_had_it_before():
     ports = [Port("TG", name, Interface(name=name)) for name in ("west", "east")]
     ends = [

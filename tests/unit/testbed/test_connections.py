@@ -101,7 +101,7 @@ def test_every_trial_begins_with_a_table_that_was_emptied_and_filled_and_this_is
     assert table.log[-3].idle_s == wanted.idle_s
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_many_connections_are_opened_fast_until_that_has_failed_twice():
     table = Table(room=1_032_192)
     measurer = establishing(table, name="ethip4-udp-h16384-p63")
@@ -210,6 +210,7 @@ def measure_through(table, directory, resume=None, kill_at=None):
     return measure_mrr(Filled(open_testbed(SIMULATED)), request, place(directory, resume=resume))
 
 
+@pytest.mark.whole
 def test_a_controller_killed_behind_a_fill_goes_on_with_a_fill_of_its_own(tmp_path):
     process = os.fork()
     if not process:
@@ -337,6 +338,7 @@ def test_traffic_both_ways_through_a_nat_is_refused():
         Connections({"DUT1": table}, traffic(bidirectional=True))
 
 
+@pytest.mark.whole
 def test_what_comes_back_to_a_nat_whose_ports_are_known_is_of_the_connections_that_were_opened():
     table = Table(room=64_512)
     table.is_one_way, table.known_ports = True, 64_512

@@ -11,7 +11,7 @@ from lossratio.nodes import NodeSession
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import load_topology
 
-pytestmark = [pytest.mark.netns, pytest.mark.long, needs_testbed]
+pytestmark = [pytest.mark.netns, needs_testbed]
 GOALS = {"name": "whole", "loss_ratio": 0, "final_trial_duration": "0.5 s", "duration_sum": "1 s", "width": "5 %"}
 # Table: a rule for frames that arrive at the device, and the change that lets them pass; None: nothing does.
 CAUSES = {

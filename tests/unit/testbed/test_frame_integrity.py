@@ -102,6 +102,7 @@ def test_of_many_frames_a_sample_is_examined_and_what_it_shows_is_scaled_up_with
     assert re.search(r"duplicated \(about 0\.[456]", message(result))
 
 
+@pytest.mark.smoke
 def test_frames_that_come_back_as_they_were_sent_give_no_doubt_and_a_bound(bridge, tmp_path):
     result = measure_mrr(bridge, request(load=60_000.0, trials=1), place(tmp_path))
     seen = integrity_of(result)

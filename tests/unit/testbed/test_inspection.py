@@ -43,6 +43,7 @@ def problems_of(topology, node):
     return problems
 
 
+@pytest.mark.smoke
 def test_nodes_report_versions_and_links(lab):
     tg, dut = inspect_nodes(lab)
     assert (tg.problems, dut.problems) == ((), ())

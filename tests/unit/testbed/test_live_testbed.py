@@ -90,6 +90,7 @@ def after(trials, act):
     return on_trial
 
 
+@pytest.mark.smoke
 def test_a_policed_bridge_passes_no_more_than_its_truth(policed, tmp_path):
     result = measure_mrr(policed, BRIEF, place(tmp_path))
     for trial in result.trials:
@@ -183,6 +184,7 @@ def the_repaired(result):
     return number
 
 
+@pytest.mark.smoke
 def test_a_trial_whose_agent_is_killed_is_repeated_with_a_new_one(policed, log_in, tmp_path):
     (agent,) = agents(log_in["TG"])
     killer = in_a_trial(log_in["DUT1"], lambda: log_in["TG"].run("kill", "-KILL", agent))

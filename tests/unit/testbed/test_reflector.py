@@ -64,6 +64,7 @@ def trial(ready, load=5_000, duration=0.2):
 @pytest.mark.netns
 @pytest.mark.xdist_group("xdp")
 class TestRoundTrips:
+    @pytest.mark.smoke
     @pytest.mark.parametrize(("dut", "profile"), [("linux_router", "ethip4-udp"), ("xdp", "ethip6-ip6base")])
     def test_all_frames_come_back_intact_to_the_port_that_sent_them(self, write, dut, profile):
         traffic = load_profile(profile, frame_size=78)

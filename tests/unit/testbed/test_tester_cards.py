@@ -183,6 +183,7 @@ def undone(machine, root):
     return dead
 
 
+@pytest.mark.whole
 def test_after_sigkill_at_any_moment_the_will_gives_everything_back(plain_path):
     machine = Machine(plain_path / "sys")
     write, moments = machine.write, []

@@ -30,6 +30,7 @@ def test_an_imported_lab_is_a_topology_with_the_path(lossratio, tmp_path):
     assert (status, "already exists" in err) == (2, True)
 
 
+@pytest.mark.whole
 def test_an_imported_lab_is_written_in_utf_8_whatever_the_language_of_the_shell(tmp_path):
     lab, file = tmp_path / "round.clab.yml", tmp_path / "round.yaml"
     lab.write_text('prefix: ""\n' + ROUND.replace("name: round", "name: Büro"), encoding="utf-8")

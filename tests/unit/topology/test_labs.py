@@ -397,6 +397,7 @@ def test_a_device_whose_ports_have_no_name_in_linux_is_not_asked(lab):
     assert topology["nodes"]["r"]["interfaces"] == {"Ethernet0/1": {"link": "link1"}, "Ethernet0/2": {"link": "link2"}}
 
 
+@pytest.mark.whole
 def test_the_output_of_netlab_for_a_large_lab_is_read(lab):
     text = json.dumps({**NETLAB, "groups": {"all": ["a name of a node"] * 35_000}})
     assert len(text) > 600_000

@@ -99,6 +99,7 @@ def through_gateway(frame):
 PROFILES = ("ethip4-udp-connections", "ethip4-udp", "ethip4-udp-1mflows", "ethip4-udp-h1024-p63")
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("size", [0, 128, 1518])
 def test_connections_are_opened_by_the_frames_of_the_profile_and_answered_by_these_turned_round(profile, size):

@@ -185,6 +185,7 @@ def test_there_is_room_for_more_connections_than_before_and_none_of_these_is_lef
         assert (counters.late_frames, counters.foreign_frames, counters.duplicated_frames) == (0, 0, 0)
 
 
+@pytest.mark.smoke
 def test_more_connections_than_programs_can_have_are_refused(ready, agent):
     configure(agent)
     with pytest.raises(AgentRefusalError, match="at most 33,554,432 connections in a trial"):
@@ -208,6 +209,7 @@ def test_throughput_of_both_ends_at_once_is_refused_as_each_sends_in_its_turn(re
     assert "'kind: trex'" in message
 
 
+@pytest.mark.smoke
 def test_frames_that_open_connections_are_counted_without_answers(ready, agent):
     configure(agent)
     drop(ready, "dut0", "udp sport & 3 == 0")

@@ -16,7 +16,7 @@ def sample(one_in, tag=0, mac=frame_samples.DESTINATION_MAC, lengths=(60,)):
     return Sample(tag, one_in, mac, lengths)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("one_in", [1, 2, 32, 512])
 def test_of_all_flows_about_the_same_share_is_in_a_sample(one_in):
     numbers = np.arange(one_in * MOST_EXAMINED)
@@ -76,7 +76,7 @@ def endless(monkeypatch):
     return examiner, kernel
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("cut", [0, 50])
 def test_traffic_without_an_end_is_examined_to_its_end_in_a_fixed_room(endless, cut):
     examiner, kernel = endless
@@ -107,6 +107,7 @@ def test_frames_that_are_examined_while_traffic_flows_are_examined_alike(endless
     assert found == {"examined": 54, "duplicated": 1, "reordered": 1, "corrupted": 3, "wrong_length": 2}
 
 
+@pytest.mark.whole
 def test_no_frames_at_all_of_a_million_flows_are_examined():
     data, lengths = frame_samples.cycle(frame_samples.spec("ethip4-udp-1mflows")).frames(np.zeros(0, dtype=np.int64))
     assert (len(data), len(lengths)) == (0, 0)

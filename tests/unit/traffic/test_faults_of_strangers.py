@@ -6,7 +6,7 @@ import pytest
 from located_losses import GENERATORS, patterns_through
 from test_more_faults import profile_of
 
-pytestmark = [pytest.mark.netns, pytest.mark.long]
+pytestmark = [pytest.mark.netns]
 VOICE_AND_VIDEO = """
 streams:
   - {name: voice, share: 1, dscp: 46, priority: 5}

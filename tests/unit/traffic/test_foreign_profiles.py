@@ -207,6 +207,7 @@ def test_expressions_that_are_nested_too_deeply_are_an_error(tmp_path):
     assert "theirs: its expressions are nested too deeply" in told or "it is not Python 3" in told
 
 
+@pytest.mark.whole
 @given(
     rates=strategies.lists(strategies.integers(1, 60), min_size=2, max_size=16),
     size=strategies.sampled_from([60, 96, 1514]),
@@ -313,6 +314,7 @@ def test_a_capture_that_cannot_be_had_is_refused(tmp_path, content, told):
     assert told in problem(tmp_path, "pcap", content)
 
 
+@pytest.mark.whole
 @given(content=strategies.binary(max_size=300))
 def test_any_bytes_are_read_or_refused(tmp_path_factory, content):
     folder = tmp_path_factory.mktemp("bytes")

@@ -116,6 +116,7 @@ def test_every_frame_leaves_in_time_where_nothing_stalls(load, duration):
     assert done.elapsed >= duration
 
 
+@pytest.mark.whole
 @few
 @given(loads, st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 0.8 * LEAD)), max_size=5))
 def test_a_stall_that_is_shorter_than_the_lead_leaves_no_frame_unsent(load, stalls):
@@ -125,6 +126,7 @@ def test_a_stall_that_is_shorter_than_the_lead_leaves_no_frame_unsent(load, stal
     assert kernel.left[-1] - kernel.left[0] == pytest.approx((done.sent - 1) / load, abs=grace_after(2.0, CATCH_UP))
 
 
+@pytest.mark.whole
 @few
 @given(loads, st.floats(0.0, 0.01))
 def test_late_timers_are_made_up_for(load, timer_late):

@@ -7,7 +7,7 @@ from located_losses import GENERATORS, patterns_through
 
 from lossratio.traffic import load_profile
 
-pytestmark = [pytest.mark.netns, pytest.mark.long]
+pytestmark = [pytest.mark.netns]
 HEAD = """
 format: lossratio-traffic-profile/1
 name: faults

@@ -64,6 +64,7 @@ def test_snappi_itself_speaks_tls(secured):
     assert api.get_config().serialize() == api.config().serialize()
 
 
+@pytest.mark.whole
 def test_a_certificate_of_the_users_own_is_the_one_that_clients_see(tmp_path):
     made = ("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=lab", "-days", "2")
     files = ("-addext", "subjectAltName=DNS:lab", "-keyout", tmp_path / "key", "-out", tmp_path / "certificate")
@@ -156,6 +157,7 @@ def test_an_address_that_is_taken_is_an_error_of_the_command(server):
     )
 
 
+@pytest.mark.whole
 def test_only_what_listening_needs_is_imported_before_it():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         code = (

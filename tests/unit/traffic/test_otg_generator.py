@@ -59,10 +59,28 @@ class StandIn:
         pass
 
 
+class Clock:
+    """Time passes only while somebody waits, and a tick for each look: stalls of this machine change nothing."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def monotonic(self):
+        self.now += 1e-6
+        return self.now
+
+    def pause(self, seconds, check):
+        self.now += seconds
+        check()
+
+
 @pytest.fixture
 def made(monkeypatch):
+    clock = Clock()
     monkeypatch.setattr(program, "Tester", StandIn)
     monkeypatch.setattr(program, "_PATIENCE", 0.1)
+    monkeypatch.setattr(program, "time", clock)
+    monkeypatch.setattr(program, "pause", clock.pause)
     configuration = make_configuration(load_profile("ethip4-udp", frame_size=64), [PAIR], settle_time=0.0)
     flows = [
         {"name": name, "tx_rx": {"choice": "port", "port": {"tx_name": f"{ends[0]} t", "rx_names": [f"{ends[1]} t"]}}}

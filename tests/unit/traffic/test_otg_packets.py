@@ -28,7 +28,7 @@ def frames_of(name):
     return make_configuration(profile, [PAIR], settle_time=0.0).directions[0].frames
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "name",
     [name for name in profile_names() if not re.search("vxlan|00k-rnd|2m-rnd|l2bdscale|tcp-(connections|h)", name)],
@@ -84,6 +84,7 @@ def udp_from(pattern):
     return [*IPV4, {"choice": "udp", "udp": {"src_port": pattern}}]
 
 
+@pytest.mark.whole
 @given(st.lists(st.integers(0, 0xFFFF), min_size=2, max_size=40))
 def test_listed_values_go_round_in_their_order(values):
     spec = spec_of(udp_from({"choice": "values", "values": values}))

@@ -172,6 +172,7 @@ def nested(levels):
     return {"devices": nested(levels - 1)} if levels else {}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("contents", "error"),
     [
@@ -193,6 +194,7 @@ def test_what_a_request_has_is_counted_before_the_models_look_at_it(server, monk
     assert looked_at == ["Error"]
 
 
+@pytest.mark.whole
 def test_values_of_all_fields_are_bounded_together(server):
     counter = {"choice": "increment", "increment": {"start": 1, "step": 2, "count": 1 << 16}}
     headers = [ETHERNET, {"choice": "ipv6", "ipv6": {"flow_label": counter}}]

@@ -131,6 +131,7 @@ def test_a_flow_without_a_receiver_is_sent(otg):
     assert received_by(otg.lab, "dut0") - before == 100
 
 
+@pytest.mark.smoke
 def test_what_a_policer_drops_is_lost(otg):
     drop(otg.lab, "dut0", "limit rate over 1000/second burst 5 packets")
     before = received_by(otg.lab, "tg1", "tg")

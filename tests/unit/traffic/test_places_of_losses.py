@@ -45,6 +45,7 @@ def test_without_a_lost_frame_there_is_no_record():
     assert losses(spec(8), whole(1000, [])) is None
 
 
+@pytest.mark.whole
 @settings(max_examples=60, deadline=None)
 @given(
     flows=strategies.sampled_from([1, 2, 7, 12, 254]),
@@ -175,6 +176,7 @@ def test_the_ring_leaves_the_lost_frames_of_traffic_that_is_longer_than_it():
     assert fates.lost.tolist() == np.flatnonzero(lost).tolist()
 
 
+@pytest.mark.whole
 def test_the_latest_frames_are_known_if_nobody_looked_before():
     ring, sent = Ring(), 2 * RING
     numbers = np.arange(sent)

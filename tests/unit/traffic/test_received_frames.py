@@ -75,6 +75,7 @@ def pushed(edge, frame):
     return marked
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("frame_size", [128, "IMIX_v4_1"])
 @pytest.mark.parametrize("edge", EDGES)
 def test_the_frame_that_is_expected_is_the_one_that_scapy_makes_of_the_sent_one(tmp_path, edge, frame_size):

@@ -54,6 +54,7 @@ def opened(agent, router, profile, rule, generator="afpacket"):
 
 
 # Every fourth connection: a trial that is measured again takes the next ports.
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("profile", "rule", "rejections"),
     [

@@ -74,6 +74,7 @@ def test_frames_of_one_queue_that_a_device_holds_for_some_trials_are_late_from_t
         assert perform(tag, in_time=9, late=[(tag - held, 1)]) == ([*[0] * (held - 1), 1], 0)
 
 
+@pytest.mark.whole
 @given(
     st.lists(
         st.tuples(st.integers(0, 10), st.lists(st.tuples(st.integers(1, MOST_EARLIER), st.integers(1, 3)), max_size=3)),

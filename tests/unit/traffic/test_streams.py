@@ -91,6 +91,7 @@ def test_every_flow_of_a_stream_comes_as_often(tmp_path):
         assert sum(of_size) * 48 == sum(rest.values()) * weight
 
 
+@pytest.mark.whole
 @settings(max_examples=40, deadline=None)
 @given(strategies.integers(0, 9999), strategies.integers(0, 9999))
 def test_frames_of_each_stream_are_counted_as_one_by_one(tmp_path_factory, first, count):

@@ -108,11 +108,13 @@ def sources():
     return {name: source for name, source in pack_agent().sources.items() if not name.endswith(".o")}
 
 
+@pytest.mark.whole
 def test_the_agent_is_written_for_python_3_8():
     for name, source in sources().items():
         ast.parse(source, name, feature_version=(3, 8))
 
 
+@pytest.mark.whole
 def test_the_agent_needs_nothing_but_the_standard_library_and_numpy():
     allowed = {*sys.stdlib_module_names, "numpy", *(name.partition(".")[0] for name in sources())}
     for name, source in sources().items():

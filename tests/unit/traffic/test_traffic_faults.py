@@ -50,6 +50,7 @@ def test_an_interface_that_is_down_is_refused(agent, bridged):
     assert (kind, "tg1 is down" in message) == ("interface_down", True)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(("namespace", "interface"), [("tg", "tg0"), ("dut1", "dut0"), ("dut1", "dut1")])
 def test_an_interface_that_goes_down_mid_trial_is_an_error_and_not_a_number(agent, bridged, namespace, interface):
     configure(agent, bidirectional=False)

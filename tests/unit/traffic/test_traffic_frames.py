@@ -27,6 +27,7 @@ def test_lengths_and_checksums_are_those_that_scapy_computes(profile, frame_size
     assert {len(frame) for frame in built} == {frame_size - 4}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("profile", ["ethip4-udp", "ethip4-ip4base", "ethip4-tcp", "ethip6-udp", "ethip6-ip6base"])
 def test_so_are_those_of_a_mix_and_of_the_smallest_frames(profile):
     smallest = 78 if "6" in profile else 66 if "tcp" in profile else 64
@@ -120,6 +121,7 @@ def test_every_flow_of_the_mix_comes_in_every_size():
     assert len(flows) == 254 * 3
 
 
+@pytest.mark.whole
 @given(st.dictionaries(st.integers(64, 1518), st.integers(1, 40), min_size=1, max_size=5))
 def test_a_pattern_of_sizes_has_exactly_its_weights(weights):
     sizes = list(weights)
@@ -138,6 +140,7 @@ def test_no_tag_changes_a_checksum(tag):
     assert with_fields_of_scapy(tagged) == tagged
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("profile", "frame_size"), [*((name, "smallest") for name in UNSCALED), ("ethip4-udp", 1518), ("ethip4-tcp", 1518)]
 )
@@ -160,6 +163,7 @@ def test_the_smallest_frames_of_all_profiles_have_sequence_numbers_that_change_n
     assert [with_fields_of_scapy(frame) for frame in written] == written
 
 
+@pytest.mark.whole
 @given(st.integers(0, 20_000), st.integers(1, 128))
 def test_numbers_are_right_wherever_a_batch_begins(first, count):
     memory = np.zeros((128, 60), dtype=np.uint8)
@@ -199,6 +203,7 @@ def patched(description, numbers):
     return frames
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("profile", SCALED)
 def test_frames_of_many_flows_differ_by_what_is_patched_in_and_have_right_checksums(profile):
     description = spec(profile, 1000)
@@ -207,6 +212,7 @@ def test_frames_of_many_flows_differ_by_what_is_patched_in_and_have_right_checks
     assert len(set(built)) == len(built)
 
 
+@pytest.mark.whole
 def test_each_of_a_million_flows_has_a_header_of_its_own():
     built = cycle(spec("ethip4-udp-1mflows"))
     ((place, table),) = built.patches.parts

@@ -188,6 +188,7 @@ def test_latency_frames_do_not_keep_step_with_anything(period):
     assert sum((hits[place] - expected) ** 2 / expected for place in range(period)) < period + 5 * (2 * period) ** 0.5
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("load", "duration", "count"), [(5.0, 1.0, 1), (400_000.0, 2.0, 2_000), (1e6, 600.0, 131_072)])
 def test_latency_frames_are_a_tenth_of_a_load_and_a_thousand_a_second_at_most(load, duration, count):
     assert len(latency_frames(load, duration)) == count

@@ -35,6 +35,7 @@ def is_still(session, interface):
     return received_by(session, interface) == before
 
 
+@pytest.mark.smoke
 def test_trials_go_over_ssh_and_a_lost_connection_stops_the_traffic(nodes):
     with (
         NodeSession.connect("TG", nodes["TG"]) as tg,

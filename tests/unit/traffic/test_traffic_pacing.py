@@ -108,6 +108,7 @@ def test_an_unhindered_sender_sends_every_frame_and_ends_on_time(load, duration)
     assert duration <= done.elapsed <= duration + 5e-6
 
 
+@pytest.mark.whole
 @given(loads, durations)
 def test_loss_ratios_expect_the_intended_frames(load, duration):
     done = World().transmit(load, duration)
@@ -115,6 +116,7 @@ def test_loss_ratios_expect_the_intended_frames(load, duration):
     assert output_from_counters(TrialInput(duration, load), [counters]).loss_ratio == 0.0
 
 
+@pytest.mark.whole
 @given(loads, durations)
 def test_no_frame_leaves_much_too_late_or_much_too_early(load, duration):
     world = World()
@@ -131,6 +133,7 @@ def test_the_first_and_the_last_frame_are_as_far_apart_as_they_are_due(load, dur
     assert world.sent_at[-1] - world.sent_at[0] == pytest.approx((done.sent - 1) / load, abs=5e-6)
 
 
+@pytest.mark.whole
 @given(st.floats(10_000.0, 100_000.0), st.floats(0.02, 0.2), st.floats(0.02, 0.05), st.floats(1.01, 1.2))
 def test_a_policer_passes_its_rate_between_the_first_and_the_last_frame_and_its_burst(rate, burst_s, duration, excess):
     burst = int(rate * burst_s)
@@ -178,6 +181,7 @@ def test_a_stall_at_the_end_leaves_frames_unsent_and_does_not_stretch_the_trial(
     assert done.worst_lateness == pytest.approx(0.005, abs=2e-4)
 
 
+@pytest.mark.whole
 @given(durations_of_trials, frames, st.floats(0.0, 0.05), st.lists(st.floats(0.0, 0.9), min_size=1, max_size=20))
 @example(0.0625, 415.0, 0.0, [0.5])
 def test_all_frames_due_before_the_end_are_sent_however_late_wake_ups_are_within_the_grace(
@@ -190,6 +194,7 @@ def test_all_frames_due_before_the_end_are_sent_however_late_wake_ups_are_within
     assert duration <= done.elapsed <= duration + grace
 
 
+@pytest.mark.whole
 @given(durations_of_trials, frames, st.floats(0.0, 0.05), st.lists(st.floats(0.0, 0.2), min_size=1, max_size=20))
 def test_no_frame_leaves_later_than_the_grace_however_late_wake_ups_are(duration, frames, catch_up, lateness):
     world = World(lateness=lateness)
@@ -279,6 +284,7 @@ def test_a_burst_that_takes_more_than_twice_its_time_is_given_up():
     assert burst.elapsed == pytest.approx(2 * 0.05 + LONGEST_STALL, abs=0.2)
 
 
+@pytest.mark.whole
 @given(
     durations_of_trials,
     frames,

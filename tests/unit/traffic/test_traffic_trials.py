@@ -118,6 +118,7 @@ def test_each_trial_and_direction_has_a_tag_of_its_own(agent, bridged):
     assert len(set.union(*tags)) == 4
 
 
+@pytest.mark.smoke
 def test_a_tenth_that_is_dropped_is_lost(agent, bridged):
     configure(agent, bidirectional=False)
     drop(bridged, "dut0", "numgen inc mod 10 0")

@@ -60,6 +60,7 @@ def test_gateways_answer_by_arp_and_neighbour_discovery_in_vlans():
     assert (lab.in_service, lab.captured) == (False, None)
 
 
+@pytest.mark.whole
 def test_a_silent_gateway_and_one_of_two_devices_are_seen():
     lab = server()
     lab.gateways[0][EAST.target] = [GATEWAY, OTHER]

@@ -226,7 +226,7 @@ def loaded(directory: Path) -> str:
     ).stdout
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
@@ -243,7 +243,7 @@ def test_the_client_of_the_installation_is_used_or_the_reason_is_reported(tmp_pa
     assert reason in loaded(installation(tmp_path, source))
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_server_without_its_client_needs_the_package(tmp_path):
     (tmp_path / "_t-rex-64").touch()
     assert "pip install trex-stl-lib" in loaded(tmp_path)

@@ -73,6 +73,7 @@ def test_lengths_and_checksums_are_those_that_scapy_computes(profile, frame_size
     assert {len(frame) for frame in frames} == {frame_size - 4}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("profile", UNSCALED)
 def test_both_generators_send_the_same_headers(profile):
     frames_spec = spec(profile, 128)

@@ -67,6 +67,7 @@ def test_a_port_that_begins_before_the_answer_to_the_start_takes_no_longer_by_th
     assert pace.is_kept is (late_frames == 0)
 
 
+@pytest.mark.whole
 @settings(max_examples=50, deadline=None)
 @given(st.floats(0.0, 0.4), st.floats(0.0, 0.09))
 def test_a_stall_at_any_time_is_seen_but_for_a_look_and_a_batch(start, seconds):
@@ -86,6 +87,7 @@ def test_a_look_that_waited_for_a_cpu_says_nothing():
     assert looked_at([(0.2, 0.04)], slow=0.001) == 0.0
 
 
+@pytest.mark.whole
 @settings(max_examples=50, deadline=None)
 @given(st.floats(-0.05, 0.05), st.lists(st.floats(1e-4, 0.02), min_size=60, max_size=60))
 def test_by_how_much_traffic_took_longer_is_never_underestimated(longer, steps):

@@ -21,7 +21,6 @@ def maker(api, profile="ethip4-udp", frame_size=64):
     return StreamMaker(api, direction, SOURCE_MAC, DESTINATION_MAC, 1)
 
 
-@pytest.mark.long
 def test_streams_carry_the_frame_its_rate_and_the_field_that_steps(api):
     (stream,) = maker(api).load_streams()
     fields = stream.to_json()

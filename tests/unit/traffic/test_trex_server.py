@@ -168,6 +168,7 @@ def test_a_server_that_runs_with_another_configuration_is_refused(here, plan, ch
     assert pid_of(plan.state) == pid
 
 
+@pytest.mark.whole
 def test_a_server_that_is_refused_stays_refused_and_is_left_running(access, here, plan):
     access.ready()
     access.close()
@@ -185,6 +186,7 @@ def test_a_server_that_is_refused_stays_refused_and_is_left_running(access, here
         os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.whole
 def test_a_server_whose_start_is_interrupted_is_ours_and_stopped(access, plan, monkeypatch):
     def interrupt(server):
         wait_until(lambda: pid_of(f"{plan.state}-x") is not None)
@@ -238,6 +240,7 @@ def test_a_configuration_that_trex_refuses_is_reported_in_its_own_words(here, pl
         TrexServer(here, plan).ensure()
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("behaviour", "complaint"),
     [
@@ -350,6 +353,7 @@ def test_an_error_after_the_server_s_end_has_its_last_words_and_the_next_one_is_
     assert pid_of(state) is None
 
 
+@pytest.mark.whole
 def test_missing_parts_of_a_tg_are_reported_without_starting_anything(here, plan, monkeypatch):
     def problems(**fields):
         return list(trex.Trex.needs(TrexGenerator(kind="trex", software=True, **fields), here))
@@ -383,6 +387,7 @@ def test_a_python_that_the_client_cannot_have_is_refused_before_the_agent_is_sta
     assert not (tmp_path / "stderr").exists()
 
 
+@pytest.mark.whole
 def test_a_python_that_fits_starts_the_agent(here):
     with start_agent(TrexGenerator(kind="trex", python=sys.executable), here) as agent:
         assert agent.facts.python.startswith("3.")
@@ -433,6 +438,7 @@ def test_a_frozen_server_of_ours_is_ended_and_started_anew(access, plan, monkeyp
     assert pid_of(state) not in (None, frozen)
 
 
+@pytest.mark.whole
 def test_a_server_is_started_anew_in_the_mode_for_connections_and_back(access, plan):
     state = f"{plan.state}-x"
     pids = []

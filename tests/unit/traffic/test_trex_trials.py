@@ -167,6 +167,7 @@ def test_a_server_that_reports_its_counters_slowly_makes_no_trial_in_software_mo
     assert max(west.stretch_s, east.stretch_s) < 0.003
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("duration", "longer", "is_slow"),
     [(1.0, 0.001, False), (1.0, 0.004, True), (4.0, 0.008, False), (4.0, 0.012, True), (20.0, 0.04, True)],
@@ -215,6 +216,7 @@ def test_a_server_that_says_late_that_it_has_sent_everything_sent_it_in_time(lat
     assert all(direction.stretch_s < late_end + 0.02 for direction in counters)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("late_end", "unnoticed"), [(0.001, 0.01), (0.03, 0.04)])
 def test_a_server_that_is_slower_than_is_allowed_leaves_frames_unsent(late_end, unnoticed):
     in_time = [share for share in range(1, 60) if not _unsent(1.0 / (1.0 + share / 1000), late_end)]

@@ -68,6 +68,7 @@ def counted(**fields):
     return {"result": {"directions": [{"name": "west>east", **fields}]}}
 
 
+@pytest.mark.smoke
 def test_what_left_is_the_senders_and_what_came_back_the_receivers():
     sent = {"sent": {"west>east": {"frames": 9, "first": 3, "elapsed": 1.0}}}
     client = ScriptedAgent(ready(7), {"meet": sent}, counted(sent_frames=9))

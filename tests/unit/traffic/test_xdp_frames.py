@@ -35,7 +35,7 @@ def as_afpacket_sends(description, numbers, first=0):
     return [row[:length].tobytes() for row, length in zip(data, lengths, strict=True)]
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @needs_bpf
 @pytest.mark.parametrize("profile", profile_names())
 def test_frames_are_those_of_the_embedded_generator_and_come_back_intact(profile, monkeypatch):
@@ -69,6 +69,7 @@ def test_frames_of_each_flow_are_known_by_the_number_of_all(profile, size, frame
     assert [sum(column) for column in zip(*by_share, strict=True)] == shared.tolist()
 
 
+@pytest.mark.whole
 @needs_bpf
 def test_received_frames_are_counted_by_flow():
     description = spec()
@@ -81,6 +82,7 @@ def test_received_frames_are_counted_by_flow():
         assert sum(expected) - sum(counts) == 2
 
 
+@pytest.mark.whole
 @needs_bpf
 def test_the_other_direction_has_frames_of_its_own():
     description = spec("ethip4-udp", 64, EAST, WEST)
@@ -88,6 +90,7 @@ def test_the_other_direction_has_frames_of_its_own():
         assert [bench.send() for _ in range(300)] == as_afpacket_sends(description, range(300))
 
 
+@pytest.mark.whole
 @needs_bpf
 def test_streams_of_one_direction_share_its_frames():
     description = spec("ethip4-udp", "IMIX_v4_1")
@@ -100,6 +103,7 @@ def test_streams_of_one_direction_share_its_frames():
         assert bench.counts() == {"arrived": 20, "intact": 20}
 
 
+@pytest.mark.whole
 @needs_bpf
 def test_a_frame_is_written_anew_whatever_its_memory_holds():
     with Bench(spec("ethip4-udp", 1518)) as bench:
@@ -115,6 +119,7 @@ def changed(frame, place):
     return bytes(other)
 
 
+@pytest.mark.whole
 @needs_bpf
 @pytest.mark.parametrize("size", [64, 1518, "IMIX_v4_1"])
 @pytest.mark.parametrize(
@@ -143,6 +148,7 @@ def test_each_fault_of_a_frame_has_its_counter(fault, counted, size):
         assert bench.counts() == {"arrived": 3, counted: 1, "intact": 2}
 
 
+@pytest.mark.whole
 @needs_bpf
 def test_a_router_may_change_mac_addresses_time_to_live_and_header_checksum():
     with Bench(spec("ethip4-udp", 64)) as bench:
@@ -154,6 +160,7 @@ def test_a_router_may_change_mac_addresses_time_to_live_and_header_checksum():
         assert bench.counts() == {"arrived": 1, "intact": 1}
 
 
+@pytest.mark.whole
 @needs_bpf
 @pytest.mark.parametrize("profile", ["dot1q-ip4base", "dot1ad-ip4base"])
 def test_a_frame_may_have_lost_the_tag_of_its_vlan(profile):
@@ -163,6 +170,7 @@ def test_a_frame_may_have_lost_the_tag_of_its_vlan(profile):
         assert bench.counts() == {"arrived": 3, "intact": 2, "corrupted": 1}
 
 
+@pytest.mark.whole
 @needs_bpf
 def test_copies_and_the_order_are_seen():
     with Bench(spec()) as bench:
@@ -174,6 +182,7 @@ def test_copies_and_the_order_are_seen():
         assert (received.displacement, received.extent) == (2, 2)
 
 
+@pytest.mark.whole
 @needs_bpf
 def test_extent_and_late_time_are_counted_from_the_first_frame_with_a_higher_number():
     with Bench(spec()) as bench:
@@ -195,6 +204,7 @@ def test_extent_and_late_time_are_counted_from_the_first_frame_with_a_higher_num
         assert after.extent == before.extent
 
 
+@pytest.mark.whole
 @needs_bpf
 def test_of_a_gap_long_ago_neither_extent_nor_late_time_is_known():
     with Bench(spec()) as bench:
@@ -208,7 +218,6 @@ def test_of_a_gap_long_ago_neither_extent_nor_late_time_is_known():
         assert bench.reception.received(0).extent == MOST_GAPS + 1
 
 
-@pytest.mark.long
 @needs_bpf
 @given(late=st.lists(st.integers(0, 59), max_size=12, unique=True), seed=st.randoms(use_true_random=False))
 @settings(max_examples=40, deadline=None)
@@ -229,6 +238,7 @@ def test_the_extent_is_that_of_its_definition_whatever_is_late(late, seed):
     assert (received.reordered, received.extent) == (len(extents), max(extents, default=0))
 
 
+@pytest.mark.whole
 @needs_bpf
 def test_a_number_that_was_never_sent_is_a_corrupted_frame():
     with Bench(spec()) as bench:
@@ -240,6 +250,7 @@ def test_a_number_that_was_never_sent_is_a_corrupted_frame():
         assert bench.counts() == {"arrived": 1, "corrupted": 1}
 
 
+@pytest.mark.whole
 @needs_bpf
 def test_a_frame_that_a_whole_ring_of_later_ones_overtook_is_neither_intact_nor_a_copy():
     with Bench(spec()) as bench:
@@ -249,6 +260,7 @@ def test_a_frame_that_a_whole_ring_of_later_ones_overtook_is_neither_intact_nor_
         assert bench.counts() == {"arrived": 1, "stale": 1}
 
 
+@pytest.mark.whole
 @needs_bpf
 def test_foreign_frames_pass_and_those_of_other_trials_are_counted_apart():
     with Bench(spec()) as bench:
@@ -267,6 +279,7 @@ def tagged(frame, tag):
     return frame[:42] + tag.to_bytes(4, "big") + frame[46:]
 
 
+@pytest.mark.whole
 @needs_bpf
 def test_late_frames_are_of_the_traffic_whose_tag_they_have_however_much_came_after():
     # The tags begin anew meanwhile.
@@ -294,6 +307,7 @@ def test_late_frames_are_of_the_traffic_whose_tag_they_have_however_much_came_af
         assert bench.reception.others(0) == (0, 1)
 
 
+@pytest.mark.whole
 @needs_bpf
 def test_latency_and_jitter_are_those_of_the_clock():
     with Bench(spec()) as bench:

@@ -88,6 +88,7 @@ def test_a_processor_that_is_not_there_is_refused(ready, agent):
     assert "'cpus' ask for CPU [4095]" in str(error)
 
 
+@pytest.mark.smoke
 def test_programs_go_with_the_agent_however_it_ends(ready, session):
     agent = AgentClient.start(session, python=PYTHON)
     configure(agent)

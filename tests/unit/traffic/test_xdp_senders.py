@@ -24,6 +24,7 @@ from lossratio.traffic.agent.xdp.send_program import Segment, SendProgram
 from lossratio.traffic.agent.xdp.sender import Sender
 
 
+@pytest.mark.whole
 @needs_bpf
 def test_a_schedule_is_sent_segment_by_segment_and_then_ends():
     first = Segment(0.0, 3, 0.0, float("inf"), float("inf"), TAG)
@@ -39,6 +40,7 @@ def test_a_schedule_is_sent_segment_by_segment_and_then_ends():
         assert [bench.sender.sent(0, number).sent for number in range(3)] == [3, 2, 2]
 
 
+@pytest.mark.whole
 @needs_bpf
 def test_nothing_is_sent_before_it_is_due_or_after_the_last_call_or_without_leave():
     later = replace(BURST, begin=60e9)
@@ -57,6 +59,7 @@ def test_nothing_is_sent_before_it_is_due_or_after_the_last_call_or_without_leav
         assert bench.send() is None
 
 
+@pytest.mark.whole
 @needs_bpf
 def test_times_and_numbers_of_traffic_that_lasts_for_days_do_not_wrap():
     days_later = replace(BURST, begin=2.0**44, renumbers=False)
@@ -73,6 +76,7 @@ def test_times_and_numbers_of_traffic_that_lasts_for_days_do_not_wrap():
         assert bench.reception.received(0).displacement == 1
 
 
+@pytest.mark.whole
 @needs_bpf
 @pytest.mark.parametrize(("share", "most"), [(0.5, 0.75), (0.1, 0.3)])
 def test_a_sender_takes_no_more_than_its_share_of_its_processor(share, most):
@@ -127,6 +131,7 @@ def test_a_sender_does_not_sleep_through_the_end_of_its_schedule(monkeypatch, la
     assert sum(pauses) > 0.05 * (end - 0.002)
 
 
+@pytest.mark.whole
 @needs_bpf
 def test_frames_that_are_too_late_stay_unsent_and_the_next_one_is_on_time():
     with Bench(spec()) as bench:

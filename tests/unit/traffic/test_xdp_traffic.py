@@ -109,6 +109,7 @@ def test_traffic_flows_between_start_and_stop(ready, agent):
     assert received_by(ready, "dut0") == quiet
 
 
+@pytest.mark.smoke
 def test_loss_of_one_direction_is_its_own(ready, agent):
     configure(agent)
     drop(ready, "dut0", "numgen inc mod 4 == 0")

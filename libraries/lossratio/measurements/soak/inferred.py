@@ -59,11 +59,9 @@ _OF_FIT: Mapping[str, tuple[str, str, str]] = {
 def scope_in_words(critical_load: CriticalLoad) -> str:
     """The scope of the stated load, in a few words to put beside the number."""
     guard = critical_load.guard
-    if guard is None:
-        return ""
     if guard.verdict is Verdict.EXTRAPOLATED:
         few = "extrapolated: there are too few frames or trials at the critical load to verify it"
-        return few if critical_load.rarest_s is None else f"{few}; {_rare(critical_load)}"
+        return f"{few}; {_rare(critical_load)}"
     if guard.verdict is Verdict.CONTRADICTED or critical_load.verified is None:
         return f"{guard.verdict.value} at {format_frame_rate(guard.load_per_interface_fps)}"
 
@@ -73,14 +71,14 @@ def scope_in_words(critical_load: CriticalLoad) -> str:
 def protocol_in_words(critical_load: CriticalLoad) -> str:
     """The length of the trials that verify the stated load."""
     guard, usual = critical_load.guard, critical_load.trial_s
-    if guard is not None and guard.protocol_s is not None:
+    if guard.protocol_s is not None:
         return f"also in trials of {guard.protocol_s:g} s"
     return "in short trials only" if usual is None else f"in trials of {usual:g} s only"
 
 
 def _rare(critical_load: CriticalLoad) -> str:
     """How rare losses must be to remain unseen, and how long a soak test takes to see rarer losses."""
-    rarest = critical_load.rarest_s or 0.0
+    rarest = critical_load.rarest_s
     words = f"losses rarer than one in {rarest:,.0f} s may not have been seen"
     elapsed = critical_load.history[-1].elapsed_s if critical_load.history else 0.0
     longer = TIME_FOR_RARE * _RARE
@@ -92,17 +90,13 @@ def _rare(critical_load: CriticalLoad) -> str:
 
 def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[str, str]]:
     """The statements in words, each with its subject, on the console and in the table."""
-    if critical_load.guard is not None:
-        yield "counted frames", str(critical_load.guard)
-        long_run = _long_run(result, critical_load, critical_load.guard)
-        if long_run is not None:
-            yield "in the long run", long_run
+    yield "counted frames", str(critical_load.guard)
+    long_run = _long_run(result, critical_load, critical_load.guard)
+    if long_run is not None:
+        yield "in the long run", long_run
 
     if critical_load.csit is not None:
         yield "as CSIT computes it", str(critical_load.csit)
-    variation = critical_load.variation
-    if variation is not None and variation.after_overload is not None:
-        yield "order of the trials", variation.after_overload
     for sentence in critical_load.process:
         yield "how frames are lost", sentence
     if critical_load.ended_by is not None:
@@ -121,7 +115,7 @@ def in_words(result: SoakResult, critical_load: CriticalLoad) -> Iterator[tuple[
 def _long_run(result: SoakResult, critical_load: CriticalLoad, guard: GuardStatement) -> str | None:
     """What longer trials show, or why they show nothing.
 
-    None: the verdict already says this, or the usual length is not known.
+    None: the verdict already says this, or no trial counts.
     """
     usual = critical_load.trial_s
     if usual is None or guard.protocol_s is not None or guard.verdict is Verdict.CONTRADICTED:

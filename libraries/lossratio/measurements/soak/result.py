@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
@@ -13,7 +12,7 @@ from pydantic import Field, JsonValue, model_validator
 from lossratio.plrsearch import CsitEstimate, FitCheck, GuardStatement, IntervalPoint
 from lossratio.records import Rate, Ratio, Record
 from lossratio.results import MaxLoad, Outcome, TestResult
-from lossratio.trials import Observed, Seconds
+from lossratio.trials import Seconds
 
 _MIXED_ROUNDING = 1e-6
 """A smaller relative difference of a mixture counts as rounding. A standard deviation may be a millionth of the
@@ -29,39 +28,6 @@ class SoakLimit(str, Enum):
     """It may be below the minimum load, where nothing was measured."""
     BEYOND_TRIALS = "beyond the trials"
     """The trials do not show the load with the target loss ratio. It may be above the maximum load."""
-
-
-@dataclass(frozen=True)
-class CapacityVariation(Observed):
-    """The evidence in the order of the trials, in results of earlier versions."""
-
-    correlation: float
-    """Correlation of the capacities of successive trials; 0: there is none to be seen."""
-    independent_trials: float
-    """Number of independent trials that would show as much as these correlated trials."""
-    drift_ratio: float
-    """Change of the capacity from the beginning to the end, as a share of its initial value; 0: there is none to be
-    seen."""
-    drift_stdev_ratio: float
-    """Standard deviation of the drift."""
-    drift_per_hour_ratio: float
-    """The drift in an hour."""
-    swing_ratio: float = 0.0
-    """Amplitude of a sine that the capacity follows, as a share; 0: it does not follow a sine."""
-    swing_cycles: float = 0.0
-    """How many periods of the sine the trials took."""
-    after_overload: str | None = None
-    """Whether trials right after a trial in overload lose more or less than other trials at their loads; null:
-    neither."""
-
-
-class DensityPoint(Record):
-    """A point of the distribution of the critical load, in results of earlier versions."""
-
-    load_per_interface_fps: float = Field(gt=0.0)
-    """Critical load."""
-    density_per_fps: float = Field(ge=0.0)
-    """Probability density of this load, per frame per second."""
 
 
 class CurvePoint(Record):
@@ -86,11 +52,9 @@ class FittedFunction(Record):
     """Its share in the combined estimate."""
     curve: tuple[CurvePoint, ...]
     """The best fitting curve."""
-    posterior: tuple[DensityPoint, ...] = ()
-    """The distribution of the critical load by load; empty but in files of earlier versions."""
     log_evidence: float | None = None
-    """Natural logarithm of the probability of all counts under this function. Here and below, null: in results of
-    earlier versions, and for the line near the target (``local``), which has no such figure."""
+    """Natural logarithm of the probability of all counts under this function. Here and below, null: for
+    the line near the target (``local``), which has no such figure."""
     mrr_per_interface_fps: float | None = None
     """The likeliest limiting forwarding rate."""
     spread_per_interface_fps: float | None = None
@@ -130,9 +94,9 @@ class CriticalLoad(Record):
 
     mean: Rate
     """Its mean in the model: that of the functions together, even if less passes in the long run."""
-    median: Rate | None = None
+    median: Rate
     """Its median, which is stated because the mean may be between two clusters; or less, if less passes in the long
-    run. Null: in results of earlier versions, which stated the mean."""
+    run."""
     stdev: Rate
     """Its standard deviation."""
     least_95: Rate
@@ -141,8 +105,6 @@ class CriticalLoad(Record):
     """Upper end of its 95 % interval."""
     functions: tuple[FittedFunction, ...]
     """The estimates of the fitting functions."""
-    posterior: tuple[DensityPoint, ...] = ()
-    """The distribution of the critical load by load; empty but in files of earlier versions."""
     history: tuple[IntervalPoint, ...]
     """The interval after each trial, as it became narrower."""
     ended_by: str | None
@@ -154,48 +116,40 @@ class CriticalLoad(Record):
 
     fit: FitCheck
     """How well the model fits."""
-    guard: GuardStatement | None = None
-    """The frames that verify a load. If no load is verified, the frames at and just below the median. Null: in results
-    of earlier versions."""
+    guard: GuardStatement
+    """The frames that verify a load. If no load is verified, the frames at and just below the median."""
     csit: CsitEstimate | None = None
     """What FD.io CSIT's code reports; null: the loads were not chosen as in CSIT."""
-    chance_stdev_ratio: float | None = Field(default=None, ge=0.0)
-    """The part of the uncertainty that more nights reduce, as a standard deviation and a share of the load; null: in
-    results of earlier versions."""
-    shared_stdev_ratio: float | None = Field(default=None, ge=0.0)
+    chance_stdev_ratio: float = Field(ge=0.0)
+    """The part of the uncertainty that more nights reduce, as a standard deviation and a share of the load."""
+    shared_stdev_ratio: float = Field(ge=0.0)
     """The part that all soak tests of the device share, such as the error of the line's shape; in the same form."""
     stopping_factor: float = Field(default=1.0, ge=1.0)
     """Factor by which the interval was widened, because the search could end when it was narrow; 1 without a
     precision."""
-    variation: CapacityVariation | None = None
-    """What the order of the trials showed, in results of earlier versions; otherwise null."""
     verified: Rate | None = None
-    """The highest load that is verified without any model: the first answer. Null: no load is verified, or in results
-    of earlier versions."""
+    """The highest load that is verified without any model: the first answer. Null: no load is verified."""
     supported: Rate | None = None
-    """The load that is stated if no load is verified: one that no trials speak against. Null: a load is verified, or in
-    results of earlier versions, which stated the median."""
-    trial_s: Seconds | None = None
-    """Seconds of most trials; null: in results of earlier versions."""
-    rarest_s: Seconds | None = None
+    """The load that is stated if no load is verified: one that no trials speak against. Null: a load is
+    verified."""
+    trial_s: Seconds | None
+    """Seconds of most trials; null: no trial counts."""
+    rarest_s: Seconds
     """Random losses that occur once in this many seconds were almost certainly (95 %) seen in the trials near the
-    stated load. Rarer losses may have gone unseen. Null: in results of earlier versions."""
+    stated load. Rarer losses may have gone unseen."""
     doubt: str | None = None
     """Why the stated load may be wrong, other than too few frames without loss; null: nothing speaks against the
     number."""
     process: tuple[str, ...] = ()
     """How frames are lost, in sentences."""
     bucket: SeenBucket | None = None
-    """A bucket or a buffer of the SUT; null: none is seen, or in results of earlier versions."""
+    """A bucket or a buffer of the SUT; null: none is seen."""
     pauses: SeenPauses | None = None
-    """The pauses in which the SUT loses frames; null: none are known well enough, or in results of earlier versions."""
+    """The pauses in which the SUT loses frames; null: none are known well enough."""
 
     @property
     def stated(self) -> Rate:
-        """The load that is stated: the verified load, or one that nothing speaks against.
-
-        In results of earlier versions, it is the median or the mean.
-        """
+        """The load that is stated: the verified load, or one that nothing speaks against."""
         return self.verified or self.supported or self.estimate
 
     @property
@@ -210,14 +164,14 @@ class CriticalLoad(Record):
     @property
     def estimate(self) -> Rate:
         """The model's estimate of the critical load."""
-        return self.median or self.mean
+        return self.median
 
     @property
     def estimated_as(self) -> str:
         """What the model's estimate is, in a few words."""
         if self.reason is not None:
             return "doubtful estimate"
-        return "estimate (mean)" if self.median is None else "estimate (median)"
+        return "estimate (median)"
 
     @property
     def is_estimate(self) -> bool:

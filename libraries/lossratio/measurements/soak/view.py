@@ -158,14 +158,9 @@ class SoakView(View[SoakResult]):
             yield f"irregular: {result.critical_load.reason}"
 
     def caveats(self, result: SoakResult) -> Iterator[str]:
-        """The scope of the stated load; for an older result, the after-effects of overload."""
+        """The scope of the stated load."""
         critical_load = result.critical_load
-        if critical_load is None:
-            return
-        variation = critical_load.variation
-        if variation is not None and variation.after_overload is not None:
-            yield f"for a SUT that was not overloaded just before: {variation.after_overload}"
-        if critical_load.reason is None and critical_load.guard is not None:
+        if critical_load is not None and critical_load.reason is None:
             yield scope_in_words(critical_load)
 
     def findings(self, result: SoakResult) -> Iterator[Finding]:
@@ -277,12 +272,9 @@ def _values(found: CriticalLoad) -> Iterator[tuple[str, Rate]]:
     yield "95 % interval, to", found.most_95
 
 
-def _estimate(found: CriticalLoad) -> Estimate | None:
-    """The estimate by the model, for comparisons between nights; None: in results of earlier versions."""
-    chance, shared = found.chance_stdev_ratio, found.shared_stdev_ratio
-    if found.median is None or chance is None or shared is None:
-        return None
-    return Estimate(found.median, chance, shared)
+def _estimate(found: CriticalLoad) -> Estimate:
+    """The estimate by the model, for comparisons between nights."""
+    return Estimate(found.median, found.chance_stdev_ratio, found.shared_stdev_ratio)
 
 
 def draw_soak(result: SoakResult) -> str:

@@ -71,29 +71,14 @@ def _rested(result: GoalsResult) -> Doubt | None:
     """The doubt that the SUT passes more after a rest, based on the trials at the end of the search."""
     bounds = list(_upper_bounds(result))
     answers = rest_answers_in(_evidence(result), bounds)
-    # Earlier versions had no controls.
-    has_control = bool(
-        {mlrsearch.RestAnswer.EASY, mlrsearch.RestAnswer.REMEMBERED} & {*answers.values()}
-    )
-    if has_control:
-        wanted = mlrsearch.RestAnswer.REMEMBERED
-    else:
-        wanted = mlrsearch.RestAnswer.PASSED
-
-    passed = [load for load, answer in answers.items() if answer is wanted]
+    passed = [load for load, answer in answers.items() if answer is mlrsearch.RestAnswer.REMEMBERED]
     if len(passed) < mlrsearch.ENOUGH:
         return None
 
     rest = next(trial.rest_s for trial in result.trials if trial.rest_s)
     highest_bound = max(upper for upper, _ in bounds)
     above = format_ratio(max(passed) / highest_bound - 1.0)
-    if has_control:
-        control = ", and the same loads failed right after a loss"
-        causes = "it remembers a loss"
-    else:
-        control = ""
-        causes = "it remembers a loss or became faster"
-
+    causes = "it remembers a loss"
     way_out = f"rest={rest:g} s between trials would help"
     if result.settings.get(EARLY_VERDICT):
         causes += " or is slow at the beginning of trials"
@@ -102,7 +87,8 @@ def _rested(result: GoalsResult) -> Doubt | None:
     return Doubt(
         DoubtKind.MEMORY,
         f"whole trials at {len(passed)} loads passed after a rest of {rest:g} s, at up to "
-        f"{format_frame_rate(max(passed))} per interface, {above} above the upper bound{control}: {causes}; "
+        f"{format_frame_rate(max(passed))} per interface, {above} above the upper bound, and the same loads failed "
+        f"right after a loss: {causes}; "
         f"{way_out}. These trials count as evidence, and the bounds follow from all trials",
     )
 

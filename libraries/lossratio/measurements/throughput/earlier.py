@@ -50,7 +50,7 @@ def earlier_searches(
 ) -> tuple[EarlierSearch, ...]:
     """Finds earlier searches of a test with the same traffic, oldest first, outside of the directories of some runs.
 
-    Searches on another device are left out (earlier versions did not name the device). A journal whose own path is
+    Searches on another device are left out. A journal whose own path is
     given may be of any device. The path is the directory of a run, a folder of such directories, or a journal.
 
     Raises:

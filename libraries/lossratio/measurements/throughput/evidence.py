@@ -14,12 +14,7 @@ from lossratio.errors import SearchError
 from lossratio.measurements.latency.result import LatencyAtLoad, latency_contradictions
 from lossratio.measurements.telemetry import TelemetryTrial
 from lossratio.measurements.throughput.bounds import BoundsSoFar
-from lossratio.measurements.throughput.limits import (
-    in_earlier_words,
-    judge,
-    without_late_frames,
-    without_stalls,
-)
+from lossratio.measurements.throughput.limits import judge
 from lossratio.measurements.throughput.replay import replayed
 from lossratio.measurements.throughput.rest import remarks_on_rest
 from lossratio.measurements.throughput.result import (
@@ -172,7 +167,7 @@ class SearchKind(results.Kind[ResultT]):
         """A result with the latency and telemetry from its journal; None: it has parts that are not in the journal.
 
         A later measurement of latency replaces an earlier one, while every telemetry is kept. If the result has more
-        parts than the journal (in files of earlier versions), nothing proves the additional parts.
+        parts than the journal, nothing proves the additional parts.
         """
         try:
             latencies, telemetry = _additional_parts(additions)
@@ -280,8 +275,8 @@ def _contradictions_of_goal(
             yield f"goal {name}: {field}.per_interface_fps is {given!r}, but its trials give {load!r}"
 
     if said.zone is not None:
-        zones = (zone_in(searched, way, least, most) for way in _ways_to_count(searched, evidence))
-        if _shares_of(said.zone) not in map(_shares_of, zones):
+        zone = zone_in(searched, evidence, least, most)
+        if _shares_of(said.zone) != _shares_of(zone):
             yield f"goal {name}: its zone of chance does not follow from the trials"
 
     yield from _contradictions_of_reason(name, said, made, evidence, result.max_load.origin)
@@ -292,21 +287,6 @@ def _per_interface(rate: Rate | None) -> float | None:
     if rate is None:
         return None
     return rate.per_interface_fps
-
-
-def _ways_to_count(
-    goal: SearchGoal, evidence: Sequence[TrialResult]
-) -> Iterator[Sequence[TrialResult]]:
-    """The trials as they count now, and as earlier versions counted them.
-
-    Earlier versions called a trial lossy even if the missing frames had not been sent.
-    """
-    yield evidence
-    if goal.stream is None:
-        yield [
-            replace(trial, output=replace(trial.output, lost_frames=None, directions=()))
-            for trial in evidence
-        ]
 
 
 def _shares_of(zone: ZoneOfChance | Zone | None) -> list[tuple[int, int, int]]:
@@ -324,18 +304,12 @@ def _contradictions_of_reason(
     max_load_origin: results.LoadOrigin,
 ) -> Iterator[str]:
     """Contradictions between the trials and the result of a goal: in the reason, or in whether it is regular."""
-    # Earlier versions called a result regular if late frames or bursts made the upper bound.
-    steady = [without_stalls(trial) for trial in evidence]
-    ways = [evidence, steady, [without_late_frames(trial) for trial in steady]]
-    reasons = [judge(made, way, max_load_origin=max_load_origin) for way in ways]
-    # Earlier versions called it irregular although trials without stalls made the upper bound.
-    reasons.append(judge(made, evidence, max_load_origin=max_load_origin, may_be_steady=False))
-    reasons += [in_earlier_words(reason) for reason in reasons]
-    if said.regular not in [reason is None for reason in reasons]:
+    reason = judge(made, evidence, max_load_origin=max_load_origin)
+    if said.regular != (reason is None):
         yield f"goal {name}: regular is {said.regular}, but the trials give {not said.regular}"
     # The trials do not show why a search ended early.
-    elif made.reason is not IrregularReason.STOPPED_EARLY and said.reason not in reasons:
-        yield f"goal {name}: reason is {said.reason!r}, but the trials give {reasons[0]!r}"
+    elif made.reason is not IrregularReason.STOPPED_EARLY and said.reason != reason:
+        yield f"goal {name}: reason is {said.reason!r}, but the trials give {reason!r}"
 
 
 def _contradictions_of_spread(result: GoalsResult) -> Iterator[str]:

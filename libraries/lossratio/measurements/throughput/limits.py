@@ -34,8 +34,6 @@ slow, or a device may have held it back with PAUSE frames: the counts do not sho
 DROPS_LIMIT = "frames that the generator dropped, not lost ones, made the upper bound"
 """The reason for a result whose upper bound is caused by frames that came back and that the generator dropped, perhaps
 together with fewer frames that were not sent."""
-EARLIER_GENERATOR_LIMIT = "the generator's limit, not the SUT's"
-"""The reason that earlier versions gave instead, and also for the generator's maximum load."""
 MAX_LOAD_OF_GENERATOR = (
     "the generator's maximum load is a lower bound: higher loads were not offered"
 )
@@ -56,11 +54,7 @@ _ALSO_DUE_TO_OTHERS = (
 
 
 def judge(
-    result: GoalResult,
-    trials: Sequence[TrialResult],
-    *,
-    max_load_origin: results.LoadOrigin,
-    may_be_steady: bool = True,
+    result: GoalResult, trials: Sequence[TrialResult], *, max_load_origin: results.LoadOrigin
 ) -> str | None:
     """Decides why a goal result is irregular; None: it is regular.
 
@@ -75,9 +69,8 @@ def judge(
         result: The goal result.
         trials: The trials of the search.
         max_load_origin: What limits the maximum load.
-        may_be_steady: Whether the trials without stalls may make the bound. In earlier versions, they did not.
     """
-    limit = _limit_of_others(result, trials, max_load_origin, may_be_steady=may_be_steady)
+    limit = _limit_of_others(result, trials, max_load_origin)
     reason = result.reason
     if reason is None:
         return limit
@@ -90,8 +83,7 @@ def judge(
 
 def is_generators_limit(reason: str | None) -> bool:
     """Whether an irregular goal result was limited, at least in part, by what the generator sent or dropped."""
-    limits = (*_LIMITS_OF_GENERATOR, EARLIER_GENERATOR_LIMIT)
-    return reason is not None and reason.startswith(limits)
+    return reason is not None and reason.startswith(_LIMITS_OF_GENERATOR)
 
 
 def is_least(reason: str | None) -> bool:
@@ -99,14 +91,6 @@ def is_least(reason: str | None) -> bool:
     if is_generators_limit(reason):
         return True
     return reason is not None and reason.startswith(_LIMITS_BESIDE_GENERATOR)
-
-
-def in_earlier_words(reason: str | None) -> str | None:
-    """A reason as earlier versions gave it, if they gave it in other words."""
-    for limit in _LIMITS_OF_GENERATOR:
-        if reason is not None and reason.startswith(limit):
-            return reason.replace(limit, EARLIER_GENERATOR_LIMIT, 1)
-    return reason
 
 
 def is_bound_of_others(trials: Iterable[results.Trial], bound: Rate | None, goal: Goal) -> bool:
@@ -153,11 +137,7 @@ def _evidence_at(bound: Rate, trials: Iterable[results.Trial]) -> list[TrialResu
 
 
 def _limit_of_others(
-    result: GoalResult,
-    trials: Sequence[TrialResult],
-    max_load_origin: results.LoadOrigin,
-    *,
-    may_be_steady: bool,
+    result: GoalResult, trials: Sequence[TrialResult], max_load_origin: results.LoadOrigin
 ) -> str | None:
     """What bounded a result from above, apart from the SUT; None: nothing did."""
     if result.reason is IrregularReason.MAX_LOAD_IS_LOWER_BOUND:
@@ -178,7 +158,7 @@ def _limit_of_others(
         there = [kept(trial, goal) if trial.load == upper else goal.seen(trial) for trial in trials]
         if there == seen or _is_upper_bound(upper, goal, there):
             continue
-        if limit == STALL_LIMIT and may_be_steady:
+        if limit == STALL_LIMIT:
             return None if is_of_sut(goal, _at(upper, trials)) else limit
         return limit
     return None

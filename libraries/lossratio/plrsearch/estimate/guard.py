@@ -91,30 +91,28 @@ class GuardStatement(Observed):
     """Its upper end."""
     extrapolation_factor: float
     """The upper end divided by the target loss ratio."""
-    lossy_trials: int | None = None
-    """Number of trials in which frames were lost; null: in results of earlier versions."""
+    lossy_trials: int
+    """Number of trials in which frames were lost."""
     largest_burst_frames: float | None = None
     """The load is verified unless more than this many frames are lost at once, less often than in one out of
-    ``unseen_burst_trials`` trials. Null: the load is not verified, loss verifies it, or the result is of an earlier
-    version."""
+    ``unseen_burst_trials`` trials. Null: the load is not verified, or loss verifies it."""
     unseen_burst_trials: float | None = None
     """Losses that occur in fewer than one out of this many trials may be missing in these trials, with a probability of
-    2.5 % or more (Clopper and Pearson); null: there are no trials, or in results of earlier versions."""
+    2.5 % or more (Clopper and Pearson); null: there are no trials."""
     unseen_burst_s: Seconds | None = None
-    """The same in seconds of these trials; null: in results of earlier versions, too."""
+    """The same in seconds of these trials; null: there are none."""
     missing_frames: Frames | None = None
     """How many more frames, with the same loss, would verify the load; null: no number of frames would, or none are
     needed."""
     missing_trials: int | None = None
-    """Minimum number of further trials that would verify the load; null: in results of earlier versions."""
+    """Minimum number of further trials that would verify the load; null in the same cases."""
     missing_s: Seconds | None = None
     """Seconds of traffic at the load for these frames; null in the same cases."""
     once_lost_frames: float | None = None
     """Largest number of frames that a trial lost once, no matter how long it took. Such losses are not counted. Null:
-    there are none, or in results of earlier versions."""
+    there are none."""
     protocol_s: Seconds | None = None
-    """Seconds of the long trials that agree with the verdict; null: there are none, or in results of earlier
-    versions."""
+    """Seconds of the long trials that agree with the verdict; null: there are none."""
 
     @classmethod
     def of(
@@ -232,22 +230,20 @@ def _roughly(seconds: float) -> str:
     return format_duration(step * round(seconds / step))
 
 
-def target_in_words(
-    target_loss_ratio: float, guard: GuardStatement | None, usual: float | None
-) -> str:
+def target_in_words(target_loss_ratio: float, guard: GuardStatement, usual: float | None) -> str:
     """The target loss ratio, and the length of the trials in which it holds.
 
     A bucket or a buffer passes more in short trials than in long ones, so nothing is known about longer trials.
 
     Args:
         target_loss_ratio: The target loss ratio.
-        guard: What is known without a model; None: nothing is known, as in a result of an earlier version.
-        usual: Seconds of most trials; None: not known.
+        guard: What is known without a model.
+        usual: Seconds of most trials; None: no trial counts.
     """
     target = f"loss ratio {format_target(target_loss_ratio)}"
     if usual is None:
         return target
-    if guard is None or guard.protocol_s is None:
+    if guard.protocol_s is None:
         return f"{target} in trials of {usual:.3g} s"
     return f"{target} in trials of {usual:.3g} s and {guard.protocol_s:.3g} s"
 

@@ -23,14 +23,17 @@ class IntervalPoint(Observed):
     """Lower end of its 95 % interval."""
     most_95_per_interface_fps: float
     """Upper end of its 95 % interval."""
-    median_per_interface_fps: float | None = None
-    """Its median, which is stated; null: in results of earlier versions."""
+    median_per_interface_fps: float
+    """Its median, which is stated."""
 
     @property
     def interval(self) -> tuple[float, float, float]:
         """The stated load, and both ends of the interval."""
-        stated = self.median_per_interface_fps or self.mean_per_interface_fps
-        return stated, self.least_95_per_interface_fps, self.most_95_per_interface_fps
+        return (
+            self.median_per_interface_fps,
+            self.least_95_per_interface_fps,
+            self.most_95_per_interface_fps,
+        )
 
 
 @dataclass(frozen=True)

@@ -38,27 +38,16 @@ class FitCheck(Observed):
     """Distance between the functions' mean critical loads, in their standard deviations; 0 if there is only one
     function. The distance is large in nearly all healthy runs under the Poisson likelihood, so it is no reason by
     itself."""
-    drift_ratio: float | None
-    """Change of the capacity from the first to the last trial, as a share, in results of earlier versions; otherwise
-    null."""
-    drift_stdev_ratio: float | None
-    """Standard deviation of the drift, in results of earlier versions; otherwise null."""
-    replicates_chi_squared: float | None = None
+    replicates_chi_squared: float | None
     """Chi-squared per degree of freedom of trials at equal loads: about 1 if they only differ by chance; null: no loads
-    are equal, or in results of earlier versions."""
-    replicates_freedom: int | None = None
-    """Its degrees of freedom; null: in results of earlier versions."""
-    described_below_fps: float | None = None
-    """The load (of each transmitting interface) below which the functions describe the trials, in results of earlier
-    versions; otherwise null."""
-    heavy_tails_ratio: float | None = None
-    """Probability that the capacity has heavier tails than a normal distribution, in results of earlier versions;
-    otherwise null."""
-    scatter: str | None = None
+    are equal."""
+    replicates_freedom: int
+    """Its degrees of freedom."""
+    scatter: str
     """How counts differ at equal loads: by ``chance``, in ``batches``, by ``events`` in some trials, by a ``varying``
-    capacity, or ``unknown``; null: in results of earlier versions."""
-    batch_frames: float | None = None
-    """Number of frames that are lost at once; null: in results of earlier versions."""
+    capacity, or ``unknown``."""
+    batch_frames: float
+    """Number of frames that are lost at once."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +88,6 @@ def check(description: Description) -> Misfit:
         fit=FitCheck(
             chi_squared_per_trial=per_trial,
             function_distance_stdevs=distance,
-            drift_ratio=None,
-            drift_stdev_ratio=None,
             replicates_chi_squared=replicates.ratio,
             replicates_freedom=replicates.freedom,
             scatter=replicates.scatter.value,

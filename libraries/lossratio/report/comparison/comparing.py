@@ -1,6 +1,6 @@
 """Pairs the results of two sets of runs by test and quantity, and has each pair judged."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from lossratio import results
 from lossratio.checked_arguments import NotNegative, checked
@@ -65,12 +65,9 @@ def _problems(runs: Sequence[Run]) -> Iterator[str]:
 
 def _compared(before: Sequence[Run], after: Sequence[Run]) -> Iterator[ComparedQuantity]:
     """The quantities of all tests, each with its findings of both sides, without verdicts."""
-    names = _names_now(result.test for run in (*before, *after) for result in run.results)
-    new_results = _results(after, names)
-    old_results = _without_themselves(_results(before, names), new_results, names)
-    old, new = results.apart_by_device(
-        _by_quantity(old_results, names), _by_quantity(new_results, names)
-    )
+    new_results = _results(after)
+    old_results = _without_themselves(_results(before), new_results)
+    old, new = results.apart_by_device(_by_quantity(old_results), _by_quantity(new_results))
 
     empty_in_a = _unmeasured(before, "A")
     empty_in_b = _unmeasured(after, "B")
@@ -80,52 +77,33 @@ def _compared(before: Sequence[Run], after: Sequence[Run]) -> Iterator[ComparedQ
         yield compared_findings(key, old.get(key, []), new.get(key, []), absent)
 
 
-def _names_now(tests: Iterable[results.TestIdentity]) -> dict[str, str]:
-    """The names by which tests are compared, by their full names.
-
-    A result of an earlier version has Robot Framework's full name; its test is the present test whose name fits, if
-    there is only one.
-    """
-    known = list(tests)
-    identities = {test.full_name for test in known if test.long_name is not None}
-    earlier = {test.full_name for test in known} - identities
-    now = {
-        name: fits[0]
-        for name, fits in results.fitting(earlier, identities).items()
-        if len(fits) == 1
-    }
-    return {name: now.get(name, name) for name in identities | earlier}
-
-
-def _results(runs: Sequence[Run], names: Mapping[str, str]) -> list[results.TestResult]:
+def _results(runs: Sequence[Run]) -> list[results.TestResult]:
     """The results of the runs without repetitions: a copy of a run and the resumed run share most of their results."""
     by_test: dict[str, list[results.TestResult]] = {}
     for result in (result for run in runs for result in run.results):
-        of_test = by_test.setdefault(names[result.test.full_name], [])
+        of_test = by_test.setdefault(result.test.full_name, [])
         if result not in of_test:
             of_test.append(result)
     return [result for of_test in by_test.values() for result in of_test]
 
 
 def _without_themselves(
-    old: Sequence[results.TestResult], new: Sequence[results.TestResult], names: Mapping[str, str]
+    old: Sequence[results.TestResult], new: Sequence[results.TestResult]
 ) -> list[results.TestResult]:
     """The old results without those that would be compared with themselves, if their test has other results."""
     rest = [result for result in old if result not in new]
-    tests_with_others = {names[result.test.full_name] for result in rest}
+    tests_with_others = {result.test.full_name for result in rest}
     return [
-        result
-        for result in old
-        if result in rest or names[result.test.full_name] not in tests_with_others
+        result for result in old if result in rest or result.test.full_name not in tests_with_others
     ]
 
 
 def _by_quantity(
-    measured: Sequence[results.TestResult], names: Mapping[str, str]
+    measured: Sequence[results.TestResult],
 ) -> dict[tuple[str, str], list[results.Finding]]:
     by_quantity: dict[tuple[str, str], list[results.Finding]] = {}
     for finding in results.findings_of(measured):
-        key = (names[finding.result.test.full_name], finding.quantity)
+        key = (finding.result.test.full_name, finding.quantity)
         by_quantity.setdefault(key, []).append(finding)
     return by_quantity
 

@@ -183,7 +183,7 @@ def launch(plan: Plan, name: str) -> Iterator[Holder]:
     try:
         with theirs, open(Path(plan.directory, "holder.log"), "ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _START, str(_SOURCE_ROOT)],
+                [sys.executable, "-I", "-c", _START, str(_SOURCE_ROOT)],
                 stdin=theirs.fileno(),
                 stdout=log,
                 stderr=log,
