@@ -96,6 +96,7 @@ def nightly(away: np.ndarray, chance: float) -> Series:
         "value": list(LOAD * np.exp(away)),
         "estimate_chance": [chance] * number,
         "estimate_shared": [0.0] * number,
+        "unit": ["fps"] * number,
     }
     return Series(SeriesKey("lab-1", "Suite.64B-soak", "critical load"), columns, is_of_nights=True)
 

@@ -61,7 +61,7 @@ def alarms(values: Values, nights: int, confirm: int) -> npt.NDArray[np.bool_]:
 def as_series(values: Values) -> Series:
     """Values of consecutive nights as a series of the history."""
     times = [START + timedelta(days=day) for day in range(len(values))]
-    return Series(SeriesKey("lab", "test", "NDR"), {"started": times, "value": [*values]})
+    return Series(SeriesKey("lab", "test", "NDR"), {"started": times, "value": [*values], "unit": ["fps"] * len(times)})
 
 
 if __name__ == "__main__":

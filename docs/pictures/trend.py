@@ -10,6 +10,7 @@ from lossratio.history.annotations import KnownChange
 from lossratio.history.page_of_trends import draw_trend
 from lossratio.history.series import Series, SeriesKey
 from lossratio.history.trend import trends_of
+from lossratio.units import FRAMES_PER_SECOND
 
 NIGHTS, NEW_KERNEL, FALL = 90, 30, 84
 FIRST = datetime(2026, 1, 1, 3, tzinfo=timezone.utc)
@@ -25,6 +26,7 @@ def main(picture: Path) -> None:
         "value": values,
         "lower_bound": values,
         "upper_bound": 1.005 * values,
+        "unit": [FRAMES_PER_SECOND.name] * NIGHTS,
     }
     series = Series(SeriesKey("lab-1", "64B-1c-eth-l2bdbase-ndrpdr", "NDR"), columns)
     known = [KnownChange(date=date(2026, 1, 31), note="kernel 6.12", by="ann")]

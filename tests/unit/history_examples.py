@@ -6,6 +6,7 @@ from datetime import datetime, timedelta, timezone
 from lossratio.history.entries import Entry
 from lossratio.history.series import Series, SeriesKey
 from lossratio.results import LatencyPoint
+from lossratio.units import FRAMES_PER_SECOND
 
 START = datetime(2026, 1, 1, 3, 0, tzinfo=timezone.utc)
 
@@ -54,6 +55,8 @@ def series(values, kinds=None, measured_as=None):
         "reason": [None if value is not None else "agent lost" for value in values],
         "measured_as": measured_as or [None] * len(values),
         "aggregate_factor": [1.0] * len(values),
+        "unit": [FRAMES_PER_SECOND.name] * len(values),
+        "has_device": [True] * len(values),
     }
     return Series(SeriesKey("lab-1", "Suite.64B-ndrpdr", "NDR"), columns)
 

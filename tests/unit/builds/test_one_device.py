@@ -127,7 +127,7 @@ def test_one_alarm_of_two_devices_is_chosen_bisected_and_noted_and_the_other_one
     assert refused.status == 2
     assert f"the alarm is of {fast}, and {revisions[0][:12]} was measured on {slow}" in refused.err
     assert len(list((lab.parent / "bisect").iterdir())) == 2
-    assert lossratio("ack", history, "why", "--device", "*police=80000").out.count("explained") == 1
+    assert lossratio("archive", "ack", history, "why", "--device", "*police=80000").out.count("explained") == 1
     done = lossratio("trend", history, "--device", "*police=80000")
     assert (done.status, "1 series" in done.out) == (0, True)
     assert lossratio("trend", history).status == 3

@@ -170,7 +170,7 @@ IN_COMMANDS = {
         "no archive at nope yet",
     ),
     "no archive and nothing to begin one": (("archive", "send", "--results", "nope"), "no archive at nope yet"),
-    "self-test through a device": (("self-test", LOCAL), "DUT1 is between the TG's ports"),
+    "self-test through a device": (("lab", "self-test", LOCAL), "DUT1 is between the TG's ports"),
     "local testbed of a simulated one": (("lab", "up", SIMULATED), "Topology simulated is not a local testbed"),
     "no such command": (("mesure",), "No such command 'mesure'"),
     "misspelt command": (("repot", "a"), "No such command 'repot'. Did you mean 'report'?"),

@@ -94,7 +94,7 @@ def test_the_command_shows_the_estimate_and_what_is_known_without_a_model(lossra
     assert f"combined  mean {search_result.mean:,.1f} fps" in out
     for word in ("local", "weight", "Without a model: ", "The model fits the trials"):
         assert word in out
-    _, out, _ = lossratio("replay", "--likelihood", "poisson", path)
+    _, out, _ = lossratio("archive", "replay", "--likelihood", "poisson", path)
     assert "stretch" in out
     assert "erf" in out
 

@@ -38,7 +38,8 @@ def history(tmp_path):
                 one = entry(
                     night, None if is_missing else value, test=test, outcome="failed" if is_missing else "measured"
                 )
-                entries.append(replace(one, started=one.started + timedelta(minutes=minutes * place)))
+                started = one.started + timedelta(minutes=minutes * place)
+                entries.append(replace(one, started=started, has_device=test in (A, B)))
         history.add(entries)
         return history
 

@@ -212,18 +212,6 @@ def test_trials_without_stalls_alone_may_prove_a_bound(steady, limit, doubts):
     assert len(found) == doubts
 
 
-def test_an_earlier_version_may_call_irregular_what_trials_without_stalls_prove():
-    at_upper = [stalled_trial(100_400.0, lost=3, stall=0.003)] * 30 + [counted_trial(100_400.0, lost=3)] * 11
-    result = throughput_of([*BELOW, *at_upper])
-    (report,) = result.goals
-    irregular = report.result.model_copy(update={"regular": False, "reason": STALL_LIMIT})
-    as_earlier = result.model_copy(
-        update={"goals": (report.model_copy(update={"result": irregular}),), "outcome": Outcome.IRREGULAR}
-    )
-    for one in (result, as_earlier):
-        assert list(contradictions_of(one)) == []
-
-
 def test_a_burst_may_have_lost_the_frames_of_a_stream():
     def streams(lost):
         counted = (StreamFrames("voice", 5_000, 5_000 - lost), StreamFrames("data", 15_000, 15_000))
@@ -255,18 +243,6 @@ def test_a_card_without_a_number_tells_forwarded_frames_from_offered_ones():
     at_lower, at_upper = counted_trial(100_000.0, lost=400), stalled_trial(100_400.0, lost=503, stall=0.003)
     html = render("html", [Run(Path("run"), (throughput_of([*[at_lower] * 21, *[at_upper] * 21], (PDR,)),))])
     assert "No number to quote: at least 99,600 fps per interface, when 100,000 fps is offered." in html
-
-
-@pytest.mark.parametrize(
-    "trial", [late_trial(100_400.0, late=3), stalled_trial(100_400.0, lost=3, stall=0.003)], ids=["late", "stalled"]
-)
-def test_a_result_of_an_earlier_version_may_call_it_regular(trial):
-    result = throughput_of([*BELOW, *[trial] * 21])
-    (report,) = result.goals
-    regular = report.model_copy(update={"result": report.result.model_copy(update={"regular": True, "reason": None})})
-    as_earlier = result.model_copy(update={"goals": (regular,), "outcome": Outcome.MEASURED})
-    for one in (result, as_earlier):
-        assert list(contradictions_of(one)) == []
 
 
 def test_a_few_lossy_trials_are_not_enough_to_blame_the_sut():
