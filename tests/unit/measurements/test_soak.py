@@ -12,13 +12,13 @@ from lossratio.errors import SearchError, TrafficError
 from lossratio.measurements.connection_soak import ConnectionSoak
 from lossratio.measurements.soak.description import describe_critical_load
 from lossratio.measurements.soak.measure import Soak, SoakPreset, SoakRequest, find_critical_load, warm_start_from
-from lossratio.measurements.soak.result import CapacityVariation, SoakLimit
+from lossratio.measurements.soak.result import SoakLimit
 from lossratio.measurements.throughput.measure import find_conditional_throughput
 from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.plrsearch import IntervalPoint, LikelihoodName, PLRsearch
 from lossratio.results.conditions import LoadOrigin
 from lossratio.results.contradictions import contradictions_of
-from lossratio.results.findings import caveats_of, findings_of, message
+from lossratio.results.findings import message
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
 from lossratio.simulation import SimulatedMeasurer
@@ -90,7 +90,9 @@ def test_progress_has_an_estimate_that_narrows_and_a_time_left_that_shrinks(soak
 
 @pytest.mark.parametrize(("kind", "unit"), [(Soak(), "fps"), (ConnectionSoak(), "connections/s")])
 def test_a_live_estimate_is_called_rough_and_has_the_unit_of_the_result(kind, unit):
-    controller = SimpleNamespace(history=(IntervalPoint(8, 16.0, 2002.0, 100.0, 2016.0),), elapsed=16.0, trials=9)
+    controller = SimpleNamespace(
+        history=(IntervalPoint(8, 16.0, 2002.0, 100.0, 2016.0, 2002.0),), elapsed=16.0, trials=9
+    )
     trial = TrialResult(TrialInput(2.0, 2000.0), TrialOutput(0.0, sent_frames=4000, lost_frames=0))
     shown = kind.progress(USUAL, controller, trial).line()
     assert f"  critical load about 2,002 {unit} (roughly 100 to 2,016)  " in shown
@@ -190,20 +192,6 @@ def test_a_precision_ends_it_early(tmp_path):
     width = critical_load.most_95.per_interface_fps - critical_load.least_95.per_interface_fps
     assert width <= 0.005 * critical_load.mean.per_interface_fps
     assert sum(trial.elapsed_s for trial in result.trials) < 1500.0
-
-
-def test_a_number_of_a_sut_that_overload_changes_says_so_beside_it(soak):
-    result, _, _ = soak
-    said = "the trial after one in overload loses more (in 19 of 19 pairs at equal loads): the other 50 are described"
-    nothing = {"correlation": 0.0, "drift_ratio": 0.0, "drift_stdev_ratio": 0.0, "drift_per_hour_ratio": None}
-    variation = CapacityVariation(independent_trials=50.0, after_overload=said, **nothing)
-    critical_load = result.critical_load.model_copy(update={"variation": variation})
-    changed = result.model_copy(update={"critical_load": critical_load})
-    (finding,) = findings_of([changed])
-    assert f"for a SUT that was not overloaded just before: {said}" in caveats_of(finding)
-    assert said in message(changed)
-    (finding,) = findings_of([result])
-    assert not any("overloaded" in caveat for caveat in caveats_of(finding))
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,23 @@ MEAN, STDEV = 150_000.0, 500.0
 TRIALS = [JournalEntry(counted_trial(load, lost=lost)) for load, lost in ((149e3, 0), (150e3, 1), (160e3, 10_000))]
 
 
+GUARD = {
+    "verdict": Verdict.EXTRAPOLATED,
+    "load_per_interface_fps": 149.9e3,
+    "highest_load_per_interface_fps": 150e3,
+    "trials": 4,
+    "frames": 6_000_000,
+    "lost_frames": 0,
+    "lossy_trials": 0,
+    "burst_frames": 1.0,
+    "least_loss_ratio": 0.0,
+    "most_loss_ratio": 6e-7,
+    "extrapolation_factor": 6.0,
+    "missing_frames": 30_000_000,
+    "missing_s": 7200.0,
+}
+
+
 def critical_load(*, limit=None, misfit=()):
     rate = conditions().rate
     loads = [MEAN + STDEV * step / 4 for step in range(-12, 13)]
@@ -32,11 +49,13 @@ def critical_load(*, limit=None, misfit=()):
             mean_per_interface_fps=MEAN,
             least_95_per_interface_fps=MEAN - 6 * STDEV / trials,
             most_95_per_interface_fps=MEAN + 6 * STDEV / trials,
+            median_per_interface_fps=MEAN,
         )
         for trials in (1, 2, 3)
     )
     return CriticalLoad(
         mean=rate(MEAN),
+        median=rate(MEAN),
         stdev=rate(STDEV),
         least_95=rate(MEAN - 2 * STDEV),
         most_95=rate(MEAN + 2 * STDEV),
@@ -45,10 +64,22 @@ def critical_load(*, limit=None, misfit=()):
             for name in ("stretch", "erf")
         ),
         history=history,
+        guard=GuardStatement(**GUARD),
+        chance_stdev_ratio=0.001,
+        shared_stdev_ratio=0.001,
+        trial_s=2.0,
+        rarest_s=60.0,
         ended_by="timeout",
         limit=limit,
         misfit=misfit,
-        fit=FitCheck(chi_squared_per_trial=1.1, function_distance_stdevs=0.5, drift_ratio=None, drift_stdev_ratio=None),
+        fit=FitCheck(
+            chi_squared_per_trial=1.1,
+            function_distance_stdevs=0.5,
+            replicates_chi_squared=None,
+            replicates_freedom=0,
+            scatter="chance",
+            batch_frames=1.0,
+        ),
     )
 
 
@@ -82,22 +113,6 @@ def stalled(lateness, lost=10, duration=1.0):
     return JournalEntry(TrialResult(TrialInput(duration, MEAN), output))
 
 
-GUARD = {
-    "verdict": Verdict.EXTRAPOLATED,
-    "load_per_interface_fps": 149.9e3,
-    "highest_load_per_interface_fps": 150e3,
-    "trials": 4,
-    "frames": 6_000_000,
-    "lost_frames": 0,
-    "burst_frames": 1.0,
-    "least_loss_ratio": 0.0,
-    "most_loss_ratio": 6e-7,
-    "extrapolation_factor": 6.0,
-    "missing_frames": 30_000_000,
-    "missing_s": 7200.0,
-}
-
-
 def whole():
     """A soak test with everything that was inferred."""
     result = soak()
@@ -110,11 +125,8 @@ def whole():
         "at_min_ratio": 0.0,
         "at_max_ratio": 0.0,
     }
-    more = {
-        "functions": tuple(function.model_copy(update=inferred) for function in found.functions),
-        "guard": GuardStatement(**GUARD),
-    }
-    return result.model_copy(update={"critical_load": found.model_copy(update=more)})
+    functions = tuple(function.model_copy(update=inferred) for function in found.functions)
+    return result.model_copy(update={"critical_load": found.model_copy(update={"functions": functions})})
 
 
 def guarded(**fields):

@@ -96,13 +96,6 @@ def test_a_load_that_fails_after_a_rest_is_said_with_what_the_sut_lost():
     )
 
 
-def test_results_of_earlier_versions_without_controls_have_their_doubt():
-    (reason,) = memories_in([rested(load) for load in LOADS])
-    assert "above the upper bound: it remembers a loss or became faster; rest=15 s between trials would" in reason
-    assert memories_in([rested(load) for load in LOADS[:4]]) == []
-    assert memories_in([rested(load, unsent=1) for load in LOADS])
-
-
 def doubts_about_less(trials):
     """The doubts that the SUT passes less after a rest."""
     (doubts,) = doubts_of([throughput_of([*trials, *SEARCHED], (NDR,))])

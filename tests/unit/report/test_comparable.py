@@ -33,7 +33,8 @@ def under(result, **changed):
 
 
 def other_path(result):
-    return under(result, testbed=result.conditions.testbed.model_copy(update={"path": ("TG.port2", "TG.port3")}))
+    testbed = result.conditions.testbed
+    return under(result, testbed=testbed.model_copy(update={"path": testbed.path[::-1]}))
 
 
 def smaller_load(result):

@@ -75,13 +75,13 @@ def test_a_critical_load_is_found_with_its_interval():
     assert (finding.quantity, finding.outcome) == ("critical load", Outcome.MEASURED)
     assert finding.value.per_interface_fps == MEAN
     assert finding.lower_bound.per_interface_fps == MEAN - 2 * STDEV
-    assert "critical load (loss ratio 1e-7):" in message(soak())
+    assert "critical load (loss ratio 1e-7 in trials of 2 s):" in message(soak())
 
 
 def test_the_page_quotes_no_extrapolated_load_without_saying_so():
     note = "extrapolated: there are too few frames or trials at the critical load to verify it"
     page = report_page([Run(Path("a-run"), (guarded(),))], "a run")
-    assert f'<p class="doubt">{note}</p>' in page[page.index('class="quote"') :]
+    assert f'<p class="doubt">{note}; ' in page[page.index('class="quote"') :]
     assert note not in report_page([Run(Path("a-run"), (guarded(verdict=Verdict.VERIFIED),))], "a run")
 
 
