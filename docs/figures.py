@@ -100,12 +100,14 @@ _THIS = r"\| # \([\d., ]+\) "
 
 # Table: by the names that pages use.
 FIGURES = {
-    "time of NDR and PDR": Figure("mlrsearch.md", r"lossratio, held-out \| # / # / #", _ranged("{:.0f}")),
-    "time of RFC 2544": Figure("mlrsearch.md", r"lossratio, held-out \| [^|]+ \| # / # / #", _ranged("{:.0f}")),
-    "time of TST009": Figure("mlrsearch.md", r"lossratio, held-out \| [^|]+ \| [^|]+ \| # / # / #", _ranged("{:.0f}")),
+    "time of NDR and PDR": Figure("other-searches.md", r"lossratio, held-out \| # / # / #", _ranged("{:.0f}")),
+    "time of RFC 2544": Figure("other-searches.md", r"lossratio, held-out \| [^|]+ \| # / # / #", _ranged("{:.0f}")),
+    "time of TST009": Figure(
+        "other-searches.md", r"lossratio, held-out \| [^|]+ \| [^|]+ \| # / # / #", _ranged("{:.0f}")
+    ),
     "time beside the peer": Figure("mlrsearch.md", r"\| default \| # ±[^|]+\| # ±[^|]+\| # ±", _ranged("{:.2f}")),
     "time beside a bisection": Figure(
-        "mlrsearch.md",
+        "other-searches.md",
         r"\| lossratio \| # / .*? \| # / .*?RFC 2544 bisection \| # /.*?TST009 bisection \| - \| # /",
         lambda ours, our_tst, bisection, tst: _range("{:.0f}", bisection / ours, tst / our_tst),
         after="Who is best on what",
@@ -134,35 +136,27 @@ FIGURES = {
         _ranged("{:.2f}"),
         after="four starts in each",
     ),
-    "time of sequential goals": Figure(
-        "mlrsearch.md", r"mixed: sequential \| # / # / #", _ranged("{:.0f}"), after="## Sequential goals"
-    ),
+    "time of sequential goals": Figure("sequential-goals.md", r"mixed: sequential \| # / # / #", _ranged("{:.0f}")),
     "time of sequential goals on quiet SUTs": Figure(
-        "mlrsearch.md",
-        r"mixed: sequential \| # / .*?MLRsearch 1.2.1 \| # /",
-        _share("{:.2f}"),
-        after="## Sequential goals",
+        "sequential-goals.md", r"mixed: sequential \| # / .*?MLRsearch 1.2.1 \| # /", _share("{:.2f}")
     ),
     "time with hints, NDR with PDR": Figure(
-        "mlrsearch.md",
+        "hints.md",
         r"\| unchanged \| [^|]+ \| [^|]+ \| [\d.]+ / # ± [\d.]+ \| [\d.]+ / #",
         _ranged("{:.2f}"),
         after="Earlier trials as a prior",
     ),
     "time with hints, quick NDR": Figure(
-        "mlrsearch.md",
+        "hints.md",
         r"\| unchanged \| [\d.]+ / # ± [\d.]+ \| [\d.]+ / #",
         _ranged("{:.2f}"),
         after="Earlier trials as a prior",
     ),
     "time with hints, routers": Figure(
-        "mlrsearch.md",
-        r"\| interpolated \| [^|]+ \| [^|]+ \| [\d.]+ / #",
-        "{:.2f}",
-        after="Recorded routers: every fourth",
+        "hints.md", r"\| interpolated \| [^|]+ \| [^|]+ \| [\d.]+ / #", "{:.2f}", after="Recorded routers: every fourth"
     ),
     "changes of 1 % that hints hide": Figure(
-        "mlrsearch.md",
+        "hints.md",
         r"a change of 1 % is seen less often by, points \| \d \| # \| # \| # \| # \| #",
         lambda *points: f"{max(points):.0f}",
     ),
@@ -236,25 +230,22 @@ FIGURES = {
     "noisy, measurements for slower": Figure("builds.md", r"\| 400 \| 5 % slower \| [^|]+ \| #", "{:.0f}"),
     "noisy, undecided": Figure("builds.md", r"\| 40 \| 5 % slower \| \d+ slower, # undecided", "{:.0f}"),
     "5 % slower": Figure(
-        "builds.md",
-        r"best 4 of 10 trials .*? \| 16 \| # \|.*?the same .*? \| 26 \| # \|.*?best 5 of 10 .*? \| 16 \| # \|"
-        r".*?\| 40 \| #,.*?\| 16 \| # \|",
+        "builds-in-place.md",
+        r"\| 11 \| [^|]+ \| 16 \| # \|.*?\| 26 \| # \|.*?\| 16 \| # \|.*?\| 40 \| #,.*?\| 16 \| # \|",
         lambda *seconds: f"{', '.join(f'{s:.0f}' for s in sorted(seconds)[:-1])} and {max(seconds):.0f} s",
     ),
     "1 % slower, found": Figure(
-        "builds.md",
+        "builds-in-place.md",
         r"1 % slower \| none \| # slower.*?1 % slower [^|]*\| [^|]+ \| # slower",
         _ranged("{:.0f}"),
-        after="which were not used to choose anything",
     ),
     "1 % slower, minutes": Figure(
-        "builds.md",
+        "builds-in-place.md",
         r"1 % slower \| none \| [^|]+ \| #, .*?1 % slower [^|]*\| [^|]+ \| [^|]+ \| #, ",
         lambda *seconds: _range("{:.0f} min", *(s / 60.0 for s in seconds)),
-        after="which were not used to choose anything",
     ),
-    "bisection, right": Figure("builds.md", r"2 % / 1 % \| # %", "{:.0f} %"),
-    "bisection, measurements": Figure("builds.md", r"2 % / 1 % \| # % \| #", "{1:.0f}"),
+    "bisection, right": Figure("bisections.md", r"2 % / 1 % \| # %", "{:.0f} %"),
+    "bisection, measurements": Figure("bisections.md", r"2 % / 1 % \| # % \| #", "{1:.0f}"),
     "as before, 1 %, missed": Figure(
         "as-before.md", rf"\| 0.99 {_AS_BEFORE} \| 1.01 {_AS_BEFORE}", lambda *cells: _missed(336)(cells[0], cells[4])
     ),
@@ -272,16 +263,16 @@ FIGURES = {
     "flows by bits": Figure("integrity.md", r"held # of # flows, and never the others", "{:.0f} of {:.0f}"),
     "time to compare": Figure("integrity.md", r"frames per direction are compared, in some # ms", "{:.0f} ms"),
     "rate with integrity": Figure(
-        "integrity.md", r"through the bridge #, # and #\.", "{0:,.0f} to {2:,.0f}", after="What it costs"
+        "integrity.md", r"through the bridge, 64 B \| # \| # \| # \|", "{0:,.0f} to {2:,.0f}"
     ),
     "call of an XDP program": Figure(
         "generator-in-kernel.md", r"A call takes # µs, and not # ms", "{:.0f} µs and not {:.0f} ms"
     ),
     "found for 1,561,500": Figure(
-        "generator-in-kernel.md", r"Searches found # to # for #, half of them", "{0:,.0f} instead of {2:,.0f}"
+        "devices-in-kernel.md", r"Searches found # to # for #, half of them", "{0:,.0f} instead of {2:,.0f}"
     ),
     "capacity with a cpumap": Figure(
-        "generator-in-kernel.md", r"the capacity went from # to # million", "{:.2f} to {:.2f} million"
+        "devices-in-kernel.md", r"the capacity went from # to # million", "{:.2f} to {:.2f} million"
     ),
     "cost of comparing": Figure(
         "generator-in-kernel.md",
@@ -292,14 +283,6 @@ FIGURES = {
         "changing-suts.md", r"had a regular result for RFC 2544's goal, # % below", "{:.0f} %"
     ),
     "time of the rest": Figure("changing-suts.md", r"question took # to # s on average", "{:.0f} to {:.0f} s"),
-    "8 queues by the functions": Figure(
-        "plrsearch.md", r"\| 8 queues, 3 % apart \| 7 \| 6 \| [\d.]+ \| [\d.]+ \| 0 \| -#", "{:.2f} %"
-    ),
-    "sum over points": Figure(
-        "soak-likelihood.md",
-        r"means are off by .# standard deviations, and evidence by .# nats",
-        "0.{:03.0f} standard deviations and 0.{:03.0f} nats",
-    ),
     "write the site": Figure(
         "site.md", r"write the site \| # s [^|]+\| # s", lambda *seconds: f"{_range('{:.0f}', *seconds)} s"
     ),

@@ -2,7 +2,7 @@
  * Pages for users come before decisions, and both before entries of the changelog, however often these have the words.
  * Sphinx declares its own Scorer by "var" where there is none, so this one must not be a constant.
  */
-const LATER = [["changelog", 1000], ["decisions/", 500]];
+const LATER = [["changelog", 1000], ["decisions", 500]];
 var Scorer = {
   score: ([page, , , , score]) => {
     const [, later] = LATER.find(([begin]) => page.startsWith(begin)) ?? ["", 0];

@@ -37,6 +37,7 @@ def run(tmp_path, *arguments):
     return CliRunner().invoke(study, words)
 
 
+@pytest.mark.whole
 def test_a_small_study_prints_its_tables(tmp_path, monkeypatch):
     # A search of a thousand trials; test_study_search.py makes it.
     monkeypatch.setattr(command.figures, "decision_time_growth", lambda: 2.5)

@@ -55,7 +55,7 @@ def blocks(path: Path, language: str) -> list[str]:
 def test_the_example_measurer_finds_its_own_limit(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    for block in blocks(DOCS / "how-to" / "plug-in-a-measurer.md", "python"):
+    for block in blocks(DOCS / "how-to" / "measure-from-python.md", "python")[2:]:
         exec(block, names)  # noqa: S102
     (ndr, *_) = names["result"].values()
     assert ndr.regular
@@ -65,8 +65,7 @@ def test_the_example_measurer_finds_its_own_limit(tmp_path, monkeypatch):
 
 @pytest.mark.whole
 def test_the_first_scripts_measure(tmp_path, monkeypatch):
-    scripts = blocks(DOCS / "how-to" / "measure-from-python.md", "python")
-    assert len(scripts) == 2
+    scripts = blocks(DOCS / "how-to" / "measure-from-python.md", "python")[:2]
     monkeypatch.chdir(tmp_path)
     for script in scripts:
         assert re.findall(r"^from (lossratio\S*)", script, re.M) == ["lossratio"]
@@ -285,33 +284,33 @@ def test_the_goals_of_the_methodology_page_are_presets():
     assert set(re.findall(r"`(\w+)`", " ".join(rows))) == {*PRESETS, "quick", "sequential", "coarse"}
 
 
-def test_pages_avoid_the_words_that_contributors_avoid():
-    (table,) = re.findall(r"^\| avoid \| write \|\n(?:\|.*\n)+", CONTRIBUTING, flags=re.MULTILINE)
-    words = ", ".join(re.findall(r"^\| ([a-z ,]+) \|", table.partition("\n")[2], flags=re.MULTILINE)).split(", ")
-    assert "whoever" in words
-    avoided = re.compile(rf"\b({'|'.join(words)})\b", flags=re.IGNORECASE)
-    prose = {page.name: prose_of(page).replace(table, "") for page in PAGES}
-    assert {name: found for name, text in prose.items() if (found := avoided.findall(text))} == {}
+AVOIDED = re.compile(
+    r"\b(tells?|told|let expect|whoever|what was there|test bed|rig|master|slave|blacklist|whitelist)\b",
+    flags=re.IGNORECASE,
+)
+"""Words that are ambiguous in benchmarking, or in English."""
 
 
-def test_contributors_see_ten_sentences_before_and_after():
-    (rows,) = re.findall(r"^\| before \| after \|\n\| --- \| --- \|\n((?:\|.*\n)+)", CONTRIBUTING, flags=re.MULTILINE)
-    pairs = [line.strip("| ").split(" | ") for line in rows.splitlines()]
-    assert len(pairs) == 10
-    assert all(before != after for before, after in pairs)
+def test_pages_avoid_ambiguous_words():
+    found = {page.name: AVOIDED.findall(prose_of(page)) for page in PAGES}
+    assert {name: words for name, words in found.items() if words} == {}
 
 
-def test_decisions_are_read_in_two_minutes():
-    texts = {page.name: page.read_text() for page in sorted(DOCS.glob("decisions/*.md"))}
-    assert len(texts) > 20
-    assert {name for name, text in texts.items() if len(re.sub(r"<!--.*?-->", "", text).split()) > 300} == set()
-    paths = re.findall(r"`(benchmarks/[\w./-]+)`", "\n".join(texts.values()))
-    assert paths
-    assert {path for path in paths if not (ROOT / path).exists()} == set()
+def test_a_decision_is_read_in_a_minute():
+    text = re.sub(r"<!--.*?-->", "", (DOCS / "decisions.md").read_text())
+    decisions = re.split(r"^### ", text, flags=re.MULTILINE)[1:]
+    assert len(decisions) > 30
+    assert [decision.splitlines()[0] for decision in decisions if len(decision.split()) > 150] == []
+    assert [path for path in re.findall(r"`(benchmarks/[\w./-]+)`", text) if not (ROOT / path).exists()] == []
 
 
 def problem_of_record(text: str) -> str | None:
-    """Why a record does not begin with the commands that repeat it; None: it does."""
+    """Why a record does not answer one question in 300 words, after the commands that repeat it; None: it does."""
+    question, *lines = re.sub(r"```.*?```", "", text, flags=re.DOTALL).splitlines()
+    if not (question.startswith("# ") and question.endswith("?")):
+        return "its title is no question"
+    if len(re.findall(r"[^\s|-]\S*", "\n".join(lines))) > 300:
+        return "it has more than 300 words"
     first, *_ = examples_in(text, "console")
     if "## " in text.partition("```console")[0]:
         return "a section comes before its commands"
@@ -322,7 +321,7 @@ def problem_of_record(text: str) -> str | None:
     return f"there is no {missing[0]}" if missing else None
 
 
-def test_records_begin_with_the_commands_that_repeat_them():
+def test_records_answer_one_question_each_and_begin_with_the_commands_that_repeat_them():
     assert RECORDS
     problems = {page.name: problem_of_record(page.read_text()) for page in RECORDS}
     assert {name: problem for name, problem in problems.items() if problem} == {}
@@ -353,7 +352,7 @@ def figures() -> dict[str, Any]:
 
 def test_the_figures_of_pages_are_those_of_the_records(figures):
     texts = {page.name: page.read_text() for page in PAGES_WITH_FIGURES}
-    assert len(texts) > 10
+    assert len(texts) > 5
     assert {name for name, text in texts.items() if figures["page"](text) != text} == set()
     # Such a line would be HTML as a whole.
     whole_line = re.compile(r"^\s*<!-- (?:figure .*?|end) -->.*\S", flags=re.MULTILINE)
@@ -366,7 +365,7 @@ def test_each_figure_from_a_record_is_on_a_page(figures):
 
 
 def test_a_page_whose_record_changes_has_other_figures(tmp_path):
-    for file in ("figures.py", "how-to/many-testbeds.md"):
+    for file in ("figures.py", "nightly.md"):
         (tmp_path / "docs" / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(DOCS / file, tmp_path / "docs" / file)
     record = tmp_path / "benchmarks" / "records" / "many-testbeds.md"
@@ -374,10 +373,10 @@ def test_a_page_whose_record_changes_has_other_figures(tmp_path):
     text = (ROOT / "benchmarks" / "records" / "many-testbeds.md").read_text()
     record.write_text(text.replace("| 7.2 |", "| 61.3 |"))
     page = runpy.run_path(str(tmp_path / "docs" / "figures.py"))["page"]
-    assert "61 s<!-- end --> to compute" in page((DOCS / "how-to" / "many-testbeds.md").read_text())
+    assert "61 s<!-- end --> to compute" in page((DOCS / "nightly.md").read_text())
     record.write_text(text.replace("| 1,000 |", "| 1,001 |"))
     with pytest.raises(LookupError, match=r"records/many-testbeds.md does not have"):
-        page((DOCS / "how-to" / "many-testbeds.md").read_text())
+        page((DOCS / "nightly.md").read_text())
 
 
 def test_what_was_measured_is_filled_in():
@@ -386,9 +385,7 @@ def test_what_was_measured_is_filled_in():
         r"|times as much as"
     )
     by_commands = re.compile(r"```.*?```|<!-- (?!figure|end)[^>]*-->.*?<!-- end -->", re.DOTALL)
-    pages = {
-        page: by_commands.sub("", page.read_text()) for page in DOCS.rglob("*.md") if page.parent.name != "decisions"
-    }
+    pages = {page: by_commands.sub("", page.read_text()) for page in DOCS.rglob("*.md") if page.stem != "decisions"}
     paragraphs = [
         (page, paragraph) for page, text in pages.items() for paragraph in re.split(r"\n\n|\n(?=[-|#])", text)
     ]

@@ -1,7 +1,7 @@
 """The five names of the package MLRsearch 1.2.1 over this library's controller, for programs written for that package.
 
 FD.io CSIT's call works after changing only the import. The choice of trials, and a few rules, are this library's own:
-see ``docs/how-to/come-from-mlrsearch.md``. Loads are per interface, in frames (transactions) per second.
+see ``docs/how-to/port-your-csit-suite.md``. Loads are per interface, in frames (transactions) per second.
 """
 
 import logging

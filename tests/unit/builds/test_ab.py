@@ -74,7 +74,7 @@ def test_the_verdicts_are_a_comment_for_a_pull_request(lab, run_ab):
 @pytest.mark.whole
 @pytest.mark.parametrize("slower", [False, True], ids=["the same", "slower"])
 def test_the_how_to_for_pull_requests_works_as_it_stands(slower, lossratio, tmp_path):
-    page = (ROOT / "docs" / "how-to" / "benchmark-a-pull-request.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "compare-builds.md").read_text()
     (suite,) = re.findall(r"```robotframework\n(.*?)```", page, flags=re.DOTALL)
     (command,) = re.findall(r"```bash\n(.*?)```", page, flags=re.DOTALL)
     repository = tmp_path / "device"

@@ -25,7 +25,9 @@ from lossratio.history.store import History
 STEADY = [100e3, 100.2e3, 99.9e3, 100.1e3, 99.8e3, 100.0e3, 100.1e3, 99.9e3]
 FALLEN = [*STEADY, 90e3, 90.1e3]
 PASSWORD = "correct horse"
-PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "get-alerts.md").read_text()
+_, _, PAGE = (
+    (Path(__file__).parents[3] / "docs" / "how-to" / "watch-a-trend.md").read_text().partition("## Get an alert")
+)
 
 
 @pytest.fixture

@@ -98,6 +98,7 @@ trials = st.lists(
 )
 
 
+@pytest.mark.whole
 @given(goals, trials)
 def test_classification_is_the_code_of_the_rfc(goal, results):
     assert classify(goal, results).name.lower() == reference_bound(goal, results)
