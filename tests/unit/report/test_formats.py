@@ -239,13 +239,13 @@ def test_the_listener_is_silent_where_nothing_was_measured_and_reports_files_tha
 
 
 @pytest.mark.whole
-def test_a_report_of_any_kind_of_result_needs_no_ssh_and_no_robot_framework(tmp_path):
+def test_a_report_of_any_kind_of_result_needs_no_ssh_and_no_testbed(tmp_path):
     program = (
         "import sys\n"
         "from pathlib import Path\n"
         "from lossratio.report import read_run, render\n"
         "render('html', [read_run(Path(sys.argv[1]))])\n"
-        "assert not {'paramiko', 'lossratio.testbed', 'robot'} & set(sys.modules)\n"
+        "assert not {'paramiko', 'lossratio.testbed', 'lossratio.keywords'} & set(sys.modules)\n"
     )
     run = Path(__file__).parents[1] / "data" / "0.3.0"
     answer = subprocess.run([sys.executable, "-c", program, run], check=False, capture_output=True, text=True)
