@@ -1,12 +1,6 @@
 """MLRsearch (RFC 9971): goals, load classification, search results, and the controller that chooses trials."""
 
-from lossratio.mlrsearch.as_before import (
-    MOVED as MOVED,
-    SAME as SAME,
-    Answer as Answer,
-    Question as Question,
-    Usual as Usual,
-)
+from lossratio.mlrsearch.as_before import Answer as Answer, Question as Question
 from lossratio.mlrsearch.bursts import (
     is_of_sut as is_of_sut,
     of_sut as of_sut,
