@@ -170,9 +170,7 @@ def main(
         ]
         click.echo(_line(f"{change:.0%}", moved))
     for name in UNLIKE:
-        unlike = [
-            _ask(one, _drawn(one, name, number), number, goals) for one in known for number in range(questions)
-        ]
+        unlike = [_ask(one, _drawn(one, name, number), number, goals) for one in known for number in range(questions)]
         click.echo(_line(name, unlike))
 
 
@@ -214,7 +212,7 @@ def _known(subject: Subject, goals: str) -> Known | None:
 def _drawn(known: Known, name: str, number: int) -> Subject:
     """The SUT after a drawn change that is no move."""
     subject = known.subject
-    assert subject.sut is not None  # noqa: S101 (a study's SUTs have models)
+    assert subject.sut is not None
     draw = np.random.default_rng((QUESTION_STREAM, number, len(known.trials), *map(ord, name)))
     share, factor = draw.uniform(0.55, 0.95), 1.0 - float(draw.choice(FEWER))
     return replace(subject, sut=Unlike(subject.sut, name, share, factor, known.ndr))

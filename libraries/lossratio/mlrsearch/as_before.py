@@ -1,10 +1,10 @@
 """The question whether a SUT is as in earlier searches: a few trials instead of a search.
 
 Each goal has two loads tonight: one at which nearly all trials of the earlier searches passed, and one at which nearly
-all of them failed, as close to the goal's bounds as these searches have enough trials. The SUT is as before if, for each
-goal, tonight's trials pass at its lower load and fail at its upper load as they did. A load counts for each goal whose
-load it is. Whatever changed, a move of all loads or a loss that only one goal sees, it shows in these trials, or it does
-not change the goals' results. Unless the SUT is as before, a search follows, in which these trials count.
+all of them failed, as close to the goal's bounds as these searches have enough trials. The SUT is as before if tonight's
+trials pass at each goal's lower load and fail at its upper load, as they did. A trial counts for all goals that have its
+load. A move of all loads shows in these trials, and so does a loss that only one goal sees. Unless the SUT is as before,
+a search follows, in which these trials count.
 """
 
 import math
@@ -70,7 +70,9 @@ class Check:
         # Halfway between a load that is just not such a bound any more, and a load without such trials.
         changed = (1.0 + exceed) / 2.0 if self.bound is Bound.LOWER else exceed / 2.0
         is_lossy = trial.loss_ratio > self.goal.loss_ratio
-        chances = [_clipped(chance if is_lossy else 1.0 - chance) for chance in (self.as_before, changed)]
+        chances = [
+            _clipped(chance if is_lossy else 1.0 - chance) for chance in (self.as_before, changed)
+        ]
         self.support += math.log(chances[0] / chances[1])
 
 
@@ -142,7 +144,12 @@ def _checks(goal: SearchGoal, known: dict[float, Sequence[TrialResult]]) -> Iter
     uppers = [load for load, chance in chances.items() if chance >= (1.0 + goal.exceed_ratio) / 2.0]
     upper = min(uppers, default=math.inf)
     lower = max(
-        (load for load, chance in chances.items() if load < upper and chance <= goal.exceed_ratio / 2.0), default=0.0
+        (
+            load
+            for load, chance in chances.items()
+            if load < upper and chance <= goal.exceed_ratio / 2.0
+        ),
+        default=0.0,
     )
     for load, bound in (lower, Bound.LOWER), (upper, Bound.UPPER):
         if load in known:

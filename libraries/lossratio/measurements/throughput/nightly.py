@@ -129,7 +129,10 @@ def ask(
         return _not_asked("the earlier searches have too few trials near the bounds of a goal")
     replays = tuple(replayed_changes(trials, tonight))
     known = QuestionAsked(
-        answer="unsure", since=last[-1].started, earlier=tuple(_found(last, question)), replays=replays
+        answer="unsure",
+        since=last[-1].started,
+        earlier=tuple(_found(last, question)),
+        replays=replays,
     )
     why = why_too_often_wrong(replays)
     if why is not None:

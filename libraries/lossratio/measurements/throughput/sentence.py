@@ -115,7 +115,9 @@ def _shown(asked: OfEarlierSearch, result: GoalsResult) -> str:
     for load, is_lossy in (asked.passing_load_fps, False), (asked.failing_load_fps, True):
         number = losses[load, is_lossy]
         verb = "failed" if is_lossy else "passed"
-        words.append(f"{number} of {number + losses[load, not is_lossy]} {verb} at {rate_in_words(load)}")
+        words.append(
+            f"{number} of {number + losses[load, not is_lossy]} {verb} at {rate_in_words(load)}"
+        )
     return f"{asked.goal}: {words[0]}, and {words[1]}"
 
 
