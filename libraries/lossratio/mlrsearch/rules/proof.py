@@ -1,6 +1,5 @@
 """Rules that lead from short trials to the proof by long ones: `hint`, `descent` and `proof` itself."""
 
-
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.rules.view import Choice, GoalView
 
