@@ -1,15 +1,14 @@
 """The question whether a SUT is as in earlier searches: a few trials instead of a search.
 
-Each goal has two loads tonight: one at which nearly all trials of the earlier searches passed, and one at which nearly
-all of them failed, as close to the goal's bounds as these searches have enough trials. The SUT is as before if tonight's
-trials pass at each goal's lower load and fail at its upper load, as they did. A trial counts for all goals that have its
-load. A move of all loads shows in these trials, and so does a loss that only one goal sees. Unless the SUT is as before,
-a search follows, in which these trials count.
+Each goal has two loads tonight: one at which nearly all trials of the earlier searches passed, and one at which
+nearly all of them failed, as close to the goal's bounds as these searches have enough trials. The SUT is as before if
+tonight's trials pass at each goal's lower load and fail at its upper load, as they did. A trial counts for all goals
+that have its load. A move of all loads shows in these trials, and so does a loss that only one goal sees. Unless the
+SUT is as before, a search follows, in which these trials count.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
 
@@ -18,9 +17,13 @@ from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.trials import TrialResult
 
-SURE, SURE_OF_CHANGE = 100.0, 500.0
-"""How many times more probable tonight's trials at a load must be if the load is the bound that it was than if it is
-not, and the other way round."""
+SURE = {Bound.LOWER: 100.0, Bound.UPPER: 10.0}
+"""How many times more probable tonight's trials at a load must be if the load is the bound that it was than if it is no
+longer one. A missed loss leaves a wrong number, and a missed gain only a smaller one."""
+
+SURE_OF_CHANGE = 1e6
+"""How many times less probable they are for a sure change, compared with a sure *as before*: four unexpected trials in
+a row. Some SUTs are slower for a few trials, also without a change."""
 
 MOST_TRIALS = 30
 """After this many trials, the answer is left to a search."""
@@ -31,8 +34,14 @@ LEAST_TRIALS = 8
 COUNTED = 8.0
 """All earlier trials at a load together count as at most this many trials."""
 
+NOT_SURE = 0.2
+"""At a lower load, at least this much fewer trials failed than the goal allows, and at an upper load this much more."""
+
 LEAST_CHANCE = 0.05
 """The chance of any outcome of a trial is at least this."""
+
+MORE = 0.01
+"""A trial at an upper load that loses this much more than all earlier trials there does not fail as they did."""
 
 
 class Answer(str, Enum):
@@ -46,34 +55,54 @@ class Answer(str, Enum):
         return self.value
 
 
-@dataclass
 class Check:
     """Compares tonight's trials at a load with those of earlier searches, for a goal.
 
     Attributes:
         goal: The goal.
-        bound: The bound that the load was for the goal.
         load: The load, in frames per second per interface.
-        as_before: The chance of a trial to fail the goal, by the earlier searches.
-        support: How much tonight's trials support that the load is such a bound: the logarithm of a likelihood ratio.
+        support: How much tonight's trials support that the load is such a bound as before: the logarithm of a
+            likelihood ratio, less the amount that makes the answer sure.
     """
 
-    goal: SearchGoal
-    bound: Bound
-    load: float
-    as_before: float
-    support: float = 0.0
+    def __init__(
+        self, goal: SearchGoal, bound: Bound, load: float, earlier: Sequence[TrialResult]
+    ) -> None:
+        """Learns the chance of a trial to be as expected.
+
+        Args:
+            goal: The goal.
+            bound: The bound that the load was for the goal.
+            load: The load, in frames per second per interface.
+            earlier: The trials of the earlier searches at the load.
+        """
+        self.goal = goal
+        self.load = load
+        self.support = -math.log(SURE[bound])
+        exceed = goal.exceed_ratio
+        if bound is Bound.LOWER:
+            self._losses = (-1.0, goal.loss_ratio)
+            most = 1.0 - exceed
+        else:
+            self._losses = (goal.loss_ratio, MORE + max(trial.loss_ratio for trial in earlier))
+            most = exceed
+        counted = min(len(earlier), COUNTED)
+        as_before = (counted * self._expected(earlier) / len(earlier) + 0.5) / (counted + 1.0)
+        # If the load is no longer such a bound, the chance is anything up to the most.
+        self._chances = as_before, most / 2.0
 
     def add(self, trial: TrialResult) -> None:
         """Counts a trial at this load."""
-        exceed = self.goal.exceed_ratio
-        # Halfway between a load that is just not such a bound any more, and a load without such trials.
-        changed = (1.0 + exceed) / 2.0 if self.bound is Bound.LOWER else exceed / 2.0
-        is_lossy = trial.loss_ratio > self.goal.loss_ratio
-        chances = [
-            _clipped(chance if is_lossy else 1.0 - chance) for chance in (self.as_before, changed)
-        ]
-        self.support += math.log(chances[0] / chances[1])
+        is_expected = self._expected([trial])
+        as_before, changed = (
+            max(LEAST_CHANCE, chance if is_expected else 1.0 - chance) for chance in self._chances
+        )
+        self.support += math.log(as_before / changed)
+
+    def _expected(self, trials: Iterable[TrialResult]) -> int:
+        """How many of the trials pass a lower load, or fail an upper load as earlier trials did."""
+        above, most = self._losses
+        return sum(above < trial.loss_ratio <= most for trial in trials)
 
 
 class Question:
@@ -127,7 +156,7 @@ class Question:
                 check.add(trial)
 
         least = min(check.support for check in self._checks)
-        if least >= math.log(SURE):
+        if least >= 0.0:
             self.answer = Answer.AS_BEFORE
         elif least <= -math.log(SURE_OF_CHANGE):
             self.answer = Answer.CHANGED
@@ -141,21 +170,12 @@ def _checks(goal: SearchGoal, known: dict[float, Sequence[TrialResult]]) -> Iter
         load: sum(trial.loss_ratio > goal.loss_ratio for trial in trials) / len(trials)
         for load, trials in known.items()
     }
-    uppers = [load for load, chance in chances.items() if chance >= (1.0 + goal.exceed_ratio) / 2.0]
-    upper = min(uppers, default=math.inf)
-    lower = max(
-        (
-            load
-            for load, chance in chances.items()
-            if load < upper and chance <= goal.exceed_ratio / 2.0
-        ),
-        default=0.0,
-    )
+    exceed = goal.exceed_ratio
+    fails = exceed + NOT_SURE * (1.0 - exceed)
+    passes = exceed - NOT_SURE * exceed
+    upper = min((load for load, chance in chances.items() if chance >= fails), default=math.inf)
+    below = (load for load, chance in chances.items() if load < upper and chance <= passes)
+    lower = max(below, default=0.0)
     for load, bound in (lower, Bound.LOWER), (upper, Bound.UPPER):
         if load in known:
-            counted = min(len(known[load]), COUNTED)
-            yield Check(goal, bound, load, (counted * chances[load] + 0.5) / (counted + 1.0))
-
-
-def _clipped(chance: float) -> float:
-    return max(chance, LEAST_CHANCE)
+            yield Check(goal, bound, load, known[load])

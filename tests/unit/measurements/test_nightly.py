@@ -104,7 +104,7 @@ def test_demands_are_met_by_what_passed_tonight(as_before):
     require_throughput(result, ndr.passing_load_fps)
     require_throughput(result, 0.994 * pdr.passing_load_fps, "PDR")
     for asked, share in (ndr, 1.0), (pdr, 0.995):
-        with pytest.raises(AssertionError, match="was not searched.* tonight's trials show ") as error:
+        with pytest.raises(AssertionError, match=r"was not searched.* tonight's trials show ") as error:
             require_throughput(result, share * asked.passing_load_fps * 1.0001, asked.goal)
         assert "proves" not in str(error.value)
     assert result.relevant_load("NDR") == ("NDR", ndr.relevant_lower_bound.per_interface_fps)
