@@ -110,12 +110,6 @@ FIGURES = {
         lambda ours, our_tst, bisection, tst: _range("{:.0f}", bisection / ours, tst / our_tst),
         after="Who is best on what",
     ),
-    "time with the question, NDR with PDR": Figure(
-        "mlrsearch.md", r"default \| # ±.*?no question after a rest \| # ±", _share("{:.2f}")
-    ),
-    "time with the question, RFC 2544": Figure(
-        "mlrsearch.md", r"default \| [^|]+ \| # ±.*?no question after a rest \| [^|]+ \| # ±", _share("{:.2f}")
-    ),
     "time on routers, NDR with PDR": Figure(
         "search-time.md",
         rf"\| interpolated {_ANY * 2}{_THIS}.*?\| either {_ANY * 2}{_THIS}",
@@ -291,7 +285,6 @@ FIGURES = {
     "too low with a memory": Figure(
         "changing-suts.md", r"had a regular result for RFC 2544's goal, # % below", "{:.0f} %"
     ),
-    "time of the rest": Figure("changing-suts.md", r"question took # to # s on average", "{:.0f} to {:.0f} s"),
     "8 queues by the functions": Figure(
         "plrsearch.md", r"\| 8 queues, 3 % apart \| 7 \| 6 \| [\d.]+ \| [\d.]+ \| 0 \| -#", "{:.2f} %"
     ),

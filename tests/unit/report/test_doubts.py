@@ -240,18 +240,6 @@ def test_a_sut_that_remembers_loss_is_a_doubt_with_the_rest_that_would_serve():
     )
 
 
-def test_five_whole_trials_that_pass_after_a_rest_are_a_doubt_with_their_size_and_four_are_none():
-    trials = in_order(SharpKnee(100_000.0), NDR)
-    loads = [101_000.0, 103_000.0, 110_000.0, 140_000.0, 190_000.0]
-    rested = [TrialResult(TrialInput(1.0, load, rest=15.0), TrialOutput(0.0, elapsed=16.0)) for load in loads]
-    ((doubt,),) = doubts_of([throughput_of([*trials, *rested], (NDR,))])
-    assert doubt.kind is DoubtKind.MEMORY
-    assert "whole trials at 5 loads passed after a rest of 15 s, at up to 190.00 kfps per interface" in doubt.reason
-    assert ", 89.58 % above the upper bound" in doubt.reason
-    assert "rest=15 s between trials would help" in doubt.reason
-    assert doubts_of([throughput_of([*trials, *rested[:4]], (NDR,))]) == [()]
-
-
 COLD = [counted_trial(90_000.0 + 1_000.0 * number, lost=18_000 + 1_000 * number) for number in range(6)]
 WARM = [counted_trial(trial.load, lost=0) for trial in COLD]
 
