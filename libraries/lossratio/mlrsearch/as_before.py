@@ -17,7 +17,7 @@ from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.trials import TrialResult
 
-SURE = {Bound.LOWER: 100.0, Bound.UPPER: 10.0}
+SURE = {Bound.LOWER: 60.0, Bound.UPPER: 10.0}
 """How many times more probable tonight's trials at a load must be if the load is the bound that it was than if it is no
 longer one. A missed loss leaves a wrong number, and a missed gain only a smaller one."""
 
@@ -25,7 +25,7 @@ SURE_OF_CHANGE = 1e6
 """How many times less probable they are for a sure change, compared with a sure *as before*: four unexpected trials in
 a row. Some SUTs are slower for a few trials, also without a change."""
 
-MOST_TRIALS = 30
+MOST_TRIALS = 45
 """After this many trials, the answer is left to a search."""
 
 LEAST_TRIALS = 8
@@ -36,6 +36,9 @@ COUNTED = 8.0
 
 NOT_SURE = 0.2
 """At a lower load, at least this much fewer trials failed than the goal allows, and at an upper load this much more."""
+
+NEAR = 0.01
+"""Relative distance from the closest such loads within which a load with clearer trials is better."""
 
 LEAST_CHANCE = 0.05
 """The chance of any outcome of a trial is at least this."""
@@ -165,7 +168,7 @@ class Question:
 
 
 def _checks(goal: SearchGoal, known: dict[float, Sequence[TrialResult]]) -> Iterator[Check]:
-    """The goal's check at its lower load and that at its upper load, without those that have no load."""
+    """The goal's check at its lower load and that at its upper load; none if there are no such loads."""
     chances = {
         load: sum(trial.loss_ratio > goal.loss_ratio for trial in trials) / len(trials)
         for load, trials in known.items()
@@ -174,8 +177,12 @@ def _checks(goal: SearchGoal, known: dict[float, Sequence[TrialResult]]) -> Iter
     fails = exceed + NOT_SURE * (1.0 - exceed)
     passes = exceed - NOT_SURE * exceed
     upper = min((load for load, chance in chances.items() if chance >= fails), default=math.inf)
-    below = (load for load, chance in chances.items() if load < upper and chance <= passes)
-    lower = max(below, default=0.0)
-    for load, bound in (lower, Bound.LOWER), (upper, Bound.UPPER):
-        if load in known:
-            yield Check(goal, bound, load, known[load])
+    passing = [load for load, chance in chances.items() if load < upper and chance <= passes]
+    lower = max(passing, default=0.0)
+    lowers = [load for load in passing if load >= (1.0 - NEAR) * lower]
+    uppers = [load for load in chances if upper <= load <= (1.0 + NEAR) * upper]
+    if lowers and uppers:
+        lower = min(lowers, key=lambda load: (chances[load], -load))
+        upper = max(uppers, key=lambda load: (chances[load], -load))
+        yield Check(goal, Bound.LOWER, lower, known[lower])
+        yield Check(goal, Bound.UPPER, upper, known[upper])
