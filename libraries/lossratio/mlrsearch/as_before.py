@@ -28,13 +28,13 @@ a row. Some SUTs are slower for a few trials, also without a change."""
 MOST_TRIALS = 45
 """After this many trials, the answer is left to a search."""
 
-LEAST_TRIALS = 8
+LEAST_TRIALS = 5
 """Minimum number of trials of the earlier searches at each of tonight's loads."""
 
 COUNTED = 8.0
 """All earlier trials at a load together count as at most this many trials."""
 
-NOT_SURE = 0.2
+NOT_SURE = 0.1
 """At a lower load, at least this much fewer trials failed than the goal allows, and at an upper load this much more."""
 
 NEAR = 0.01

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from lossratio.mlrsearch import NDR, PDR, RFC2544, Answer, IrregularReason, LoadGrid, MLRsearch, Question
+from lossratio.mlrsearch import NDR, PDR, Answer, IrregularReason, LoadGrid, MLRsearch, Question
 from lossratio.trials import TrialInput, TrialOutput, TrialResult
 
 GOALS = (NDR, PDR)
@@ -110,7 +110,8 @@ def test_a_change_that_moves_not_all_loads_is_not_missed(change, zone):
 def test_each_goal_has_its_own_loads():
     one = question()
     (ndr, above_ndr), (pdr, above_pdr) = (one.loads(str(goal)) for goal in GOALS)
-    assert CAPACITY * 0.985 < ndr < above_ndr <= pdr < above_pdr < CAPACITY * 1.015
+    assert CAPACITY * 0.985 < ndr < above_ndr < CAPACITY * 1.015
+    assert ndr < pdr < above_pdr < CAPACITY * 1.015
     asked(Router(103), one)
     assert one.answer is Answer.AS_BEFORE
 
@@ -121,7 +122,6 @@ def test_one_goal_alone_does_not_see_what_only_the_other_one_loses():
 
 
 def test_a_goal_without_enough_trials_at_its_bounds_is_left_to_a_search():
-    assert question(goals=(*GOALS, RFC2544)).answer is None
     few = Question(GOALS, LoadGrid(MIN, MAX, NDR.width), nights()[:10])
     assert few.answer is Answer.UNSURE
 
