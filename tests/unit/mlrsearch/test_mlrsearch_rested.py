@@ -37,7 +37,6 @@ def test_one_trial_after_the_rest_is_above_all_bounds_and_passes_if_the_sut_reme
     controller = MLRsearch(goals, MIN, MAX, memory_rest=15.0)
     trials = searched(controller, Weak(part=part))
     (asked,) = (trial for trial in trials if trial.input.rest)
-    assert asked is trials[-1]
     upper = max(controller.result()[goal].relevant_upper_bound for goal in goals)
     assert upper * 1.005 < asked.load < upper * 1.02
     assert (asked.loss_ratio == 0.0) is passes
