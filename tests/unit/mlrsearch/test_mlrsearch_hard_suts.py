@@ -10,7 +10,7 @@ import pytest
 from mlrsearch_suts import drive, knee, measured
 
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, IrregularReason, MLRsearch, SearchGoal
-from lossratio.mlrsearch.rules.plan import CHECKS, FEW
+from lossratio.mlrsearch.rules.plan import CHECKS
 
 MIN, MAX = 9001.0, 14_880_952.0
 QUICK = SearchGoal(0.0, 0.5, 1.0, 5.0, 0.01, name="quick")
@@ -233,4 +233,4 @@ def test_a_jump_far_down_is_taken_from_a_load_that_more_trials_proved():
     while (trial := controller.next_trial()).load > 0.9e6:
         losses.append(max(1e-4, knee(1e6)(trial.load, 1.0)))
         controller.record(measured(trial.load, trial.duration, losses[-1]))
-    assert sum(loss <= FEW for loss in losses) == CHECKS
+    assert sum(loss == 1e-4 for loss in losses) == CHECKS
