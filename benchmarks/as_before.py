@@ -5,32 +5,34 @@ python benchmarks/as_before.py --families hard
 
 `lossratio.simulation.Recorded` says what is in the directory's files (`*.jsonl`). Each SUT is searched five times in a
 row, with hints from the earlier searches, and once more to find how long a search takes. Then the question is asked of
-the SUT after it was made faster and slower. `rate stays`: the forwarding rate at maximum load does not change.
+the SUT after it was made faster and slower, and after changes that move no load or not all of them (`Unlike`).
 """
 
 from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
 import numpy as np
 
-from lossratio.mlrsearch import NDR, PDR, Answer, LoadGrid, Question, SearchGoalWarning, Usual
-from lossratio.simulation import Recorded
+from lossratio.mlrsearch import NDR, PDR, Answer, LoadGrid, Question, SearchGoalWarning
+from lossratio.simulation import Recorded, RunningSut, Sut, Traffic, WithoutTruth
 from lossratio.trials import TrialInput, TrialResult
 from lossratio_study.algorithms import search_with_ours
 from lossratio_study.nights import NIGHT_STREAM, scaled
 from lossratio_study.outcome import Outcome
 from lossratio_study.study import FAMILY_SETS, NO_OVERHEAD
-from lossratio_study.suts import Subject
+from lossratio_study.suts import Scaled, Subject
 
 GOALS = {"NDR, PDR": (NDR, PDR), "NDR": (NDR,), "PDR": (PDR,)}
 NIGHTS = 5
 CHANGES = (0.0, 0.01, 0.02, 0.05)
+FEWER = (0.03, 0.05, 0.1, 0.2, 0.4)
+"""How much slower a part of the trials is, or the largest load without loss."""
 QUESTION_STREAM = 9
 
 
@@ -39,9 +41,18 @@ class Known:
     """A SUT with its earlier searches."""
 
     subject: Subject
-    usual: Usual
+    trials: Sequence[TrialResult]
+    """The trials of the searches."""
+    ndr: float
+    """The relevant lower bound of the first goal, in frames per second."""
     seconds: float
     """Time of a search."""
+
+    def question(self, goals: str) -> Question:
+        """The question, still without trials."""
+        subject = self.subject
+        grid = LoadGrid(subject.min_load, subject.max_load, min(goal.width for goal in GOALS[goals]))
+        return Question(GOALS[goals], grid, self.trials)
 
 
 @dataclass(frozen=True)
@@ -55,16 +66,88 @@ class Asked:
     """The time of a search of the same SUT, in seconds."""
 
 
+@dataclass(frozen=True)
+class Unlike(WithoutTruth):
+    """A SUT after a change that is not a move of all its loads."""
+
+    part: Sut
+    """The SUT before the change."""
+    change: str
+    """A key of `UNLIKE`."""
+    share: float
+    """The share of the trials that the change affects."""
+    factor: float
+    """How fast these trials are, or the largest load without loss, as a share of what it was."""
+    ndr: float
+    """NDR before the change, in frames per second."""
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """Starts the SUT."""
+        return UNLIKE[self.change](self, rng)
+
+
+def _rare_loss(changed: Unlike, rng: np.random.Generator) -> RunningSut:
+    """A few frames are lost in a share of the trials, at any load."""
+    running = changed.part.start(rng)
+
+    def lost_frames(traffic: Traffic) -> int:
+        more = int(rng.integers(1, 60)) if not traffic.continues and rng.random() < changed.share else 0
+        return min(traffic.frames, running(traffic) + more)
+
+    return lost_frames
+
+
+def _ndr_alone(changed: Unlike, rng: np.random.Generator) -> RunningSut:
+    """One frame in 100,000 is lost above a load."""
+    running = changed.part.start(rng)
+
+    def lost_frames(traffic: Traffic) -> int:
+        more = traffic.load > changed.factor * changed.ndr and max(1, round(1e-5 * traffic.frames))
+        return min(traffic.frames, running(traffic) + more)
+
+    return lost_frames
+
+
+def _slower(spell: float) -> Callable[[Unlike, np.random.Generator], RunningSut]:
+    """A share of the trials is slower, in spells that last this number of trials on average."""
+
+    def start(changed: Unlike, rng: np.random.Generator) -> RunningSut:
+        fast, slow = changed.part.start(rng), Scaled(changed.part, changed.factor).start(rng)
+        is_slow = rng.random() < changed.share
+
+        def lost_frames(traffic: Traffic) -> int:
+            nonlocal is_slow
+            if not traffic.continues and rng.random() < 1.0 / spell:
+                is_slow = rng.random() < changed.share
+            return slow(traffic) if is_slow else fast(traffic)
+
+        return lost_frames
+
+    return start
+
+
+UNLIKE = {"rare loss": _rare_loss, "NDR alone": _ndr_alone, "slower share": _slower(1.0), "two bands": _slower(4.0)}
+"""The changes that are no moves, by name."""
+
+
 @click.command(help=__doc__)
 @click.option("--recorded", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Records.")
 @click.option("--between", type=click.Choice(["interpolated", "either"]), default="interpolated", show_default=True)
 @click.option("--families", type=click.Choice(list(FAMILY_SETS)), help="Simulated SUTs.")
 @click.option("--goals", type=click.Choice(list(GOALS)), default="NDR, PDR", show_default=True)
 @click.option("--first", default=0, show_default=True, help="The first record, or the first seed.")
+@click.option("--seeds", default=1, show_default=True, help="Simulated SUTs of each family.")
 @click.option("--every", default=1, show_default=True, help="Only each so-manieth record.")
 @click.option("--questions", default=8, show_default=True, help="Questions to each SUT after each change.")
 def main(
-    recorded: Path | None, between: str, families: str | None, goals: str, first: int, every: int, questions: int
+    recorded: Path | None,
+    between: str,
+    families: str | None,
+    goals: str,
+    first: int,
+    seeds: int,
+    every: int,
+    questions: int,
 ) -> None:
     """Prints a table."""
     warnings.simplefilter("ignore", SearchGoalWarning)
@@ -72,16 +155,23 @@ def main(
         files = sorted(recorded.glob("*.jsonl"))[first::every]
         subjects = [of_record(file, between) for file in files]
     else:
-        subjects = [family.subject(first) for family in FAMILY_SETS[families or "development"].values()]
+        drawn = FAMILY_SETS[families or "development"].values()
+        subjects = [family.subject(seed) for family in drawn for seed in range(first, first + seeds)]
 
     known = [one for subject in subjects if (one := _known(subject, goals)) is not None]
     click.echo(f"{len(known)} of {len(subjects)} SUTs have bounds and loads to ask at; {questions} questions to each")
     heads = ("as before", "changed", "unsure", "trials' time", "with searches")
     click.echo(f"{'change':>22}" + "".join(f"{head:>15}" for head in heads))
     for change in CHANGES:
-        click.echo(_line(f"{change:.0%}", _asked(known, change, questions)))
-    for change in CHANGES[2:]:
-        click.echo(_line(f"{change:.0%}, rate stays", _asked(known, change, questions, rate_stays=True)))
+        moved = [
+            _ask(one, scaled(one.subject, 1.0 + (change if number % 2 else -change)), number, goals)
+            for one in known
+            for number in range(questions)
+        ]
+        click.echo(_line(f"{change:.0%}", moved))
+    for name in UNLIKE:
+        unlike = [_ask(one, _drawn(one, name, number), number, goals) for one in known for number in range(questions)]
+        click.echo(_line(name, unlike))
 
 
 def of_record(file: Path, between: str) -> Subject:
@@ -109,34 +199,32 @@ def evidence(nights: Sequence[Outcome]) -> list[list[TrialResult]]:
 
 
 def _known(subject: Subject, goals: str) -> Known | None:
-    """A SUT with its searches; None: a search found no bounds, or no load is left to ask the question at."""
+    """A SUT with its searches; None: a search found no bounds, or a goal has no loads to ask the question at."""
     nights = earlier_nights(subject, goals)
     if nights is None:
         return None
-    grid = LoadGrid(subject.min_load, subject.max_load, min(goal.width for goal in GOALS[goals]))
     trials = [trial for night in evidence(nights[:NIGHTS]) for trial in night]
-    usual = Usual(GOALS[goals], grid, trials)
-    return Known(subject, usual, nights[-1].result.elapsed) if usual.loads else None
+    ndr = nights[-2].result[GOALS[goals][0]].relevant_lower_bound or 0.0
+    known = Known(subject, trials, ndr, nights[-1].result.elapsed)
+    return known if known.question(goals).answer is None else None
 
 
-def _asked(known: Sequence[Known], change: float, questions: int, *, rate_stays: bool = False) -> list[Asked]:
-    return [
-        _ask(one, 1.0 + (change if number % 2 else -change), number, rate_stays)
-        for one in known
-        for number in range(questions)
-    ]
+def _drawn(known: Known, name: str, number: int) -> Subject:
+    """The SUT after a drawn change that is no move."""
+    subject = known.subject
+    assert subject.sut is not None
+    draw = np.random.default_rng((QUESTION_STREAM, number, len(known.trials), *map(ord, name)))
+    share, factor = draw.uniform(0.55, 0.95), 1.0 - float(draw.choice(FEWER))
+    return replace(subject, sut=Unlike(subject.sut, name, share, factor, known.ndr))
 
 
-def _ask(known: Known, factor: float, number: int, rate_stays: bool) -> Asked:
-    """Asks the question of a SUT that is faster by a factor."""
-    unchanged = known.subject
-    tonight = scaled(unchanged, factor).measurer(NO_OVERHEAD, number, QUESTION_STREAM)
-    at_max_load = unchanged.measurer(NO_OVERHEAD, number, QUESTION_STREAM) if rate_stays else tonight
-    question = Question(known.usual, unchanged.max_load)
+def _ask(known: Known, tonight: Subject, number: int, goals: str) -> Asked:
+    """Asks the question of a SUT as it is tonight."""
+    measurer = tonight.measurer(NO_OVERHEAD, number, QUESTION_STREAM)
+    question = known.question(goals)
     seconds = 0.0
     while question.answer is None:
         trial = TrialInput(1.0, question.next_load())
-        measurer = at_max_load if trial.load == unchanged.max_load else tonight
         result = TrialResult(trial, measurer.measure(trial))
         seconds += result.elapsed
         question.add(result)

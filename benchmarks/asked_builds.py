@@ -32,7 +32,7 @@ from lossratio.builds import (
     compare_builds,
 )
 from lossratio.measurements.throughput.nightly import SEARCH_EVERY, Tonight, replayed_changes, why_too_often_wrong
-from lossratio.mlrsearch import NDR, Answer, LoadGrid, Question, SearchGoalWarning, Usual
+from lossratio.mlrsearch import NDR, Answer, LoadGrid, Question, SearchGoalWarning
 from lossratio.results import Ends, LoadOrigin, QuestionBefore
 from lossratio.testbed import LoadRange
 from lossratio_study.algorithms import search_with_ours
@@ -119,8 +119,8 @@ def measured(file: Path) -> Test | None:
         return None
     grid = LoadGrid(subject.min_load, subject.max_load, min(goal.width for goal in goals))
     earlier = evidence(found[:NIGHTS])
-    usual = Usual(goals, grid, [trial for night in earlier for trial in night])
-    if not usual.loads:
+    trials = [trial for night in earlier for trial in night]
+    if Question(goals, grid, trials).answer is not None:
         return None
 
     loads = LoadRange(subject.min_load, subject.max_load, LoadOrigin.GIVEN)
@@ -133,7 +133,7 @@ def measured(file: Path) -> Test | None:
     def once(slower: float, number: int, *, asks: bool = False, **settings: Any) -> Once:
         tonight = scaled(subject, 1.0 - slower)
         measurer = tonight.measurer(NO_OVERHEAD, number, QUESTION_STREAM)
-        question = Question(usual, subject.max_load) if asks else None
+        question = Question(goals, grid, trials) if asks else None
         outcome = search_with_ours(goals, tonight, measurer, question=question, **settings)
         value = outcome.result[NDR].conditional_throughput
         return Once(

@@ -8,7 +8,6 @@ the page writes it.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -69,31 +68,18 @@ def _share(form: str) -> Callable[..., str]:
     return lambda *pairs: _ratios(form, *pairs)
 
 
-def _missed(questions: int) -> Callable[..., str]:
-    """The mean of two shares, in per cent, with its standard error over so many questions."""
-
-    def text(slower: float, faster: float) -> str:
-        share = (slower + faster) / 2.0
-        error = math.sqrt(share * (1.0 - share) / questions)
-        return f"{100.0 * share:.1f} ± {100.0 * error:.1f} %"
-
-    return text
+def _answers(as_before: float, changed: float, unsure: float, time: float) -> str:
+    """Cells of a row: the shares of the answers in per cent, and the time."""
+    shares = " | ".join(f"{100.0 * share:.1f} %" for share in (as_before, changed, unsure))
+    return f"{shares} | {time:.2f}"
 
 
-def _unchanged(as_before: float, changed: float, unsure: float, time: float) -> str:
-    error = math.sqrt(as_before * (1.0 - as_before) / 168)
-    return (
-        f"{100.0 * as_before:.1f} ± {100.0 * error:.1f} % | {100.0 * changed:.0f} | {100.0 * unsure:.1f} % | {time:.2f}"
-    )
+def _of_change(name: str) -> Figure:
+    """The answers about simulated SUTs after a change, and the time with the searches that follow."""
+    cells = r" \| # ± [\d.]+" * 3 + r" \| [\d.]+ \| #"
+    return Figure("as-before.md", rf"\| {name}{cells}", _answers, after="Simulated SUTs")
 
 
-def _changed(*cells: float) -> str:
-    """Cells of the row of a factor below 1 and of the row of one above 1, as one row for both directions."""
-    changed, unsure, time = ((cells[number] + cells[number + 4]) / 2.0 for number in (1, 2, 3))
-    return f"{_missed(336)(cells[0], cells[4])} | {100.0 * changed:.0f} % | {100.0 * unsure:.0f} % | {time:.2f}"
-
-
-_AS_BEFORE = r"\| # \| # \| # \| [\d.]+ \| [\d.]+ \| # \|"
 _RECORDED = r"\| interpolated {} \| either {}"
 _ANY = r"\| [\d.]+ \([\d., ]+\) "
 _THIS = r"\| # \([\d., ]+\) "
@@ -111,12 +97,6 @@ FIGURES = {
         r"\| lossratio \| # / .*? \| # / .*?RFC 2544 bisection \| # /.*?TST009 bisection \| - \| # /",
         lambda ours, our_tst, bisection, tst: _range("{:.0f}", bisection / ours, tst / our_tst),
         after="Who is best on what",
-    ),
-    "time with the question, NDR with PDR": Figure(
-        "mlrsearch.md", r"default \| # ±.*?no question after a rest \| # ±", _share("{:.2f}")
-    ),
-    "time with the question, RFC 2544": Figure(
-        "mlrsearch.md", r"default \| [^|]+ \| # ±.*?no question after a rest \| [^|]+ \| # ±", _share("{:.2f}")
     ),
     "time on routers, NDR with PDR": Figure(
         "search-time.md",
@@ -176,24 +156,10 @@ FIGURES = {
     "worst time to the end": Figure("evidence.md", r"to the end \| \d+ \| # ± # \| #", "{2:.1f}"),
     "searches that end with a zone": Figure("evidence.md", r"`end_at_coin`, # ended", "{:.0f}"),
     "zones with the bound": Figure("evidence.md", r"In # of these", "{:.0f}"),
-    "as before, unchanged": Figure("as-before.md", rf"\| 1.00 {_AS_BEFORE}", _unchanged),
-    "as before, 1 %": Figure("as-before.md", rf"\| 0.99 {_AS_BEFORE} \| 1.01 {_AS_BEFORE}", _changed),
-    "as before, 2 %": Figure("as-before.md", rf"\| 0.98 {_AS_BEFORE} \| 1.02 {_AS_BEFORE}", _changed),
-    "as before, 5 %": Figure("as-before.md", rf"\| 0.95 {_AS_BEFORE} \| 1.05 {_AS_BEFORE}", _changed),
-    "as before, 2 %, same rate": Figure(
-        "as-before.md", r"\| 0.98 \| # .*?\| 1.02 \| #", _missed(168), after="the rate at maximum load stays"
-    ),
-    "as before, 5 %, same rate": Figure(
-        "as-before.md", r"\| 0.95 \| # .*?\| 1.05 \| #", _missed(168), after="the rate at maximum load stays"
-    ),
-    "as before, chance between loads, 2 %": Figure(
-        "as-before.md", r"missed in replays, and # % and # % with new trials", "{1:.1f} %"
-    ),
-    "as before, chance between loads, 5 %": Figure(
-        "as-before.md", r"missed in replays, and # % and # % with new trials", "{0:.1f} %"
-    ),
-    "as before, replays": Figure("as-before.md", r"\(kept\), replays missed \d and # %", "{:.1f} %"),
-    "as before, new trials": Figure("as-before.md", r"\(new trials: \d and # %\)\. But", "{:.1f} %"),
+    **{
+        f"as before, {name}": _of_change(name)
+        for name in ("unchanged", "1 %", "2 %", "5 %", "rare loss", "NDR alone", "slower share", "two bands")
+    },
     "error of back-to-back frames": Figure("rfc2544.md", r"10 each \| #, # and # frame", _ranged("{:.0f}")),
     "error of recovery": Figure("rfc2544.md", r"load has dropped \| 20 \| # ms", "{:.1f} ms"),
     "error of reset": Figure(
@@ -246,9 +212,6 @@ FIGURES = {
     ),
     "bisection, right": Figure("bisections.md", r"2 % / 1 % \| # %", "{:.0f} %"),
     "bisection, measurements": Figure("bisections.md", r"2 % / 1 % \| # % \| #", "{1:.0f}"),
-    "as before, 1 %, missed": Figure(
-        "as-before.md", rf"\| 0.99 {_AS_BEFORE} \| 1.01 {_AS_BEFORE}", lambda *cells: _missed(336)(cells[0], cells[4])
-    ),
     "latency by two clocks": Figure(
         "two-ends.md", r"stated # to # µs on average .right to # µs", "{:.0f} to {:.0f} µs ± {:.1f} µs"
     ),
@@ -282,7 +245,6 @@ FIGURES = {
     "too low with a memory": Figure(
         "changing-suts.md", r"had a regular result for RFC 2544's goal, # % below", "{:.0f} %"
     ),
-    "time of the rest": Figure("changing-suts.md", r"question took # to # s on average", "{:.0f} to {:.0f} s"),
     "write the site": Figure(
         "site.md", r"write the site \| # s [^|]+\| # s", lambda *seconds: f"{_range('{:.0f}', *seconds)} s"
     ),

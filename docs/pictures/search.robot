@@ -9,4 +9,4 @@ Suite Teardown      Tear Down Testbed
 
 *** Test Cases ***
 64B Is Forwarded At These Rates
-    Find NDR And PDR    64B    memory_rest=0 s
+    Find NDR And PDR    64B

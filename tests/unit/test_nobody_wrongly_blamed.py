@@ -148,7 +148,6 @@ TRUE = (
     r"never reached the SUT",
     r"too little evidence about the SUT",
     r"(shows?|says?|prove) nothing about the (SUT|device)",
-    r"no trial after a long rest tested whether the SUT remembers a loss",
     r"it is not known whether the SUT remembers a loss",
     r"trials are too few to show how often the SUT loses more",
     r"it is not known when the SUT recovered",

@@ -120,9 +120,6 @@ def between(
         )
     asked: dict[str, Any] = {"min_load": _MIN_LOAD}
     asked |= {"goals": goals or _QUICK} if soak is None else {"timeout": soak}
-    if asked.get("goals") == _QUICK:
-        # This rest takes longer than all trials of a quick search. The check for memory before the search is kept.
-        asked["memory_rest"] = 0.0
     # Mistakes are found before anybody logs in.
     _check_files(save, output, resume)
     for size in frame_size:

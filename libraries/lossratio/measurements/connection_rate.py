@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import floor
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator
 
 from lossratio.errors import SearchError
 from lossratio.measurements import NOT_IN_FILES, Suite, connections
@@ -25,10 +25,9 @@ from lossratio.measurements.throughput.result import format_regularity
 from lossratio.measurements.throughput.sentence import sentences
 from lossratio.measurements.throughput.view import ThroughputView
 from lossratio.mlrsearch import MLRsearch, SearchGoal
-from lossratio.quantities import Duration
 from lossratio.results import Finding, Offered, number_of, value_line
 from lossratio.trials import Exchange
-from lossratio.units import FRAMES_PER_SECOND, LONGEST_WAIT, Unit, format_ratio
+from lossratio.units import FRAMES_PER_SECOND, Unit, format_ratio
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Testbed
@@ -57,9 +56,6 @@ class ConnectionRateRequest(connections.OpeningRequest, SearchRequest):
         ALL_ESTABLISHED,
     )
     """The search goals. A trial opens as many connections as its rate gives in its duration."""
-    memory_rest: Annotated[Duration | None, Field(ge=0.0, le=LONGEST_WAIT, exclude=True)] = 0.0
-    """No trial at the end tests the device's memory, because the device's table is emptied before each trial."""
-
     established: bool = False
     """Whether devices already have all connections before each trial, and keep them (FD.io CSIT's tput). The search
     then measures frames of both ends instead of new entries. The export for CSIT is in packets per second."""

@@ -1,12 +1,6 @@
 """MLRsearch (RFC 9971): goals, load classification, search results, and the controller that chooses trials."""
 
-from lossratio.mlrsearch.as_before import (
-    MOVED as MOVED,
-    SAME as SAME,
-    Answer as Answer,
-    Question as Question,
-    Usual as Usual,
-)
+from lossratio.mlrsearch.as_before import Answer as Answer, Question as Question
 from lossratio.mlrsearch.bursts import (
     is_of_sut as is_of_sut,
     of_sut as of_sut,
@@ -50,17 +44,6 @@ from lossratio.mlrsearch.goal import (
 from lossratio.mlrsearch.grid import LoadGrid as LoadGrid
 from lossratio.mlrsearch.hints import EARLIER_SEARCHES as EARLIER_SEARCHES
 from lossratio.mlrsearch.purpose import Purpose as Purpose
-from lossratio.mlrsearch.rest_answers import (
-    FEWER_AGAIN as FEWER_AGAIN,
-    RestAnswer as RestAnswer,
-    fewer_after_rest as fewer_after_rest,
-    rest_answers as rest_answers,
-)
-from lossratio.mlrsearch.rested import (
-    ENOUGH as ENOUGH,
-    LARGEST_SHARE as LARGEST_SHARE,
-    LONG_REST as LONG_REST,
-)
 from lossratio.mlrsearch.result import (
     GoalResult as GoalResult,
     IrregularReason as IrregularReason,
@@ -68,6 +51,5 @@ from lossratio.mlrsearch.result import (
     goal_result as goal_result,
 )
 from lossratio.mlrsearch.sequential import SequentialGoal as SequentialGoal
-from lossratio.mlrsearch.since_loss import failed_since_loss as failed_since_loss
 from lossratio.mlrsearch.stages import GoalBounds as GoalBounds
 from lossratio.mlrsearch.zone import LoadShare as LoadShare, Zone as Zone, zone_in as zone_in

@@ -24,8 +24,7 @@ from lossratio.mlrsearch.goal import SearchGoal, checked_goals
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.hints import hint_of
 from lossratio.mlrsearch.memory import MEMORY, Memory
-from lossratio.mlrsearch.purpose import ASKS_AS_BEFORE, Purpose
-from lossratio.mlrsearch.rested import Rested, first_question
+from lossratio.mlrsearch.purpose import ASKS_AS_BEFORE, RESTED, Purpose
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, result_of
 from lossratio.mlrsearch.rules import GoalView, choose
 from lossratio.mlrsearch.stages import GoalBounds
@@ -38,6 +37,9 @@ STALLED_AFTER = 100
 Example: a generator sends for 5 ms of each second. Then 21 s of full-length trials need 4200 trials, not 21. The goal
 is given up after 2100 trials at one load.
 """
+
+ABOVE = 2
+"""The trial after a rest is this many goal widths above all bounds."""
 
 
 def _check_time(name: str, seconds: float | None) -> None:
@@ -83,8 +85,6 @@ class MLRsearch:
         hints: Iterable[Sequence[TrialResult]] = (),
         early_verdict: bool = False,
         memory_rest: NotNegative = 0.0,
-        memory_share: float = math.inf,
-        has_rested: bool = False,
         end_at_coin: bool = False,
         load_step: NotNegative = 0.0,
         question: Question | None = None,
@@ -105,10 +105,8 @@ class MLRsearch:
             early_verdict: Whether a trial may end as soon as it is certain to be a high-loss trial for every goal. Such
                 a trial counts as a full trial, so all verdicts are those of full trials; only the order of trials
                 differs.
-            memory_rest: Seconds of rest before a trial that shows whether the SUT then passes more or less; 0: there is
-                no such trial. It is the first trial if hints promise the bounds, and otherwise the last trial.
-            memory_share: The largest share of the search's time that this rest may take; a longer rest is left out.
-            has_rested: Whether the SUT will have had that rest when the search begins.
+            memory_rest: Seconds of rest before one more trial at the end, which is above all bounds, and shows whether
+                the SUT then passes more; 0: there is no such trial.
             end_at_coin: Whether a goal is given up if only a zone of chance is left to search, in which another search
                 would find another bound. RFC 9971 has no such end.
             load_step: The generator sends multiples of this load, in frames per second; 0: any load.
@@ -149,16 +147,9 @@ class MLRsearch:
         by_goal = {goal: hint_of(goal, self._grid, earlier) for goal in self.goals}
         promised = {goal: hint.lower for goal, hint in by_goal.items() if hint is not None}
         self.hinted_loads = {goal: self._grid.load(lower) for goal, lower in promised.items()}
-
-        last = earlier[-1] if earlier else ()
-        # The question after a rest compares the losses of all streams together, so streams are not asked about.
+        # The trial after a rest compares the losses of all streams together, so streams are not asked about.
         rest = 0.0 if self._has_streams else memory_rest
-        is_free = has_rested or rest <= memory_share * sum(trial.elapsed for trial in last)
-        asks_first = rest > 0.0 and is_free and self._warm_up is None and question is None
-        first = first_question(promised, self._grid, last) if asks_first else None
-        self._rested = Rested(
-            self._grid, shortest, rest, self._certain_above, share=memory_share, first=first
-        )
+        self._after_rest = TrialInput(shortest, self.max_load, rest=rest) if rest else None
 
         self._views = tuple(
             GoalView(goal, self._grid, self._curves[goal.stream], hint, early_verdict=ends_early)
@@ -228,7 +219,8 @@ class MLRsearch:
         self._results.setdefault(result.load, []).append(result)
         self._coins.clear()
         self._memory.add(result)
-        self._rested.add(result)
+        if result.input.rest:
+            self._after_rest = None
         self._pace.add(result)
         seen = {goal.stream: goal.seen(result) for goal in self.goals}
         for stream, curve in self._curves.items():
@@ -262,7 +254,8 @@ class MLRsearch:
         left = forecast(self._views, self._pace, warm_up)
         bursts = self._left_for_bursts()
         seconds = left.seconds + bursts.seconds
-        last = self._rested.time_left(self._pace, self.elapsed + seconds)
+        rested = self._after_rest
+        last = 0.0 if rested is None else rested.rest + self._pace.elapsed(rested.duration)
         most = self._timeout - self.elapsed
         return Forecast(
             min(seconds + last, most),
@@ -286,11 +279,6 @@ class MLRsearch:
                 certain_above=self._certain_above,
             )
             return trial, self._purpose(trial, Bound.UNDECIDED, ASKS_AS_BEFORE, hinted=True)
-
-        first = self._rested.first_trial()
-        if first is not None:
-            trial, expected, rule = first
-            return trial, self._purpose(trial, expected, rule, hinted=True)
 
         proposals = self._proposals()
         if not proposals:
@@ -360,23 +348,15 @@ class MLRsearch:
         if any(None in view.relevant_bounds() or view.intervals[-1].open for view in self._views):
             return None
 
-        view = max(self._views, key=lambda view: (view.too_much(), view.goal.loss_ratio))
-        upper = view.relevant_bounds().upper or view.too_much()
-        rested = self._rested.next_trial(
-            view.too_much(),
-            upper,
-            view.goal.loss_ratio,
-            strictest=min(goal.loss_ratio for goal in self.goals),
-            elapsed=self.elapsed,
-        )
-
         remembered = self._memory.next_trial()
         if remembered is not None:
             trial, expected = remembered
             return trial, self._purpose(trial, expected, MEMORY)
-        if rested is not None:
-            trial, expected, rule = rested
-            return trial, self._purpose(trial, expected, rule)
+        if self._after_rest is not None:
+            bound = max(view.too_much() for view in self._views)
+            index = math.ceil(self._grid.position(bound)) + ABOVE * self._views[0].width
+            trial = replace(self._after_rest, load=self._grid.load(index))
+            return trial, self._purpose(trial, Bound.UPPER, RESTED)
         return None
 
     def _purpose(

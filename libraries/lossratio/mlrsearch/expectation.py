@@ -12,17 +12,6 @@ from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.stages import Interval
 from lossratio.trials import TrialResult
 
-APART = 1.5
-"""Minimum ratio of the times at which early verdicts end two trials. From such trials follows how large a burst the SUT
-takes.
-
-Example: 54 frames came through in 50 ms, and 103 in 100 ms: 98 in each 100 ms, after a burst of 5.
-"""
-
-CHANCE = 10.0
-"""If no more frames per interface than this are lost when an early verdict ends a trial, they may be chance, and show
-no burst."""
-
 
 class LossCurve:
     """Mean loss ratio per load, over all trials, weighted by their duration."""
@@ -30,8 +19,6 @@ class LossCurve:
     def __init__(self) -> None:
         self._sums: dict[float, tuple[float, float]] = {}
         self._lost_at_verdict: dict[float, float] = {}
-        self._forwarded: dict[float, tuple[float, float]] = {}
-        self._soonest: tuple[float, float] | None = None
 
     def add(self, result: TrialResult) -> None:
         """Counts a trial."""
@@ -44,11 +31,6 @@ class LossCurve:
         if result.is_early:
             frames = result.loss_ratio * result.load * result.duration
             self._lost_at_verdict[result.load] = max(frames, self.lost_at_verdict(result.load))
-            point = result.traffic_duration, result.load * result.traffic_duration - frames
-            if self._forwarded and (self._soonest is None or point[0] < self._soonest[0]):
-                # The first trial of a search is left out, because the SUT had rested before.
-                self._soonest = point
-            self._forwarded[result.load] = point
 
     def loss_ratio(self, load: float) -> float:
         """Mean loss ratio at a load; zero if nothing was measured there."""
@@ -58,23 +40,6 @@ class LossCurve:
     def lost_at_verdict(self, load: float) -> float:
         """The largest number of frames per interface that a trial had lost at its early verdict; 0: there was none."""
         return self._lost_at_verdict.get(load, 0.0)
-
-    def behind_bucket(self, upper: float, duration: float) -> float | None:
-        """Frames per second that a SUT forwards in a whole trial; None if the trials show no burst.
-
-        The rate follows from two trials that early verdicts ended at different times, one of them at the smallest
-        overloaded load. If a SUT first takes a burst, then the sooner a trial ends, the more frames per second it has
-        forwarded.
-        """
-        if upper not in self._forwarded or self._soonest is None:
-            return None
-        (soon, first), (late, more) = self._soonest, self._forwarded[upper]
-        if late < APART * soon or self.lost_at_verdict(upper) <= CHANCE:
-            return None
-        rate = (more - first) / (late - soon)
-        if not 0.0 < rate < more / late:
-            return None
-        return (more + rate * (duration - late)) / duration
 
     def crossing(
         self, goal_loss_ratio: float, upper: float, next_upper: float | None
@@ -110,8 +75,6 @@ class Expectation:
             step as between the two smallest upper bounds; None if this place is not known.
         surprises: How many times in a row a load above the expected bound proved to be a lower bound. Negative: how
             many times in a row a load below it proved to be an upper bound.
-        recessions: How many times in a row a load above the expected bound was an upper bound, as expected, but lost
-            so much that the bound is now expected lower than before.
         missed_hint: The classification of the load that has just proved the hinted bound wrong: a lower bound above it,
             or an upper bound below it. None if no load has just done so.
     """
@@ -128,14 +91,12 @@ class Expectation:
         self.overload: float | None = None
         self.faded: float | None = None
         self.surprises = 0
-        self.recessions = 0
         self.missed_hint: Bound | None = None
         self._goal_loss_ratio = goal_loss_ratio
         self._trial_duration = trial_duration
         self._grid = grid
         self._curve = curve
         self._hinted = hinted
-        self._was_too_high = False
 
     @property
     def is_hinted(self) -> bool:
@@ -150,8 +111,6 @@ class Expectation:
     def update(self, before: Interval, after: Interval, next_upper: float | None) -> None:
         """Looks at the coarsest target's interval before and after a trial, and at the smallest upper bound above."""
         old = self.position
-        if old is not None and after.upper is not None and after.upper != before.upper:
-            self._was_too_high |= self._grid.position(after.upper) <= old
         self.position = self.overload = self._expected(after.upper, next_upper)
         self.faded = self._faded(after.upper, next_upper)
 
@@ -170,22 +129,14 @@ class Expectation:
         if after.upper is not None and after.upper != before.upper:
             surprised = self._grid.position(after.upper) <= old
             self.surprises = min(self.surprises, 0) - 1 if surprised else 0
-            has_receded = self.position is not None and math.floor(self.position) < math.floor(old)
-            self.recessions = self.recessions + 1 if has_receded and not surprised else 0
         elif after.lower is not None and after.lower != before.lower:
             surprised = self._grid.position(after.lower) > old
             self.surprises = max(self.surprises, 0) + 1 if surprised else 0
-            self.recessions = 0
 
     def _expected(self, upper: float | None, next_upper: float | None) -> float | None:
         if upper is None:
             return None
         crossing = self._curve.crossing(self._goal_loss_ratio, upper, next_upper)
-        rate = (
-            self._curve.behind_bucket(upper, self._trial_duration) if self._was_too_high else None
-        )
-        if crossing is not None and rate is not None:
-            crossing = min(crossing, rate / (1.0 - self._goal_loss_ratio))
         if crossing is None:
             return None
         return self._grid.position(max(crossing, self._grid.min_load))

@@ -6,7 +6,7 @@ trial. Long trials without loss leave the SUT rested. If the SUT then passes sev
 before, and loses frames again right after the next loss, it remembers loss. `lossratio.mlrsearch.constancy` finds the
 memory and its size in these trials.
 
-A memory that lasts longer than the rests between trials needs an extra rest: see `lossratio.mlrsearch.rested`.
+A memory that lasts longer than the rests between trials needs an extra rest: see `memory_rest` of the controller.
 
 Only frames that the SUT lost count in these questions. If frames that were not sent leave the outcome open, the trial
 is repeated.

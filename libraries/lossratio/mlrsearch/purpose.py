@@ -6,10 +6,11 @@ from lossratio.mlrsearch.bursts import BURSTS
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.memory import MEMORY
-from lossratio.mlrsearch.rested import CONTROL, RESTED
 
 ASKS_AS_BEFORE = "as before"
 """Name of the rule that chooses the trials of a question."""
+RESTED = "rested"
+"""Name of the rule that chooses the trial after a rest."""
 
 _EXPECTATIONS = {
     Bound.LOWER: "low loss is expected",
@@ -51,14 +52,8 @@ class Purpose:
     def __str__(self) -> str:
         if not self.goals:
             return "warm-up at the maximum load; its result is discarded"
-        searched = "as in earlier searches" if self.hinted else "as in the search"
         if self.rule == RESTED:
-            change = "less" if self.expected is Bound.LOWER else "more"
-            return f"does the SUT pass {change} after a rest? {_EXPECTATIONS[self.expected]}, {searched}"
-        if self.rule == CONTROL:
-            return (
-                f"a control of the trial after a rest: {_EXPECTATIONS[self.expected]}, {searched}"
-            )
+            return f"does the SUT pass more after a rest? {_EXPECTATIONS[self.expected]}, as in the search"
         if self.rule == ASKS_AS_BEFORE:
             return "is the SUT as it was in earlier searches?"
         if self.rule == BURSTS:

@@ -152,10 +152,6 @@ class Stage:
     """Loads that have been lower bounds, even temporarily."""
     failed: set[float] = field(default_factory=set)
     """Loads that were upper bounds although they had passed the next coarser target."""
-    refused: set[float] = field(default_factory=set)
-    """Loads that have been upper bounds, even temporarily."""
-    lifted: set[float] = field(default_factory=set)
-    """Loads that were lower bounds although they had failed the next coarser target."""
 
 
 class Stages:
@@ -216,14 +212,6 @@ class Stages:
             return 0
         return round(self.grid.position(max(stage.failed)) - self.grid.position(upper))
 
-    def rise(self, number: int) -> int:
-        """How many grid steps a target has gone up, from one load that failed too soon to the next."""
-        stage = self.stages[number]
-        lower = self.intervals[number].lower
-        if lower is None or lower not in stage.lifted:
-            return 0
-        return round(self.grid.position(lower) - self.grid.position(min(stage.lifted)))
-
     def _is_of_proof(self, load: float) -> bool:
         """Whether a load just measured was within the bounds, and has more trials than a search would give it."""
         interval = self.intervals[-1 if len(self.begun) >= PATIENCE else 0]
@@ -236,18 +224,14 @@ class Stages:
 
     def _follow(self, load: float) -> None:
         """Notes which targets a load has passed or failed."""
-        has_passed = was_refused = False
+        has_passed = False
         for stage in self.stages:
             bound = stage.evidence.bound(load)
             if bound is Bound.LOWER:
                 stage.passed.add(load)
-                if was_refused:
-                    stage.lifted.add(load)
-            elif bound is Bound.UPPER:
-                stage.refused.add(load)
-                if has_passed:
-                    stage.failed.add(load)
-            has_passed, was_refused = load in stage.passed, load in stage.refused
+            elif bound is Bound.UPPER and has_passed:
+                stage.failed.add(load)
+            has_passed = load in stage.passed
 
     def _intervals(self) -> tuple[Interval, ...]:
         lower, upper = self.relevant_bounds()

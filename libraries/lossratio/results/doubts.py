@@ -62,8 +62,6 @@ class DoubtKind(str, Enum):
     MEMORY = "memory of the device"
     """The device forwards less right after a trial or a loss than after a rest, and the rests between trials are too
     short."""
-    LESS_AFTER_REST = "less after a rest"
-    """The device loses more after a rest than right after a trial, so results hold for a busy device."""
     LOSS_AT_ANY_LOAD = "loss at any load"
     """Trials at small and large loads lose the same, so the load is not the cause."""
     CHANCE = "zone of chance"

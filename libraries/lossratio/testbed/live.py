@@ -245,10 +245,6 @@ class LiveTestbed(Testbed):
         # Both of these may have asked DUTs something.
         time.sleep(self._set_up.wakeful_time)
 
-    def rested_for(self) -> float:
-        """See `Testbed.rested_for`."""
-        return time.monotonic() - self._quiet_since
-
     def exchange(self) -> None:
         """See `Testbed.exchange`; the testbed may look different from then on."""
         super().exchange()

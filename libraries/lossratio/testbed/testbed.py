@@ -259,10 +259,6 @@ class Testbed(ABC):
             LossRatioError: If the traffic cannot be generated, or does not get through; or if the testbed is in use.
         """
 
-    def rested_for(self) -> float:
-        """Minimum number of seconds since the DUTs had the traffic of a trial; checks of the path do not count."""
-        return math.inf
-
     def load_step(self, profile: TrafficProfile) -> float:
         """The load of which all loads with a traffic profile are multiples, in frames per second; 0: any load.
 

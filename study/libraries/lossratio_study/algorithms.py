@@ -3,10 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
-from lossratio.mlrsearch import LARGEST_SHARE, LONG_REST, MLRsearch, SearchGoal, SearchResult, SequentialGoal
+from lossratio.mlrsearch import MLRsearch, SearchGoal, SearchResult, SequentialGoal
 from lossratio.trials import Measurer
 from lossratio_study.outcome import Outcome, searched
 from lossratio_study.peer import PEER_VERSION, search_with_peer
@@ -14,15 +13,9 @@ from lossratio_study.suts import Overhead, Subject, named
 
 OURS = "lossratio"
 EARLY = f"{OURS}, early verdicts"
-WITHOUT_REST = f"{OURS}, no question after a rest"
 SEQUENTIAL = "sequential goals"
 PEER = f"MLRsearch {PEER_VERSION}"
 Goals = Sequence[SearchGoal]
-
-USUAL: Mapping[str, Any] = MappingProxyType(
-    {"memory_rest": LONG_REST, "memory_share": LARGEST_SHARE, "has_rested": True}
-)
-"""The settings of `MLRsearch` in a measurement without other settings, as in the first search of a device in a run."""
 
 
 def _any_goals(goals: Goals) -> bool:
@@ -57,7 +50,7 @@ class Algorithm:
 
 def search_with_ours(goals: Goals, subject: Subject, measurer: Measurer, **settings: Any) -> Outcome:
     """Runs one search of our controller as users run it, except for these settings of `MLRsearch`."""
-    settings = {**USUAL, "fail_fast": False, **settings}
+    settings = {"fail_fast": False, **settings}
     return searched(MLRsearch(goals, subject.min_load, subject.max_load, **settings), measurer)
 
 
@@ -93,6 +86,3 @@ ALGORITHMS: Mapping[str, Algorithm] = named(
     Algorithm(PEER, search_with_peer),
 )
 """All algorithms by name."""
-
-ALONE = Algorithm(WITHOUT_REST, partial(search_with_ours, memory_rest=0.0))
-"""The search for the bounds alone. The difference from the default is the cost of its additional questions."""

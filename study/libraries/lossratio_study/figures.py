@@ -21,8 +21,7 @@ from lossratio_study.outcome import Outcome, searched
 from lossratio_study.suts import Overhead, Subject
 
 TIME = {"G1": (1.0, 0.95), "G2": (0.75, 0.7), "G3": (0.8, 0.75), "G4": (0.83, 0.8), "G5": (1.0, 0.95)}
-"""The demands (must and aim) on search time divided by the peer's, by goal set. The searches are as users run them,
-with the question after a rest."""
+"""The demands (must and aim) on search time divided by the peer's, by goal set. The searches are as users run them."""
 EARLY_TIME = {"G1": (0.86, 0.8), "G2": (0.56, 0.45), "G3": (0.46, 0.38), "G4": (0.6, 0.5), "G5": (0.88, 0.82)}
 """The same demands with early verdicts. The peer's trials take their whole duration."""
 SEQUENTIAL_TIME = {"G1": (1.0, 0.6), "G5": (1.0, 0.65)}

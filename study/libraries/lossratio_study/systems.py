@@ -12,7 +12,7 @@ from lossratio.checked_arguments import shortened, shown_value
 from lossratio.errors import SearchError
 from lossratio.input_file import shown_name
 from lossratio_study import older
-from lossratio_study.algorithms import ALGORITHMS, ALONE, EARLY, OURS, PEER, SEQUENTIAL, Algorithm
+from lossratio_study.algorithms import ALGORITHMS, EARLY, OURS, PEER, SEQUENTIAL, Algorithm
 from lossratio_study.csit import AS_CSIT, CSIT
 from lossratio_study.nights import HINT_ALGORITHMS
 from lossratio_study.oracle import EARLY_ORACLE, ORACLE
@@ -64,7 +64,6 @@ SYSTEMS: Mapping[str, System] = named(
     System(ALGORITHMS[EARLY], f"{_RFC_9971}, with early verdicts", (OUR_SEARCH,)),
     System(ALGORITHMS[SEQUENTIAL], "lossratio's sequential goals", (OUR_SEARCH,)),
     System(ALGORITHMS[PEER], "draft-ietf-bmwg-mlrsearch-06 (2024), FD.io's library", (HERE / "peer.py",)),
-    System(ALONE, f"{_RFC_9971}, and nothing else", (OUR_SEARCH,)),
     System(CSIT, f"{_CSIT}, with the overhead of its trials", (OUR_SEARCH, HERE / "csit.py")),
     System(AS_CSIT, f"{_CSIT}, with the overhead of the study", (OUR_SEARCH, HERE / "csit.py")),
     System(older.MLRSEARCH_2021, "draft-ietf-bmwg-mlrsearch-01 (2021)", _OLDER),

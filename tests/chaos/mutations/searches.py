@@ -362,13 +362,6 @@ SEARCHES = (
         ("plrsearch/test_change.py::test_what_was_before_a_change_is_forgotten_and_the_change_is_said",),
     ),
     Mutation(
-        "a search jumps far down from one unlucky load",
-        "mlrsearch/rules/look.py",
-        "return _proof_of_jump(view, index) or Choice(",
-        "return Choice(",
-        ("mlrsearch/test_mlrsearch_hard_suts.py::test_a_jump_far_down_is_taken_from_a_load_that_more_trials_proved",),
-    ),
-    Mutation(
         "late frames contradict a load that is to be confirmed",
         "measurements/confirmation.py",
         "lost_in = [float(frames.lost_by_sut) for frames in missing]",
@@ -405,17 +398,17 @@ SEARCHES = (
     ),
     Mutation(
         "a search never rests before its last trial",
-        "mlrsearch/rested.py",
-        "TrialInput(self._duration, self._grid.load(index), rest=self._rest)",
-        "TrialInput(self._duration, self._grid.load(index))",
+        "mlrsearch/controller.py",
+        "TrialInput(shortest, self.max_load, rest=rest) if rest else None",
+        "None",
         ("mlrsearch/test_mlrsearch_rested.py",),
     ),
     Mutation(
         "frames that were not sent hide a memory of loss",
-        "mlrsearch/rest_answers.py",
-        "if sut_loss_ratio(result) > allowed:",
-        "if result.loss_ratio > allowed:",
-        ("mlrsearch/test_mlrsearch_rested.py",),
+        "measurements/throughput/rest.py",
+        "return sut_loss_ratio(trial) <= allowed and offered_load(trial) > upper",
+        "return trial.loss_ratio <= allowed",
+        ("report/test_after_rest.py",),
     ),
     Mutation(
         "trials that are alike count as independent ones",

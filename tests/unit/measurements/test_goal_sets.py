@@ -17,9 +17,7 @@ from lossratio.measurements.throughput.goals import (
     goal_set_from,
     load_goals,
 )
-from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.mlrsearch import NDR, PDR, TST009, SearchGoal, SequentialGoal
-from lossratio.traffic import load_profile
 
 REFERENCE = (Path(__file__).parents[3] / "docs" / "reference" / "goals.md").read_text()
 FILE = """\
@@ -101,11 +99,3 @@ def test_half_of_csits_evidence_is_a_set_of_its_own():
     for half, full in zip(goal_set_from("csit-half").goals, goal_set_from("csit").goals, strict=True):
         assert half.duration_sum == 11.0
         assert half == replace(full, duration_sum=11.0, name=f"HALF_{full.name}")
-
-
-def test_a_search_asks_after_15_s_of_rest_unless_it_says_otherwise():
-    profile = load_profile("ethip4-udp", frame_size="64B")
-    usual = SearchRequest(goals=[QUICK_NDR], profile=profile)
-    assert usual.rest_before_question == 15.0
-    assert usual.but(memory_rest=0.0).rest_before_question == 0.0
-    assert usual.but(memory_rest=3.0).rest_before_question == 3.0

@@ -34,32 +34,13 @@ nodes:
 """
 
 
-@pytest.mark.whole
-@pytest.mark.parametrize(("dut", "rest", "longest"), [("black_box", None, 15.0), (None, None, 0.0), (None, 3.0, 3.0)])
-def test_only_a_black_box_or_a_user_has_a_quick_search_end_with_a_trial_after_a_rest(tmp_path, dut, rest, longest):
-    file = tmp_path / "box.yaml"
-    file.write_text(BUCKET)
-    device = open_testbed(file) if dut is None else open_testbed(file, dut=dut)
-    request = REQUEST.but(goals=NdrPdrGoals.quick.value, min_load=100.0, memory_rest=rest)
-    result = find_conditional_throughput(device, request, place(tmp_path))
-    assert result.settings["memory_rest_s"] == (rest or 15.0)
-    assert ("memory_share" in result.settings) is (longest == 0.0)
-    assert max(trial.rest_s for trial in result.trials) == longest
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize("rest", [2.0, 0.5])
-def test_a_device_is_asked_after_a_rest_once_in_a_run(tmp_path, rest):
-    request = REQUEST.but(goals=NdrPdrGoals.quick.value)
-    asking = request.but(memory_rest=rest)
-    first = find_conditional_throughput(policed(police="50 kfps"), asking, place(tmp_path, "first"))
-    again, other = (
-        find_conditional_throughput(policed(police=police), request, place(tmp_path, police))
-        for police in ("50 kfps", "60 kfps")
-    )
-    assert max(trial.rest_s for trial in first.trials) == rest
-    assert again.settings["memory_share"] == 0.0
-    assert other.settings["memory_share"] == 0.25
+@pytest.mark.parametrize("rest", [0.0, 3.0])
+def test_only_a_user_has_a_search_end_with_a_trial_after_a_rest(tmp_path, rest):
+    request = REQUEST.but(goals=NdrPdrGoals.quick.value, memory_rest=rest)
+    result = find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path))
+    assert result.settings.get("memory_rest_s", 0.0) == rest
+    assert [trial.rest_s for trial in result.trials if trial.rest_s] == [rest] * bool(rest)
+    assert any("after a rest of 3 s" in remark for remark in result.remarks) is bool(rest)
 
 
 @pytest.mark.whole

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from measurement_examples import PROFILE, InFrontOfTestbed, place, policed
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -75,10 +76,13 @@ def test_an_unchanged_sut_is_asked_and_not_searched(as_before, nights):
     assert lower == [report.result.relevant_lower_bound for report in last.goals]
 
 
-def test_its_sentence_says_since_when_and_how_often_changes_are_missed(as_before):
+def test_its_sentence_says_since_when_what_tonights_trials_show_and_how_often_changes_are_missed(as_before):
     result, _ = as_before
     (sentence,) = sentences(result)
-    assert f"As before since {result.question.since:%Y-%m-%d} (NDR " in sentence
+    assert f"As before since {result.question.since:%Y-%m-%d}, and not searched" in sentence
+    ndr = result.question.earlier[0]
+    counts = [trial.load_per_interface_fps for trial in result.trials].count(ndr.passing_load_fps)
+    assert f"NDR: {counts} of {counts} passed at {ndr.passing_load_fps:,.0f}, and " in sentence
     assert "a change of 2 % is missed in " in sentence
     assert "a change of 5 % is missed in 0 of " in sentence
 
@@ -93,14 +97,39 @@ def test_its_file_is_read_again_and_has_no_contradictions(as_before):
     assert setting["nightly"] == "as_before"
 
 
-def test_demands_are_met_by_what_the_last_search_found_less_what_is_no_change(as_before):
+def test_demands_are_met_by_what_passed_tonight(as_before):
     result, _ = as_before
     require_lower_bounds(result)
-    found = result.question.earlier[0].relevant_lower_bound.per_interface_fps
-    require_throughput(result, 0.98 * found)
-    with pytest.raises(AssertionError, match="was not searched"):
-        require_throughput(result, found)
-    assert result.relevant_load("NDR") == ("NDR", found)
+    ndr, pdr = result.question.earlier
+    require_throughput(result, ndr.passing_load_fps)
+    require_throughput(result, 0.994 * pdr.passing_load_fps, "PDR")
+    for asked, share in (ndr, 1.0), (pdr, 0.995):
+        with pytest.raises(AssertionError, match=r"was not searched.* tonight's trials show ") as error:
+            require_throughput(result, share * asked.passing_load_fps * 1.0001, asked.goal)
+        assert "proves" not in str(error.value)
+    assert result.relevant_load("NDR") == ("NDR", ndr.relevant_lower_bound.per_interface_fps)
+
+
+class Lossy(InFrontOfTestbed):
+    """The testbed of a SUT that loses one frame in seven trials of ten."""
+
+    def __init__(self):
+        super().__init__(policed(police="50 kfps"))
+        self._rng = np.random.default_rng(8)
+
+    def measure(self, trial):
+        output = super().measure(trial)
+        if self._rng.random() < 0.3:
+            return output
+        return replace(output, loss_ratio=max(output.loss_ratio, 1.0 / 50e3), forwarding_rate=None)
+
+
+def test_a_sut_without_ndr_is_not_as_before_because_pdr_is(asks, tmp_path):
+    result = night(tmp_path, asks, Lossy())
+    assert result.question.answer == "changed"
+    assert result.goal_named("NDR").bounds != result.goal_named("PDR").bounds
+    with pytest.raises(AssertionError, match="NDR"):
+        require_throughput(result, 45e3)
 
 
 @pytest.mark.whole

@@ -7,7 +7,6 @@ import operator
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 
 import pytest
 from checker import faults
@@ -19,10 +18,10 @@ from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, IrregularReason, MLRs
 from lossratio.mlrsearch.stages import targets_of
 from lossratio.trials.trial import TrialResult
 from lossratio.trials.trial_input import TrialInput
-from lossratio_study.algorithms import ALONE, EARLY, OURS, PEER, Algorithm, search_with_ours
+from lossratio_study.algorithms import ALGORITHMS, EARLY, OURS, PEER
 from lossratio_study.families import Inconstant
 from lossratio_study.outcome import MOST_TRIALS
-from lossratio_study.peer import search_with_peer, why_not_installed
+from lossratio_study.peer import why_not_installed
 from lossratio_study.suts import Overhead, Subject
 
 MIN, MAX = 9001.0, 14_880_952.0
@@ -75,14 +74,6 @@ def searched(controller: MLRsearch, sut: LossRatio) -> SearchResult:
     result = drive(controller, sut, 3000)
     assert faults(result, controller.evidence, min_load=controller.min_load, max_load=controller.max_load) == ()
     return result
-
-
-ALGORITHMS = {
-    OURS: ALONE,
-    EARLY: Algorithm(EARLY, partial(search_with_ours, early_verdict=True, memory_rest=0.0), early_verdict=True),
-    PEER: Algorithm(PEER, search_with_peer),
-}
-"""The searches, without the question after a rest, which asks some loads again."""
 
 
 def trials_needed(goals: Iterable[SearchGoal]) -> dict[float, int]:

@@ -8,13 +8,11 @@ import random
 import pytest
 from mlrsearch_suts import drive, measured, noisy
 
-from lossratio.mlrsearch import RFC2544, TST009, MLRsearch, SearchGoal
-from lossratio.mlrsearch.expectation import LossCurve
-from lossratio.simulation import Buffer, Policer
+from lossratio.mlrsearch import RFC2544, TST009, MLRsearch
+from lossratio.simulation import Policer
 from lossratio.trials.trial import TrialResult
-from lossratio.trials.trial_input import TrialInput
 from lossratio.trials.trial_output import TrialOutput
-from lossratio_study.algorithms import ALGORITHMS, EARLY, search_with_ours
+from lossratio_study.algorithms import ALGORITHMS, EARLY
 from lossratio_study.suts import Overhead, Subject
 
 MIN, MAX = 9001.0, 14_880_952.0
@@ -136,42 +134,3 @@ def test_a_bucket_that_empties_is_not_taken_for_loss_that_fades(goal, seconds):
     """Right after the bucket is empty, a trial that ends early has lost a few frames only."""
     subject = Subject("policer", 0, Policer(20_000.0, 400.0), 9001.0, 200_000.0)
     assert ALGORITHMS[EARLY].search([goal], subject, subject.measurer(Overhead(0.5))).result.elapsed <= seconds
-
-
-@pytest.mark.parametrize("sut", [Policer(1e6, 1e5), Buffer(1e6, 1e5)], ids=lambda sut: type(sut).__name__)
-@pytest.mark.parametrize(
-    ("goal", "seconds"), [(SearchGoal(0.0, 0.5, 1.0, 5.0, 0.01), 12.0), (RFC2544, 140.0), (TST009, 190.0)], ids=str
-)
-def test_two_early_verdicts_show_the_rate_behind_a_burst(sut, goal, seconds):
-    """A trial that ends soon has had the burst, and so forwarded more per second than the whole trial would."""
-    subject = Subject("burst", 0, sut, 9001.0, 14_880_952.0)
-    measurer = subject.measurer(Overhead(0.5))
-    result = search_with_ours([goal], subject, measurer, early_verdict=True, memory_rest=0.0).result
-    assert result.elapsed <= seconds
-    assert result[goal].regular
-
-
-def ended(load, seconds, loss_ratio):
-    """A trial of 1 s that an early verdict ended after so many seconds; the loss ratio is that of the frames sent."""
-    output = TrialOutput(loss_ratio * seconds, decided_after=seconds)
-    return TrialResult(TrialInput(1.0, load, certain_above=0.0), output)
-
-
-def test_the_first_early_verdict_of_a_search_shows_no_burst():
-    curve = LossCurve()
-    # 1 Mfps behind a burst of 100,000 frames, which only the first trial found whole: 150,000 in 50 ms.
-    curve.add(ended(6e6, 0.05, 0.5))
-    curve.add(ended(1.2e6, 0.2, 1 - 1 / 1.2))
-    assert curve.behind_bucket(1.2e6, 1.0) is None
-    curve.add(ended(2e6, 0.05, 0.51))
-    assert curve.behind_bucket(1.2e6, 1.0) is None
-
-
-def test_a_few_lost_frames_show_no_burst():
-    curve = LossCurve()
-    for load, seconds, lost in ((4e6, 0.05, 5e4), (3e6, 0.05, 5e4), (2e6, 0.1, 8.0)):
-        curve.add(ended(load, seconds, lost / (load * seconds)))
-    assert curve.behind_bucket(2e6, 1.0) is None
-    curve.add(ended(1.9e6, 0.1, 20.0 / 1.9e5))
-    # 100,000 frames in 50 ms and 90,000 more in the next 50 ms.
-    assert curve.behind_bucket(1.9e6, 1.0) == pytest.approx(1.9e6 - 8e4, rel=0.01)

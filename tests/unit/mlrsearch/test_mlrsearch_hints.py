@@ -12,7 +12,8 @@ from lossratio.mlrsearch.expectation import LossCurve
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.hints import EARLIER_SEARCHES, MOST, EarlierCurve, Hint, hint_of
 from lossratio.mlrsearch.posterior import JUMPS, Posterior
-from lossratio.mlrsearch.rules import GoalView, hint
+from lossratio.mlrsearch.rules import GoalView
+from lossratio.mlrsearch.rules.proof import hint
 from lossratio.trials.trial import TrialResult
 from lossratio.trials.trial_output import TrialOutput
 

@@ -7,7 +7,7 @@ import random
 import pytest
 from mlrsearch_suts import knee, policer
 
-from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Bound, IrregularReason, LoadGrid, MLRsearch, rules
+from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Bound, LoadGrid, MLRsearch, rules
 from lossratio.mlrsearch.rules import RULES, Choice, choose
 from lossratio.mlrsearch.rules.plan import BELOW
 from lossratio.trials.trial import TrialResult
@@ -116,8 +116,9 @@ def test_no_trial_is_far_below_a_bound_without_chance():
 
 def test_one_trial_below_that_passes_is_enough():
     rng = random.Random(3)
-    _, trials = rules_of(MLRsearch([PDR], MIN, MAX), lambda load, _: 0.02 * (load > rng.uniform(0.98e6, 1.02e6)))
-    assert sum(BELOW[0] < trial.load / 1e6 < 0.95 for trial in trials) == 1
+    names, trials = rules_of(MLRsearch([PDR], MIN, MAX), lambda load, _: 0.02 * (load > rng.uniform(0.98e6, 1.02e6)))
+    below = [name for name, trial in zip(names, trials, strict=True) if BELOW[0] < trial.load / 1e6 < 0.95]
+    assert below.count("plan") == 1
 
 
 def test_a_warm_up_is_no_rules_choice():
@@ -145,36 +146,6 @@ def test_loss_that_fades_is_followed():
 
     names, _ = rules_of(MLRsearch([RFC2544], MIN, MAX), fades)
     assert "fading" in names
-
-
-def test_a_sut_that_gets_slower_with_each_trial_is_secured():
-    trials = iter(range(10_000))
-    names, _ = rules_of(MLRsearch([NDR], MIN, MAX), lambda load, duration: knee(1e6 * 0.995 ** next(trials))(load, 1.0))
-    assert "landslide" in names
-
-
-def stalls_in_long_trials(above):
-    """Loses a share of each trial that is longer than a second, if the load is above some load."""
-    return lambda load, duration: max(knee(1e6)(load, duration), 0.003 if duration > 1.0 and load > above else 0.0)
-
-
-@pytest.mark.parametrize("goal", [RFC2544, TST009], ids=str)
-def test_the_minimum_load_decides_where_long_trials_lose_as_much_at_a_low_load(goal):
-    controller = MLRsearch([goal], MIN, MAX)
-    names, trials = rules_of(controller, stalls_in_long_trials(0.0))
-    assert names.count("level") == 1
-    assert controller.result()[goal].reason is IrregularReason.MIN_LOAD_IS_UPPER_BOUND
-    assert {trial.load for name, trial in zip(names, trials, strict=True) if name == "level"} == {MIN}
-    assert len(trials) <= 25
-
-
-def test_a_minimum_load_that_passes_is_asked_once_and_the_search_goes_on():
-    controller = MLRsearch([RFC2544], MIN, MAX)
-    names, trials = rules_of(controller, stalls_in_long_trials(2e5))
-    assert names.count("level") == 1
-    assert controller.result()[RFC2544].regular
-    assert controller.result()[RFC2544].relevant_lower_bound <= 2e5 < controller.result()[RFC2544].relevant_upper_bound
-    assert len(trials) <= 60
 
 
 def test_a_trial_that_serves_two_goals_names_the_rule_of_the_goal_that_was_picked():

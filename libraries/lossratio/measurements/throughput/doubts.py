@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from lossratio import mlrsearch
 from lossratio.measurements.throughput.later_trials import LEAST_CHANGE
 from lossratio.measurements.throughput.limits import level_in_words
-from lossratio.measurements.throughput.rest import rest_answers_in
+from lossratio.measurements.throughput.rest import passed_after_rest
 from lossratio.measurements.throughput.result import GoalsResult
-from lossratio.measurements.throughput.settings import EARLY_VERDICT
 from lossratio.results import (
     LOOK_FOR_DECLINE,
     LOOK_FOR_GAIN,
@@ -19,7 +18,7 @@ from lossratio.results import (
     format_interval,
     time_dependence_in,
 )
-from lossratio.trials import TrialResult, sut_loss_ratio
+from lossratio.trials import TrialResult
 from lossratio.units import format_frame_rate, format_ratio
 
 
@@ -31,7 +30,6 @@ def doubts_of_search(result: GoalsResult) -> Iterator[Doubt]:
             yield doubt
     if rested is not None:
         yield rested
-    yield from _less_after_rest(result)
     yield from _chance(result)
 
 
@@ -68,28 +66,18 @@ def _constancy_doubts(trials: Sequence[Trial]) -> Iterator[Doubt]:
 
 
 def _rested(result: GoalsResult) -> Doubt | None:
-    """The doubt that the SUT passes more after a rest, based on the trials at the end of the search."""
-    bounds = list(_upper_bounds(result))
-    answers = rest_answers_in(_evidence(result), bounds)
-    passed = [load for load, answer in answers.items() if answer is mlrsearch.RestAnswer.REMEMBERED]
-    if len(passed) < mlrsearch.ENOUGH:
+    """The doubt that the SUT passes more after a rest, based on the trial at the end of the search."""
+    passed = passed_after_rest(_evidence(result), _upper_bounds(result))
+    if passed is None:
         return None
-
-    rest = next(trial.rest_s for trial in result.trials if trial.rest_s)
-    highest_bound = max(upper for upper, _ in bounds)
-    above = format_ratio(max(passed) / highest_bound - 1.0)
-    causes = "it remembers a loss"
-    way_out = f"rest={rest:g} s between trials would help"
-    if result.settings.get(EARLY_VERDICT):
-        causes += " or is slow at the beginning of trials"
-        way_out += ", or early_verdict=off"
-
+    trial, upper = passed
+    rest = trial.input.rest
     return Doubt(
         DoubtKind.MEMORY,
-        f"whole trials at {len(passed)} loads passed after a rest of {rest:g} s, at up to "
-        f"{format_frame_rate(max(passed))} per interface, {above} above the upper bound, and the same loads failed "
-        f"right after a loss: {causes}; "
-        f"{way_out}. These trials count as evidence, and the bounds follow from all trials",
+        f"a trial of {trial.duration:g} s at {format_frame_rate(trial.load)} per interface, "
+        f"{format_ratio(trial.load / upper - 1.0)} above the upper bound, passed after a rest of {rest:g} s: the SUT "
+        f"may remember a loss for longer than the rest between trials, or the trial passed by chance. rest={rest:g} s "
+        "between trials would show which",
     )
 
 
@@ -99,23 +87,6 @@ def _upper_bounds(result: GoalsResult) -> Iterator[tuple[float, float]]:
         upper = report.bounds[1]
         if upper is not None:
             yield upper.per_interface_fps, report.goal.loss_ratio
-
-
-def _less_after_rest(result: GoalsResult) -> Iterator[Doubt]:
-    """The doubt that the SUT passes less after a rest, based on the first trial of the search and a later trial."""
-    strictest = min(report.goal.loss_ratio for report in result.goals)
-    found = mlrsearch.fewer_after_rest(_evidence(result), strictest)
-    if len(found) < mlrsearch.FEWER_AGAIN:
-        return
-
-    least = min(sut_loss_ratio(trial) for trial in found)
-    yield Doubt(
-        DoubtKind.LESS_AFTER_REST,
-        f"{len(found)} trials at {format_frame_rate(found[0].load)} per interface, each after a rest of "
-        f"{found[0].input.rest:g} s, lost {format_ratio(least)} or more, and the same load passed right after each "
-        "of them: the results hold only for a device that has just forwarded frames. Look for flows that must be "
-        "learnt again, and for cores that sleep",
-    )
 
 
 def _chance(result: GoalsResult) -> Iterator[Doubt]:

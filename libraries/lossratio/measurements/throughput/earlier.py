@@ -1,24 +1,17 @@
-"""Earlier searches: those of the same test, and those of the same run that had a trial after a rest."""
+"""Earlier searches of the same test."""
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 
 from lossratio.errors import SearchError
-from lossratio.measurements import TestPlace
-from lossratio.measurements.throughput.result import GoalsResult, ThroughputResult
-from lossratio.measurements.throughput.settings import MEMORY_SHARE, warm_ups_in
-from lossratio.mlrsearch import LARGEST_SHARE
+from lossratio.measurements.throughput.result import ThroughputResult
+from lossratio.measurements.throughput.settings import warm_ups_in
 from lossratio.results import Device, Outcome, RunDirectory, TestIdentity, Traffic, read_result
 from lossratio.trials import TrialResult, read_journal
-
-_WITH_REST = re.compile(rb'"rest_s":\s*[0.]*[1-9]')
-"""Recognizes a result file with a trial after a rest. Other files need not be parsed."""
 
 
 @dataclass(frozen=True)
@@ -74,44 +67,6 @@ def earlier_searches(
 
     found = [search for search in searches if search is not None]
     return tuple(sorted(found, key=attrgetter("began")))
-
-
-def memory_share(place: TestPlace, device: Device | None) -> float:
-    """The largest share of a search's time that a rest may take; 0 if this run has already asked the device.
-
-    A resumed search goes on as it began.
-
-    Raises:
-        ReportError: If a result file of the run cannot be read.
-        SearchError: If the journal of the search cannot be read.
-    """
-    if place.resume is not None:
-        begun = place.resume.journal_of(place.test)
-        if begun.is_file():
-            return _share_in(begun)
-
-    if _has_asked(place.directory, device):
-        return 0.0
-    return LARGEST_SHARE
-
-
-def _share_in(journal: Path) -> float:
-    """The largest share of the search's time, as the journal of the search has it; infinite: any share."""
-    share = read_journal(journal).search.get("settings", {}).get(MEMORY_SHARE)
-    if share is None:
-        return math.inf
-    return float(share)
-
-
-def _has_asked(run: RunDirectory, device: Device | None) -> bool:
-    """Whether a search of a run has asked a device by a trial after a rest."""
-    for file in sorted((run.path / "results").glob("*.json")):
-        if not _WITH_REST.search(file.read_bytes()):
-            continue
-        result = read_result(file)
-        if isinstance(result, GoalsResult) and result.conditions.device == device:
-            return True
-    return False
 
 
 def _from_run(

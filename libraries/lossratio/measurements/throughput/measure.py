@@ -21,7 +21,7 @@ from lossratio.measurements import (
     measure,
 )
 from lossratio.measurements.telemetry import TelemetryRequest, TelemetryTrial, measure_telemetry
-from lossratio.measurements.throughput.earlier import EarlierSearch, earlier_searches, memory_share
+from lossratio.measurements.throughput.earlier import EarlierSearch, earlier_searches
 from lossratio.measurements.throughput.evidence import SearchKind, search_fields
 from lossratio.measurements.throughput.failed_search import tried_after
 from lossratio.measurements.throughput.limits import check_generator
@@ -35,13 +35,7 @@ from lossratio.measurements.throughput.result import (
     ThroughputResult,
     describe_goal,
 )
-from lossratio.measurements.throughput.settings import (
-    ALGORITHM,
-    END_AT_COIN,
-    MEMORY_REST,
-    MEMORY_SHARE,
-    NIGHTLY,
-)
+from lossratio.measurements.throughput.settings import ALGORITHM, END_AT_COIN, MEMORY_REST, NIGHTLY
 from lossratio.mlrsearch import Answer, MLRsearch, Question
 from lossratio.results import Device, MaxLoad
 from lossratio.trials import TrialResult
@@ -63,27 +57,19 @@ class GoalSearch(
 
     def __init__(self) -> None:
         self._earlier: Sequence[EarlierSearch] = ()
-        self._memory_share = math.inf
-        self._has_rested = False
         self._topology: dict[str, Any] = {}
         self._question: Question | None = None
         self._asked: QuestionAsked | None = None
         self._controller: MLRsearch | None = None
 
     def prepare(self, testbed: Testbed, request: RequestT, place: TestPlace) -> None:
-        """Notes the kind of the device, reads the hints, and checks that the generator can end trials early.
+        """Reads the hints, and checks that the generator can end trials early.
 
         Raises:
             SearchError: If the search should ask whether the SUT is as before, but no earlier searches are named.
         """
-        from lossratio.dut import BLACK_BOX
         from lossratio.traffic import check_early_verdicts
 
-        dut = testbed.request.dut
-        is_black_box = dut is not None and dut.kind == BLACK_BOX
-        if request.memory_rest is None and not is_black_box:
-            self._memory_share = memory_share(place, testbed.request.device)
-        self._has_rested = testbed.rested_for() >= request.rest_before_question and not is_black_box
         if request.hints is not None:
             self._earlier = _earlier_of(request.hints, request, place, testbed.request.device)
 
@@ -122,9 +108,7 @@ class GoalSearch(
             fail_fast=request.fail_fast,
             hints=[search.trials for search in self._earlier if not search.is_as_before],
             early_verdict=request.early_verdict,
-            memory_rest=request.rest_before_question,
-            memory_share=self._memory_share,
-            has_rested=self._has_rested,
+            memory_rest=request.memory_rest,
             end_at_coin=request.end_at_coin,
             load_step=loads.step,
             question=self._question,
@@ -166,9 +150,8 @@ class GoalSearch(
 
     def _settings(self, request: RequestT, controller: MLRsearch) -> Iterator[tuple[str, Any]]:
         """The settings that are recorded only by searches that use them, by name."""
-        yield MEMORY_REST, request.rest_before_question
-        if self._memory_share < math.inf:
-            yield MEMORY_SHARE, self._memory_share
+        if request.memory_rest:
+            yield MEMORY_REST, request.memory_rest
         if request.end_at_coin:
             yield END_AT_COIN, True
         if request.nightly is not Nightly.SEARCH:

@@ -24,7 +24,7 @@ from lossratio.measurements.throughput.result import (
     describe_goal,
 )
 from lossratio.measurements.throughput.settings import EARLY_VERDICT
-from lossratio.mlrsearch import Answer, LoadGrid, Question, SearchGoal, Usual
+from lossratio.mlrsearch import Answer, LoadGrid, Question, SearchGoal
 from lossratio.results import Outcome
 from lossratio.simulation import Replay, counted, record_of
 from lossratio.trials import TrialInput, TrialOutput, TrialResult
@@ -124,17 +124,20 @@ def ask(
 
     last = alike[-LEAST_SEARCHES:]
     trials = [_trials_of(night, goals) for night in last]
-    usual = _usual(trials, tonight)
-    if not usual.loads:
-        return _not_asked("the earlier searches have no load with enough trials")
+    question = _question(trials, tonight)
+    if question.answer is not None:
+        return _not_asked("the earlier searches have too few trials near the bounds of a goal")
     replays = tuple(replayed_changes(trials, tonight))
     known = QuestionAsked(
-        answer="unsure", since=last[-1].started, earlier=tuple(_found(last)), replays=replays
+        answer="unsure",
+        since=last[-1].started,
+        earlier=tuple(_found(last, question)),
+        replays=replays,
     )
     why = why_too_often_wrong(replays)
     if why is not None:
         return None, known.model_copy(update={"answer": "not asked", "reason": why})
-    return Question(usual, tonight.grid.max_load), known
+    return question, known
 
 
 def _not_asked(why: str) -> tuple[None, QuestionAsked]:
@@ -163,17 +166,20 @@ def _is_alike(night: ThroughputResult, tonight: Tonight) -> bool:
     return has_goals and has_early_verdicts == tonight.early_verdict
 
 
-def _found(searches: Sequence[ThroughputResult]) -> Iterator[OfEarlierSearch]:
+def _found(searches: Sequence[ThroughputResult], question: Question) -> Iterator[OfEarlierSearch]:
     for reports in zip(*(search.goals for search in searches), strict=True):
         last = reports[-1]
         lower, upper = last.bounds
         throughputs = [report.throughput for report in reports]
+        passing, failing = question.loads(last.goal.name)
         if lower is not None and upper is not None:
-            # Record: the bounds that the last search found for a goal, and the values of all searches.
+            # Record: the bounds that the last search found for a goal, tonight's loads, and the values of all searches.
             yield OfEarlierSearch(
                 goal=last.goal.name,
                 relevant_lower_bound=lower,
                 relevant_upper_bound=upper,
+                passing_load_fps=passing,
+                failing_load_fps=failing,
                 values_fps=tuple(
                     rate.per_interface_fps for rate in throughputs if rate is not None
                 ),
@@ -187,8 +193,8 @@ def _trials_of(night: ThroughputResult, goals: Sequence[SearchGoal]) -> list[Tri
     return [trial for trial in trials if trial.duration >= duration and not trial.input.rest]
 
 
-def _usual(nights: Iterable[Sequence[TrialResult]], tonight: Tonight) -> Usual:
-    return Usual(tonight.goals, tonight.grid, [trial for night in nights for trial in night])
+def _question(nights: Iterable[Sequence[TrialResult]], tonight: Tonight) -> Question:
+    return Question(tonight.goals, tonight.grid, [trial for night in nights for trial in night])
 
 
 def replayed_changes(
@@ -205,12 +211,13 @@ def replayed_changes(
     answers = {change: Counter[Answer]() for change in (0.0, *ALLOWED)}
     record = record_of(counted(trial) for night in nights for trial in night)
     for place in range(len(nights)):
-        usual = _usual([*nights[:place], *nights[place + 1 :]], tonight)
+        others = [*nights[:place], *nights[place + 1 :]]
         for change, counts in answers.items():
             for number in range(REPLAYS):
                 factor = 1.0 + (change if number % 2 else -change)
                 rng = np.random.default_rng((place, round(change * 1e6), number))
-                counts[_answer(usual, Replay(record, rng, "either"), factor, tonight)] += 1
+                question = _question(others, tonight)
+                counts[_answer(question, Replay(record, rng, "either"), factor, tonight)] += 1
 
     for change, counts in answers.items():
         yield ReplayedChange(
@@ -221,9 +228,8 @@ def replayed_changes(
         )
 
 
-def _answer(usual: Usual, replay: Replay, factor: float, tonight: Tonight) -> Answer:
+def _answer(question: Question, replay: Replay, factor: float, tonight: Tonight) -> Answer:
     """The answer to one question, in a replay of a night on which the SUT was faster by a factor."""
-    question = Question(usual, tonight.grid.max_load)
     certain_above = max(goal.loss_ratio for goal in tonight.goals)
     while question.answer is None:
         load = question.next_load()

@@ -1,6 +1,5 @@
 """A search made again from its journal."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,7 +22,6 @@ class _Searched(BaseModel):
     timeout_s: float | None = None
     warm_up_duration_s: float | None = None
     memory_rest_s: float = 0.0
-    memory_share: float | None = None
 
 
 def replayed(journal: JournalContents, name: str = "The journal") -> MLRsearch:
@@ -54,7 +52,6 @@ def replayed(journal: JournalContents, name: str = "The journal") -> MLRsearch:
         early_verdict=settings.get(EARLY_VERDICT) is True,
         end_at_coin=settings.get(END_AT_COIN) is True,
         memory_rest=searched.memory_rest_s,
-        memory_share=math.inf if searched.memory_share is None else searched.memory_share,
     )
     for trial in journal.results:
         controller.record(trial)

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from lossratio.measurements import NOT_IN_FILES, Request
 from lossratio.measurements.throughput.goals import NdrPdrGoals, goals_from
 from lossratio.measurements.throughput.nightly import SEARCH_EVERY, Nightly
-from lossratio.mlrsearch import LONG_REST, Forecast, MLRsearch, SearchGoal
+from lossratio.mlrsearch import Forecast, MLRsearch, SearchGoal
 from lossratio.quantities import Choice, Duration
 from lossratio.units import LONGEST_TRIAL, LONGEST_WAIT
 
@@ -42,10 +42,9 @@ class SearchRequest(Request):
     such directories, or a journal. None: there are no hints."""
     early_verdict: bool = False
     """Whether a trial ends as soon as it is certain to be a high-loss trial for every goal."""
-    memory_rest: Annotated[Duration | None, Field(ge=0.0, le=LONGEST_WAIT, exclude=True)] = None
-    """Time without traffic before an additional short trial at the end, above the bounds (0: there is no such trial).
-    None: 15 s, once in a run for each device, if this is at most a quarter of the search's time. With hints, this trial
-    is the first trial. For a black box, every search has this trial."""
+    memory_rest: Annotated[Duration, Field(ge=0.0, le=LONGEST_WAIT, exclude=True)] = 0.0
+    """Time without traffic before an additional short trial at the end, above the bounds, which shows whether the SUT
+    remembers a loss for longer than the rest between trials; 0: there is no such trial."""
 
     end_at_coin: Annotated[bool, Field(exclude=True)] = False
     """Whether the search gives up a goal if trials pass and fail by chance over a range of loads. The result then has
@@ -73,13 +72,6 @@ class SearchRequest(Request):
                     f"no such stream; its streams: {has}"
                 )
         return self
-
-    @property
-    def rest_before_question(self) -> float:
-        """Seconds of rest before the trial that asks whether the SUT then passes more; 0: there is no such trial."""
-        if self.memory_rest is None:
-            return LONG_REST
-        return self.memory_rest
 
     def forecast(self, loads: LoadRange, waits: float) -> Forecast:
         """The time that the search is expected to take.

@@ -159,7 +159,7 @@ class GoalReport(Record):
 
 
 class OfEarlierSearch(Record):
-    """What the last search found for a goal."""
+    """What the last search found for a goal, and the loads of the question for this goal."""
 
     goal: str
     """Name of the goal."""
@@ -167,6 +167,10 @@ class OfEarlierSearch(Record):
     """Its relevant lower bound."""
     relevant_upper_bound: Rate
     """Its relevant upper bound."""
+    passing_load_fps: float = Field(gt=0.0)
+    """The load at which trials pass the goal if the SUT is as before, per interface."""
+    failing_load_fps: float = Field(gt=0.0)
+    """The load at which trials fail the goal if the SUT is as before, per interface."""
     values_fps: tuple[float, ...] = ()
     """The conditional throughput per interface of each search that the question compares with, oldest first. The last
     value is the value of this search."""

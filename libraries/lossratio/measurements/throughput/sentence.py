@@ -1,6 +1,7 @@
 """The findings of a search, in one sentence for each goal, for people who read nothing else."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from lossratio.measurements.throughput.limits import is_least
@@ -8,6 +9,7 @@ from lossratio.measurements.throughput.result import (
     Goal,
     GoalReport,
     GoalsResult,
+    OfEarlierSearch,
     QuestionAsked,
     search_goal,
 )
@@ -21,7 +23,7 @@ from lossratio.results import (
     share_missing_in_words,
 )
 from lossratio.trials import sut_loss_ratio
-from lossratio.units import format_ratio, range_in_words, trials_counted
+from lossratio.units import format_ratio, trials_counted
 
 
 def sentences(result: GoalsResult, *, of_connections: bool = False) -> Iterator[str]:
@@ -34,7 +36,7 @@ def sentences(result: GoalsResult, *, of_connections: bool = False) -> Iterator[
         of_connections: Whether each frame of the load opens a connection, so that rates are connections per second.
     """
     if result.question is not None:
-        yield _about_question(result.question)
+        yield _about_question(result.question, result)
     if result.is_as_before:
         return
 
@@ -81,7 +83,7 @@ def _least_that_the_sut_fails(trials: Sequence[Trial], goal: Goal) -> float | No
     return min((load for load in loads if evidence.bound(load) is Bound.UPPER), default=None)
 
 
-def _about_question(question: QuestionAsked) -> str:
+def _about_question(question: QuestionAsked, result: GoalsResult) -> str:
     """The outcome of the question whether the SUT is as before, or why it was not asked."""
     if question.answer == "not asked":
         return f"Searched, without asking whether the SUT is as before: {question.reason}."
@@ -90,24 +92,33 @@ def _about_question(question: QuestionAsked) -> str:
         known = "has changed" if question.answer == "changed" else "may have changed"
         return f"Searched, as the SUT {known} since {_day(question)}, by {trials}."
 
-    found = ", ".join(
-        f"{one.goal} {_range(one.relevant_lower_bound, one.relevant_upper_bound)}"
-        for one in question.earlier
-    )
+    shown = "; ".join(_shown(asked, result) for asked in question.earlier)
     missed = ", and ".join(
         f"a change of {format_ratio(one.change_ratio)} is missed in {one.as_before} of {one.questions}"
         for one in sorted(question.replays, key=lambda one: one.change_ratio)
         if one.change_ratio
     )
     return (
-        f"As before since {_day(question)} ({found} frames/s per interface): asked with {trials}, and not searched. In "
-        f"replays of these nights, {missed}."
+        f"As before since {_day(question)}, and not searched. Of tonight's {trials}, {shown} (frames/s per interface). "
+        f"In replays of these nights, {missed}."
     )
 
 
-def _range(least: Rate, most: Rate) -> str:
-    """A range of rates, per interface, without the unit."""
-    return range_in_words(*(rate_in_words(rate.per_interface_fps) for rate in (least, most)))
+def _shown(asked: OfEarlierSearch, result: GoalsResult) -> str:
+    """How many trials passed and failed a goal at its two loads of the question."""
+    allowed = result.goal_named(asked.goal).goal.loss_ratio
+    losses = Counter[tuple[float, bool]]()
+    for trial in result.trials:
+        is_lossy = sut_loss_ratio(trial.as_result()) > allowed
+        losses[trial.load_per_interface_fps, is_lossy] += 1
+    words = []
+    for load, is_lossy in (asked.passing_load_fps, False), (asked.failing_load_fps, True):
+        number = losses[load, is_lossy]
+        verb = "failed" if is_lossy else "passed"
+        words.append(
+            f"{number} of {number + losses[load, not is_lossy]} {verb} at {rate_in_words(load)}"
+        )
+    return f"{asked.goal}: {words[0]}, and {words[1]}"
 
 
 def _day(question: QuestionAsked) -> str:

@@ -8,10 +8,8 @@ ALGORITHM = "MLRsearch"
 EARLY_VERDICT = "early_verdict"
 """The setting of searches whose trials end as soon as their verdict is certain; other searches do not have it."""
 MEMORY_REST = "memory_rest_s"
-"""The setting for the rest before the trial at the end of a search. This trial asks whether the SUT then passes
-more."""
-MEMORY_SHARE = "memory_share"
-"""The setting for the largest share of the search's time that this rest may take; None: any share."""
+"""The setting for the rest before a trial at the end of a search; other searches do not have it. The trial shows
+whether the SUT then passes more."""
 END_AT_COIN = "end_at_coin"
 """The setting of searches that give up a goal if only chance would decide; other searches do not have it."""
 NIGHTLY = "nightly"

@@ -3,9 +3,7 @@
 | rule | question | trial |
 | --- | --- | --- |
 | `hint` | Did earlier searches prove a pair of loads, and does no trial speak against it? | a trial of that pair |
-| `level` | Do long trials lose as much at a low load as at a high one? | the minimum load |
 | `plan` | Do all trials have one length? | at the pair of loads whose proof takes the least time per success |
-| `landslide` | Did loads fail one after the other, far down (or pass, far up)? | one load, proved to the end |
 | `halving` | Were proofs begun at many loads in vain? | the middle of what is left, proved to the end |
 | `fading` | Did a long trial lose the few frames that a short one could not show? | where a long one loses one frame |
 | `descent` | Did a load fail a target although it passed the coarser one? | a load farther down |
@@ -17,22 +15,26 @@ Each rule is a function with its name, and its constants stand in its module.
 
 from collections.abc import Callable
 
-from lossratio.mlrsearch.rules.fading import fading
-from lossratio.mlrsearch.rules.look import look
-from lossratio.mlrsearch.rules.plan import ask_again, plan
-from lossratio.mlrsearch.rules.proof import descent, hint, proof
-from lossratio.mlrsearch.rules.unsteady import halving, landslide, level
+from lossratio.mlrsearch.rules import fading, look, plan, proof, unsteady
 from lossratio.mlrsearch.rules.view import Choice, GoalView
 
 Rule = Callable[[GoalView], Choice | None]
 """Gives the trial that the rule wants next; None: the rule has no say now."""
 
-RULES: tuple[Rule, ...] = (hint, level, plan, landslide, halving, fading, descent, proof, look)
+RULES: tuple[Rule, ...] = (
+    proof.hint,
+    plan.plan,
+    unsteady.halving,
+    fading.fading,
+    proof.descent,
+    proof.proof,
+    look.look,
+)
 """The rules in their order."""
 
 
 def choose(view: GoalView) -> Choice | None:
     """The trial that helps a goal most; None if the goal's bounds are found, and no trial contradicts them."""
     if view.first_open is None:
-        return ask_again(view)
+        return plan.ask_again(view)
     return next((choice for rule in RULES if (choice := rule(view)) is not None), None)

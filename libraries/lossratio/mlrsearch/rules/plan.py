@@ -9,7 +9,7 @@ place of the bounds.
 """
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from itertools import chain
 from typing import NamedTuple
 
@@ -39,29 +39,20 @@ AROUND, AROUND_EXPECTED = 12, 3
 COARSE = 24
 """Number of further loads of the whole range that are considered."""
 
+BELOW = 0.8, 0.875, 0.9
+"""If trials pass and fail by chance, a goal that allows loss has a trial at the second share of the bound's load,
+unless there was a trial between the first share and the third. Some routers lose more there than at the bound."""
+
 FEW = 0.01
-"""The largest share of the frames that a trial may lose by bad luck. The checks below are for goals that allow no loss
-and prove a load by more than `FEW_TRIALS` trials.
+"""The largest share of the frames that a trial may lose by bad luck."""
+
+FAR, CHECKS = 8, 4
+"""If the smallest lossy load lost few frames, the search goes this many goal widths below it only once the load had
+this many more lossy trials than twice the number of trials that it passed, or three times this number of trials.
 
 Example: a SUT loses 0.01 % in 30 % of its trials, at any load, so it has a throughput where half of the trials may
 lose frames. Two unlucky trials at 99 kfps suggest that as much is lost at 10 kfps.
 """
-
-FEW_TRIALS = 4
-
-FAR, CHECKS = 8, 4
-"""If the smallest lossy load lost few frames, there is a check before the search goes this many goal widths below it.
-This load and higher loads like it must together have this many more lossy trials than twice the number of trials that
-they passed, unless the load itself has had three times this number of trials."""
-
-NARROW, ABOVE = 8, 8
-"""If a load becomes an upper bound with at most this many more lossy trials than passed ones, there is a check. Higher
-loads that lost few frames must together have this many more lossy trials than twice the number of trials that they
-passed. Otherwise, the next trial is at the highest of them that is undecided."""
-
-BELOW = 0.8, 0.875, 0.9
-"""If trials pass and fail by chance, a goal that allows loss has a trial at the second share of the bound's load,
-unless there was a trial between the first share and the third. Some routers lose more there than at the bound."""
 
 MOST_LOADS = 24
 """If more loads than this have a trial, from the smallest lossy load to the largest load that passed, other rules take
@@ -180,45 +171,21 @@ def _trial_below(view: GoalView, load: float, most: float) -> Choice | None:
 
 
 def _checked(view: GoalView, facts: Plan, index: int, bound: Bound) -> tuple[int, Bound]:
-    """A higher load, if bad luck may have led to this load; otherwise, this load."""
-    fresh = _trials(view, 0.0)[0]
+    """The smallest lossy load, if bad luck may have led far below it; otherwise, this load.
+
+    Only goals that allow no loss, and prove a load by more than `CHECKS` trials, are led so far by bad luck.
+    """
     upper = view.intervals[0].upper
-    interval = view.intervals[-1]
-    if view.goal.loss_ratio > 0.0 or fresh <= FEW_TRIALS or upper is None:
+    if upper is None or view.goal.loss_ratio > 0.0 or _trials(view, 0.0)[0] <= CHECKS:
         return index, bound
 
-    lossy = {
-        position: facts.posterior.counts(position)
-        for position in facts.posterior.measured
-        if view.curve.loss_ratio(view.grid.load(round(position))) <= FEW
-    }
     smallest = round(view.grid.position(upper))
-    is_far = smallest - index > FAR * view.width and smallest <= interval.last
-    if (
-        is_far
-        and smallest in lossy
-        and sum(lossy[smallest]) < 3 * CHECKS
-        and _margin(lossy, smallest) < CHECKS
-    ):
+    low, high = facts.posterior.counts(smallest)
+    is_far = smallest - index > FAR * view.width and smallest <= view.intervals[-1].last
+    is_few = high - 2 * low < CHECKS and low + high < 3 * CHECKS
+    if is_far and is_few and view.curve.loss_ratio(upper) <= FEW:
         return smallest, Bound.UPPER
-
-    low, high = facts.posterior.counts(index)
-    needed = _trials(view, view.grid.load(index))[1]
-    above = [
-        round(place) for place in lossy if index + 2 * FAR * view.width < place <= interval.last
-    ]
-    is_narrow = (
-        needed == 1 and high + 1 - low <= NARROW and index in lossy and low + high + 1 < 2 * fresh
-    )
-    if is_narrow and above and _margin(lossy, index + 1) < ABOVE:
-        return max(above), Bound.UPPER
-
     return index, bound
-
-
-def _margin(counts: Mapping[float, tuple[int, int]], least: float) -> int:
-    """The number of lossy trials minus twice the number of passed trials, at this load and all larger loads."""
-    return sum(high - 2 * low for position, (low, high) in counts.items() if position >= least)
 
 
 def _best(view: GoalView, facts: Plan) -> tuple[int, Bound]:

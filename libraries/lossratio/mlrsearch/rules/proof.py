@@ -1,10 +1,7 @@
 """Rules that lead from short trials to the proof by long ones: `hint`, `descent` and `proof` itself."""
 
-import math
-
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.rules.view import Choice, GoalView
-from lossratio.mlrsearch.stages import Interval
 
 NEAR = 1
 """A hinted pair that passes is given up if short trials stopped at most this many goal widths above it.
@@ -89,9 +86,7 @@ def _descend(view: GoalView, number: int) -> Choice | None:
     if not interval.open or interval.upper not in stage.failed:
         return None
 
-    step = max(
-        view.width, view.fall(number), _steps_to_rate(view, stage.target.trial_duration, interval)
-    )
+    step = max(view.width, view.fall(number))
     if interval.lower is not None:
         step = min(step, interval.steps // 2)
     load = view.grid.load(max(interval.first, interval.last + 1 - step))
@@ -105,15 +100,6 @@ def _descend(view: GoalView, number: int) -> Choice | None:
             return Choice("descent", coarser, load, Bound.LOWER)
 
     return None
-
-
-def _steps_to_rate(view: GoalView, duration: float, interval: Interval) -> int:
-    """Grid steps down to the forwarding rate that two early verdicts show after a burst; 0: they show no such rate."""
-    rate = None if interval.upper is None else view.curve.behind_bucket(interval.upper, duration)
-    if rate is None:
-        return 0
-    load = max(view.grid.min_load, rate / (1.0 - view.goal.loss_ratio))
-    return interval.last + 1 - math.floor(view.grid.position(load))
 
 
 def proof(view: GoalView) -> Choice | None:
