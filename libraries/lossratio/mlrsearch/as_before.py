@@ -8,7 +8,7 @@ SUT is as before, a search follows, in which these trials count.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from operator import attrgetter
 
@@ -167,7 +167,7 @@ class Question:
             self.answer = Answer.UNSURE
 
 
-def _checks(goal: SearchGoal, known: dict[float, Sequence[TrialResult]]) -> Iterator[Check]:
+def _checks(goal: SearchGoal, known: Mapping[float, Sequence[TrialResult]]) -> Iterator[Check]:
     """The goal's check at its lower load and that at its upper load; none if there are no such loads."""
     chances = {
         load: sum(trial.loss_ratio > goal.loss_ratio for trial in trials) / len(trials)

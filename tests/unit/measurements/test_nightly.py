@@ -22,6 +22,7 @@ from lossratio.report.metrics import openmetrics_report
 from lossratio.results import RunDirectory, read_result
 from lossratio.results.contradictions import contradictions_of
 from lossratio.trials import read_journal
+from lossratio.trials.counters import output_from_counters
 
 
 class Slower(InFrontOfTestbed):
@@ -119,9 +120,11 @@ class Lossy(InFrontOfTestbed):
 
     def measure(self, trial):
         output = super().measure(trial)
-        if self._rng.random() < 0.3:
+        if self._rng.random() < 0.3 or output.lost_frames:
             return output
-        return replace(output, loss_ratio=max(output.loss_ratio, 1.0 / 50e3), forwarding_rate=None)
+        first, *others = output.directions
+        lossy = replace(first, received_frames=first.received_frames - 1)
+        return output_from_counters(trial, (lossy, *others))
 
 
 def test_a_sut_without_ndr_is_not_as_before_because_pdr_is(asks, tmp_path):
