@@ -23,9 +23,9 @@ from lossy_devices import (
     tail_drop,
 )
 
-from lossratio.results.loss_patterns import loss_places
-from lossratio.results.loss_sets import lossy_set
-from lossratio.results.loss_tests import chance_of_naming, rotation_test, runs_of
+from lossratio.results.loss_places import loss_places
+
+
 from lossratio.results.losses import LEVEL
 from lossratio.traffic.agent.core.frames_spec import SteppingField
 from lossratio.trials import read_counts
@@ -96,7 +96,7 @@ PORTS = (
 )
 HALF = set(np.random.default_rng(7).permutation(254)[:127].tolist())
 QUARTER = set(np.random.default_rng(9).permutation(254)[:61].tolist())
-AS_ONE_OF_8 = "are of 32 of 254 flows, about as many as one of 8 queues gets"
+AS_ONE_OF_8 = "are of 32 of 254 flows (numbers 3, 4, 17, ...), about as many as one of 8 queues gets"
 FAULTS = {
     "a queue": (
         spec(254),
@@ -127,49 +127,49 @@ FAULTS = {
         spec(254),
         of_flows(HALF),
         {},
-        "are of 127 of 254 flows, about as many as one of 2 queues gets; these lose every frame, all others none",
+        "are of 127 of 254 flows (numbers 0, 1, 2, ...), about as many as one of 2 queues gets; these lose every frame, all others none",
     ),
     "half of the frames of a quarter of the flows": (
         spec(254),
         of_flows(QUARTER, 0.5),
         {},
-        "are of 61 of 254 flows, about as many as one of 4 queues gets; these lose 5",
+        "are of 61 of 254 flows (numbers 5, 13, 14, ...), about as many as one of 4 queues gets; these lose 5",
     ),
     "few frames of a quarter of the flows": (
         spec(254),
         of_flows(QUARTER, 0.08),
         {"duration": 0.3},
-        "are of 61 of 254 flows, about as many as one of 4 queues gets; these lose ",
+        "are of 61 of 254 flows (numbers 5, 13, 14, ...), about as many as one of 4 queues gets; these lose ",
     ),
     "half of the frames of a flow": (
         spec(8),
         of_flows({5}, 0.5),
         {},
-        "All lost frames are of 1 of 8 flows; these lose ",
+        "All lost frames are of 1 of 8 flows (number 5); these lose ",
     ),
     "large frames of a flow": (
         spec(16, MIX),
         of_size_in({9}, 1518),
         {},
-        "are of 1,518 B in 1 of 16 flows; these lose every frame, all others none. That is also one frame in 192",
+        "are of 1,518 B in 1 of 16 flows (number 9); these lose every frame, all others none. That is also one frame in 192",
     ),
     "some large frames of a flow": (
         spec(16, MIX),
         of_size_in({9}, 1518, 0.5),
         {},
-        "are of 1,518 B in 1 of 16 flows; these lose ",
+        "are of 1,518 B in 1 of 16 flows (number 9); these lose ",
     ),
     "middle frames of a quarter of the flows": (
         spec(254, MIX),
         of_size_in(QUARTER, 570, 0.3),
         {},
-        "are of 570 B in 61 of 254 flows, about as many as one of 4 queues gets; these lose ",
+        "are of 570 B in 61 of 254 flows (numbers 5, 13, 14, ...), about as many as one of 4 queues gets; these lose ",
     ),
     "a flow": (
         spec(8),
         of_flows({5}),
         {},
-        "All lost frames are of 1 of 8 flows; these lose every frame, all others none. That is also one frame in 8",
+        "All lost frames are of 1 of 8 flows (number 5); these lose every frame, all others none. That is also one frame in 8",
     ),
     "a remainder": (
         spec(254),
@@ -201,7 +201,7 @@ FAULTS = {
         STREAMS,
         of_class(0, 1, ratio=0.5),
         {},
-        "All lost frames are those with VLAN priority 5; these lose ",
+        "All lost frames are of those with VLAN priority 5; these lose ",
     ),
     "every seventh frame": (
         spec(254),
@@ -245,12 +245,7 @@ FAULTS = {
         {"loads": (12e3, 20e3), "duration": 5.0},
         "All lost frames are from 10 pauses of about 50 to 50.1 ms, one every 1 s: no frame came back during a pause",
     ),
-    "a direction": (
-        spec(254),
-        at_random(0.01),
-        {},
-        "All lost frames are of the direction port0>port1; the other one loses none",
-    ),
+    "a direction": (spec(254), at_random(0.01), {}, "All lost frames are of the direction port0>port1, which loses 1"),
 }
 
 
