@@ -64,6 +64,8 @@ _ENOUGH_GAPS, _FEW_DISTANCES = 100, 10
 """Distances that are enough, and those of a trial that are too few to be called constant."""
 _LEAST_PAUSE_S, _LONG_PAUSE_S = 0.015, 0.1
 """Seconds of the shortest pause, and of the shortest one that needs no other like it."""
+_MOST_PAUSED = 0.3
+"""Maximum share of the time that pauses may take: a device that is away for longer does not pause."""
 _ENOUGH, _ONLY = 4, 0.98
 """So many pauses are enough beside other losses; if nearly all lost frames are of pauses, two are enough."""
 _ALIKE = 0.4
@@ -132,7 +134,9 @@ def loss_places(trials: Sequence[Trial], deciding: Iterable[float] = ()) -> Loss
 
     ways = [group for _, group in _by_direction(seen)]
     asked = len(tables) + 2 * len(ways)
-    answers = sorted(((table, answer(table, asked)) for table in tables), key=_how_well_divided)
+    answers = [(table, answer(table, asked)) for table in tables]
+    # Of those that divide the frames as well, the one with the fewest members says most.
+    answers.sort(key=_members)
     of_tables = [_said(*one, used, seen) for one in answers]
     all_seen = list(_seen(trial for trial in trials if trial.is_evidence))
     of_events = [_pauses(own, seen, asked) for own in ways]
@@ -144,7 +148,8 @@ def loss_places(trials: Sequence[Trial], deciding: Iterable[float] = ()) -> Loss
     ]
     found += [one for own in ways if (one := _sizes_of_flows(own, answers)) is not None]
     patterns = _without_doubles(found)
-    is_clear = bool(seen) and not patterns and not any(map(has_outage, seen))
+    # One trial says little: whatever hit it may be regular.
+    is_clear = len(used) > 1 and bool(seen) and not patterns and not any(map(has_outage, seen))
     # Record: what is known about the places.
     return LossPlaces(
         located_frames=sum(one.losses.lost_frames for one in seen),
@@ -302,8 +307,15 @@ def _of_counted_sizes(trials: Sequence[Trial]) -> Iterator[Table]:
     lost_of = np.array([[lost[size] for size in sizes] for lost in rows], dtype=float)
     known = np.tile(counts / len(rows), (len(rows), 1))
     numbers = np.array([trial.number for trial in trials])
-    lost_of, known = lost_of / places, known / places
-    yield Table("sizes", "size", None, lost_of[:, labels], known[:, labels], numbers, labels)
+    # All lost frames of a size are at one of its places: one burst may have lost them.
+    lost_at = np.zeros((len(rows), len(labels)))
+    lost_at[:, np.cumsum(places) - places] = lost_of
+    yield Table("sizes", "size", None, lost_at, (known / places)[:, labels], numbers, labels)
+
+
+def _members(one: tuple[Table, Answer]) -> int:
+    """How many levels lose most."""
+    return 0 if one[1].effect is None else int(one[1].effect.members.sum())
 
 
 def _said(
@@ -326,7 +338,7 @@ def _said(
     else:
         words = f"{whose(effect, own, seen)} {_levels_in_words(table, effect, trials, own)}"
         sentence = f"{words}; {shares_in_words(effect)}"
-        if not _are_alike(table, effect):
+        if own and not _are_alike(table, effect):
             return None
         if own and _may_be_regular(table, effect, own):
             places = effect.members[table.labels]
@@ -380,9 +392,15 @@ def _may_be_regular(table: Table, effect: Effect, own: Sequence[Seen]) -> bool:
     """Whether a loss of every n-th frame, or of the end of each batch, could hit exactly these levels.
 
     Such a loss hits one run of successive places, again and again, and each of them in every k-th turn: 1, or 1/2, or
-    1/3 of its frames, without any chance.
+    1/3 of its frames, without any chance. Where sizes alternate, flows do not follow one another, and any set may be so.
     """
     places = effect.members[table.labels]
+    known = [one.losses.every_frames for one in own if one.losses.lost_frames > _FEW_DISTANCES]
+    if known and all(known):
+        return True
+    if own[0].losses.sizes_bytes:
+        return _is_without_chance(table.lost[:, places].sum(axis=1), table.trial, effect.share)
+
     count = len(places)
     period = next(
         length
@@ -393,29 +411,41 @@ def _may_be_regular(table: Table, effect: Effect, own: Sequence[Seen]) -> bool:
     if np.count_nonzero(run & ~np.roll(run, 1)) != 1:
         return False
     if run.sum() == 1:
-        return all(
-            one.losses.every_frames or one.losses.run_frames != one.losses.known_frames
-            for one in own
-        )
+        # Of a sample, the distances are not known.
+        return any(one.losses.run_frames != one.losses.known_frames for one in own)
     turns = 1.0 / effect.share
     if abs(turns - round(turns)) > _NEARLY_WHOLE * turns:
         return False
-    lost = np.array([table.lost[table.trial == one].sum(axis=0) for one in np.unique(table.trial)])
-    # Formula: the variance of frames that are lost by chance.
-    by_chance = float(lost[:, places].mean()) * (1.0 - effect.share)
-    return float(lost[:, places].var(axis=1).mean()) <= by_chance / 2.0
+    trials = np.unique(table.trial)
+    lost = np.array([table.lost[table.trial == one][:, places].sum(axis=0) for one in trials])
+    return _is_without_chance(lost.reshape(-1), np.repeat(trials, lost.shape[1]), effect.share)
+
+
+def _is_without_chance(lost: Numbers, trials: NDArray[np.int_], share: float) -> bool:
+    """Whether parts of a trial differ less than if each frame were lost by chance, with this probability."""
+    variance = float(np.mean([lost[trials == trial].var() for trial in np.unique(trials)]))
+    # Formula: the variance by chance.
+    return variance <= float(lost.mean()) * (1.0 - share) / 2.0
 
 
 def _are_alike(table: Table, effect: Effect) -> bool:
-    """Whether the places of a level lose alike; otherwise, the place in the order matters, and not the level."""
-    lost, known = table.lost.sum(axis=0), np.maximum(table.known.sum(axis=0), 1.0)
-    shares = lost / known
+    """Whether the same places lose, and lose alike, in each of several trials.
+
+    Otherwise, the place in the order matters, and not the level; or a regular loss hits other places in each trial.
+    """
     members = effect.members[table.labels]
-    expected = np.where(members, effect.share, effect.others)
-    # Formula: the variance of shares, without that of frames that are lost by chance.
-    by_chance = expected * (1.0 - expected) / known
-    excess = float(((shares - expected) ** 2 - by_chance)[members].mean())
-    return excess <= (_ALIKE * (effect.share - effect.others)) ** 2
+    trials = np.unique(table.trial)
+    excess = 0.0
+    for trial in trials:
+        lost, known = (
+            part[table.trial == trial][:, members].sum(axis=0) for part in (table.lost, table.known)
+        )
+        known = np.maximum(known, 1.0)
+        share = lost.sum() / known.sum()
+        # Formula: the variance of shares, without that of frames that are lost by chance.
+        excess += float(np.mean((lost / known - share) ** 2 - share * (1.0 - share) / known))
+    alike = (_ALIKE * (effect.share - effect.others)) ** 2
+    return len(trials) > 1 and excess / len(trials) <= alike
 
 
 def _spread_of_loads(seen: Sequence[Seen]) -> float:
@@ -491,7 +521,8 @@ def _pauses(own: Sequence[Seen], seen: Sequence[Seen], asked: int) -> LossPatter
         gaps += (np.diff([start for start, _ in pauses]) * one.losses.step_s).tolist()
 
     share = min(1.0, explained / sum(one.losses.lost_frames for one in own))
-    if not lengths or min(lengths) < _LEAST_PAUSE_S:
+    paused = sum(lengths) / sum(one.losses.duration_s for one in own)
+    if not lengths or min(lengths) < _LEAST_PAUSE_S or paused > _MOST_PAUSED:
         return None
     # A device that lacks capacity, or loses bursts, does so for different times.
     if max(lengths) - min(lengths) > max(_ALIKE * max(lengths), own[0].losses.step_s) / 2.0:
@@ -505,8 +536,8 @@ def _pauses(own: Sequence[Seen], seen: Sequence[Seen], asked: int) -> LossPatter
         then = "no frame came back during a pause, and all did otherwise"
         sentence = f"All lost frames{of_direction(own, seen)} are from {words}: {then}"
     else:
-        lost = f"{format_ratio(share)} of the lost frames{of_direction(own, seen)}"
-        sentence = f"{lost} are from {words}, in which no frame came back"
+        part = f"{format_ratio(share)} of the lost frames{of_direction(own, seen)}"
+        sentence = f"{part} are from {words}, in which no frame came back"
     return _of_event("pauses", own, sentence, asked * chance, share)
 
 
@@ -514,12 +545,17 @@ def _sizes_of_flows(
     own: Sequence[Seen], answers: Sequence[tuple[Table, Answer]]
 ) -> LossPattern | None:
     """Whether frames of some sizes are lost only in some flows, if both stand out by themselves."""
-    mine = {table.kind: found for table, found in answers if table.direction == own[0].direction}
-    flows, sizes = (mine.get(kind, Answer(1.0, None, 1.0)) for kind in ("flows", "sizes"))
-    chance = max(flows.chance, sizes.chance)
-    if chance >= LEVEL or flows.effect is None or sizes.effect is None:
+    found = {
+        table.kind: (table, answer.effect)
+        for table, answer in answers
+        if table.direction == own[0].direction and answer.chance < LEVEL
+    }
+    if not {"flows", "sizes"} <= found.keys():
         return None
-    shape = len(flows.effect.members), len(sizes.effect.members)
+    (flow_table, flows), (size_table, sizes) = found["flows"], found["sizes"]
+    if flows is None or sizes is None or not _are_alike(size_table, sizes):
+        return None
+    shape = len(flows.members), len(sizes.members)
     counts = [
         np.sum([_numbers(getattr(one.losses, f"flow_sizes_{table}")) for one in own], axis=0)
         for table in ("lost", "known")
@@ -528,7 +564,7 @@ def _sizes_of_flows(
         return None
 
     lost, known = (np.reshape(count, (1, -1)) for count in counts)
-    inside = np.outer(flows.effect.members, sizes.effect.members)
+    inside = np.outer(flows.members, sizes.members)
     cells = Table(
         "sizes_of_flows",
         "size of a flow",
@@ -539,17 +575,21 @@ def _sizes_of_flows(
         np.arange(lost.size),
     )
     effect = effect_of(cells, inside.reshape(-1))
-    for part in (flows.effect.members[:, None] & ~inside, sizes.effect.members[None, :] & ~inside):
+    for part in (flows.members[:, None] & ~inside, sizes.members[None, :] & ~inside):
         beside = part.reshape(-1)
         if effect.share <= _CLEAR * lost[0, beside].sum() / max(1.0, known[0, beside].sum()):
             return None
     losses = own[0].losses
-    words = f"{sizes_in_words(sorted(set(losses.sizes_bytes)), sizes.effect)} in {flows_in_words(flows.effect, losses)}"
+    words = f"{sizes_in_words(sorted(set(losses.sizes_bytes)), sizes)} in {flows_in_words(flows, losses)}"
+    if effect.least < WHOLE and _may_be_regular(flow_table, flows, own):
+        return None
     sentence = f"{whose(effect, own, own)} {words}; {shares_in_words(effect)}"
     distances = {one.losses.every_frames for one in own}
     if len(distances) == 1 and distances != {0}:
         sentence += f". That is also one frame in {distances.pop():,}, as frames follow one another"
-    return _of_event("sizes_of_flows", own, sentence, chance, min(1.0, effect.explained))
+    chances = [answer.chance for table, answer in answers if table in (flow_table, size_table)]
+    explained = min(1.0, effect.explained)
+    return _of_event("sizes_of_flows", own, sentence, max(chances), explained)
 
 
 def _without_doubles(found: Sequence[LossPattern]) -> tuple[LossPattern, ...]:

@@ -122,10 +122,16 @@ def answer(table: Table, questions: int) -> Answer:
     if table.sets is not None:
         effect = effect_of(table, table.sets[best])
     asked *= questions
+    needed = math.log(asked / LEVEL)
+    is_learned = proving.step is not None
+    # Formula: how much larger a difference has to be whose half of the levels is first learned from as many rows.
+    learning = (
+        math.sqrt(0.5 + 0.5 * math.sqrt(1.0 + 2.0 * table.levels / needed)) if is_learned else 1.0
+    )
     return Answer(
         chance=min(1.0, asked * chances[best]),
         effect=effect and replace(effect, interval=_interval(table, effect.members)),
-        difference=_would_show(rows[proving], weights[proving], math.log(asked / LEVEL)),
+        difference=min(1.0, learning * _would_show(rows[proving], weights[proving], needed)),
     )
 
 
