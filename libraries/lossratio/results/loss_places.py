@@ -423,9 +423,11 @@ def _may_be_regular(table: Table, effect: Effect, own: Sequence[Seen]) -> bool:
 
 def _is_without_chance(lost: Numbers, trials: NDArray[np.int_], share: float) -> bool:
     """Whether parts of a trial differ less than if each frame were lost by chance, with this probability."""
-    variance = float(np.mean([lost[trials == trial].var() for trial in np.unique(trials)]))
-    # Formula: the variance by chance.
-    return variance <= float(lost.mean()) * (1.0 - share) / 2.0
+    parts = [lost[trials == trial] for trial in np.unique(trials)]
+    squares = sum(float(((part - part.mean()) ** 2).sum()) for part in parts)
+    # Formula: the squares by chance.
+    by_chance = sum((len(part) - 1) * float(part.mean()) * (1.0 - share) for part in parts)
+    return squares < by_chance / 2.0
 
 
 def _are_alike(table: Table, effect: Effect) -> bool:
