@@ -392,7 +392,7 @@ def _may_be_regular(table: Table, effect: Effect, own: Sequence[Seen]) -> bool:
     """Whether a loss of every n-th frame, or of the end of each batch, could hit exactly these levels.
 
     Such a loss hits one run of successive places, again and again, and each of them in every k-th turn: 1, or 1/2, or
-    1/3 of its frames, without any chance. Where sizes alternate, flows do not follow one another, and any set may be so.
+    1/3 of its frames, without any chance. Where sizes alternate, flows do not follow one another: any set may be hit.
     """
     places = effect.members[table.labels]
     known = [one.losses.every_frames for one in own if one.losses.lost_frames > _FEW_DISTANCES]

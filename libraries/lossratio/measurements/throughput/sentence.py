@@ -1,6 +1,7 @@
 """The findings of a search, in one sentence for each goal, for people who read nothing else."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from lossratio.measurements.throughput.limits import is_least
@@ -49,6 +50,8 @@ def sentences(result: GoalsResult, *, of_connections: bool = False) -> Iterator[
             continue
 
         found = _found(report, lower, result.trials, forwards, frames)
+        length = f"{report.goal.final_trial_duration_s:.4g} s"
+        found += f" of {length}" if found.endswith("trials") else f" in trials of {length}"
         if lower == result.max_load.rate:
             yield f"{found}; that is the maximum load, and the SUT may forward more."
         elif is_least(report.result.reason):
@@ -59,7 +62,32 @@ def sentences(result: GoalsResult, *, of_connections: bool = False) -> Iterator[
             yield f"{found}; the limit is not proved: {report.result.reason}."
         else:
             gap = _gap(lower, upper, report.goal.final_trial_duration_s)
-            yield f"{found}; the limit is proved to within {100.0 * gap:.2g} %."
+            yield f"{found}; the limit is proved to within {100.0 * gap:.2g} %{made_by(report, result.trials)}."
+    if result.longer_trial is not None:
+        yield result.longer_trial.sentence(forwards, frames)
+
+
+def made_by(report: GoalReport, trials: Sequence[Trial]) -> str:
+    """The words for the directions that alone made a goal's upper bound; empty: all of them, or nobody knows.
+
+    Args:
+        report: The goal, with its result.
+        trials: The trials of the search.
+    """
+    upper = report.bounds[1]
+    if upper is None or report.goal.stream is not None:
+        return ""
+    lost: Counter[str] = Counter()
+    sent: Counter[str] = Counter()
+    for trial in trials:
+        if trial.is_evidence and trial.load_per_interface_fps == upper.per_interface_fps:
+            for way in trial.directions:
+                lost[way.name] += max(0, way.lost - way.generator_drop_frames)
+                sent[way.name] += way.sent_frames
+    guilty = [name for name in sent if lost[name] > report.goal.loss_ratio * sent[name]]
+    if not 0 < len(guilty) < len(sent):
+        return ""
+    return f", by {' and '.join(guilty)} alone"
 
 
 def _gap(lower: Rate, upper: Rate, duration: float) -> float:
