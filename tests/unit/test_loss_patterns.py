@@ -24,8 +24,6 @@ from lossy_devices import (
 )
 
 from lossratio.results.loss_places import loss_places
-
-
 from lossratio.results.loss_tests import Effect, Table, answer
 from lossratio.results.loss_words import flows_in_words
 from lossratio.results.losses import LEVEL
@@ -129,7 +127,7 @@ FAULTS = {
         spec(254),
         of_flows(HALF),
         {},
-        "are of 127 of 254 flows (numbers 0, 1, 2, ...), about as many as one of 2 queues gets; these lose every frame, all others none",
+        "are of 127 of 254 flows (numbers 0, 1, 2, ...), about as many as one of 2 queues gets; these lose every frame",
     ),
     "half of the frames of a quarter of the flows": (
         spec(254),
@@ -153,7 +151,8 @@ FAULTS = {
         spec(16, MIX),
         of_size_in({9}, 1518),
         {},
-        "are of 1,518 B in 1 of 16 flows (number 9); these lose every frame, all others none. That is also one frame in 192",
+        "are of 1,518 B in 1 of 16 flows (number 9); these lose every frame, all others none. "
+        "That is also one frame in 192",
     ),
     "some large frames of a flow": (
         spec(16, MIX),
@@ -171,7 +170,8 @@ FAULTS = {
         spec(8),
         of_flows({5}),
         {},
-        "All lost frames are of 1 of 8 flows (number 5); these lose every frame, all others none. That is also one frame in 8",
+        "All lost frames are of 1 of 8 flows (number 5); these lose every frame, all others none. "
+        "That is also one frame in 8",
     ),
     "a remainder": (
         spec(254),

@@ -45,9 +45,9 @@ class LossPattern(Record):
     others_loss_ratio: Ratio | None = None
     """The share lost of all other frames."""
     least_difference: float | None = None
-    """The lower end of the interval of 95 % for the difference between these shares."""
+    """The lower end of the interval of 95 % for the difference between these shares, as a ratio."""
     most_difference: float | None = None
-    """The upper end."""
+    """The upper end, as a ratio."""
 
 
 class Examined(Record):

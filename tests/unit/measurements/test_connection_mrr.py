@@ -58,7 +58,8 @@ def test_a_single_trial_shows_no_standard_deviation(tmp_path):
 def test_a_device_that_loses_no_connection_may_establish_more(tmp_path):
     result = measured(tmp_path, "rate: 20 kcps, burst: 400", trials=1, max_load=10_000.0)
     assert message(result).startswith(
-        "Connection MRR: establishes 10,000 connections/s when 10,000 are opened each second in a trial of 1 s: no connection is lost, "
+        "Connection MRR: establishes 10,000 connections/s when 10,000 are opened each second "
+        "in a trial of 1 s: no connection is lost, "
         "so a higher rate may be possible.\n"
     )
 

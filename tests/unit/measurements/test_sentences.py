@@ -23,7 +23,8 @@ def test_a_clean_limit_is_forwarded_without_loss_and_has_its_sharpness():
     (lower, upper) = (bound.per_interface_fps for bound in result.goals[0].bounds)
     gap = 100 * (1 - lower / upper)
     assert ndr == (
-        f"NDR: forwards {lower:,.0f} frames/s of 64 B each way without loss in trials of 1 s; the limit is proved to within {gap:.2g} %."
+        f"NDR: forwards {lower:,.0f} frames/s of 64 B each way without loss "
+        f"in trials of 1 s; the limit is proved to within {gap:.2g} %."
     )
     assert pdr.startswith("PDR (at most 0.5 % may be lost): forwards ")
     assert " when offered " in pdr
@@ -155,7 +156,9 @@ def test_a_goal_that_is_called_ndr_and_allows_loss_is_not_called_without_loss():
 def test_what_the_generator_limited_is_not_proved():
     trials = [*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, unsent=300)] * 21]
     (told,) = sentences(throughput_of(trials))
-    assert told.endswith("without loss in trials of 1 s; the SUT may forward more: unsent frames, not lost ones, made the upper bound.")
+    assert told.endswith(
+        "without loss in trials of 1 s; the SUT may forward more: unsent frames, not lost ones, made the upper bound."
+    )
 
 
 @pytest.mark.parametrize(("trials", "said"), [(21, "more, but less than 150,000"), (5, "more")])
@@ -164,7 +167,8 @@ def test_a_load_at_which_the_device_itself_loses_frames_bounds_what_the_generato
     overload = [counted_trial(150_000.0, lost=40_000, unsent=10)] * trials
     (told,) = sentences(throughput_of([*sent, *overload]))
     assert told.endswith(
-        f"without loss in trials of 1 s; the SUT may forward {said}: unsent frames, not lost ones, made the upper bound."
+        f"without loss "
+        f"in trials of 1 s; the SUT may forward {said}: unsent frames, not lost ones, made the upper bound."
     )
 
 
@@ -173,8 +177,8 @@ def test_what_bursts_may_have_limited_is_not_proved_and_what_they_cannot_have_lo
     overload = [stalled_trial(load, lost=lost, stall=0.003) for load, lost in ((100_400.0, 301), (101_000.0, 304))]
     (told,) = sentences(throughput_of([*passed, *overload * 21]))
     assert told.endswith(
-        "without loss in trials of 1 s; the SUT may forward more, but less than 101,000: bursts after stalls of the generator may have "
-        "made the upper bound; a quieter machine would tell."
+        "without loss in trials of 1 s; the SUT may forward more, but less than 101,000: bursts after stalls of the "
+        "generator may have made the upper bound; a quieter machine would tell."
     )
 
 

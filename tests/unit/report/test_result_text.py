@@ -47,7 +47,8 @@ def lines_of(result):
 
 def test_the_message_of_a_regular_search():
     assert lines_of(throughput_of(REGULAR)) == [
-        "NDR: forwards 100,000 frames/s of 64 B each way without loss in trials of 1 s; the limit is proved to within 0.4 %.",
+        "NDR: forwards 100,000 frames/s of 64 B each way without loss "
+        "in trials of 1 s; the limit is proved to within 0.4 %.",
         "NDR (loss ratio at most 0 %): regular",
         "  offered load, lower        100,000 fps per interface     200,000 fps aggregate, L1 134.40 Mbit/s",
         "  offered load, upper        100,400 fps per interface     200,800 fps aggregate, L1 134.94 Mbit/s",
@@ -143,7 +144,8 @@ def test_parallel_links_are_counted():
 def test_the_message_of_an_mrr_measurement():
     lines = lines_of(mrr(SharpKnee(capacity=1e7), max_rate=380_000.0))
     assert lines == [
-        "MRR: forwards 380,000 frames/s of 64 B each way at the maximum load of 400,000 in trials of 1 s: no frame is lost, and the "
+        "MRR: forwards 380,000 frames/s of 64 B each way at the maximum load of 400,000 "
+        "in trials of 1 s: no frame is lost, and the "
         "generator left 4.999 % unsent; the SUT may forward more.",
         "MRR (10 trials at maximum load, 400,000 fps per interface): frames forwarded over the actual time",
         "  mean                       380,000 fps per interface     760,000 fps aggregate, L1 510.72 Mbit/s",
