@@ -110,6 +110,8 @@ def pauses_of(own: Sequence[Seen], seen: Sequence[Seen], asked: int) -> LossPatt
         lost, known = one.steps()
         shares = lost / np.maximum(known, 1.0)
         usual = float(np.median(shares))
+        if usual >= WHOLE:
+            return None
         pauses = [(start, end) for start, end in _pauses_in(one) if start > 0 and end < len(lost)]
         for start, end in pauses:
             around = slice(start - 1, end + 1)

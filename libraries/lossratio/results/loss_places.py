@@ -51,7 +51,7 @@ _AS_MUCH = 1.5
 """Trials that lose at most this many times what the deciding ones lose are examined with them."""
 _DOUBTFUL = 0.05
 """Of a question whose probability of chance is below this, nobody says that nothing was found."""
-_USELESS = 0.5
+_USELESS = 0.25
 """A difference that nobody needs a test to see: a question that shows no smaller one was not answered."""
 _NEARLY_WHOLE = 0.03
 _ALIKE = 0.4
@@ -336,8 +336,8 @@ def _weight(one: LossPattern) -> tuple[float, bool]:
 def _nothing_in(answers: Sequence[tuple[Table, Answer]]) -> tuple[Examined, ...]:
     """The questions that these trials could have answered, and did not; the least precise table of each counts."""
     by_name: dict[str, list[Answer]] = {}
-    for table, found in answers:
-        by_name.setdefault(table.name, []).append(found)
+    for table, one in answers:
+        by_name.setdefault(table.name, []).append(one)
 
     examined = []
     for name, found in by_name.items():

@@ -32,7 +32,7 @@ def goal_lines(report: GoalReport, result: GoalsResult) -> Iterator[str]:
     if report.result is not None and not report.is_as_before:
         lower, upper = report.bounds
         yield _bound_line("offered load, lower", lower, result)
-        yield _bound_line("offered load, upper", upper, result) + made_by(report, result.trials)
+        yield _bound_line("offered load, upper", upper, result) + made_by(report, result)
         yield from _value_lines(report.result)
         yield from _latency_at(report.result.relevant_lower_bound, result.trials)
 

@@ -62,24 +62,27 @@ def sentences(result: GoalsResult, *, of_connections: bool = False) -> Iterator[
             yield f"{found}; the limit is not proved: {report.result.reason}."
         else:
             gap = _gap(lower, upper, report.goal.final_trial_duration_s)
-            yield f"{found}; the limit is proved to within {100.0 * gap:.2g} %{made_by(report, result.trials)}."
+            yield f"{found}; the limit is proved to within {100.0 * gap:.2g} %{made_by(report, result)}."
     if result.longer_trial is not None:
         yield result.longer_trial.sentence(forwards, frames)
 
 
-def made_by(report: GoalReport, trials: Sequence[Trial]) -> str:
+def made_by(report: GoalReport, result: GoalsResult) -> str:
     """The words for the directions that alone made a goal's upper bound; empty: all of them, or nobody knows.
 
     Args:
         report: The goal, with its result.
-        trials: The trials of the search.
+        result: The result of the search. Only if its losses depend on the direction, more than by chance, one made it.
     """
     upper = report.bounds[1]
-    if upper is None or report.goal.stream is not None:
+    places = result.loss_places
+    if upper is None or places is None or report.goal.stream is not None:
+        return ""
+    if all(pattern.kind != "direction" for pattern in places.patterns):
         return ""
     lost: Counter[str] = Counter()
     sent: Counter[str] = Counter()
-    for trial in trials:
+    for trial in result.trials:
         if trial.is_evidence and trial.load_per_interface_fps == upper.per_interface_fps:
             for way in trial.directions:
                 lost[way.name] += max(0, way.lost - way.generator_drop_frames)
