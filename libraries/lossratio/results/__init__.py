@@ -89,6 +89,7 @@ from lossratio.results.machines import (
 from lossratio.results.model import (
     INTERRUPTED as INTERRUPTED,
     MEMORY_REMARK as MEMORY_REMARK,
+    PASSED_REMARK as PASSED_REMARK,
     TERMINATED as TERMINATED,
     Outcome as Outcome,
     TestIdentity as TestIdentity,

@@ -8,13 +8,24 @@ from dataclasses import replace
 import pytest
 from report_examples import counted_trial, dropping_trial, stalled_trial, throughput, throughput_of
 
+from lossratio.measurements.throughput import failed_search
+from lossratio.measurements.throughput.experiments import LongerTrial
 from lossratio.measurements.throughput.sentence import sentences
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.report.overview import FindingRow
-from lossratio.results import describe_trials, findings_of, in_trials_without_loss, message, rate_in_words, view_of
+from lossratio.results import (
+    LossPattern,
+    LossPlaces,
+    describe_trials,
+    findings_of,
+    in_trials_without_loss,
+    message,
+    rate_in_words,
+    view_of,
+)
 from lossratio.simulation import SmoothKnee
 from lossratio.simulation.constant_capacity import SharpKnee
-from lossratio.trials import JournalEntry, StreamFrames, TrialInput
+from lossratio.trials import DirectionCounters, JournalEntry, StreamFrames, TrialInput, TrialOutput, TrialResult
 
 
 def test_a_clean_limit_is_forwarded_without_loss_and_has_its_sharpness():
@@ -180,6 +191,63 @@ def test_what_bursts_may_have_limited_is_not_proved_and_what_they_cannot_have_lo
         "without loss in trials of 1 s; the SUT may forward more, but less than 101,000: bursts after stalls of the "
         "generator may have made the upper bound; a quieter machine would tell."
     )
+
+
+def places(kind):
+    """The places of losses with a pattern of a kind."""
+    way = {"direction": None, "sentence": "a", "explained_ratio": 1.0, "chance": 0.0, "trials": 9}
+    return LossPlaces(located_frames=9, trials=9, looked_at=1, patterns=(LossPattern(kind=kind, **way),))
+
+
+def one_way_trial(load, *, lost):
+    """A trial in which one of two directions lost frames."""
+    sent = round(load)
+    ways = tuple(
+        DirectionCounters(name, sent, sent, sent - own) for name, own in (("port0>port1", 0), ("port1>port0", lost))
+    )
+    output = TrialOutput(lost / sent / 2, sent_frames=2 * sent, lost_frames=lost, unsent_frames=0, directions=ways)
+    return TrialResult(TrialInput(1.0, load), output)
+
+
+@pytest.mark.parametrize(("kind", "asks"), [("end", True), ("direction", False)])
+def test_one_longer_trial_at_the_lowest_bound_follows_only_if_losses_begin_inside_of_trials(monkeypatch, kind, asks):
+    asked = []
+
+    class After:
+        def __init__(self, testbed, request, goal, load):
+            asked.append((str(goal), load))
+
+        def longer_trial(self):
+            return LongerTrial(load_per_interface_fps=1.0, duration_s=10.0, loss_ratio=0.0)
+
+    monkeypatch.setattr(failed_search, "AfterSearch", After)
+    result = throughput_of([*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, lost=3000)] * 21])
+    tried = failed_search.tried_after(result.model_copy(update={"loss_places": places(kind)}), None, None, [NDR])
+    assert asked == [("NDR", 100_000.0)] * asks
+    assert tried.keys() == {"longer_trial"} if asks else tried == {}
+
+
+def test_a_longer_trial_says_what_the_device_passes_in_the_long_run():
+    passed = [counted_trial(100_000.0)] * 21
+    result = throughput_of([*passed, *[counted_trial(100_400.0, lost=3000)] * 21])
+    for lost, others, said in (
+        (0.0147, 0.0, "it forwards only 98,530 frames/s (1.47 % lost)."),
+        (0.0, 0.0, "it loses no frame."),
+        (0.0, 0.01, "it loses no frame; 1 % were unsent, late or dropped by the generator."),
+    ):
+        trial = LongerTrial(load_per_interface_fps=100e3, duration_s=10.0, loss_ratio=lost, other_ratio=others)
+        *_, told = sentences(result.model_copy(update={"longer_trial": trial}))
+        assert told == (f"Losses begin inside of the trials. In 10 s at 100,000 frames/s of 64 B each way, {said}")
+
+
+def test_a_direction_made_a_bound_only_if_losses_depend_on_the_direction():
+    """Of the few frames at a bound, chance takes all from one direction now and then."""
+    passed = [counted_trial(100_000.0)] * 21
+    result = throughput_of([*passed, *[one_way_trial(100_400.0, lost=3)] * 21])
+    (told,) = sentences(result)
+    assert " alone" not in told
+    (told,) = sentences(result.model_copy(update={"loss_places": places("direction")}))
+    assert told.endswith("is proved to within 0.4 %, by port1>port0 alone.")
 
 
 def test_the_maximum_load_is_no_limit_of_the_device():

@@ -196,6 +196,9 @@ def _about_smaller_loads(result: GoalsResult) -> str:
             share = "would lose a larger share"
 
         words = as_sentence(level_in_words(level))
+        if result.passed_before is not None:
+            used_up = "Something may be used up, such as credits, a table or a license"
+            return f"{words}. But {result.passed_before}. {used_up}. "
         return f"{words}. The load is not the cause: a smaller one {share}. "
 
     if loss_falls_with_load(evidence):
