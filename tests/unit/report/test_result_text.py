@@ -228,6 +228,14 @@ def test_a_line_of_progress():
     )
 
 
+def test_lines_of_connections_speak_of_connections():
+    opened = TrialResult(TrialInput(1.0, 2_203.0, exchange=Exchange()), TrialOutput(0.0))
+    line = progress_line(1, opened, [])
+    assert line.startswith("trial   1  2,203 conn/s for 1 s ")
+    assert line.endswith("established 2,203 conn/s per interface")
+    assert "2,203 conn/s" in Progress(1, opened, (), None).row(100)
+
+
 def test_columns_stay_where_they_are_behind_a_small_loss_of_four_digits():
     lines = [progress_line(1, trial(loss), [], Forecast(7.0, 7.0, 7.0)) for loss in (0.0, 0.0002061, 0.1234)]
     assert len({line.index("forwarded") for line in lines}) == 1
