@@ -31,7 +31,7 @@ from lossratio.results.conditions import LoadOrigin
 from lossratio.results.doubts import Doubt, DoubtKind
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.trial import TrialResult
-from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_input import Exchange, TrialInput
 from lossratio.trials.trial_output import DirectionCounters, TrialOutput
 
 ANY_RESULTS = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
