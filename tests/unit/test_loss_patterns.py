@@ -527,6 +527,21 @@ def test_losses_that_begin_inside_of_trials_are_told_from_the_loads_that_decide(
     assert pattern.sentence == "Losses begin after 0.4 s of 0.5 s; before that, no frame is lost"
 
 
+def test_losses_that_begin_at_other_times_at_other_loads_are_told_too():
+    """A bucket is empty sooner at a higher load: no part of the time has all losses of each load, and only these."""
+    lab = Lab(spec(254), seed=3)
+    empty = {8e3: 0.43, 8.1e3: 0.34}
+
+    def bucket(numbers, load, random):
+        return (after_start(numbers, load) > empty[load]) & (random.random(len(numbers)) < 0.05)
+
+    for load in (8e3, 8.1e3) * 4:
+        lab.trial(load, 0.5, bucket, bucket)
+    (pattern,) = (one for one in loss_places(lab.trials, empty).patterns if one.kind == "end")
+    assert pattern.sentence.startswith("Losses begin after 0.3")
+    assert pattern.explained_ratio > 0.99
+
+
 def test_at_one_load_a_regular_loss_is_told_with_both_causes():
     lab = Lab(spec(254), seed=3)
     for _ in range(3):

@@ -119,9 +119,13 @@ def answer(table: Table, questions: int) -> Answer:
 
     chances = [_chance(rows[proving], template) for template in templates]
     best = int(np.argmin(chances))
-    if table.sets is not None:
-        effect = effect_of(table, table.sets[best])
     asked *= questions
+    if table.sets is not None:
+        effects = [effect_of(table, members, gap=1.0) for members in table.sets]
+        proved = [place for place, one in enumerate(chances) if asked * one < LEVEL]
+        # Of several parts of the time that lose more for certain, the one in which most losses are.
+        best = max(proved or [best], key=lambda place: effects[place].explained)
+        effect = effects[best]
     needed = math.log(asked / LEVEL)
     is_learned = proving.step is not None
     # Formula: how much larger a difference has to be whose half of the levels is first learned from as many rows.
