@@ -90,7 +90,8 @@ def reading_text(readme: str) -> str:
         ValueError: If the README has no PDR with both of its bounds.
     """
     demo = " ".join(readme.split())
-    sentence = re.search(r"PDR \(at most .*?forwards ([\d,]+) .*?when offered ([\d,]+) .*? %\.(?= )", demo)
+    shape = r"PDR \(at most .*?forwards ([\d,]+) .*?when offered ([\d,]+) .*?proved to within .*?\.(?= )"
+    sentence = re.search(shape, demo)
     bounds = re.search(r"PDR [\d,]+ fps per interface: between the bounds, [\d,]+ and ([\d,]+) fps", demo)
     if sentence is None or bounds is None:
         raise ValueError("README.rst shows no PDR with its bounds. Run: make pictures")

@@ -24,7 +24,16 @@ from lossratio.measurements.soak import TARGET_LOSS_RATIO, batch_seen, timed
 from lossratio.measurements.trusted_trials import OnTrustedTrials
 from lossratio.plrsearch import GuardStatement, LossBounds, Verdict, why_set_aside
 from lossratio.quantities import Duration, FrameRate, Share
-from lossratio.results import Conditions, MaxLoad, Picture, View, frames_in_words, rate_in_words
+from lossratio.results import (
+    Conditions,
+    MaxLoad,
+    Picture,
+    View,
+    frames_in_words,
+    in_trials_of,
+    load_in_words,
+    offered_in,
+)
 from lossratio.trials import MissingFrames, TrialInput, TrialResult, missing_frames
 from lossratio.units import (
     LONGEST_TRIAL,
@@ -321,7 +330,9 @@ class ConfirmationView(View[ConfirmationResult]):
         if result.statement is None or not offered:
             return
 
-        load = rate_in_words(max(offered), frames_in_words(result.conditions))
+        frames = frames_in_words(result.conditions)
+        load = load_in_words(max(offered), offered_in(result.trials), frames)
+        load += in_trials_of(result.trials)
         share = format_one_in(result.loss_ratio).replace("one in", "one frame in")
         target = f"at most {share} is lost"
         if result.reason is None:

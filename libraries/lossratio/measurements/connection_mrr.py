@@ -23,7 +23,7 @@ from lossratio.measurements.mrr import (
     not_lost_of_them,
 )
 from lossratio.records import Record
-from lossratio.results import Finding, MaxLoad, View, rate_in_words, value_line
+from lossratio.results import Finding, MaxLoad, View, in_trials_of, rate_in_words, value_line
 from lossratio.trials import TrialInput, TrialResult
 from lossratio.units import counted, trials_counted
 
@@ -131,10 +131,10 @@ class ConnectionMrrView(View[ConnectionMrrResult]):
         if result.connections is not None:
             mean = rate_in_words(result.connections.mean_per_second, "connections/s")
             opened = rate_in_words(result.max_load.rate.per_interface_fps)
-            more = ""
+            more, length = "", in_trials_of(result.trials)
             if not result.connections.lost_connections:
                 more = ": no connection is lost, so a higher rate may be possible"
-            yield f"Connection MRR: establishes {mean} when {opened} are opened each second{more}."
+            yield f"Connection MRR: establishes {mean} when {opened} are opened each second{length}{more}."
 
     def lines(self, result: ConnectionMrrResult) -> Iterator[str]:
         """Mean, standard deviation, and lost connections."""

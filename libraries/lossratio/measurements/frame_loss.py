@@ -21,6 +21,7 @@ from lossratio.results import (
     View,
     are_lost_in_words,
     frames_in_words,
+    in_trials_of,
     load_per_interface,
     rate_in_words,
     value_line,
@@ -199,6 +200,7 @@ class FrameLossView(View[FrameLossResult]):
         most = loads[0]
         load = rate_in_words(most.load.per_interface_fps, frames_in_words(result.conditions))
         offered = f"the maximum load of {load}"
+        offered += in_trials_of(result.trials)
         if most.unsent_share:
             offered += f", of which the generator left {format_ratio(most.unsent_share)} unsent"
         smallest = list(takewhile(lambda loss: not loss.frame_loss_ratio, reversed(loads[1:])))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from lossratio.measurements.request import Request
-from lossratio.results import MEMORY_REMARK
+from lossratio.results import MEMORY_REMARK, PASSED_REMARK
 from lossratio.trials import Measurer, MissingFrames, TrialInput, TrialOutput, missing_frames
 from lossratio.units import format_frame_rate
 
@@ -57,7 +58,8 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
         look.forwarded()
         right_after = [look.forwarded() for _ in range(_REPEATS)]
         last = look.forwarded(MEMORY_REST)
-        return (_remark_on_memory(look, request.connects, usual, (first, last), right_after),)
+        remark = _remark_on_memory(look, request.connects, usual, (first, last), right_after)
+        return (remark, *look.remarks_on_passed())
 
 
 def _remark_on_memory(
@@ -136,6 +138,7 @@ class _Look:
     def __init__(self, measurer: Measurer, load: float) -> None:
         self.load = load
         self._measurer = measurer
+        self._outputs: list[TrialOutput] = []
 
     def forwarded(self, rest: float = 0.0) -> _Forwarded:
         """The frames forwarded in a trial after a rest.
@@ -168,7 +171,21 @@ class _Look:
     def _measured(self, rest: float = 0.0) -> TrialOutput:
         # A few unsent frames make no difference here, and repeating the trial because of them would need another rest.
         trial = TrialInput(_DURATION, self.load, rest=rest, keeps_unsent=True)
-        return self._measurer.measure(trial)
+        self._outputs.append(self._measurer.measure(trial))
+        return self._outputs[-1]
+
+    def remarks_on_passed(self) -> Iterator[str]:
+        """What the device passed before it lost a frame: trials that lose later have another cause than their load."""
+        lossless = list(takewhile(_lost_none, self._outputs))
+        passed = sum(way.received_frames for output in lossless for way in output.directions)
+        if passed:
+            load = f"{format_frame_rate(self.load)} per interface"
+            yield f"{PASSED_REMARK}{passed:,} frames at up to {load}, and lost none"
+
+
+def _lost_none(output: TrialOutput) -> bool:
+    """Whether the device lost none of the frames of a trial."""
+    return not (missing_frames(output) or MissingFrames()).without_tester
 
 
 def _was_sent(output: TrialOutput) -> bool:

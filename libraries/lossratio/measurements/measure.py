@@ -467,7 +467,8 @@ def measure(
     )
     measured: Measurement[Any] = perform(controller, testbed, request, place, course)
     result = kind.build(measured, request, inputs, loads.describe(measured.run.conditions))
-    places, drops = loss_places_in(result.trials), queue_drops_in(result.trials)
+    places = loss_places_in(result.trials, kind.bounds(result) or ())
+    drops = queue_drops_in(result.trials)
     result = result.model_copy(update={"loss_places": places, "queue_drops": drops})
     place.directory.write(result)
     if measured.failure is not None:

@@ -25,6 +25,7 @@ from lossratio.results import (
     are_lost_in_words,
     faulty_in_words,
     frames_in_words,
+    in_trials_of,
     kind_of,
     load_per_interface,
     missing_in,
@@ -258,6 +259,7 @@ class MrrView(View[MrrResult]):
 
         forwarded = _forwarded_in_words(mrr, result.conditions)
         found = f"MRR: forwards {forwarded} at the maximum load of {rate_in_words(offered)}"
+        found += in_trials_of(result.trials)
         if mrr.loss_ratio_of_sent is None:
             yield f"{found}."
             return

@@ -71,7 +71,7 @@ class Progress:
             verbose: Whether the line also names the rule that chose the trial.
         """
         goals = [f"{each.goal} {_short(each)}" for each in self.bounds]
-        forwarded = f"forwarded {format_frame_rate(self.trial.forwarding_rate)} per interface"
+        forwarded = f"{_passed_in_words(self.trial)} per interface"
         text = _filled(
             trial_in_words(self.number, self.trial),
             goals or [forwarded],
@@ -100,14 +100,14 @@ class Progress:
         # After an early verdict the loss ratio is a lower limit.
         loss = (">" if trial.is_early else "") + format_ratio(trial.loss_ratio)
         text = _HEAD.format(
-            self.number, format_frame_rate(trial.load), f"{trial.duration:.4g} s", loss
+            self.number, _rate_in_words(trial.input, trial.load), f"{trial.duration:.4g} s", loss
         )
         shown = [(bounds.goal, *_shown(bounds)) for bounds in self.bounds]
         intervals = [f"{goal} {mark}{format_interval(*interval)}" for goal, mark, interval in shown]
         long = "".join(f"  {interval:<{_INTERVAL_WIDTH + 4}}" for interval in intervals)
         short = [f"{bounds.goal} {_short(bounds)}" for bounds in self.bounds]
         fits = intervals and len(text) + len(long) <= width
-        forwarded = f"forwarded {format_frame_rate(trial.forwarding_rate)}"
+        forwarded = _passed_in_words(trial)
         text = text + long if fits else _filled(text, short or [forwarded], width)
         unsent = trial.output.unsent_frames
         rest = [f"{unsent:,} unsent"] if unsent else []
@@ -140,7 +140,7 @@ def status_line(
         return ""
 
     trial = (
-        f"trial {progress.number + 1}: {format_frame_rate(following.load)}, "
+        f"trial {progress.number + 1}: {_rate_in_words(following, following.load)}, "
         f"{min(seconds, following.duration):.{1 if following.duration < 100 else 0}f} of {following.duration:.4g} s"
     )
     frames = ""
@@ -221,7 +221,19 @@ def trial_in_words(number: int, trial: TrialResult) -> str:
     unsent = trial.output.unsent_frames
     beside = f" ({unsent:,} unsent)" if unsent else ""
     loss = f"loss {format_loss(trial.loss_ratio, trial.output.decided_after)}{beside}"
-    return f"trial {number:>3}  {format_frame_rate(trial.load):>11} for {trial.duration:.4g} s  {loss:<14}"
+    load = _rate_in_words(trial.input, trial.load)
+    return f"trial {number:>3}  {load:>11} for {trial.duration:.4g} s  {loss:<14}"
+
+
+def _rate_in_words(trial: TrialInput, rate: float) -> str:
+    """A rate of a trial, in its unit: frames per second, or connections if each frame opens one."""
+    return format_frame_rate(rate) if trial.exchange is None else f"{rate:,.0f} conn/s"
+
+
+def _passed_in_words(trial: TrialResult) -> str:
+    """What a trial passed."""
+    passed = "forwarded" if trial.input.exchange is None else "established"
+    return f"{passed} {_rate_in_words(trial.input, trial.forwarding_rate)}"
 
 
 def _shown(bounds: GoalBounds) -> tuple[str, RelevantBounds]:

@@ -87,6 +87,7 @@ from lossratio.results.machines import (
 from lossratio.results.model import (
     INTERRUPTED as INTERRUPTED,
     MEMORY_REMARK as MEMORY_REMARK,
+    PASSED_REMARK as PASSED_REMARK,
     TERMINATED as TERMINATED,
     Outcome as Outcome,
     TestIdentity as TestIdentity,
@@ -96,6 +97,7 @@ from lossratio.results.model import (
 from lossratio.results.offered import (
     LEAST_UNSENT as LEAST_UNSENT,
     Offered as Offered,
+    load_in_words as load_in_words,
     offered_in as offered_in,
     unsent_frames as unsent_frames,
     unsent_share as unsent_share,
@@ -140,6 +142,7 @@ from lossratio.results.trials import (
     describe_trials as describe_trials,
     faulty_in_words as faulty_in_words,
     format_loss as format_loss,
+    in_trials_of as in_trials_of,
     in_trials_without_loss as in_trials_without_loss,
     missing_in as missing_in,
     share_missing_in_words as share_missing_in_words,

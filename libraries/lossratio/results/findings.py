@@ -10,7 +10,6 @@ from pydantic import JsonValue
 
 from lossratio.results import doubts
 from lossratio.results.device import what_differs
-from lossratio.results.loss_counts import counted_places
 from lossratio.results.losses import LossPlaces
 from lossratio.results.model import Outcome, TestResult
 from lossratio.results.quantity import Finding
@@ -164,18 +163,20 @@ def caveats_of(finding: Finding) -> list[str]:
     return caveats
 
 
-def loss_places_in(trials: Sequence[Trial]) -> LossPlaces | None:
-    """Where the lost frames of trials are; None: no frame was located, and no counted size alone loses frames.
+def loss_places_in(trials: Sequence[Trial], deciding: Iterable[float] = ()) -> LossPlaces | None:
+    """Where the lost frames of trials are; None: no lost frame was located, nor its size counted.
 
     Args:
         trials: The trials of a measurement.
+        deciding: The loads that decide its result, in frames per second per interface; empty: the smallest one at which
+            frames were lost.
     """
-    if not any(way.losses is not None for trial in trials for way in trial.directions):
-        return counted_places(trials)
+    if not any(way.lost for trial in trials for way in trial.directions):
+        return None
     # Imported here because of numpy, which most commands do without.
-    from lossratio.results.loss_patterns import loss_places
+    from lossratio.results.loss_places import loss_places
 
-    return loss_places(trials)
+    return loss_places(trials, deciding)
 
 
 def doubts_of(results: Sequence[TestResult]) -> list[tuple[doubts.Doubt, ...]]:

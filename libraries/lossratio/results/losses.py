@@ -1,13 +1,14 @@
-"""Statements about the places of lost frames: a pattern, its sentence, and the probability that it is chance."""
+"""Statements about the places of lost frames: what they have in common, how much, and what would have been seen."""
 
 from typing import Literal, TypeAlias
 
 from pydantic import Field
 
 from lossratio.records import Ratio, Record
+from lossratio.units import format_ratio
 
-LEVEL = 1e-4
-"""The probability of chance, over all patterns examined in a result, below which a pattern is reported."""
+LEVEL = 1e-3
+"""The probability of chance, over all questions asked of a result, below which a pattern is reported."""
 PatternKind: TypeAlias = Literal[
     "flows",
     "streams",
@@ -17,7 +18,6 @@ PatternKind: TypeAlias = Literal[
     "every_nth",
     "beginning",
     "end",
-    "first_frames_of_flows",
     "pauses",
 ]
 """What lost frames have in common."""
@@ -33,35 +33,64 @@ class LossPattern(Record):
     sentence: str
     """The pattern in words."""
     explained_ratio: Ratio
-    """The share of the lost frames that it explains, in the trials in which it was seen."""
+    """The share of the lost frames that it explains, in the trials that were examined."""
     chance: Ratio
-    """The probability of such a pattern by chance, if losses come in bursts that depend on nothing. It covers all
-    patterns examined, so that no further correction is needed."""
+    """An upper limit of the probability of such a pattern by chance, if losses come in bursts that depend on nothing.
+    It covers all questions asked, so that no further correction is needed."""
     trials: int = Field(ge=1)
     """Number of trials with losses in which it was seen."""
+    loss_ratio: Ratio | None = None
+    """The share lost of the frames that it names. None: it names no part of the frames, or the result is of an earlier
+    version; the same is true of the next fields."""
+    others_loss_ratio: Ratio | None = None
+    """The share lost of all other frames."""
+    least_difference: float | None = None
+    """The lower end of the interval of 95 % for the difference between these shares, as a ratio."""
+    most_difference: float | None = None
+    """The upper end, as a ratio."""
+
+
+class Examined(Record):
+    """A question whose answer is that nothing was found."""
+
+    name: str
+    """What losses do not seem to depend on, in a word: ``flow``."""
+    difference: Ratio
+    """If half of the frames (of the flows, sizes, moments ...) had lost this much more of their frames than the other
+    half, it would have been seen."""
 
 
 class LossPlaces(Record):
     """Where the lost frames of a measurement are, as far as they were located."""
 
     located_frames: int = Field(ge=0)
-    """Lost frames whose places are known."""
+    """Lost frames whose places are known, in the trials that were examined."""
     trials: int = Field(ge=0)
-    """Trials with such frames."""
+    """Trials with such frames: those at the loads that decide."""
     looked_at: int = Field(ge=0)
-    """Number of patterns examined."""
+    """Number of questions asked."""
     patterns: tuple[LossPattern, ...] = ()
     """The patterns found, beginning with the pattern that explains the most lost frames."""
+    nothing_in: tuple[Examined, ...] = ()
+    """What losses do not seem to depend on. A question that these trials could not have answered is not among them."""
     without_pattern: str | None = None
-    """The sentence that there is no pattern; None: there is one, or too few frames to say so."""
+    """In results of earlier versions: the sentence that there is no pattern."""
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """The statements, with the probability of chance."""
-        if self.without_pattern is not None:
-            return (self.without_pattern,)
-        return tuple(
-            f"{pattern.sentence} (chance: {_in_words(pattern.chance)})" for pattern in self.patterns
+        if self.patterns:
+            return tuple(
+                f"{pattern.sentence} (chance: {_in_words(pattern.chance)})"
+                for pattern in self.patterns
+            )
+        if not self.nothing_in:
+            return () if self.without_pattern is None else (self.without_pattern,)
+        names = ", ".join(one.name for one in self.nothing_in)
+        most = max(one.difference for one in self.nothing_in)
+        return (
+            f"Nothing found in {names}, of {self.located_frames:,} lost frames; a difference of "
+            f"{format_ratio(most)} would have shown",
         )
 
 

@@ -35,6 +35,9 @@ TERMINATED = "Execution terminated by signal"
 MEMORY_REMARK = "the device remembers trials: "
 """Beginning of the remark that a device forwards less right after a trial, and that rests are too short for this."""
 
+PASSED_REMARK = "before the first trial, the device passed "
+"""Beginning of the remark that a device lost nothing in trials of the tool's own, at the largest load."""
+
 
 class Outcome(str, Enum):
     """The outcome of a test's measurement."""
@@ -142,6 +145,11 @@ class TestResult(Record):
         if self.queue_drops is None:
             return None
         return self.queue_drops.sentence
+
+    @property
+    def passed_before(self) -> str | None:
+        """What the device passed before the first trial, in words; None: nobody looked, or it lost frames then, too."""
+        return next((one for one in self.remarks if one.startswith(PASSED_REMARK)), None)
 
     @property
     def took_s(self) -> float:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from lossratio.results.doubts import Doubt, DoubtKind
 from lossratio.results.trials import Trial
+from lossratio.results.wording import rate_in_words
 from lossratio.units import format_frame_rate, format_ratio
 
 LEAST_UNSENT = 0.01
@@ -38,6 +39,21 @@ class Offered(NamedTuple):
         return Offered(
             self.load, *(one + another for one, another in zip(self[1:], other[1:], strict=True))
         )
+
+
+def load_in_words(load: float, offered: Iterable[Offered], frames: str) -> str:
+    """A load as far as it was offered: ``5,000 frames/s``, or ``about 1,500 frames/s (5,000 asked)``.
+
+    Args:
+        load: The load that was asked for, in frames per second per interface.
+        offered: The traffic of its trials.
+        frames: The unit, and what the frames are.
+    """
+    sums = [one for one in sums_by_load(offered) if one.load == load and one.intended]
+    share = sums[0].sent / sums[0].intended if sums else 1.0
+    if share >= 1.0 - LEAST_UNSENT:
+        return rate_in_words(load, frames)
+    return f"about {rate_in_words(share * load, frames)} ({rate_in_words(load)} asked)"
 
 
 def offered_in(trials: Iterable[Trial]) -> list[Offered]:

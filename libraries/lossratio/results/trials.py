@@ -20,7 +20,7 @@ from lossratio.trials import (
     TrialResult,
     missing_frames,
 )
-from lossratio.units import counted, format_frame_rate, format_ratio, trials_counted
+from lossratio.units import counted, format_frame_rate, format_ratio, range_in_words, trials_counted
 
 FEW_FOREIGN = 10
 """Up to this many foreign frames, per second and in a trial, are usual: devices find each other with them (ARP,
@@ -207,6 +207,15 @@ def in_trials_without_loss(trials: Iterable[Trial]) -> str:
     if good == len(counting):
         return ""
     return f" in {good} of {trials_counted(len(counting))}"
+
+
+def in_trials_of(trials: Iterable[Trial]) -> str:
+    """How long the trials that count were, for the end of a phrase: `` in trials of 1 s``; empty: there are none."""
+    times = [trial.duration_s for trial in trials if trial.is_evidence]
+    if not times:
+        return ""
+    trial = "a trial" if len(times) == 1 else "trials"
+    return f" in {trial} of {range_in_words(f'{min(times):.4g}', f'{max(times):.4g}')} s"
 
 
 def are_lost_in_words(trials: Iterable[Trial]) -> str:

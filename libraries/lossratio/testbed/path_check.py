@@ -97,15 +97,15 @@ def check_hops(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch)
 
         losses = _locate(traffic, links, nodes)
         size = _size_that_passes(traffic)
-        hint = size or _hint_at_swapped_links(links)
-        if not losses:
-            raise DeadPathError(f"{NOBODY_KNOWN}: {error}{hint}") from error
-
         sentences = " ".join(loss.sentence for loss in losses)
         sides = {loss.guilty for loss in losses}
         if sides == {"wire"}:
             raise DeadLinkError(f"The wire is to blame: {sentences} {error}{size}") from error
-        described = f"{sentences} {error}{hint}"
+        if size and "DUT" not in sides:
+            # Nobody needs another cause.
+            raise DeadPathError(size.strip()) from error
+
+        described = f"{sentences} {error}{size or _hint_at_swapped_links(links)}".strip()
         if "DUT" in sides:
             raise DeadDutError(f"The DUT is to blame: {described}") from error
         raise DeadPathError(f"{NOBODY_KNOWN}: {described}") from error

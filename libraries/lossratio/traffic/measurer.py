@@ -185,11 +185,10 @@ class TrafficMeasurer:
         return stopped
 
     def _measure_once(self, trial: trials.TrialInput, started: float) -> trials.TrialOutput:
-        self._begin_traffic(trial.rest)
+        opens = trial.exchange is not None and not trial.exchange.established
+        self._begin_traffic(trial.rest, forgets=opens)
         watched = None
         if trial.exchange is not None:
-            if not trial.exchange.established:
-                self._forget()
             directions = self._agent.connect(
                 trial.load, frames_within(trial.duration, trial.load), trial.exchange
             )
@@ -280,8 +279,13 @@ class TrafficMeasurer:
 
         raise AssertionError("The last attempt ends the loop.")
 
-    def _begin_traffic(self, rest: float = 0.0) -> None:
-        """Resets the SUT if possible, and waits until its idle time and the trial's rest are over."""
+    def _begin_traffic(self, rest: float = 0.0, *, forgets: bool = False) -> None:
+        """Resets the SUT if possible, and waits until its idle time and the trial's rest are over.
+
+        All traffic begins here. Between this wait and the traffic, no hook is called: a command disturbs the SUT.
+        """
+        if forgets:
+            self._forget()
         self._reset()
         now = time.monotonic()
         rested = now - self._rested_since

@@ -31,7 +31,7 @@ def test_a_load_below_the_capacity_is_verified_by_as_many_frames_as_were_said_be
     assert any(
         "one by one, takes 1,200,000 frames of each interface: 12 trials, 24 s" in remark for remark in result.remarks
     )
-    first = "Confirmed: at 50,000 frames/s of 64 B each way, at most one frame in 100,000 is lost.\n"
+    first = "Confirmed: at 50,000 frames/s of 64 B each way in trials of 2 s, at most one frame in 100,000 is lost.\n"
     assert message(result).startswith(first)
     assert "with a certainty of 97.5 %: verified: 0 of" in message(result)
     assert f"| {first.strip()} | measured | confirmation |" in markdown_report([read_run(tmp_path)])

@@ -41,7 +41,7 @@ def test_it_is_the_rate_of_a_bucket_and_opens_no_more_connections_than_the_traff
     (finding,) = findings_of([result])
     assert finding.value == pytest.approx(20_400.0, rel=1e-3)
     assert finding.unit.name == "connections/s"
-    established = f"establishes {finding.value:,.0f} connections/s when 64,512 are opened each second."
+    established = f"establishes {finding.value:,.0f} connections/s when 64,512 are opened each second in trials of 1 s."
     assert message(result).startswith(f"Connection MRR: {established}\n")
     assert "opened at 64,512 connections/s" in message(result)
     assert view_of(result).csit(result)["receive_rate"]["rate"]["unit"] == "cps"
@@ -58,7 +58,8 @@ def test_a_single_trial_shows_no_standard_deviation(tmp_path):
 def test_a_device_that_loses_no_connection_may_establish_more(tmp_path):
     result = measured(tmp_path, "rate: 20 kcps, burst: 400", trials=1, max_load=10_000.0)
     assert message(result).startswith(
-        "Connection MRR: establishes 10,000 connections/s when 10,000 are opened each second: no connection is lost, "
+        "Connection MRR: establishes 10,000 connections/s when 10,000 are opened each second "
+        "in a trial of 1 s: no connection is lost, "
         "so a higher rate may be possible.\n"
     )
 

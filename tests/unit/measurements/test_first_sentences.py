@@ -13,10 +13,13 @@ from lossratio.results.kinds import built_in_kinds
 WAY = "frames/s of 64 B each way"
 NUMBER = r"[\d.]+"
 SENTENCES = {
-    "mrr": f"MRR: forwards 75,500 {WAY} at the maximum load of 400,000: {NUMBER} % of the frames sent are lost.",
-    "latency": f"Latency: at 10,000 {WAY}, a frame takes {NUMBER} µs on average in the slower direction "
+    "mrr": f"MRR: forwards 75,500 {WAY} at the maximum load of 400,000 "
+    f"in trials of 1 s: {NUMBER} % of the frames sent are lost.",
+    "latency": f"Latency: at 10,000 {WAY} "
+    f"in a trial of 1 s, a frame takes {NUMBER} µs on average in the slower direction "
     f"and {NUMBER} µs at most.",
-    "frame_loss": f"Frame loss rate: {NUMBER} % of the frames are lost at the maximum load of 400,000 {WAY}, and none "
+    "frame_loss": f"Frame loss rate: {NUMBER} % of the frames are lost at the "
+    f"maximum load of 400,000 {WAY} in trials of 60 s, and none "
     "at 40,000.",
     "back_to_back": "Back-to-back frames: a burst of 615 frames of 64 B each way at 400,000 frames/s loses nothing; "
     f"the buffer holds {NUMBER} ms of traffic.",
@@ -47,11 +50,12 @@ def test_a_result_begins_with_a_sentence(device, method):
 def test_a_rate_that_is_the_maximum_load_is_no_limit(device):
     mrr = device.mrr("64B", max_load="20 kpps", trials=1)
     assert message(mrr).startswith(
-        "MRR: forwards 20,000 frames/s of 64 B each way at the maximum load of 20,000: no frame "
+        "MRR: forwards 20,000 frames/s of 64 B each way at the maximum load of 20,000 in a trial of 1 s: no frame "
     )
     loss = device.frame_loss("64B", max_load="20 kpps")
     assert message(loss).startswith(
-        "Frame loss rate: no frame is lost at the maximum load of 20,000 frames/s of 64 B each way, and none at 18,000."
+        "Frame loss rate: no frame is lost at the maximum load of 20,000 frames/s of 64 B each way "
+        "in trials of 60 s, and none at 18,000."
     )
 
 

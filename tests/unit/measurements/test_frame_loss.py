@@ -65,22 +65,26 @@ def test_the_result_is_kept_shown_and_drawn(policed, tmp_path):
     [
         (
             [counted_trial(4e5, lost=50_000, unsent=200_000), counted_trial(3e5), counted_trial(2e5)],
-            "25 % of the frames sent are lost at the maximum load of 400,000 frames/s of 64 B each way, of which the "
+            "25 % of the frames sent are lost at the maximum load of 400,000 frames/s of 64 B "
+            "each way in trials of 1 s, of which the "
             "generator left 50 % unsent, and none at 300,000 and 200,000.",
         ),
         (
             [counted_trial(4e5, unsent=40_000), counted_trial(3e5, unsent=1), counted_trial(2e5), counted_trial(1e5)],
-            "no frame is lost at the maximum load of 400,000 frames/s of 64 B each way, of which the generator left 10 "
+            "no frame is lost at the maximum load of 400,000 frames/s of 64 B each way "
+            "in trials of 1 s, of which the generator left 10 "
             "% unsent, and none at 3 loads from 300,000 down to 100,000.",
         ),
         (
             [counted_trial(4e5, lost=100_000), counted_trial(2e5, lost=1)],
-            "25 % of the frames are lost at the maximum load of 400,000 frames/s of 64 B each way, and some at the "
+            "25 % of the frames are lost at the maximum load of 400,000 frames/s of 64 B each way "
+            "in trials of 1 s, and some at the "
             "smallest load, too.",
         ),
         (
             [counted_trial(4e5), counted_trial(3e5, lost=1), counted_trial(2e5)],
-            "no frame is lost at the maximum load of 400,000 frames/s of 64 B each way, but frames are missing at "
+            "no frame is lost at the maximum load of 400,000 frames/s of 64 B each way "
+            "in trials of 1 s, but frames are missing at "
             "smaller loads.",
         ),
     ],

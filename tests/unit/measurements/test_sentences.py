@@ -8,13 +8,24 @@ from dataclasses import replace
 import pytest
 from report_examples import counted_trial, dropping_trial, stalled_trial, throughput, throughput_of
 
+from lossratio.measurements.throughput import failed_search
+from lossratio.measurements.throughput.experiments import LongerTrial
 from lossratio.measurements.throughput.sentence import sentences
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.report.overview import FindingRow
-from lossratio.results import describe_trials, findings_of, in_trials_without_loss, message, rate_in_words, view_of
+from lossratio.results import (
+    LossPattern,
+    LossPlaces,
+    describe_trials,
+    findings_of,
+    in_trials_without_loss,
+    message,
+    rate_in_words,
+    view_of,
+)
 from lossratio.simulation import SmoothKnee
 from lossratio.simulation.constant_capacity import SharpKnee
-from lossratio.trials import JournalEntry, StreamFrames, TrialInput
+from lossratio.trials import DirectionCounters, JournalEntry, StreamFrames, TrialInput, TrialOutput, TrialResult
 
 
 @pytest.mark.whole
@@ -24,7 +35,8 @@ def test_a_clean_limit_is_forwarded_without_loss_and_has_its_sharpness():
     (lower, upper) = (bound.per_interface_fps for bound in result.goals[0].bounds)
     gap = 100 * (1 - lower / upper)
     assert ndr == (
-        f"NDR: forwards {lower:,.0f} frames/s of 64 B each way without loss; the limit is proved to within {gap:.2g} %."
+        f"NDR: forwards {lower:,.0f} frames/s of 64 B each way without loss "
+        f"in trials of 1 s; the limit is proved to within {gap:.2g} %."
     )
     assert pdr.startswith("PDR (at most 0.5 % may be lost): forwards ")
     assert " when offered " in pdr
@@ -34,7 +46,7 @@ def test_a_limit_is_proved_no_sharper_than_one_frame():
     # A trial of 1 s has 12 frames at 11.99 fps, and 13 at 12.04 fps: the limit may be 12.5 fps.
     trials = [*[counted_trial(11.99)] * 21, *[counted_trial(12.04, lost=1)] * 21]
     (told,) = sentences(throughput_of(trials))
-    assert told.endswith("without loss; the limit is proved to within 7.7 %.")
+    assert told.endswith("without loss in trials of 1 s; the limit is proved to within 7.7 %.")
 
 
 @pytest.mark.whole
@@ -83,7 +95,7 @@ def test_frames_that_were_not_sent_are_no_loss_of_the_device():
         for trial in result.trials
     ]
     told = next(sentences(result.model_copy(update={"trials": tuple(trials)})))
-    assert "each way without loss;" in told
+    assert "each way without loss in trials of 1 s;" in told
 
 
 @pytest.mark.parametrize(
@@ -158,7 +170,9 @@ def test_a_goal_that_is_called_ndr_and_allows_loss_is_not_called_without_loss():
 def test_what_the_generator_limited_is_not_proved():
     trials = [*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, unsent=300)] * 21]
     (told,) = sentences(throughput_of(trials))
-    assert told.endswith("without loss; the SUT may forward more: unsent frames, not lost ones, made the upper bound.")
+    assert told.endswith(
+        "without loss in trials of 1 s; the SUT may forward more: unsent frames, not lost ones, made the upper bound."
+    )
 
 
 @pytest.mark.parametrize(("trials", "said"), [(21, "more, but less than 150,000"), (5, "more")])
@@ -167,7 +181,8 @@ def test_a_load_at_which_the_device_itself_loses_frames_bounds_what_the_generato
     overload = [counted_trial(150_000.0, lost=40_000, unsent=10)] * trials
     (told,) = sentences(throughput_of([*sent, *overload]))
     assert told.endswith(
-        f"without loss; the SUT may forward {said}: unsent frames, not lost ones, made the upper bound."
+        f"without loss "
+        f"in trials of 1 s; the SUT may forward {said}: unsent frames, not lost ones, made the upper bound."
     )
 
 
@@ -176,9 +191,66 @@ def test_what_bursts_may_have_limited_is_not_proved_and_what_they_cannot_have_lo
     overload = [stalled_trial(load, lost=lost, stall=0.003) for load, lost in ((100_400.0, 301), (101_000.0, 304))]
     (told,) = sentences(throughput_of([*passed, *overload * 21]))
     assert told.endswith(
-        "without loss; the SUT may forward more, but less than 101,000: bursts after stalls of the generator may have "
-        "made the upper bound; a quieter machine would tell."
+        "without loss in trials of 1 s; the SUT may forward more, but less than 101,000: bursts after stalls of the "
+        "generator may have made the upper bound; a quieter machine would tell."
     )
+
+
+def places(kind):
+    """The places of losses with a pattern of a kind."""
+    way = {"direction": None, "sentence": "a", "explained_ratio": 1.0, "chance": 0.0, "trials": 9}
+    return LossPlaces(located_frames=9, trials=9, looked_at=1, patterns=(LossPattern(kind=kind, **way),))
+
+
+def one_way_trial(load, *, lost):
+    """A trial in which one of two directions lost frames."""
+    sent = round(load)
+    ways = tuple(
+        DirectionCounters(name, sent, sent, sent - own) for name, own in (("port0>port1", 0), ("port1>port0", lost))
+    )
+    output = TrialOutput(lost / sent / 2, sent_frames=2 * sent, lost_frames=lost, unsent_frames=0, directions=ways)
+    return TrialResult(TrialInput(1.0, load), output)
+
+
+@pytest.mark.parametrize(("kind", "asks"), [("end", True), ("direction", False)])
+def test_one_longer_trial_at_the_lowest_bound_follows_only_if_losses_begin_inside_of_trials(monkeypatch, kind, asks):
+    asked = []
+
+    class After:
+        def __init__(self, testbed, request, goal, load):
+            asked.append((str(goal), load))
+
+        def longer_trial(self):
+            return LongerTrial(load_per_interface_fps=1.0, duration_s=10.0, loss_ratio=0.0)
+
+    monkeypatch.setattr(failed_search, "AfterSearch", After)
+    result = throughput_of([*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, lost=3000)] * 21])
+    tried = failed_search.tried_after(result.model_copy(update={"loss_places": places(kind)}), None, None, [NDR])
+    assert asked == [("NDR", 100_000.0)] * asks
+    assert tried.keys() == {"longer_trial"} if asks else tried == {}
+
+
+def test_a_longer_trial_says_what_the_device_passes_in_the_long_run():
+    passed = [counted_trial(100_000.0)] * 21
+    result = throughput_of([*passed, *[counted_trial(100_400.0, lost=3000)] * 21])
+    for lost, others, said in (
+        (0.0147, 0.0, "it forwards only 98,530 frames/s (1.47 % lost)."),
+        (0.0, 0.0, "it loses no frame."),
+        (0.0, 0.01, "it loses no frame; 1 % were unsent, late or dropped by the generator."),
+    ):
+        trial = LongerTrial(load_per_interface_fps=100e3, duration_s=10.0, loss_ratio=lost, other_ratio=others)
+        *_, told = sentences(result.model_copy(update={"longer_trial": trial}))
+        assert told == (f"Losses begin inside of the trials. In 10 s at 100,000 frames/s of 64 B each way, {said}")
+
+
+def test_a_direction_made_a_bound_only_if_losses_depend_on_the_direction():
+    """Of the few frames at a bound, chance takes all from one direction now and then."""
+    passed = [counted_trial(100_000.0)] * 21
+    result = throughput_of([*passed, *[one_way_trial(100_400.0, lost=3)] * 21])
+    (told,) = sentences(result)
+    assert " alone" not in told
+    (told,) = sentences(result.model_copy(update={"loss_places": places("direction")}))
+    assert told.endswith("is proved to within 0.4 %, by port1>port0 alone.")
 
 
 def test_the_maximum_load_is_no_limit_of_the_device():

@@ -73,7 +73,7 @@ def test_a_sut_that_is_as_before_is_called_so_after_a_quarter_of_a_search(zone):
     assert [end.answer for end in ends].count(Answer.AS_BEFORE) >= 17
     assert Answer.CHANGED not in [end.answer for end in ends]
     search = len(searched(MLRsearch(GOALS, MIN, MAX), Router(7, zone=zone)))
-    assert np.median([end.trials for end in ends]) < search / 4
+    assert np.median([end.trials for end in ends]) <= search / 4
 
 
 @pytest.mark.whole

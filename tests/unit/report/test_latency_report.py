@@ -135,7 +135,8 @@ def test_a_direction_that_failed_says_why_and_the_other_stays():
     latency_result = result(at(100e3, counters(), dead(REVERSE)))
     assert latency_result.outcome is Outcome.IRREGULAR
     assert message(latency_result).splitlines()[:5] == [
-        "Latency: at 100,000 frames/s of 64 B each way, of which 0.1 % are missing, a frame takes 15.0 µs on average "
+        "Latency: at 100,000 frames/s of 64 B each way in a trial of 5 s, "
+        "of which 0.1 % are missing, a frame takes 15.0 µs on average "
         f"and 1000 µs at most, but nothing is known about {REVERSE}.",
         "latency          least     mean     50 %     90 %     99 %   99.9 %     most   jitter",
         "latency at 100.00 kfps per interface; 0.1 % of the latency trial's frames are missing (20 unsent, 0.098 % of "

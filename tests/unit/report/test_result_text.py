@@ -31,7 +31,7 @@ from lossratio.results.conditions import LoadOrigin
 from lossratio.results.doubts import Doubt, DoubtKind
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.trial import TrialResult
-from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_input import Exchange, TrialInput
 from lossratio.trials.trial_output import DirectionCounters, TrialOutput
 
 ANY_RESULTS = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -47,7 +47,8 @@ def lines_of(result):
 
 def test_the_message_of_a_regular_search():
     assert lines_of(throughput_of(REGULAR)) == [
-        "NDR: forwards 100,000 frames/s of 64 B each way without loss; the limit is proved to within 0.4 %.",
+        "NDR: forwards 100,000 frames/s of 64 B each way without loss "
+        "in trials of 1 s; the limit is proved to within 0.4 %.",
         "NDR (loss ratio at most 0 %): regular",
         "  offered load, lower        100,000 fps per interface     200,000 fps aggregate, L1 134.40 Mbit/s",
         "  offered load, upper        100,400 fps per interface     200,800 fps aggregate, L1 134.94 Mbit/s",
@@ -68,7 +69,7 @@ def test_doubts_come_directly_after_the_sentences():
 def test_the_message_of_a_search_that_found_the_generators_limit():
     trials = [*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, unsent=300)] * 21]
     lines = lines_of(throughput_of(trials))
-    assert lines[0].endswith(f"each way without loss; the SUT may forward more: {UNSENT_LIMIT}.")
+    assert lines[0].endswith(f"each way without loss in trials of 1 s; the SUT may forward more: {UNSENT_LIMIT}.")
     assert lines[1] == f"NDR (loss ratio at most 0 %): irregular: {UNSENT_LIMIT}"
     assert lines[-1] == "The generator could not send 6,300 frames, in 21 of the trials."
 
@@ -103,7 +104,7 @@ def test_the_remedy_for_frames_unsent_in_stalls_is_reported():
 def test_bounds_at_the_ends_of_the_search_are_said_to_be_there():
     good = throughput_of([counted_trial(MAX_LOAD)] * 21, origin=LoadOrigin.LINK)
     first, *lines = lines_of(good)
-    assert first.endswith("without loss; that is the maximum load, and the SUT may forward more.")
+    assert first.endswith("without loss in trials of 1 s; that is the maximum load, and the SUT may forward more.")
     assert lines[0].endswith("irregular: the maximum load is a lower bound")
     assert lines[1].endswith("(the maximum load)")
     # A load that meets the goal is no upper bound, on no surface.
@@ -143,7 +144,8 @@ def test_parallel_links_are_counted():
 def test_the_message_of_an_mrr_measurement():
     lines = lines_of(mrr(SharpKnee(capacity=1e7), max_rate=380_000.0))
     assert lines == [
-        "MRR: forwards 380,000 frames/s of 64 B each way at the maximum load of 400,000: no frame is lost, and the "
+        "MRR: forwards 380,000 frames/s of 64 B each way at the maximum load of 400,000 "
+        "in trials of 1 s: no frame is lost, and the "
         "generator left 4.999 % unsent; the SUT may forward more.",
         "MRR (10 trials at maximum load, 400,000 fps per interface): frames forwarded over the actual time",
         "  mean                       380,000 fps per interface     760,000 fps aggregate, L1 510.72 Mbit/s",
@@ -227,6 +229,14 @@ def test_a_line_of_progress():
     assert progress_line(12, trial(0.0012), bounds, Forecast(259.6, 240.0, 400.0)) == (
         "trial  12  50.250 kfps for 1 s  loss 0.12 %     NDR 50-50.25k      PDR ~50.25-51k     4min 20s left"
     )
+
+
+def test_lines_of_connections_speak_of_connections():
+    opened = TrialResult(TrialInput(1.0, 2_203.0, exchange=Exchange()), TrialOutput(0.0))
+    line = progress_line(1, opened, [])
+    assert line.startswith("trial   1  2,203 conn/s for 1 s ")
+    assert line.endswith("established 2,203 conn/s per interface")
+    assert "2,203 conn/s" in Progress(1, opened, (), None).row(100)
 
 
 def test_columns_stay_where_they_are_behind_a_small_loss_of_four_digits():

@@ -25,6 +25,7 @@ from lossratio.measurements.throughput.limits import (
     STARVED_LIMIT,
     UNSENT_LIMIT,
     check_generator,
+    is_disturbed,
     is_least,
     judge,
 )
@@ -89,6 +90,18 @@ def test_unsent_trials_end_a_search_once_the_goal_no_longer_allows_them(exceed_r
     refusal = pytest.raises(StarvedGeneratorError, match="reports 5 unsent frames of ") if ends else nullcontext()
     with refusal:
         check_generator(trials, [goal], is_one_enough=is_one_enough)
+
+
+def test_a_search_does_not_follow_a_disturbed_generator_down():
+    sent = counted_trial(100_000.0)
+    slow = counted_trial(40_000.0, unsent=20_000)
+    few = counted_trial(40_000.0, unsent=20)
+    assert is_disturbed(slow, [sent, slow])
+    # It may be the generator's capacity, or so few frames that they matter to nobody.
+    assert not is_disturbed(slow, [slow])
+    assert not is_disturbed(few, [sent, few])
+    with pytest.raises(StarvedGeneratorError, match=r"in full and lost nothing is 100.00 kfps"):
+        check_generator([slow] * 21, [NDR, PDR], is_one_enough=False, others=[sent, slow])
 
 
 def test_unsent_trials_of_the_run_that_is_resumed_count_as_well():

@@ -73,6 +73,19 @@ def test_the_seconds_in_which_a_device_recovers_come_after_its_reset(monkeypatch
     assert agent.log == ["reset", "rest", "trial"] * 2
 
 
+def test_every_command_of_a_hook_comes_before_the_wait_for_quiet(monkeypatch):
+    """Also one that empties a table of connections, which once disturbed the trial that followed."""
+    agent = Recorder()
+    monkeypatch.setattr("time.sleep", lambda seconds: agent.log.append("rest") if seconds else None)
+    measures = TrafficMeasurer(
+        agent, reset=agent.reset, forget=lambda: agent.log.append("forget"), idle_time=60.0, quiet_since=0.0
+    )
+    for _ in range(2):
+        measures.measure(TrialInput(1.0, 100.0, exchange=Exchange()))
+        measures.measure(TrialInput(1.0, 100.0, rest=1e9))
+    assert agent.log[-7:] == ["forget", "reset", "rest", "connect", "reset", "rest", "trial"]
+
+
 @pytest.fixture
 def log(monkeypatch):
     """What agents and devices were asked for; nobody waits for late frames."""

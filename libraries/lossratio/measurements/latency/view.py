@@ -46,7 +46,7 @@ from lossratio.results import (
     Trial,
     View,
     frames_in_words,
-    rate_in_words,
+    load_in_words,
 )
 from lossratio.units import format_ratio
 
@@ -88,7 +88,9 @@ class LatencyView(View[LatencyResult]):
 
         lossless = [at_load for at_load in measured if at_load.missing_ratio == 0.0]
         shown = lossless[-1] if lossless else measured[0]
-        load = rate_in_words(shown.load.per_interface_fps, frames_in_words(result.conditions))
+        asked, frames = shown.load.per_interface_fps, frames_in_words(result.conditions)
+        load = load_in_words(asked, () if shown.offered is None else (shown.offered,), frames)
+        length = "" if shown.duration_s is None else f" in a trial of {shown.duration_s:.4g} s"
         ways = [one for one in shown.directions if one.error is None]
         means = [one.mean_us for one in ways if one.mean_us is not None]
         most = [one.most_us for one in ways if one.most_us is not None]
@@ -104,7 +106,7 @@ class LatencyView(View[LatencyResult]):
         lost = (
             "" if lossless else f", of which {format_ratio(shown.missing_ratio or 0.0)} are missing"
         )
-        yield f"Latency: at {load}{lost}, a frame takes {' and '.join(takes)}{but}."
+        yield f"Latency: at {load}{length}{lost}, a frame takes {' and '.join(takes)}{but}."
 
     def lines(self, result: LatencyResult) -> Iterator[str]:
         """Some lines for each load."""

@@ -25,7 +25,7 @@ from lossratio.units import format_frame_rate, format_ratio
 def doubts_of_search(result: GoalsResult) -> Iterator[Doubt]:
     """The doubts that the trials and bounds of a search raise."""
     rested = _rested(result)
-    for doubt in _constancy_doubts(result.trials):
+    for doubt in _constancy_doubts(result.trials, result.passed_before):
         if rested is None or doubt.kind is not rested.kind:
             yield doubt
     if rested is not None:
@@ -38,7 +38,7 @@ def _evidence(result: GoalsResult) -> list[TrialResult]:
     return [trial.as_result() for trial in result.trials if trial.is_evidence]
 
 
-def _constancy_doubts(trials: Sequence[Trial]) -> Iterator[Doubt]:
+def _constancy_doubts(trials: Sequence[Trial], passed_before: str | None) -> Iterator[Doubt]:
     """The doubts whether the SUT stayed the same during the search, and whether the load is the cause of the loss."""
     evidence = [trial for trial in trials if trial.is_evidence]
     results = [trial.as_result() for trial in trials]
@@ -59,6 +59,8 @@ def _constancy_doubts(trials: Sequence[Trial]) -> Iterator[Doubt]:
         look = "Look for loss on a link, a dead queue, and stalls"
         if faulty:
             look = f"Look at the frames with a fault, which count as lost: {faulty}"
+        if passed_before is not None:
+            look = f"But {passed_before}: look for what is used up, such as credits, a table or a license"
         yield Doubt(
             DoubtKind.LOSS_AT_ANY_LOAD,
             f"{level_in_words(level)}; the load is not the cause. {look}",

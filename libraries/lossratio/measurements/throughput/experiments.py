@@ -17,6 +17,7 @@ from lossratio.errors import LossRatioError
 from lossratio.measurements import Request
 from lossratio.mlrsearch import SearchGoal
 from lossratio.records import Ratio, Record
+from lossratio.results import rate_in_words
 from lossratio.trials import TrialInput, TrialResult, sut_loss_ratio
 from lossratio.units import format_frame_rate, format_ratio, trials_counted
 
@@ -36,6 +37,9 @@ _PART_OF_LOAD = 0.1
 _LONGEST_AT_SMALLER_LOAD = 10.0
 """Seconds of the longest trial at that load. It is as long as for most goals, because buckets and queues hide losses in
 short trials."""
+_TIMES_AS_LONG = 10.0
+LONG = 60.0
+"""Seconds of a longer trial at most, unless twice the usual time is more."""
 _REST = 3.0
 _RAMP = 1.0
 
@@ -134,6 +138,39 @@ class SmallerLoad(Record):
         return f"{tried} and did not meet {self.goal} either"
 
 
+class LongerTrial(Record):
+    """One trial at a lower bound that is longer than those of the search, in which losses begin after some time."""
+
+    load_per_interface_fps: float = Field(gt=0.0)
+    """Load of the trial."""
+    duration_s: float = Field(gt=0.0)
+    """Duration of the trial."""
+    loss_ratio: Ratio
+    """The share of the frames that the SUT lost."""
+    other_ratio: Ratio = 0.0
+    """The share of the frames that are missing for other reasons: unsent, late, or dropped by the generator."""
+
+    def sentence(self, forwards: str, frames: str) -> str:
+        """What the trial has shown.
+
+        Args:
+            forwards: What the SUT does, as in the sentence about the search.
+            frames: The unit, and what the frames are.
+        """
+        load = rate_in_words(self.load_per_interface_fps, frames)
+        tried = f"Losses begin inside of the trials. In {self.duration_s:g} s at {load}"
+        others = ""
+        if self.other_ratio:
+            share = format_ratio(self.other_ratio)
+            others = f"; {share} were unsent, late or dropped by the generator"
+        if not self.loss_ratio:
+            return f"{tried}, it loses no frame{others}."
+        unit = frames.partition(" ")[0]
+        passed = rate_in_words(self.load_per_interface_fps * (1.0 - self.loss_ratio), unit)
+        lost = format_ratio(self.loss_ratio)
+        return f"{tried}, it {forwards} only {passed} ({lost} lost{others})."
+
+
 @dataclass(frozen=True)
 class Change:
     """A single change."""
@@ -207,23 +244,21 @@ def run_experiments(
 
 
 class AfterSearch:
-    """The experiments after a search in which no load met a goal."""
+    """The trials after a search: experiments if no load met a goal, or a longer trial."""
 
-    def __init__(
-        self, testbed: Testbed, request: Request, goal: SearchGoal, min_load: float
-    ) -> None:
+    def __init__(self, testbed: Testbed, request: Request, goal: SearchGoal, load: float) -> None:
         """Remembers the search.
 
         Args:
             testbed: The testbed.
             request: The request of the search.
-            goal: The goal that no load met.
-            min_load: The smallest load of the search, in frames per second per interface.
+            goal: The goal in question.
+            load: The load of the trials, in frames per second per interface.
         """
         self._testbed = testbed
         self._request = request
         self._goal = goal
-        self._min_load = min_load
+        self._load = load
 
     def experiments(self) -> Experiments:
         """Finds out, for at most about `SECONDS`, what makes trials at the smallest load pass.
@@ -234,12 +269,12 @@ class AfterSearch:
         end = time.monotonic() + SECONDS
 
         def passes(change: Change) -> bool:
-            return self._passes(self._measure(TrialInput(_DURATION, self._min_load), change))
+            return self._passes(self._measure(TrialInput(_DURATION, self._load), change))
 
         return run_experiments(
             passes,
             changes_of(self._request.profile),
-            self._min_load,
+            self._load,
             self._goal.loss_ratio,
             lambda: time.monotonic() > end,
         )
@@ -251,7 +286,7 @@ class AfterSearch:
             LossRatioError: If the trial cannot be measured, or does not show what was lost.
         """
         duration = min(self._goal.final_trial_duration, _LONGEST_AT_SMALLER_LOAD)
-        wanted = TrialInput(duration, _PART_OF_LOAD * self._min_load)
+        wanted = TrialInput(duration, _PART_OF_LOAD * self._load)
         step = self._testbed.load_step(self._request.profile)
         result = self._measure(wanted.sendable(step), NO_CHANGE)
 
@@ -264,6 +299,24 @@ class AfterSearch:
             loss_ratio=lost,
             other_ratio=max(0.0, result.loss_ratio - lost),
             passed=self._passes(result),
+        )
+
+    def longer_trial(self) -> LongerTrial:
+        """Performs one trial at this load that is ten times as long as the goal's, or lasts `LONG`.
+
+        Raises:
+            LossRatioError: If the trial cannot be measured, or does not show what was lost.
+        """
+        usual = self._goal.final_trial_duration
+        duration = max(2.0 * usual, min(_TIMES_AS_LONG * usual, LONG))
+        result = self._measure(TrialInput(duration, self._load), NO_CHANGE)
+        lost = sut_loss_ratio(result)
+        # Record: the outcome of the trial.
+        return LongerTrial(
+            load_per_interface_fps=result.input.load,
+            duration_s=result.input.duration,
+            loss_ratio=lost,
+            other_ratio=max(0.0, result.loss_ratio - lost),
         )
 
     def _measure(self, trial: TrialInput, change: Change) -> TrialResult:

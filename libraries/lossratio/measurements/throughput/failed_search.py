@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from lossratio.errors import LossRatioError, TesterError
@@ -52,7 +52,7 @@ def tried_after(
     """
     goal = _easiest_without_load(result, goals)
     if goal is None:
-        return {}
+        return _longer_after(result, testbed, request, goals)
 
     search = AfterSearch(testbed, request, goal, result.min_load.per_interface_fps)
     tried: dict[str, Any] = {}
@@ -63,6 +63,25 @@ def tried_after(
         if _is_unexplained(result):
             tried["experiments"] = search.experiments()
     return tried
+
+
+def _longer_after(
+    result: ThroughputResult, testbed: Testbed, request: Request, goals: Sequence[SearchGoal]
+) -> dict[str, Any]:
+    """One longer trial at the lowest bound, if losses begin inside of the trials: a bucket or a buffer hides them."""
+    places = result.loss_places
+    begin_inside = places is not None and any(one.kind == "end" for one in places.patterns)
+    bounds = [
+        (report.bounds[0].per_interface_fps, goal)
+        for report, goal in zip(result.goals, goals, strict=True)
+        if report.bounds[0] is not None
+    ]
+    if not begin_inside or not bounds:
+        return {}
+    load, goal = min(bounds, key=itemgetter(0))
+    with suppress(LossRatioError):
+        return {"longer_trial": AfterSearch(testbed, request, goal, load).longer_trial()}
+    return {}
 
 
 def _easiest_without_load(
@@ -177,6 +196,9 @@ def _about_smaller_loads(result: GoalsResult) -> str:
             share = "would lose a larger share"
 
         words = as_sentence(level_in_words(level))
+        if result.passed_before is not None:
+            used_up = "Something may be used up, such as credits, a table or a license"
+            return f"{words}. But {result.passed_before}. {used_up}. "
         return f"{words}. The load is not the cause: a smaller one {share}. "
 
     if loss_falls_with_load(evidence):

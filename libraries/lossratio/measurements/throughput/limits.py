@@ -25,7 +25,14 @@ from lossratio.mlrsearch import (
     without_starvation,
 )
 from lossratio.records import Rate
-from lossratio.trials import MissingFrames, TrialOutput, TrialResult, missing_frames, sut_loss_ratio
+from lossratio.trials import (
+    MissingFrames,
+    TrialOutput,
+    TrialResult,
+    missing_frames,
+    offered_load,
+    sut_loss_ratio,
+)
 from lossratio.units import format_frame_rate, format_ratio
 
 UNSENT_LIMIT = "unsent frames, not lost ones, made the upper bound"
@@ -46,6 +53,9 @@ STALL_LIMIT = "bursts after stalls of the generator may have made the upper boun
 STARVED_LIMIT = "a DUT's program that waited for a CPU may have made the upper bound; a quieter machine would tell"
 """The reason for a result whose upper bound is caused by frames that came while a DUT's program had no CPU."""
 _LIMITS_OF_GENERATOR = (UNSENT_LIMIT, DROPS_LIMIT, MAX_LOAD_OF_GENERATOR)
+_NOTHING_KNOWN = MissingFrames(lost_by_sut=1)
+_FAR_BELOW = 0.5
+"""A load below this share of what was sent in another trial is one that the generator can send."""
 _LIMITS_BESIDE_GENERATOR = (LATE_LIMIT, STARVED_LIMIT, STALL_LIMIT)
 _ALSO_DUE_TO_OTHERS = (
     IrregularReason.MAX_LOAD_IS_LOWER_BOUND,
@@ -195,17 +205,37 @@ def without_stalls(trial: TrialResult) -> TrialResult:
     return replace(trial, output=replace(trial.output, directions=steady))
 
 
+def is_disturbed(trial: TrialResult, others: Iterable[TrialResult]) -> bool:
+    """Whether the generator did not offer a load although it has sent far more in another trial.
+
+    Args:
+        trial: A trial at the load.
+        others: The trials of the search.
+    """
+    if offered_load(trial) > (1.0 - results.LEAST_UNSENT) * trial.load:
+        return False
+    return trial.load < _FAR_BELOW * max(map(offered_load, others), default=0.0)
+
+
 def check_generator(
-    trials: Sequence[TrialResult], goals: Iterable[SearchGoal], *, is_one_enough: bool
+    trials: Sequence[TrialResult],
+    goals: Iterable[SearchGoal],
+    *,
+    is_one_enough: bool,
+    others: Sequence[TrialResult] = (),
 ) -> None:
-    """Makes sure that the smallest load of a search is no upper bound because of the generator.
+    """Makes sure that a load that the generator can send is no upper bound because of the generator.
+
+    Such a load is the smallest of a search, or far below what was sent in other trials. A search does not follow a
+    disturbed generator down.
 
     A goal may allow that some trials lose too much, so a single trial does not decide.
 
     Args:
-        trials: All trials at the smallest load so far, at least one.
+        trials: All trials at the load so far, at least one.
         goals: The goals of the search.
         is_one_enough: Whether the search ends as soon as it finds no load for one goal.
+        others: All trials of the search.
 
     Raises:
         StarvedGeneratorError: If the load is an upper bound only because of frames that the generator did not send, or
@@ -229,9 +259,18 @@ def check_generator(
         return
 
     faults = ", ".join(_faults(trial.output))
+    passed = [
+        each.load for each in others if not (missing_frames(each.output) or _NOTHING_KNOWN).total
+    ]
+    largest = "no load was offered in full and lost nothing"
+    if passed:
+        most = format_frame_rate(max(passed))
+        largest = (
+            f"the largest load that was offered in full and lost nothing is {most} per interface"
+        )
     raise StarvedGeneratorError(
-        "No load was found, and this shows nothing about the device's throughput: frames that it did not lose are "
-        f"missing even at the smallest load of the search, {format_frame_rate(trial.load)} per interface. The "
+        "The search ends, and this shows nothing about the device's throughput: frames that it did not lose are "
+        f"missing at {format_frame_rate(trial.load)} per interface, a load that the generator can send; {largest}. The "
         f"generator reports {faults}. Look for other work on the TG, reserve CPUs for the generator, or switch flow "
         "control off (ethtool --pause) if it receives PAUSE frames. A resumed run measures such trials again."
     )

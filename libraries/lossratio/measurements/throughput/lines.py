@@ -13,6 +13,7 @@ from lossratio.measurements.throughput.result import (
     ZoneOfChance,
     format_regularity,
 )
+from lossratio.measurements.throughput.sentence import made_by
 from lossratio.records import Rate
 from lossratio.results import Trial, format_interval, rate_in_words, value_line
 from lossratio.trials import DirectionCounters
@@ -31,7 +32,7 @@ def goal_lines(report: GoalReport, result: GoalsResult) -> Iterator[str]:
     if report.result is not None and not report.is_as_before:
         lower, upper = report.bounds
         yield _bound_line("offered load, lower", lower, result)
-        yield _bound_line("offered load, upper", upper, result)
+        yield _bound_line("offered load, upper", upper, result) + made_by(report, result)
         yield from _value_lines(report.result)
         yield from _latency_at(report.result.relevant_lower_bound, result.trials)
 

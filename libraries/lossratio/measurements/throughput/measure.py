@@ -24,7 +24,7 @@ from lossratio.measurements.telemetry import TelemetryRequest, TelemetryTrial, m
 from lossratio.measurements.throughput.earlier import EarlierSearch, earlier_searches
 from lossratio.measurements.throughput.evidence import SearchKind, search_fields
 from lossratio.measurements.throughput.failed_search import tried_after
-from lossratio.measurements.throughput.limits import check_generator
+from lossratio.measurements.throughput.limits import check_generator, is_disturbed
 from lossratio.measurements.throughput.nightly import Nightly, Tonight, ask
 from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.measurements.throughput.result import (
@@ -187,17 +187,22 @@ class GoalSearch(
         return Progress.of(controller, trial, purpose, purpose.rule)
 
     def watch(self, request: RequestT, loads: LoadRange) -> Callable[[TrialResult], None]:
-        """Ends a search if the generator cannot send the smallest load: this shows nothing about the SUT.
+        """Ends a search if the generator leaves frames unsent at a load that it can send, or at the smallest load.
 
-        The trials of the run that is resumed count, because they also decide the search.
+        Unsent frames show nothing about the SUT. The trials of the run that is resumed count, because they also decide
+        the search.
         """
         controller = self._controller or self.controller(request, loads)
 
         def check(trial: TrialResult) -> None:
-            if trial.load > loads.min_load:
+            evidence = controller.evidence
+            is_least = trial.load <= loads.min_load
+            if not is_least and not is_disturbed(trial, evidence):
                 return
-            at_least = [each for each in controller.evidence if each.load <= loads.min_load]
-            check_generator(at_least, request.goals, is_one_enough=request.fail_fast)
+            here = [each for each in evidence if each.load == trial.load]
+            if here:
+                one = request.fail_fast and is_least
+                check_generator(here, request.goals, is_one_enough=one, others=evidence)
 
         return check
 

@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue, model_validator
 from lossratio.errors import SearchError
 from lossratio.measurements.latency.result import LatencyAtLoad
 from lossratio.measurements.telemetry import TelemetryTrial
-from lossratio.measurements.throughput.experiments import Experiments, SmallerLoad
+from lossratio.measurements.throughput.experiments import Experiments, LongerTrial, SmallerLoad
 from lossratio.mlrsearch import (
     Answer,
     IrregularReason,
@@ -273,10 +273,12 @@ class GoalsResult(TestResult):
     """The experiments after a search in which no load passed; null: there were none."""
     smaller_load: SmallerLoad | None = None
     """A trial below the smallest load of the search, made because no load passed; left out: there was none."""
+    longer_trial: LongerTrial | None = None
+    """A longer trial at a lower bound, made because losses begin inside of the trials; left out: there was none."""
     question: QuestionAsked | None = None
     """The question that was asked before the search; left out: there was no question."""
 
-    _leave_out = left_out_if_empty("question", "smaller_load")
+    _leave_out = left_out_if_empty("question", "smaller_load", "longer_trial")
 
     @property
     def is_as_before(self) -> bool:

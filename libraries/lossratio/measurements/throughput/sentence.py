@@ -51,6 +51,8 @@ def sentences(result: GoalsResult, *, of_connections: bool = False) -> Iterator[
             continue
 
         found = _found(report, lower, result.trials, forwards, frames)
+        length = f"{report.goal.final_trial_duration_s:.4g} s"
+        found += f" of {length}" if found.endswith("trials") else f" in trials of {length}"
         if lower == result.max_load.rate:
             yield f"{found}; that is the maximum load, and the SUT may forward more."
         elif is_least(report.result.reason):
@@ -61,7 +63,35 @@ def sentences(result: GoalsResult, *, of_connections: bool = False) -> Iterator[
             yield f"{found}; the limit is not proved: {report.result.reason}."
         else:
             gap = _gap(lower, upper, report.goal.final_trial_duration_s)
-            yield f"{found}; the limit is proved to within {100.0 * gap:.2g} %."
+            yield f"{found}; the limit is proved to within {100.0 * gap:.2g} %{made_by(report, result)}."
+    if result.longer_trial is not None:
+        yield result.longer_trial.sentence(forwards, frames)
+
+
+def made_by(report: GoalReport, result: GoalsResult) -> str:
+    """The words for the directions that alone made a goal's upper bound; empty: all of them, or nobody knows.
+
+    Args:
+        report: The goal, with its result.
+        result: The result of the search. Only if its losses depend on the direction, more than by chance, one made it.
+    """
+    upper = report.bounds[1]
+    places = result.loss_places
+    if upper is None or places is None or report.goal.stream is not None:
+        return ""
+    if all(pattern.kind != "direction" for pattern in places.patterns):
+        return ""
+    lost: Counter[str] = Counter()
+    sent: Counter[str] = Counter()
+    for trial in result.trials:
+        if trial.is_evidence and trial.load_per_interface_fps == upper.per_interface_fps:
+            for way in trial.directions:
+                lost[way.name] += max(0, way.lost - way.generator_drop_frames)
+                sent[way.name] += way.sent_frames
+    guilty = [name for name in sent if lost[name] > report.goal.loss_ratio * sent[name]]
+    if not 0 < len(guilty) < len(sent):
+        return ""
+    return f", by {' and '.join(guilty)} alone"
 
 
 def _gap(lower: Rate, upper: Rate, duration: float) -> float:

@@ -1,0 +1,347 @@
+"""Where the lost frames of a measurement sit: the questions, their tables, and what is said of the answers.
+
+Only trials at the loads that decide are examined, and trials that lost no more than these: in a heavy overload, every
+frame may be lost, whatever else is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lossratio.results.loss_events import (
+    AT_ONE_LOAD,
+    FEW_DISTANCES,
+    LEAST_DISTANCE,
+    OTHER_LOAD,
+    every_nth,
+    has_outage,
+    of_event,
+    pauses_of,
+)
+from lossratio.results.loss_tables import (
+    Seen,
+    by_direction,
+    numbers_in,
+    seen_in,
+    spread_of_loads,
+    tables_of,
+)
+from lossratio.results.loss_tests import Answer, Effect, Numbers, Table, answer, effect_of
+from lossratio.results.loss_words import (
+    WHOLE,
+    class_in_words,
+    directions_in_words,
+    flows_in_words,
+    moments_in_words,
+    shares_in_words,
+    sizes_in_words,
+    whose,
+)
+from lossratio.results.losses import LEVEL, Examined, LossPattern, LossPlaces
+from lossratio.results.trials import Trial
+from lossratio.trials import most_lost_in_bursts
+
+_LEAST_EXPLAINED = 0.05
+"""Patterns that explain a smaller share of the lost frames are not reported."""
+_AS_MUCH = 1.5
+"""Trials that lose at most this many times what the deciding ones lose are examined with them."""
+_DOUBTFUL = 0.05
+"""Of a question whose probability of chance is below this, nobody says that nothing was found."""
+_USELESS = 0.25
+"""A difference that nobody needs a test to see: a question that shows no smaller one was not answered."""
+_NEARLY_WHOLE = 0.03
+_ALIKE = 0.4
+"""How much values may differ, as a share, that count as the same."""
+_CLEAR = 5.0
+"""Minimum factor by which frames of some sizes and flows lose more than others of these flows, or of these sizes."""
+_OF_LEVELS = ("flows", "sizes", "sizes_of_flows", "streams")
+
+
+def loss_places(trials: Sequence[Trial], deciding: Iterable[float] = ()) -> LossPlaces | None:
+    """Where the lost frames of trials are; None: no frame of the trials that are examined was located or counted.
+
+    Trials with late frames, which were not lost, are left out, as are trials in which the generator dropped frames, or
+    whose losses its stalls may explain.
+
+    Args:
+        trials: The trials of a measurement.
+        deciding: The loads that decide its result; empty: the smallest load at which frames were lost.
+    """
+    used = _examined(trials, set(deciding))
+    seen = list(seen_in(used))
+    tables = list(tables_of(used, seen))
+    if not any(table.lost.any() for table in tables):
+        return None
+
+    ways = [group for _, group in by_direction(seen)]
+    asked = len(tables) + 2 * len(ways)
+    answers = [(table, answer(table, asked)) for table in tables]
+    # Of those that divide the frames as well, the one with the fewest members says most.
+    answers.sort(key=_members)
+    of_tables = [_said(*one, used, seen) for one in answers]
+    all_seen = list(seen_in(trial for trial in trials if trial.is_evidence))
+    of_events = [pauses_of(own, seen, asked) for own in ways]
+    of_events += [every_nth(own, all_seen, asked) for _, own in by_direction(all_seen)]
+    found = [
+        one
+        for one in (*of_tables, *of_events)
+        if one is not None and one.chance < LEVEL and one.explained_ratio >= _LEAST_EXPLAINED
+    ]
+    found += [one for own in ways if (one := _sizes_of_flows(own, answers)) is not None]
+    patterns = _without_doubles(found)
+    # One trial says little: whatever hit it may be regular.
+    is_clear = len(used) > 1 and bool(seen) and not patterns and not any(map(has_outage, seen))
+    # Record: what is known about the places.
+    return LossPlaces(
+        located_frames=sum(one.losses.lost_frames for one in seen),
+        trials=len(used),
+        looked_at=asked,
+        patterns=patterns,
+        nothing_in=_nothing_in(answers) if is_clear else (),
+    )
+
+
+def _examined(trials: Sequence[Trial], deciding: set[float]) -> list[Trial]:
+    """The trials with losses that decide, and those that lost no larger share."""
+    lossy = [trial for trial in trials if _is_of_sut(trial)]
+    at = [trial for trial in lossy if trial.load_per_interface_fps in deciding]
+    if not at:
+        least = min((trial.load_per_interface_fps for trial in lossy), default=0.0)
+        at = [trial for trial in lossy if trial.load_per_interface_fps == least]
+    most = max((trial.loss_ratio for trial in at), default=0.0)
+    return [trial for trial in lossy if trial.loss_ratio <= _AS_MUCH * most]
+
+
+def _is_of_sut(trial: Trial) -> bool:
+    """Whether the SUT lost frames of a trial that counts, and nothing else may have lost them."""
+    lost = trial.missing.lost_by_sut
+    if not trial.is_evidence or not lost or trial.late_frames or trial.missing.generator_drops:
+        return False
+    return most_lost_in_bursts(trial.directions, trial.duration_s) < lost / 2.0
+
+
+def _members(one: tuple[Table, Answer]) -> int:
+    """How many levels lose most."""
+    return 0 if one[1].effect is None else int(one[1].effect.members.sum())
+
+
+def _said(
+    table: Table, found: Answer, trials: Sequence[Trial], seen: Sequence[Seen]
+) -> LossPattern | None:
+    """What an answer says; None: nothing."""
+    effect = found.effect
+    if effect is None or found.chance >= LEVEL or effect.interval[0] <= 0.0 or not effect.is_clear:
+        return None
+
+    kind = table.kind
+    own = [one for one in seen if table.direction in (None, one.direction)]
+    if kind == "direction":
+        names = sorted({way.name for trial in trials for way in trial.directions})
+        sentence = directions_in_words(effect, names)
+    elif kind == "end":
+        is_last = bool(effect.members[-1])
+        kind = "end" if is_last else "beginning"
+        sentence = moments_in_words(effect, own, is_last=is_last)
+    else:
+        words = f"{whose(effect, own, seen)} {_levels_in_words(table, effect, trials, own)}"
+        sentence = f"{words}; {shares_in_words(effect)}"
+        if own and not _are_alike(table, effect):
+            return None
+        if own and _may_be_regular(table, effect, own):
+            places = effect.members[table.labels]
+            every = len(places) / int(places.sum())
+            is_one_load = spread_of_loads(own) < OTHER_LOAD
+            # A loss of every n-th frame hits some flows more often than others.
+            if effect.least < WHOLE or (is_one_load and every < LEAST_DISTANCE):
+                return None
+            sentence += (
+                f". That is also one frame in {every:.4g}, as {table.name}s follow one another"
+            )
+            if is_one_load:
+                kind, sentence = "every_nth", sentence + AT_ONE_LOAD
+    # Record: a pattern of levels.
+    return LossPattern(
+        kind=kind,
+        direction=table.direction,
+        sentence=sentence,
+        explained_ratio=min(1.0, effect.explained),
+        chance=found.chance,
+        trials=len(set(table.trial.tolist())),
+        loss_ratio=min(1.0, effect.share),
+        others_loss_ratio=min(1.0, effect.others),
+        least_difference=effect.interval[0],
+        most_difference=effect.interval[1],
+    )
+
+
+def _levels_in_words(
+    table: Table, effect: Effect, trials: Sequence[Trial], own: Sequence[Seen]
+) -> str:
+    """The levels that lose most."""
+    if not own:
+        sent = {
+            one.frame_size_bytes
+            for trial in trials
+            for way in trial.directions
+            for one in way.streams
+        }
+        return sizes_in_words(sorted(sent), effect)
+    losses = own[0].losses
+    if table.kind == "sizes":
+        return sizes_in_words(sorted(set(losses.sizes_bytes)), effect)
+    if table.kind == "streams":
+        (field,) = (one for one in losses.classes if one.field == table.name)
+        return class_in_words(field, effect)
+    return flows_in_words(replace(effect, members=effect.members[table.labels]), losses)
+
+
+def _may_be_regular(table: Table, effect: Effect, own: Sequence[Seen]) -> bool:
+    """Whether a loss of every n-th frame, or of the end of each batch, could hit exactly these levels.
+
+    Such a loss hits one run of successive places, again and again, and each of them in every k-th turn: 1, or 1/2, or
+    1/3 of its frames, without any chance. Where sizes alternate, flows do not follow one another: any set may be hit.
+    """
+    places = effect.members[table.labels]
+    known = [one.losses.every_frames for one in own if one.losses.lost_frames > FEW_DISTANCES]
+    if known and all(known):
+        return True
+    if own[0].losses.sizes_bytes:
+        return _is_without_chance(table.lost[:, places].sum(axis=1), table.trial, effect.share)
+
+    count = len(places)
+    period = next(
+        length
+        for length in range(1, count + 1)
+        if count % length == 0 and (np.roll(places, length) == places).all()
+    )
+    run = places[:period]
+    if np.count_nonzero(run & ~np.roll(run, 1)) != 1:
+        return False
+    if run.sum() == 1:
+        # Of a sample, the distances are not known.
+        return any(one.losses.run_frames != one.losses.known_frames for one in own)
+    turns = 1.0 / effect.share
+    if abs(turns - round(turns)) > _NEARLY_WHOLE * turns:
+        return False
+    trials = np.unique(table.trial)
+    lost = np.array([table.lost[table.trial == one][:, places].sum(axis=0) for one in trials])
+    return _is_without_chance(lost.reshape(-1), np.repeat(trials, lost.shape[1]), effect.share)
+
+
+def _is_without_chance(lost: Numbers, trials: NDArray[np.int_], share: float) -> bool:
+    """Whether parts of a trial differ less than if each frame were lost by chance, with this probability."""
+    parts = [lost[trials == trial] for trial in np.unique(trials)]
+    squares = sum(float(((part - part.mean()) ** 2).sum()) for part in parts)
+    # Formula: the squares by chance.
+    by_chance = sum((len(part) - 1) * float(part.mean()) * (1.0 - share) for part in parts)
+    return squares < by_chance / 2.0
+
+
+def _are_alike(table: Table, effect: Effect) -> bool:
+    """Whether the same places lose, and lose alike, in each of several trials.
+
+    Otherwise, the place in the order matters, and not the level; or a regular loss hits other places in each trial.
+    """
+    members = effect.members[table.labels]
+    trials = np.unique(table.trial)
+    excess = 0.0
+    for trial in trials:
+        lost, known = (
+            part[table.trial == trial][:, members].sum(axis=0) for part in (table.lost, table.known)
+        )
+        known = np.maximum(known, 1.0)
+        share = lost.sum() / known.sum()
+        # Formula: the variance of shares, without that of frames that are lost by chance.
+        excess += float(np.mean((lost / known - share) ** 2 - share * (1.0 - share) / known))
+    alike = (_ALIKE * (effect.share - effect.others)) ** 2
+    return len(trials) > 1 and excess / len(trials) <= alike
+
+
+def _sizes_of_flows(
+    own: Sequence[Seen], answers: Sequence[tuple[Table, Answer]]
+) -> LossPattern | None:
+    """Whether frames of some sizes are lost only in some flows, if both stand out by themselves."""
+    found = {
+        table.kind: (table, answer.effect)
+        for table, answer in answers
+        if table.direction == own[0].direction and answer.chance < LEVEL
+    }
+    if not {"flows", "sizes"} <= found.keys():
+        return None
+    (flow_table, flows), (size_table, sizes) = found["flows"], found["sizes"]
+    if flows is None or sizes is None or not _are_alike(size_table, sizes):
+        return None
+    shape = len(flows.members), len(sizes.members)
+    counts = [
+        np.sum([numbers_in(getattr(one.losses, f"flow_sizes_{table}")) for one in own], axis=0)
+        for table in ("lost", "known")
+    ]
+    if counts[0].size != shape[0] * shape[1]:
+        return None
+
+    lost, known = (np.reshape(count, (1, -1)) for count in counts)
+    inside = np.outer(flows.members, sizes.members)
+    cells = Table(
+        "sizes_of_flows",
+        "size of a flow",
+        own[0].direction,
+        lost,
+        known,
+        np.zeros(1, dtype=int),
+        np.arange(lost.size),
+    )
+    effect = effect_of(cells, inside.reshape(-1))
+    for part in (flows.members[:, None] & ~inside, sizes.members[None, :] & ~inside):
+        beside = part.reshape(-1)
+        if effect.share <= _CLEAR * lost[0, beside].sum() / max(1.0, known[0, beside].sum()):
+            return None
+    losses = own[0].losses
+    words = f"{sizes_in_words(sorted(set(losses.sizes_bytes)), sizes)} in {flows_in_words(flows, losses)}"
+    if effect.least < WHOLE and _may_be_regular(flow_table, flows, own):
+        return None
+    sentence = f"{whose(effect, own, own)} {words}; {shares_in_words(effect)}"
+    distances = {one.losses.every_frames for one in own}
+    if len(distances) == 1 and distances != {0}:
+        sentence += f". That is also one frame in {distances.pop():,}, as frames follow one another"
+    chances = [answer.chance for table, answer in answers if table in (flow_table, size_table)]
+    explained = min(1.0, effect.explained)
+    return of_event("sizes_of_flows", own, sentence, max(chances), explained)
+
+
+def _without_doubles(found: Sequence[LossPattern]) -> tuple[LossPattern, ...]:
+    """The patterns without those that say less about the same frames, beginning with what explains most."""
+    kept: dict[tuple[str, str | None], LossPattern] = {}
+    for one in found:
+        kept.setdefault((one.kind, one.direction), one)
+
+    for _, name in list(kept):
+        said = {kind for kind, direction in kept if direction == name}
+        less = set() if said.isdisjoint(_OF_LEVELS) else {"every_nth"}
+        if "sizes_of_flows" in said:
+            less |= {"flows", "sizes"}
+        for kind in less & said:
+            del kept[kind, name]
+    return tuple(sorted(kept.values(), key=_weight, reverse=True))
+
+
+def _weight(one: LossPattern) -> tuple[float, bool]:
+    """What it explains; a direction says less about the cause than other patterns."""
+    return round(one.explained_ratio, 2), one.kind != "direction"
+
+
+def _nothing_in(answers: Sequence[tuple[Table, Answer]]) -> tuple[Examined, ...]:
+    """The questions that these trials could have answered, and did not; the least precise table of each counts."""
+    by_name: dict[str, list[Answer]] = {}
+    for table, one in answers:
+        by_name.setdefault(table.name, []).append(one)
+
+    examined = []
+    for name, found in by_name.items():
+        difference = max(one.difference for one in found)
+        if min(one.chance for one in found) >= _DOUBTFUL and difference < _USELESS:
+            examined.append(Examined(name=name, difference=difference))
+    return tuple(examined)
