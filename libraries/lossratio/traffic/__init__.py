@@ -11,8 +11,13 @@ from lossratio.traffic.agent.core.configuration import (
     mac_bytes as mac_bytes,
 )
 from lossratio.traffic.agent.core.neighbours import Question as Question
+from lossratio.traffic.agent.core.plan import Plan as Plan
 from lossratio.traffic.agent.core.wire import FCS_BYTES as FCS_BYTES
-from lossratio.traffic.answers import StoppedTraffic as StoppedTraffic, WatchedTrial as WatchedTrial
+from lossratio.traffic.answers import (
+    Answer as Answer,
+    StoppedTraffic as StoppedTraffic,
+    by_traffic as by_traffic,
+)
 from lossratio.traffic.checks import (
     CHECK_DURATION as CHECK_DURATION,
     CHECK_LOAD as CHECK_LOAD,
@@ -58,6 +63,7 @@ from lossratio.traffic.measurer import (
     FALTERING as FALTERING,
     REPEATS as REPEATS,
     TrafficMeasurer as TrafficMeasurer,
+    connecting as connecting,
 )
 from lossratio.traffic.probe import (
     Arrival as Arrival,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from local_session import PYTHON, LocalSession
 from traffic_lab import configure
-from whole_trials import whole
+from whole_trials import run_trial, whole
 
 from lossratio.traffic import AgentClient
 from lossratio.traffic.agent.afpacket.kernel_pace import (
@@ -186,10 +186,10 @@ def test_the_kernel_keeps_the_pace_of_a_sender_without_realtime_priority(bridged
     session = OrdinarySession(bridged, "tg", tmp_path)
     with AgentClient.start(session, python=PYTHON) as agent:
         assert not configure(agent)["realtime"]
-        directions = whole(agent.trial, 5_000.0, 1.0)
+        directions = whole(run_trial, agent, 5_000.0, 1.0)
         assert "htb" in bridged.run("tg", "tc", "qdisc", "show", "dev", "tg0").stdout
         # A burst goes past the queue.
-        assert agent.trial(50_000.0, 0.1)
+        assert run_trial(agent, 50_000.0, 0.1)
         assert "htb" not in bridged.run("tg", "tc", "qdisc", "show", "dev", "tg0").stdout
 
     for way in directions:
@@ -237,7 +237,7 @@ def test_frames_that_leave_too_late_count_as_unsent(bridged, tmp_path):
     process = OrdinarySession(bridged, "tg", tmp_path).start(PYTHON, "-c", SLOW_QUEUE)
     with AgentClient("TG", process) as agent:
         configure(agent)
-        directions = agent.trial(5_000.0, 1.0)
+        directions = run_trial(agent, 5_000.0, 1.0)
 
     for way in directions:
         assert 0 < way.sent_frames <= 5_000

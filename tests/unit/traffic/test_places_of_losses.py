@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies
 from traffic_lab import EAST, WEST, drop
+from whole_trials import run_trial
 
 from lossratio.bpf import why_impossible
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
@@ -228,7 +229,7 @@ class TestRealDevices:
         loaded = load_profile(profile, frame_size=frame_size)
         configuration = make_configuration(loaded, [PortPair(WEST, EAST)], settle_time=0.2)
         agent.configure(configuration, generator=generator, options={"catch_up": 10.0})
-        return agent.trial(load, 0.5)
+        return run_trial(agent, load, 0.5)
 
     def test_the_flows_of_one_address(self, bridged, agent, generator):
         condition = "ip saddr & 0.0.0.7 == 0.0.0.3"

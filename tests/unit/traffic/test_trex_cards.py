@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from itertools import pairwise
 
 import pytest
+from performed import hold, perform
 from scapy.layers.inet6 import ICMPv6ND_NA, IPv6
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 from trex_lab import SETTINGS, generator, still_there
@@ -93,7 +94,7 @@ def test_latency_frames_of_a_direction_that_come_out_of_another_port_are_an_erro
     lab.latency = {group: {**LATENCY, "frames": {"tx_pkts": {"total": 9}, "rx_pkts": {0: 9, "total": 9}}}
                    for group in (1, 2)}  # fmt: skip
     with pytest.raises(AgentError, match=r"port0>port1 come out of port0 \(east\) instead of port1 \(west\): links"):
-        generator(lab).latency(1000.0, 1.0, still_there)
+        perform(generator(lab), 1000.0, 1.0, latency=True)
 
 
 LATENCY = {
@@ -113,7 +114,7 @@ def test_reminders_go_to_gateways_in_long_trials_and_are_not_counted():
     sender = generator(lab, modes=NEIGHBOURS)
     assert not lab.in_service
     for _ in range(2):
-        for counted in sender.trial(1000.0, 21.0, 0.0, still_there):
+        for counted in perform(sender, 1000.0, 21.0).directions:
             assert 21_000 <= counted["sent_frames"] == counted["received_frames"] <= 21_001
             assert (counted["unsent_frames"], counted["late_frames"]) == (0, 0)
     reminded = [when for when, port, frame in lab.pushed if port == 0 and Ether(frame)[ARP].op == 2]
@@ -131,13 +132,15 @@ def test_reminders_go_to_gateways_in_long_trials_and_are_not_counted():
 def test_reminders_go_on_while_traffic_flows_without_an_end():
     lab = server()
     sender = generator(lab, modes=NEIGHBOURS)
-    sender.start(1000.0)
+    hold(sender, 1000.0)
     before = len(lab.pushed)
     for _ in range(220):
         lab.sleep(0.05)
         sender.renew()
     assert [port for _, port, _ in lab.pushed[before:]] == [0, 1, 0, 1]
-    assert [counted["sent_frames"] - counted["received_frames"] for counted in sender.stop(0.0, still_there)] == [0, 0]
+    assert [
+        counted["sent_frames"] - counted["received_frames"] for counted in sender.stop(0.0, still_there).directions
+    ] == [0, 0]
 
 
 def test_short_trials_in_a_row_are_one_reminder_each_five_seconds():
@@ -145,7 +148,7 @@ def test_short_trials_in_a_row_are_one_reminder_each_five_seconds():
     sender = generator(lab, modes=NEIGHBOURS)
     began = lab.now
     while lab.now < began + 14.0:
-        sender.trial(1000.0, 0.2, 0.0, still_there)
+        perform(sender, 1000.0, 0.2)
     # Between two trials they are asked, too; in a trial they are reminded only.
     reminded = [when for when, port, frame in lab.pushed if port == 0 and Ether(frame)[ARP].op == 2]
     assert [round(when - began) for when in reminded] == [0, 5, 10]
@@ -154,7 +157,7 @@ def test_short_trials_in_a_row_are_one_reminder_each_five_seconds():
 def test_a_port_announces_itself_by_lldp_through_its_card():
     lab = server()
     sender = generator(lab, modes={"lldp": ("west",)})
-    sender.trial(1000.0, 62.0, 0.0, still_there)
+    perform(sender, 1000.0, 62.0)
     assert [(port, Ether(frame).type) for _, port, frame in lab.pushed] == [(1, 0x88CC)] * 3
 
 

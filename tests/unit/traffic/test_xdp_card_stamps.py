@@ -78,7 +78,7 @@ made = generator.XdpGenerator(configuration, catch_up=10.0, card_stamps=True)
 try:
     for _ in range(5):
         begun.append(time.monotonic())
-        answer = made.latency(5_000.0, 0.4, lambda: None)
+        answer = perform(made, 5_000.0, 0.4, latency=True)
         print(json.dumps({{**answer["directions"][0], **answer["latency"][0]}}), flush=True)
 except generator.AgentError as error:
     print(json.dumps({{"kind": error.kind, "message": error.message}}), flush=True)

@@ -87,7 +87,7 @@ made = None
 try:
     made = generator.XdpGenerator(make_configuration(profile, [pair], settle_time=0.2), catch_up=10.0)
     for ramp in (0.0, 0.1):
-        (way,) = made.trial(20_000.0, 0.3, ramp, lambda: None)
+        (way,) = perform(made, 20_000.0, 0.3, ramp=ramp).directions
         print(json.dumps({**way, "sent_by": made.facts()["sent_by"]}), flush=True)
 except generator.AgentError as error:
     print(json.dumps({"kind": error.kind, "message": error.message}), flush=True)
@@ -211,7 +211,7 @@ pair = PortPair(TrafficPort("west", "card"), TrafficPort("east", "east"))
 configuration = make_configuration(profile, [pair], settle_time=0.2)
 made = generator.XdpGenerator(configuration, catch_up=10.0, cpus_per_direction=2)
 try:
-    (way,) = made.trial(20_000.0, 0.3, 0.0, lambda: None)
+    (way,) = perform(made, 20_000.0, 0.3).directions
     print(way["sent_frames"] - way["received_frames"])
 except generator.AgentError as error:
     print(error.kind, error.message)

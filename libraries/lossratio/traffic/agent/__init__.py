@@ -8,6 +8,7 @@ added generators import the names below from it.
 
 from .core.configuration import Configuration, Direction
 from .core.generator import Generator
+from .core.plan import Answer, Plan
 from .core.protocol import AgentError, Message
 
-__all__ = ["AgentError", "Configuration", "Direction", "Generator", "Message"]
+__all__ = ["AgentError", "Answer", "Configuration", "Direction", "Generator", "Message", "Plan"]

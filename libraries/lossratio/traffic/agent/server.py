@@ -3,22 +3,22 @@
 
 from __future__ import annotations
 
-import math
 import os
 import platform
 import signal
 import sys
 import time
 from contextlib import ExitStack, closing, suppress
-from typing import Callable, Sequence, TypeVar, cast
+from dataclasses import asdict
+from typing import Callable, Collection, Sequence, TypeVar, cast
 
 from .core.configuration import PARTS, Configuration, Speaker
-from .core.early_verdict import Watch
-from .core.generator import AbleGenerator, Exchange, Generator, MeetingGenerator, make_generator, open_cards
+from .core.generator import Generator, MeetingGenerator, make_generator, open_cards
 from .core.links import read_links
 from .core.meeting import Meeting
 from .core.neighbours import AnsweringWire, Question, Responder, open_wire, resolve
 from .core.packets import ETH_P_ALL, PacketWire, Wire, open_packets, probe
+from .core.plan import ABILITIES, TWO_NODES, VERDICTS, Exchange, Plan
 from .core.ports import free_ports, links_in_use, usable_links
 from .core.protocol import (
     PROTOCOL,
@@ -35,14 +35,6 @@ from .core.protocol import (
 ItemT = TypeVar("ItemT")
 
 _TEND_SECONDS = 0.05
-_ABILITIES = {
-    **dict.fromkeys(("trial", "latency", "start"), "send frames while it opens connections"),
-    "connect": "open connections",
-    "schedule": "send bursts or schedules",
-    "start_watched": "locate losses of running traffic in time",
-    "watched_trial": "watch the counters of a running trial",
-}
-"""The purpose of methods that some generators lack."""
 
 
 def main() -> None:
@@ -71,10 +63,7 @@ def main() -> None:
         agent.close()
 
 
-_OPERATIONS = (
-    *("hello", "configure", "trial", "watched_trial", "latency", "connect", "schedule"),
-    *("clock", "resolve", "probe", "start", "stop", "late"),
-)
+_OPERATIONS = (*("hello", "configure", "run", "hold", "stop", "late"), *("clock", "resolve", "probe"))
 """Operations of requests: each is a method of `Agent`, with an underscore before its name."""
 
 
@@ -94,6 +83,7 @@ class Agent:
         self._request_id: object = None
         self._check, self._check_open = check, check_open
         self._generator: Generator | None = None
+        self._can: Collection[str] = ()
         self._is_running = False
         self._responder: Responder | None = None
 
@@ -169,14 +159,15 @@ class Agent:
                 # forked.
                 self._responder = Responder(configuration.speakers, usable_links(configuration))
             self._generator = make_generator(name, configuration, options, program)
-            if configuration.has_other_end:
-                self._join(name, _whole(request, "first_tag"))
             facts = self._generator.facts()
+            if configuration.has_other_end:
+                self._join(name, facts, _whole(request, "first_tag"))
+            self._can = facts["can"]
             undo.pop_all()
         return facts
 
-    def _join(self, name: str, first_tag: int) -> None:
-        if not hasattr(self._generator, "join"):
+    def _join(self, name: str, facts: Message, first_tag: int) -> None:
+        if TWO_NODES not in facts["can"]:
             raise unsupported(
                 f"The generator {name} needs both ends of a path on one node, but this TG has its ends on two "
                 "nodes. Use 'kind: afpacket' or 'kind: xdp'."
@@ -191,43 +182,32 @@ class Agent:
             raise AgentError("other_end", "The other end of the path cannot go on.")
         return answer
 
-    def _trial(self, request: Message) -> Message:
-        load, duration = _positive(request, "load"), _positive(request, "duration")
-        ramp = _seconds(request, "ramp")
-        generator = self._able_generator("trial")
-        note = self._note(request)
-        if note is None or not hasattr(generator, "watched_trial"):
-            return {"directions": generator.trial(load, duration, ramp, self._check)}
-        watch = Watch(math.inf, 0.0, ends=False, note=note)
-        return {"directions": generator.watched_trial(load, duration, ramp, watch, self._check)["directions"]}
-
-    def _watched_trial(self, request: Message) -> Message:
-        load, duration = _positive(request, "load"), _positive(request, "duration")
-        above, in_flight = _seconds(request, "above"), _seconds(request, "in_flight")
-        watch = Watch(above, in_flight, ends=_flag(request, "ends", default=True), note=self._note(request))
-        ramp = _seconds(request, "ramp")
-        return self._able_generator("watched_trial").watched_trial(load, duration, ramp, watch, self._check)
-
-    def _note(self, request: Message) -> Callable[[int, int], None] | None:
-        """The function that sends the counters of a running trial; None: the controller wants none."""
-        if not _flag(request, "notes"):
-            return None
+    def _run(self, request: Message) -> Message:
+        generator, plan = self._able_generator(request)
+        if plan.is_endless:
+            raise AgentError("bad_request", "A plan without an end cannot be run. Hold it, and stop it.")
         request_id = request.get("id")
-        return lambda sent, received: self._reply({"id": request_id, "note": {"sent": sent, "received": received}})
 
-    def _latency(self, request: Message) -> Message:
-        load, duration = _positive(request, "load"), _positive(request, "duration")
-        return self._able_generator("latency").latency(load, duration, self._check)
+        def note(sent: int, received: int) -> None:
+            self._reply({"id": request_id, "note": {"sent": sent, "received": received}})
 
-    def _connect(self, request: Message) -> Message:
-        load, count = _positive(request, "load"), _whole(request, "count")
-        exchange = read_record(Exchange, request.get("exchange"))
-        return {"directions": self._able_generator("connect").connect(load, count, exchange, self._check)}
+        return asdict(generator.run(plan, self._check, note))
 
-    def _schedule(self, request: Message) -> Message:
-        steps = [(_positive(step, "load"), _positive(step, "duration")) for step in _records(request, "steps")]
-        is_burst = _flag(request, "burst")
-        return {"directions": self._able_generator("schedule").schedule(steps, is_burst, self._check)}
+    def _hold(self, request: Message) -> Message:
+        generator, plan = self._able_generator(request)
+        generator.hold(plan)
+        self._is_running = True
+        return {}
+
+    def _stop(self, request: Message) -> Message:
+        if self._generator is None or not self._is_running:
+            raise AgentError("not_running", "There is no traffic to stop.")
+        late_wait = _seconds(request, "late_wait")
+        self._is_running = False
+        return asdict(self._generator.stop(late_wait, self._check_open))
+
+    def _late(self, request: Message) -> Message:
+        return {"late": self._idle_generator().late(_seconds(request, "wait"), self._check_open)}
 
     def _clock(self, request: Message) -> Message:
         return {"now": time.monotonic()}
@@ -282,28 +262,6 @@ class Agent:
         self.close()
         return AnsweringWire(open_cards(str(through.get("generator")), through["options"]), speakers)
 
-    def _start(self, request: Message) -> Message:
-        load = _positive(request, "load")
-        if _flag(request, "watch"):
-            self._able_generator("start_watched").start_watched(load)
-        else:
-            self._able_generator("start").start(load)
-        self._is_running = True
-        return {}
-
-    def _stop(self, request: Message) -> Message:
-        if self._generator is None or not self._is_running:
-            raise AgentError("not_running", "There is no traffic to stop.")
-        late_wait = _seconds(request, "late_wait")
-        self._is_running = False
-        return {"directions": self._generator.stop(late_wait, self._check_open)}
-
-    def _late(self, request: Message) -> Message:
-        generator = self._idle_generator()
-        late = generator.late(_seconds(request, "wait"), self._check_open)
-        late_of_earlier = getattr(generator, "late_of_earlier", dict)
-        return {"late": late, "earlier": late_of_earlier()}
-
     def _idle_generator(self) -> Generator:
         if self._generator is None:
             raise AgentError("not_configured", "Traffic needs ports and frames first: send 'configure'.")
@@ -314,21 +272,15 @@ class Agent:
         if self._is_running:
             raise AgentError("busy", "Traffic is running. Stop it first.")
 
-    def _able_generator(self, method: str) -> AbleGenerator:
-        """The idle generator, if it has a method; otherwise raises an error that says what it cannot do."""
+    def _able_generator(self, request: Message) -> tuple[Generator, Plan]:
+        """The idle generator, and the plan of a request; raises an error that says what the generator cannot do."""
+        plan = read_record(Plan, request.get("plan"), {"exchange": Exchange})
         generator = self._idle_generator()
-        if not hasattr(generator, method):
-            if method == "watched_trial":
-                way_out = "Measure with early_verdict=off, or use"
-            else:
-                way_out = "Use"
-
-            raise AgentError(
-                "unsupported",
-                f"This generator cannot {_ABILITIES[method]}: its program has no method {method!r}. {way_out} "
-                "'kind: afpacket'.",
-            )
-        return cast(AbleGenerator, generator)
+        lacking = [ability for ability in plan.needs if ability not in self._can]
+        if lacking:
+            way_out = "Measure with early_verdict=off, or use" if lacking == [VERDICTS] else "Use"
+            raise unsupported(f"This generator cannot {ABILITIES[lacking[0]]}. {way_out} 'kind: afpacket'.")
+        return generator, plan
 
 
 def _positive(request: Message, field: str) -> float:

@@ -46,9 +46,9 @@ class Generator(ABC, Generic[SettingsT]):
         ports: Its ports on the way of the traffic: pairs, west before east.
         has_single_frames: Whether `single_frames` works with cards that it has taken from the kernel.
         sends_streams: Whether it sends the streams of a traffic profile, and counts the frames of each.
-        ends_trials_early: Whether its program has `WatchingGenerator.watched_trial`, whatever its settings.
-        runs_schedules: Whether its program has `TimedGenerator.schedule` for more than bursts.
-        locates_running_losses: Whether its program has `TimedGenerator.start_watched`.
+        ends_trials_early: Whether its program can end trials when their verdict is certain, whatever its settings.
+        runs_schedules: Whether its program runs more steps than a burst.
+        locates_running_losses: Whether its program locates losses of running traffic.
         follows_growth: Whether it recognizes frames that come back longer or shorter than they were sent.
         program: Name of the Python module or package that the agent runs for it on the TG; it has a function
             ``make_generator(configuration, options)``. None: the agent has the program already.
@@ -89,7 +89,7 @@ class Generator(ABC, Generic[SettingsT]):
 
     @classmethod
     def can_end_trials_early(cls, settings: SettingsT) -> bool:
-        """Whether its program has `WatchingGenerator.watched_trial`, with these settings."""
+        """Whether its program can end trials when their verdict is certain, with these settings."""
         return cls.ends_trials_early
 
     @classmethod

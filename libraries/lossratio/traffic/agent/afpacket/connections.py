@@ -12,9 +12,9 @@ from typing import Callable, Iterator, Sequence
 import numpy as np
 
 from ..core.frames_spec import FramesSpec
-from ..core.generator import Exchange
 from ..core.links import Link
 from ..core.passes import FIN, LEAST_SILENT, OTHER_PORT, SYN, Pass, check_answerable, passes_of, silence
+from ..core.plan import Exchange
 from ..core.wire import FCS_BYTES, MAC_BYTES, PORT_BYTES
 from .ends import End
 from .frames import Bytes, Numbers, build_frames, complete, sums_of_payloads, tag_bytes

@@ -12,13 +12,14 @@ from multiprocessing.connection import wait
 from typing import Any, Mapping, Sequence
 
 from ..core.configuration import Configuration
-from ..core.early_verdict import LOOK_SECONDS, Lookout, Watch, wait_for_held_frames
+from ..core.early_verdict import LOOK_SECONDS, Lookout, wait_for_held_frames
 from ..core.frames_spec import DIRECTIONS
-from ..core.generator import Exchange, Tags, integrity_of
+from ..core.generator import Tags, integrity_of
 from ..core.links import Link
 from ..core.meeting import Alone, Meeting, Sight
 from ..core.pacing import CATCH_UP, COUNTING, free_processors, pause, raise_priority
 from ..core.passes import answered_again, check_openable, established
+from ..core.plan import ABILITIES, Answer, Exchange, Note, Plan
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Check, Message, read_record, unsupported
 from .connections import Conversation
@@ -81,57 +82,49 @@ class AfPacketGenerator:
         """Interfaces with their MAC addresses and kinds, and how senders are scheduled and handle stalls."""
         return {
             "generator": "afpacket",
+            "can": list(ABILITIES),
             "realtime": all(sender.is_realtime for sender in self._senders()),
             "catch_up": self._catch_up,
             "integrity": integrity_of(self._configuration, examined_per_trial_about=MOST_EXAMINED),
             "ports": self._ports.facts(),
         }
 
-    def trial(self, load: float, duration: float, ramp: float, check: Check) -> list[Message]:
-        """See `Generator.trial`."""
-        self._begin(SendOrder(load, duration, ramp=ramp))
-        return self._counters(self._finish(self._senders(), check))
+    def run(self, plan: Plan, check: Check, note: Note) -> Answer:
+        """See `Generator.run`."""
+        if plan.exchange is not None:
+            return Answer(self._connect(plan.load, plan.connections, plan.exchange, check))
 
-    def schedule(self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Check) -> list[Message]:
-        """See `TimedGenerator.schedule`."""
-        load, duration = max(load for load, _ in steps), sum(duration for _, duration in steps)
-        self._begin(SendOrder(load, duration, steps=tuple(steps), is_logged=True, is_complete=is_burst))
-        return self._counters(self._finish(self._senders(), check))
+        probes = self._probes(plan) if plan.latency else []
+        self._begin(_order(plan), probes)
+        if plan.is_watched:
+            return self._watch(plan, check, note)
 
-    def watched_trial(self, load: float, duration: float, ramp: float, watch: Watch, check: Check) -> Message:
-        """See `WatchingGenerator.watched_trial`."""
-        self._begin(SendOrder(load, duration, ramp=ramp, is_watched=True))
-        lookout = Lookout({direction.name: direction.load(load) for direction in self._directions}, duration, watch)
+        counters = self._counters(self._finish(self._senders(), check))
+        if not plan.latency:
+            return Answer(counters)
+        latency = {
+            probe.name: probe.latency(self._stamps_elsewhere.get(probe.name)) for probe in probes if probe.arrives
+        }
+        counters = [_with_latency_frames(counted, latency.get(counted["name"])) for counted in counters]
+        return Answer(counters, list(latency.values()))
+
+    def _watch(self, plan: Plan, check: Check, note: Note) -> Answer:
+        """Watches the trial that has begun, and ends it when its verdict is certain."""
+        lookout = Lookout(plan, {direction.name: direction.load(plan.load) for direction in self._directions}, note)
         reports = self._finish(self._senders(), check, lookout)
         elapsed = [one.elapsed for one in self._all_sent(reports).values()]
         if lookout.has_ended:
-            wait_for_held_frames(self._arrived, duration - min(elapsed), self._settle_time, check)
+            wait_for_held_frames(self._arrived, plan.duration - min(elapsed), self._settle_time, check)
         counters = self._counters(reports)
         # All due frames may have been sent before the senders noticed the end.
-        ended = watch.ends and max(elapsed) < duration
+        ended = plan.ends and plan.above is not None and max(elapsed) < plan.duration
         if ended:
             whole = lookout.whole
             counters = [{**counted, "intended_frames": whole[counted["name"]]} for counted in counters]
         return lookout.answer(counters, max(elapsed) if ended else None)
 
-    def latency(self, load: float, duration: float, check: Check) -> Message:
-        """See `Generator.latency`."""
-        try:
-            probes = [self._probe(direction, load, duration) for direction in self._directions]
-        except OSError as error:
-            raise _socket_error(error) from error
-        self._begin(SendOrder(load, duration), probes)
-        counters = self._counters(self._finish(self._senders(), check))
-        latency = {
-            probe.name: probe.latency(self._stamps_elsewhere.get(probe.name)) for probe in probes if probe.arrives
-        }
-        return {
-            "directions": [_with_latency_frames(counted, latency.get(counted["name"])) for counted in counters],
-            "latency": list(latency.values()),
-        }
-
-    def connect(self, load: float, count: int, exchange: Exchange, check: Check) -> list[Message]:
-        """See `ConnectingGenerator.connect`."""
+    def _connect(self, load: float, count: int, exchange: Exchange, check: Check) -> list[Message]:
+        """Opens connections in the only direction, and answers over each connection that arrives."""
         check_openable(self._configuration, exchange)
         (direction,) = self._directions
         try:
@@ -183,36 +176,29 @@ class AfPacketGenerator:
         back = conversation.alive
         return answered_again(name, sent, count, back, conversation.overlooked, elapsed)
 
-    def start(self, load: float) -> None:
-        """See `Generator.start`."""
-        self._begin(SendOrder(load, None))
-
-    def start_watched(self, load: float) -> None:
-        """See `TimedGenerator.start_watched`."""
-        self._begin(SendOrder(load, None, is_logged=True))
-        self._links_may_change = True
+    def hold(self, plan: Plan) -> None:
+        """See `Generator.hold`."""
+        self._begin(_order(plan))
+        self._links_may_change = plan.locates
 
     def renew(self) -> None:
         """See `Generator.renew`."""
         for direction in self._directions:
             direction.renew()
 
-    def stop(self, late_wait: float, check: Check) -> list[Message]:
+    def stop(self, late_wait: float, check: Check) -> Answer:
         """See `Generator.stop`."""
         for sender in self._senders():
             sender.stop()
         counters = self._counters(self._finish(self._senders(), check))
-        late = self.late(late_wait, check)
-        return [{**direction, "late": late[direction["name"]]} for direction in counters]
+        pause(late_wait, check)
+        late = {direction.name: direction.late() for direction in self._directions}
+        return Answer([{**direction, "late": late[direction["name"]]} for direction in counters])
 
-    def late(self, wait: float, check: Check) -> dict[str, int]:
+    def late(self, wait: float, check: Check) -> dict[str, list[int]]:
         """See `Generator.late`."""
         pause(wait, check)
-        return {direction.name: direction.late() for direction in self._directions}
-
-    def late_of_earlier(self) -> dict[str, list[int]]:
-        """See `lossratio.traffic.agent.core.generator.DistinguishingGenerator.late_of_earlier`."""
-        return {direction.name: direction.late_of_earlier() for direction in self._directions}
+        return {direction.name: [direction.late(), *direction.late_of_earlier()] for direction in self._directions}
 
     def close(self) -> None:
         """See `Generator.close`."""
@@ -361,10 +347,32 @@ class AfPacketGenerator:
     def _senders(self) -> list[Sender]:
         return [sender for direction in self._directions for sender in direction.senders]
 
-    def _probe(self, direction: ActiveDirection, load: float, duration: float) -> Probe:
-        # The load's tags, which count up one by one, are far away from all of these.
-        self._probe_tag = (self._probe_tag + MOST_FRAMES) & _TAG_MASK
-        return direction.open_probe(load, duration, (self._tags.last ^ FAR) & FAR | self._probe_tag & ~FAR)
+    def _probes(self, plan: Plan) -> list[Probe]:
+        probes = []
+        try:
+            for direction in self._directions:
+                # The load's tags, which count up one by one, are far away from all of these.
+                self._probe_tag = (self._probe_tag + MOST_FRAMES) & _TAG_MASK
+                tag = (self._tags.last ^ FAR) & FAR | self._probe_tag & ~FAR
+                probes.append(direction.open_probe(plan.load, plan.duration, tag))
+        except OSError as error:
+            raise _socket_error(error) from error
+        return probes
+
+
+def _order(plan: Plan) -> SendOrder:
+    """The order for a direction that has the whole load, without its tags."""
+    steps = [(load, duration) for load, duration in plan.steps if duration is not None]
+    # Record: what senders do.
+    return SendOrder(
+        plan.load,
+        None if plan.is_endless else plan.duration,
+        ramp=plan.ramp,
+        steps=tuple(steps) if plan.locates else (),
+        is_logged=plan.locates,
+        is_complete=plan.is_burst,
+        is_watched=plan.is_watched,
+    )
 
 
 def _with_latency_frames(counters: Message, latency: Message | None) -> Message:

@@ -21,8 +21,8 @@ from typing import Callable, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.generator import Exchange
 from ..core.pacing import BATCH, Transmission, be_prompt, in_all, raise_priority, ramp_up, transmit
+from ..core.plan import Exchange
 from ..core.processes import die_with
 from ..core.protocol import AgentError
 from .frames import Numbers

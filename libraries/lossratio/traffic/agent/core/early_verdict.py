@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Callable, Mapping, Sequence
 
 from .pacing import frames_within
+from .plan import Answer, Note, Plan
 from .protocol import Check, Message
 
 NOTE_SECONDS = 0.5
@@ -16,20 +17,6 @@ LOOK_SECONDS = 0.04
 """Seconds between two checks of the counters of a running trial; including the check, at most 50 ms."""
 QUIET_SECONDS = 0.1
 """Seconds without a frame after which a device is assumed to hold none back, if an early verdict ended the traffic."""
-
-
-@dataclass(frozen=True)
-class Watch:
-    """What to watch a running trial for."""
-
-    above: float
-    """The loss ratio above which its verdict is certain."""
-    in_flight: float
-    """Seconds of traffic that may be in flight, and do not count as lost yet."""
-    ends: bool = True
-    """Whether the trial then ends. Otherwise, only the time is noted."""
-    note: Callable[[int, int], None] | None = None
-    """Called with the frames sent and received so far, over all directions, about every `NOTE_SECONDS`."""
 
 
 @dataclass(frozen=True)
@@ -121,19 +108,21 @@ class Lookout:
 
     Attributes:
         rates: Frames per second of each direction.
-        watch: What to look for.
+        in_flight: Seconds of traffic that may be in flight, and do not count as lost yet.
         whole: Frames that the whole trial requires in each direction.
         most_missing: The maximum number of frames of each direction that were in flight or lost at one of the checks.
         certain_after: Seconds of traffic until the verdict was certain; None: it is not certain.
     """
 
     def __init__(
-        self, rates: Mapping[str, float], duration: float, watch: Watch, clock: Callable[[], float] = time.monotonic
+        self, plan: Plan, rates: Mapping[str, float], note: Note, clock: Callable[[], float] = time.monotonic
     ) -> None:
+        self._plan = plan
+        self.in_flight = plan.in_flight
+        self._note = note
         self._clock = clock
         self.rates = rates
-        self.watch = watch
-        self.whole = {name: frames_within(duration, rate) for name, rate in rates.items()}
+        self.whole = {name: frames_within(plan.duration, rate) for name, rate in rates.items()}
         self.most_missing = dict.fromkeys(self.whole, 0)
         self.certain_after: float | None = None
         self._next_note = clock() + NOTE_SECONDS
@@ -150,32 +139,33 @@ class Lookout:
                 sent=left.sent,
                 unsent=left.unsent,
                 received=back.received,
-                in_flight=self.watch.in_flight * self.rates[name],
+                in_flight=self.in_flight * self.rates[name],
                 of_generator=left.kept + back.dropped,
             )
         return self.must_end(seen)
 
     def must_end(self, seen: Mapping[str, SoFar]) -> bool:
         """Notes the counters of all directions, by name, and returns whether the traffic must end."""
-        if self.watch.note is not None and self._clock() >= self._next_note:
+        if self._plan.notes and self._clock() >= self._next_note:
             self._next_note += NOTE_SECONDS
-            self.watch.note(sum(one.sent for one in seen.values()), sum(one.received for one in seen.values()))
+            self._note(sum(one.sent for one in seen.values()), sum(one.received for one in seen.values()))
         for name, one in seen.items():
             self.most_missing[name] = max(self.most_missing[name], one.sent - one.received)
-        if self.certain_after is None and is_certain(list(seen.values()), self.watch.above):
+        above = self._plan.above
+        if above is not None and self.certain_after is None and is_certain(list(seen.values()), above):
             self.certain_after = max(one.sent / self.rates[name] for name, one in seen.items())
         return self.has_ended
 
     @property
     def has_ended(self) -> bool:
         """Whether it has ended the traffic."""
-        return self.watch.ends and self.certain_after is not None
+        return self._plan.ends and self.certain_after is not None
 
-    def answer(self, counters: list[Message], ended_after: float | None) -> Message:
-        """What `WatchingGenerator.watched_trial` returns."""
-        return {
-            "directions": counters,
-            "certain_after": self.certain_after if ended_after is None else ended_after,
-            "ended": ended_after is not None,
-            "most_missing": self.most_missing,
-        }
+    def answer(self, counters: list[Message], ended_after: float | None) -> Answer:
+        """The answer of a watched trial, which may have ended after some seconds of traffic."""
+        return Answer(
+            counters,
+            certain_after=self.certain_after if ended_after is None else ended_after,
+            ended=ended_after is not None,
+            most_missing=self.most_missing,
+        )

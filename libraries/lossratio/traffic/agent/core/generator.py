@@ -3,28 +3,26 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any, Callable, Iterable, Mapping, Protocol, Sequence
+from typing import Any, Callable, Iterable, Mapping, Protocol
 
 from .configuration import Configuration
-from .early_verdict import Watch
 from .frames_spec import DIRECTIONS, FramesSpec, TagPlace
 from .meeting import Meeting
 from .pacing import BATCH
 from .packets import Wire
+from .plan import Answer, Note, Plan
 from .protocol import AgentError, Check, Message, unsupported
 
 
 class Generator(Protocol):
     """Sends and counts test traffic. Each configuration gets a generator of its own, whose constructor takes the ports.
 
-    Loads are in frames per second in each direction, and times in seconds. An exception from `check` ends the traffic.
+    Times are in seconds. An exception from `check`, which is called several times a second, ends the traffic.
 
     The module that makes a generator has ``SENDS_BROADCASTS = True`` if the generator sends broadcast frames among a
     direction's frames.
@@ -33,163 +31,59 @@ class Generator(Protocol):
     def facts(self) -> Message:
         """Facts about the generator and its ports, which results state.
 
-        Its ``integrity`` has ``checked`` and ``not_checked``, lists of properties of received frames, and
-        ``in_trials``: whether they are checked in trials, or with latency frames only.
+        ``can`` lists what it can do, by `lossratio_agent.core.plan.ABILITIES`: it gets no plan that needs more. Its
+        ``integrity`` has ``checked`` and ``not_checked``, lists of properties of received frames, and ``in_trials``:
+        whether they are checked in trials, or with latency frames only.
         """
 
-    def trial(self, load: float, duration: float, ramp: float, check: Check) -> list[Message]:
-        """Performs a trial, and returns the counters of each direction: fields of `lossratio.trials.DirectionCounters`.
+    def run(self, plan: Plan, check: Check, note: Note) -> Answer:
+        """Performs a plan, and returns what it counted and observed.
 
-        Counters are read when the traffic has stopped and its last frames have had the settle time to come back. Each
-        direction also has ``examination``: the fields of `lossratio.trials.Examination`, or null if frames are only
-        counted; ``received_frames`` are all frames that came back, intact or not.
+        Counters are read when the traffic has stopped and its last frames have had the settle time to come back. If
+        the plan ends early, the counters are checked at least every 50 ms, and `wait_for_held_frames` waits for frames
+        that come back late. `note` is called now and then if the plan wants notes.
 
-        The ramp is growing traffic right before the duration, which is not counted; 0: the trial starts at once.
+        A connection counts as received if all frames over it arrived, and the answers arrived at the address and port
+        that opened it. The counters then have ``unanswered_frames``: frames that arrived but whose answer did not come
+        back.
 
         Raises:
             AgentError: If the counters cannot be trusted; of kind ``unsupported`` if the generator cannot do this.
         """
 
-    def latency(self, load: float, duration: float, check: Check) -> Message:
-        """Performs a trial in which some of the load's frames measure their latency; raises errors as `trial` does.
+    def hold(self, plan: Plan) -> None:
+        """Begins the traffic of a plan that has no end, until `stop`.
 
-        The answer has ``directions``, the counters of each direction as `trial` returns them, with all frames in them;
-        and ``latency``, the fields of `lossratio.trials.LatencyCounters` for each direction.
+        If losses are located, links to the ports may go down meanwhile, because the device under test may be reset.
         """
-
-    def start(self, load: float) -> None:
-        """Begins traffic of a constant load until `stop`."""
 
     def renew(self) -> None:
-        """Renews the traffic that `start` began; called several times a second."""
+        """Renews the traffic that `hold` began; called several times a second."""
 
-    def stop(self, late_wait: float, check: Check) -> list[Message]:
-        """Ends the traffic that `start` began, and keeps waiting for some seconds after the settle time.
+    def stop(self, late_wait: float, check: Check) -> Answer:
+        """Ends the traffic that `hold` began, and keeps waiting for some seconds after the settle time."""
 
-        The counters are as `trial` returns them, with ``late`` in each direction: frames that came back only in that
-        wait.
-        """
+    def late(self, wait: float, check: Check) -> dict[str, list[int]]:
+        """Frames that came back too late, by direction: those of the latest traffic, and of earlier traffic after them.
 
-    def late(self, wait: float, check: Check) -> dict[str, int]:
-        """Frames of the last trial that came back too late, by direction; the next trial does not count them again.
-
-        It waits for them for some seconds, after the settle time.
+        It waits for them for some seconds, after the settle time. Frames that were already in counters or in an earlier
+        answer are not counted again. A generator that distinguishes earlier traffic also has ``earlier_late_frames`` in
+        its counters.
         """
 
     def close(self) -> None:
         """Stops all traffic at once, and releases the ports."""
 
 
-@dataclass(frozen=True)
-class Exchange:
-    """Traffic over each connection that frames have opened: `lossratio.trials.Exchange`, as this program reads it."""
-
-    answer_ratio: float
-    data_frames: int
-    closing: str | None
-    established: bool
-    is_complete: bool
-    answers: str
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.answer_ratio < math.inf:
-            raise ValueError(f"the answer_ratio must be a positive, finite number, not {self.answer_ratio!r}")
-        if self.data_frames < 0:
-            raise ValueError(f"data_frames must be 0 or more, not {self.data_frames!r}")
-        if self.closing not in (None, "fin", "rst"):
-            raise ValueError(f"closing must be 'fin', 'rst' or None, not {self.closing!r}")
-        if self.answers not in ("opened", "again", "unasked"):
-            raise ValueError(f"answers must be 'opened', 'again' or 'unasked', not {self.answers!r}")
-
-
-class DistinguishingGenerator(Protocol):
-    """A generator that counts the late frames of several trials separately.
-
-    A generator's program need not inherit from this class: it only needs the method. If it has the method,
-    `Generator.trial` also answers with ``earlier_late_frames``: late frames of the traffic before the previous traffic,
-    of the traffic before that, and so on.
-    """
-
-    def late_of_earlier(self) -> dict[str, list[int]]:
-        """Late frames of earlier traffic by direction, newest traffic first, without the latest traffic.
-
-        Frames that were already in counters or in an earlier answer are not counted again.
-        """
-
-
-class ConnectingGenerator(Protocol):
-    """A generator that opens connections, and answers over them (RFC 9693)."""
-
-    def connect(self, load: float, count: int, exchange: Exchange, check: Check) -> list[Message]:
-        """Opens connections in its only direction, and answers over each connection that arrives.
-
-        A connection counts as received if all frames over it arrived, and the answers arrived at the address and port
-        that opened it. TCP connections have a handshake. The load is the number of connections opened per second, until
-        there are `count`.
-
-        The counters are as `Generator.trial` returns them, with ``unanswered_frames``: frames that arrived but whose
-        answer did not come back.
-        """
-
-
-class WatchingGenerator(Generator, Protocol):
-    """A generator that watches its counters in a trial, and can end it early.
-
-    A generator's program need not inherit from this class: it only needs the method.
-    """
-
-    def watched_trial(self, load: float, duration: float, ramp: float, watch: Watch, check: Check) -> Message:
-        """Performs a trial as `trial` does, with its errors, and checks its counters at least every 50 ms.
-
-        As soon as `lossratio.traffic.agent.core.early_verdict.is_certain`, the traffic ends on all ports, if requested.
-        Then `wait_for_held_frames` waits for frames that come back late.
-
-        The answer has ``directions``, the counters as `trial` returns them. Even if the trial ended early,
-        ``intended_frames`` covers the whole duration, and ``unsent_frames`` are only frames that were due until then.
-        ``certain_after``: seconds of traffic until its loss was certain to be above the limit; null: it never was.
-        ``ended``: whether it then ended. ``most_missing``: for each direction, the maximum number of frames that were
-        in flight or lost at a check.
-        """
-
-
-class TimedGenerator(Generator, Protocol):
-    """A generator that sends bursts and schedules, and locates losses in time.
-
-    A generator's program need not inherit from this class: it only needs the methods.
-    """
-
-    def schedule(self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Check) -> list[Message]:
-        """Performs a trial of steps, each a load and a duration, that follow each other without a gap; or a burst.
-
-        A burst is one step of which every frame must leave, however late. Its losses are only counted.
-
-        The counters are those of `trial`, and each direction also has its ``course``. A course has the fields of the
-        controller's `lossratio.trials.Timeline`, except ``name`` and ``clock_error``. Its ``began`` is in seconds of
-        this node's `time.monotonic`. ``lost`` of a step is null if losses are only counted.
-
-        The errors are those of `trial`.
-        """
-
-    def start_watched(self, load: float) -> None:
-        """Begins traffic as `start` does; `stop` then returns a ``course`` in each direction.
-
-        Links to the ports may go down meanwhile, because the device under test may be reset.
-        """
-
-
-class MeetingGenerator(WatchingGenerator, Protocol):
+class MeetingGenerator(Generator, Protocol):
     """A generator that may have one end of a direction, while the agent of another node has the other end.
 
-    A generator's program need not inherit from this class: it only needs the method. If the other end of a direction is
-    elsewhere, its counters have the fields of the end that is here: what left, or what came back.
+    Its facts say that it can have two nodes. If the other end of a direction is elsewhere, its counters have the fields
+    of the end that is here: what left, or what came back.
     """
 
     def join(self, meeting: Meeting, first_tag: int) -> None:
         """Meets the other agent in all traffic from now on; both begin with the same tag."""
-
-
-class AbleGenerator(ConnectingGenerator, WatchingGenerator, TimedGenerator, Protocol):
-    """A generator that has all of these methods."""
 
 
 class Tags:
@@ -241,7 +135,7 @@ def check_numbered(frames: Iterable[FramesSpec | TagPlace]) -> None:
 
 
 def unknown_latency(name: str, resolution_us: float, error: str | None = None) -> Message:
-    """The latency of a direction before anything is known about it; see `Generator.latency`."""
+    """The latency of a direction before anything is known about it; see `Answer`."""
     return {
         "direction": name,
         **dict.fromkeys(("sent_frames", "received_frames", "out_of_order_frames", "duplicate_frames"), 0),
@@ -253,7 +147,7 @@ def unknown_latency(name: str, resolution_us: float, error: str | None = None) -
 
 
 def counted_course(began: float, counters: Message) -> Message:
-    """The ``course`` of a burst whose losses were only counted: see `TimedGenerator.schedule`.
+    """The ``course`` of a burst whose losses were only counted: see `Answer`.
 
     Its counters have ``last``: seconds from its first frame (`began`) to its last one.
     """

@@ -11,7 +11,7 @@ from typing import NamedTuple, Sequence
 
 from .configuration import Configuration
 from .frames_spec import COMPENSATION_BYTES, TAG_BYTES, FramesSpec
-from .generator import Exchange
+from .plan import Exchange
 from .protocol import AgentError, Message, unsupported
 from .wire import FCS_BYTES, IPV4_ETHERTYPE, MACS_BYTES, PORT_BYTES
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent's protocol: one JSON object per line, a reply for each request.
 
-A request is ``{"id": 1, "op": "trial", ...}``. Its reply is ``{"id": 1, "result": {...}}``, or
-``{"id": 1, "error": {"kind": "interface_down", "message": "..."}}``. If a request for a trial wants notes, lines
+A request is ``{"id": 1, "op": "run", "plan": {...}}``. Its reply is ``{"id": 1, "result": {...}}``, or
+``{"id": 1, "error": {"kind": "interface_down", "message": "..."}}``. If a plan wants notes, lines
 such as ``{"id": 1, "note": {"sent": 5000, "received": 4990}}`` come before the reply. While traffic flows, the
 controller sends an empty line every second as a sign of life.
 
@@ -23,7 +23,7 @@ from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, Callable, Dict, Iterator, Mapping, TypeVar
 
-PROTOCOL = 3
+PROTOCOL = 4
 """Version of the protocol; both sides refuse any other."""
 SILENCE_SECONDS = 5.0
 """Seconds without a line after which the controller counts as gone while traffic flows."""

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from ..core.configuration import Configuration, Direction
 from ..core.generator import late_and_copies, unknown_latency
 from ..core.pacing import frames_within, pause
+from ..core.plan import FRAMES, HOLDS, LATENCY, Answer, Note, Plan
 from ..core.protocol import AgentError, Check, Message, unsupported
 
 TESTER, TESTER_LOST = "tester", "server_lost"
@@ -163,38 +164,33 @@ class OtgGenerator:
         """The tester, and what OTG cannot report."""
         return {
             "generator": "otg",
+            "can": [FRAMES, LATENCY, HOLDS],
             "version": self._version,
             "unknown": ["frames that the generator dropped", "foreign frames", "begin and end of the traffic"],
             "integrity": {"in_trials": True, "checked": [], "not_checked": ["anything: OTG only counts frames"]},
             "ports": dict(self._ports),
         }
 
-    def trial(self, load: float, duration: float, ramp: float, check: Check) -> list[Message]:
-        """See `Generator.trial`."""
-        return self._send(load, duration, ramp, check)
-
-    def latency(self, load: float, duration: float, check: Check) -> Message:
-        """See `Generator.latency`: only minimum, mean and maximum, because the models have no others."""
-        counters = self._send(load, duration, 0.0, check, latency=True)
+    def run(self, plan: Plan, check: Check, note: Note) -> Answer:
+        """See `Generator.run`. Of latency, the models have only minimum, mean and maximum."""
+        counters = self._send(plan, check)
+        if not plan.latency:
+            return Answer(counters)
         metrics = self._tester.metrics("flow")
-        return {
-            "directions": counters,
-            "latency": [
-                _latency(each, metrics.get(flow["name"], {}).get("latency") or {})
-                for each, flow in zip(counters, self._config["flows"])
-            ],
-        }
+        flows = zip(counters, self._config["flows"])
+        latency = [_latency(each, metrics.get(flow["name"], {}).get("latency") or {}) for each, flow in flows]
+        return Answer(counters, latency)
 
-    def start(self, load: float) -> None:
-        """See `Generator.start`."""
-        self._begin(load, None)
+    def hold(self, plan: Plan) -> None:
+        """See `Generator.hold`."""
+        self._begin(plan.load, None)
 
     def renew(self) -> None:
         """Asks for metrics now and then, as a sign of life for the tester."""
         if time.monotonic() > self._heard + _LIFE_SECONDS:
             self._read()
 
-    def stop(self, late_wait: float, check: Check) -> list[Message]:
+    def stop(self, late_wait: float, check: Check) -> Answer:
         """See `Generator.stop`."""
         elapsed = time.monotonic() - self._started
         self._end()
@@ -205,14 +201,15 @@ class OtgGenerator:
             for direction in self._directions
         ]
         late = self.late(late_wait, check)
-        return [{**each, "late": late[each["name"]]} for each in counters]
+        return Answer([{**each, "late": late[each["name"]][0]} for each in counters])
 
-    def late(self, wait: float, check: Check) -> dict[str, int]:
+    def late(self, wait: float, check: Check) -> dict[str, list[int]]:
         """See `Generator.late`."""
         pause(wait, check)
         late = {}
         for name, (_, received) in self._read().items():
-            late[name], _, missing = late_and_copies(received - self._counted[name], self._missing[name])
+            count, _, missing = late_and_copies(received - self._counted[name], self._missing[name])
+            late[name] = [count]
             self._counted[name], self._missing[name] = received, missing or 0
         return late
 
@@ -223,11 +220,12 @@ class OtgGenerator:
             self._end()
         self._tester.close()
 
-    def _send(self, load: float, duration: float, ramp: float, check: Check, *, latency: bool = False) -> list[Message]:
-        if ramp:
+    def _send(self, plan: Plan, check: Check) -> list[Message]:
+        if plan.ramp:
             raise unsupported("OTG has no ramp before a flow. Measure with ramp=0.")
 
-        packets = self._begin(load, duration, latency=latency)
+        duration = plan.duration
+        packets = self._begin(plan.load, duration, latency=plan.latency)
         begun = time.monotonic()
         pause(duration, check)
         elapsed = self._wait(packets, begun + duration, 3.0 * duration + _PATIENCE, check) - self._started
@@ -241,7 +239,7 @@ class OtgGenerator:
             self._counters(
                 direction,
                 counts[direction.name],
-                frames_within(elapsed, self._rate(load, direction)) if is_slow else packets[direction.name],
+                frames_within(elapsed, self._rate(plan.load, direction)) if is_slow else packets[direction.name],
                 elapsed if is_slow else duration,
                 0.0 if is_slow else max(0.0, longer),
             )

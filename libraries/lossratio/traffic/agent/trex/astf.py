@@ -15,9 +15,9 @@ from typing import Any, Callable, Mapping, NamedTuple
 
 from ..core.configuration import Configuration
 from ..core.frames_spec import FramesSpec
-from ..core.generator import Exchange
 from ..core.pacing import COUNTING, raise_priority
 from ..core.passes import LEAST_SILENT
+from ..core.plan import ABILITIES, CONNECTIONS, FRAMES, Answer, Exchange, Note, Plan
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Check, Message, unsupported
 from ..core.wire import FCS_BYTES, TCP_HEADER_BYTES, UDP_HEADER_BYTES
@@ -102,7 +102,7 @@ class AstfConnection(TrexConnection):
 
 
 class AstfGenerator:
-    """Opens connections, and answers over them, with a TRex server; a `ConnectingGenerator`.
+    """Opens connections, and answers over them, with a TRex server.
 
     TRex chooses the source ports: a client's ports count up from 1024. The number of lost connections is at
     least the number of segments that TRex's stack had to send again.
@@ -143,6 +143,7 @@ class AstfGenerator:
 
         return {
             "generator": "trex",
+            "can": [CONNECTIONS],
             "mode": "ASTF",
             "version": self._connection.version(),
             "client": self._connection.origin,
@@ -151,8 +152,12 @@ class AstfGenerator:
             "ports": ports,
         }
 
-    def connect(self, load: float, count: int, exchange: Exchange, check: Check) -> list[Message]:
-        """See `ConnectingGenerator.connect`. TRex answers at once, so that the rate of answers is the load."""
+    def run(self, plan: Plan, check: Check, note: Note) -> Answer:
+        """See `Generator.run`. TRex answers at once, so that the rate of answers is the load."""
+        exchange = plan.exchange
+        if exchange is None:
+            raise unsupported(f"This generator cannot {ABILITIES[FRAMES]}. Use 'kind: afpacket'.")
+        load, count = plan.load, plan.connections
         if exchange.answers != "opened":
             raise unsupported("TRex cannot answer over connections that it does not open. Use 'kind: afpacket'.")
         self._check(count, exchange)
@@ -191,7 +196,7 @@ class AstfGenerator:
         # Connections that would have continued at the end are also late.
         late = (whole if progress + self._settle_time < end else counted.opened) - in_time
 
-        return [self._counters(counted, count, whole, late, load, opening.elapsed)]
+        return Answer([self._counters(counted, count, whole, late, load, opening.elapsed)])
 
     def _watch_opening(self, load: float, count: int, exchange: Exchange, longest: float, check: Check) -> _Opening:
         """Waits until all connections are open, or their time is over; `longest` is the time of the whole trial."""
@@ -225,7 +230,7 @@ class AstfGenerator:
             exchange: The exchange over them.
             allowed: When connections must be complete to be in time.
             end: When the trial ends.
-            check: See `ConnectingGenerator.connect`.
+            check: See `Generator.run`.
 
         Returns:
             The last counters; how many connections were complete in time; and when the last one became complete.
@@ -250,9 +255,9 @@ class AstfGenerator:
                 progress = clock()
         return counted, in_time, progress
 
-    def late(self, wait: float, check: Check) -> dict[str, int]:
+    def late(self, wait: float, check: Check) -> dict[str, list[int]]:
         """See `Generator.late`: a connection that is established late does not belong to the next trial."""
-        return {self._direction.name: 0}
+        return {self._direction.name: [0]}
 
     def close(self) -> None:
         """See `Generator.close`."""

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from contextlib import ExitStack
@@ -11,9 +10,10 @@ from functools import partial
 from typing import Any, Callable, Mapping, Sequence
 
 from ..core.configuration import Configuration, Direction, mac_bytes
-from ..core.early_verdict import Lookout, Watch, wait_for_held_frames
+from ..core.early_verdict import Lookout, wait_for_held_frames
 from ..core.generator import counted_course
 from ..core.pacing import COUNTING, SWITCH_SECONDS, raise_priority
+from ..core.plan import BURSTS, FRAMES, HOLDS, LATENCY, VERDICTS, Answer, Note, Plan
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Check, Message, unsupported
 from .cards import Neighbours
@@ -24,10 +24,6 @@ from .run import Run, TrexCounters, TrexRunner, find_delays
 from .streams import StreamMaker, least_sent
 
 _PORT_FACTS = ("driver", "description", "speed", "numa", "pci_addr", "prom", "mult")
-_NO_TIMES = (
-    "TRex cannot locate losses in time: its ports only count frames, and the frames of a load have neither numbers "
-    "nor times. Measure recovery and reset with 'kind: afpacket'."
-)
 _LEAST_PROOF = 1.0
 """Seconds of a burst that shows whether TRex keeps its rate, because it reports the end of traffic some milliseconds
 late."""
@@ -114,6 +110,7 @@ class TrexGenerator:
         # Record: the generator as it stands in a result.
         return {
             "generator": "trex",
+            "can": [FRAMES, LATENCY, VERDICTS, BURSTS, HOLDS],
             "version": self._connection.version(),
             "client": self._connection.origin,
             "server_log": _end_of(self._settings.log),
@@ -124,15 +121,24 @@ class TrexGenerator:
             "ports": ports,
         }
 
-    def trial(self, load: float, duration: float, ramp: float, check: Check) -> list[Message]:
-        """See `Generator.trial`. After a ramp, traffic pauses for the settle time, because TRex counts all frames."""
+    def run(self, plan: Plan, check: Check, note: Note) -> Answer:
+        """See `Generator.run`. After a ramp, traffic pauses for the settle time, because TRex counts all frames."""
+        if plan.is_burst:
+            return Answer(self._proven_burst(plan.load, plan.duration, check))
+        if plan.latency:
+            return self._measure_latency(plan, check)
+        if plan.is_watched:
+            return self._watch(plan, check, note)
+        return Answer(self._trial(plan, check))
+
+    def _trial(self, plan: Plan, check: Check) -> list[Message]:
+        load = plan.load
         if not self._settings.flow_statistics:
             self._prepare()
-            self._ramp_up(load, ramp, check)
-            return self._measure(load, load, duration, check)
+            self._ramp_up(load, plan.ramp, check)
+            return self._measure(load, load, plan.duration, check)
         # Each stream counts its own frames, and some of them are numbered.
-        rate = numbered_rate(load)
-        counters, statistics, errors = self._with_latency_streams(load, rate, duration, ramp, check)
+        counters, statistics, errors = self._with_latency_streams(plan, numbered_rate(load), check)
         answers = []
         for direction, counted in zip(self._directions, counters):
             maker, group = self._makers[direction.name], self._groups[direction.name]
@@ -141,18 +147,19 @@ class TrexGenerator:
             answers.append(stream_answer(counted, maker.groups, numbered, into, statistics))
         return answers
 
-    def watched_trial(self, load: float, duration: float, ramp: float, watch: Watch, check: Check) -> Message:
-        """See `WatchingGenerator.watched_trial`. Only software mode has verdicts: cards may count late."""
-        if math.isfinite(watch.above) and not (self._settings.uses_linux and not self._settings.flow_statistics):
+    def _watch(self, plan: Plan, check: Check, note: Note) -> Answer:
+        """Performs a plan whose counters are watched. Only software mode has verdicts: cards may count late."""
+        load, duration = plan.load, plan.duration
+        if plan.above is not None and not (self._settings.uses_linux and not self._settings.flow_statistics):
             raise unsupported(_NO_WATCH)
         rates = {direction.name: load * direction.load_share for direction in self._directions}
         if self._settings.flow_statistics:
-            return Lookout(rates, duration, watch).answer(self.trial(load, duration, ramp, check), None)
+            return Answer(self._trial(plan, check))
         self._prepare()
-        self._ramp_up(load, ramp, check)
+        self._ramp_up(load, plan.ramp, check)
         clock = self._connection.clock
         counted = self._counters
-        lookout, pace = Lookout(rates, duration, watch, clock), self._pace(load, duration)
+        lookout, pace = Lookout(plan, rates, note, clock), self._pace(load, duration)
 
         def must_end(run: Run) -> bool:
             return lookout.must_end(counted.so_far(lookout, run))
@@ -177,15 +184,12 @@ class TrexGenerator:
             ]
         return lookout.answer(counters, lookout.certain_after if run.was_cut else None)
 
-    def schedule(self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Check) -> list[Message]:
-        """See `TimedGenerator.schedule`: bursts only.
+    def _proven_burst(self, load: float, duration: float, check: Check) -> list[Message]:
+        """Sends a burst.
 
         TRex reports the end of a burst too late for the rate of a short one to be known. So TRex must already have kept
         the rate in a long burst. If it has not sent any, a long burst comes first, and is not counted.
         """
-        if not is_burst:
-            raise unsupported(_NO_TIMES)
-        ((load, duration),) = steps
         if duration < _LEAST_PROOF and load > self._kept_load:
             proof = self._burst(load, _LEAST_PROOF, check)
             if load > self._kept_load:
@@ -193,31 +197,23 @@ class TrexGenerator:
             self._runner.wait(_PROOF_REST, check)
         return self._burst(load, duration, check)
 
-    def start_watched(self, load: float) -> None:
-        """Raises AgentError as `TimedGenerator.start_watched` does."""
-        raise unsupported(_NO_TIMES)
+    def _measure_latency(self, plan: Plan, check: Check) -> Answer:
+        counters, statistics, errors = self._with_latency_streams(plan, latency_rate(plan.load), check)
+        groups = self._groups.items()
+        latency = [errors.get(name) or latency_answer(name, statistics, group) for name, group in groups]
+        return Answer(counters, latency)
 
-    def latency(self, load: float, duration: float, check: Check) -> Message:
-        """See `Generator.latency`."""
-        counters, statistics, errors = self._with_latency_streams(load, latency_rate(load), duration, 0.0, check)
-        return {
-            "directions": counters,
-            "latency": [
-                errors.get(name) or latency_answer(name, statistics, group) for name, group in self._groups.items()
-            ],
-        }
-
-    def start(self, load: float) -> None:
-        """See `Generator.start`."""
+    def hold(self, plan: Plan) -> None:
+        """See `Generator.hold`."""
         self._prepare()
-        self._started = self._runner.start(load)
-        self._started_load = load
+        self._started = self._runner.start(plan.load)
+        self._started_load = plan.load
 
     def renew(self) -> None:
         """See `Generator.renew`. The server ends with the reservation."""
         self._neighbours.remind()
 
-    def stop(self, late_wait: float, check: Check) -> list[Message]:
+    def stop(self, late_wait: float, check: Check) -> Answer:
         """See `Generator.stop`.
 
         Raises:
@@ -229,13 +225,14 @@ class TrexGenerator:
             raise AgentError("not_running", "There is no traffic to stop.")
         run = self._runner.stop(run)
         counters = self._read(self._started_load, run, check)
-        late = self.late(late_wait, check)
-        return [{**direction, "late": late[direction["name"]]} for direction in counters]
+        self._runner.wait(late_wait, check)
+        late = self._counters.late()
+        return Answer([{**direction, "late": late[direction["name"]]} for direction in counters])
 
-    def late(self, wait: float, check: Check) -> dict[str, int]:
+    def late(self, wait: float, check: Check) -> dict[str, list[int]]:
         """See `Generator.late`."""
         self._runner.wait(wait, check)
-        return self._counters.late()
+        return {name: [count] for name, count in self._counters.late().items()}
 
     def close(self) -> None:
         """See `Generator.close`."""
@@ -247,9 +244,10 @@ class TrexGenerator:
         return {direction.name: group for group, direction in enumerate(self._directions, start=1)}
 
     def _with_latency_streams(
-        self, load: float, rate: float, duration: float, ramp: float, check: Check
+        self, plan: Plan, rate: float, check: Check
     ) -> tuple[list[Message], Mapping[Any, Any], dict[str, Message]]:
         """A trial with latency frames in its load: counters, statistics, and errors of directions without them."""
+        load = plan.load
         errors: dict[str, Message] = {}
         with ExitStack() as undo:
             for direction in self._directions:
@@ -265,9 +263,9 @@ class TrexGenerator:
                 self._add_for_now(direction, streams, undo)
 
             self._prepare()
-            self._ramp_up(load - rate, ramp, check)
+            self._ramp_up(load - rate, plan.ramp, check)
             self._connection.clear()
-            counters = self._measure(load, load - rate, duration, check)
+            counters = self._measure(load, load - rate, plan.duration, check)
             statistics = self._connection.stats()
             check_arrivals(self._directions, statistics, self._groups, self._settings.ports)
 

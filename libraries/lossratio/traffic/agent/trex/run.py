@@ -287,7 +287,7 @@ class TrexCounters:
             sent = before[source]["opackets"]
             sink = after[into]
             rate, whole = lookout.rates[name], lookout.whole[name]
-            in_flight = lookout.watch.in_flight * rate
+            in_flight = lookout.in_flight * rate
             unsent = self.unsent(rate, sent, elapsed)
             seen[name] = SoFar(whole, sent, unsent, sink["ipackets"], in_flight, sink["ierrors"])
         return seen

@@ -12,7 +12,7 @@ from typing import Sequence
 from lossratio.bpf import Attachment, BpfError, XdpMode, why_impossible
 
 from ..core.configuration import Configuration
-from ..core.generator import Exchange, Tags, integrity_of, late_and_copies
+from ..core.generator import Tags, integrity_of, late_and_copies
 from ..core.links import Link
 from ..core.pacing import (
     CATCH_UP,
@@ -35,6 +35,7 @@ from ..core.passes import (
     silence,
     why_not_in_kernel,
 )
+from ..core.plan import CONNECTIONS, FRAMES, Answer, Exchange, Note, Plan
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Check, Message, unsupported
 from .attachment import attach, check_can_send, check_may_attach, is_sending_unknown
@@ -173,6 +174,7 @@ class ConnectingGenerator:
         """See `Generator.facts`."""
         return {
             "generator": "xdp",
+            "can": [FRAMES, CONNECTIONS],
             "catch_up": self._catch_up,
             "cpus": [self._cpu],
             "cpu_share": self._cpu_share,
@@ -183,18 +185,21 @@ class ConnectingGenerator:
             "ports": self._ports.facts(),
         }
 
-    def trial(self, load: float, duration: float, ramp: float, check: Check) -> list[Message]:
-        """See `Generator.trial`: frames that open connections, which nobody answers."""
-        return [self._open(load, frames_within(duration, load), _Counts(), check)]
+    def run(self, plan: Plan, check: Check, note: Note) -> Answer:
+        """See `Generator.run`; without an exchange, frames open connections, and nobody answers."""
+        exchange = plan.exchange
+        if exchange is not None:
+            return Answer([self._connect(plan.load, plan.connections, exchange, check)])
+        return Answer([self._open(plan.load, frames_within(plan.duration, plan.load), _Counts(), check)])
 
-    def connect(self, load: float, count: int, exchange: Exchange, check: Check) -> list[Message]:
-        """See `ConnectingGenerator.connect`."""
+    def _connect(self, load: float, count: int, exchange: Exchange, check: Check) -> Message:
+        """Opens connections, and answers over each connection that arrives."""
         check_openable(self._configuration, exchange)
         passes = passes_of(exchange, is_tcp=False)
         if len(passes) > MOST_PASSES:
             raise unsupported(f"At most {MOST_PASSES} frames go over each connection. Use fewer data_frames.")
         if exchange.answers != "opened":
-            return [self._answer_again(load, exchange, check)]
+            return self._answer_again(load, exchange, check)
 
         opening = _Counts(is_patient=exchange.is_complete)
         later = _Counts(is_patient=exchange.is_complete)
@@ -212,26 +217,20 @@ class ConnectingGenerator:
 
         overlooked = opening.dropped + later.dropped
         # Record: what happened to the connections.
-        return [
-            {
-                **established(counters, left, later.unsent, overlooked, opening.dropped),
-                "refused_frames": opening.refused + later.refused,
-                "generator_drop_frames": overlooked,
-                "lateness_s": max(opening.lateness, later.lateness),
-                "duplicated_frames": opening.copies + later.copies,
-                "misdelivered_frames": opening.strangers + later.strangers,
-                "rejection_frames": int(self._memory.shared.rejections),
-            }
-        ]
+        return {
+            **established(counters, left, later.unsent, overlooked, opening.dropped),
+            "refused_frames": opening.refused + later.refused,
+            "generator_drop_frames": overlooked,
+            "lateness_s": max(opening.lateness, later.lateness),
+            "duplicated_frames": opening.copies + later.copies,
+            "misdelivered_frames": opening.strangers + later.strangers,
+            "rejection_frames": int(self._memory.shared.rejections),
+        }
 
-    def late(self, wait: float, check: Check) -> dict[str, int]:
+    def late(self, wait: float, check: Check) -> dict[str, list[int]]:
         """See `Generator.late`: connections of which a frame came late."""
         pause(wait, check)
-        return {self._direction.name: self._new_late()}
-
-    def late_of_earlier(self) -> dict[str, list[int]]:
-        """See `lossratio.traffic.agent.core.generator.DistinguishingGenerator.late_of_earlier`."""
-        return {self._direction.name: self._late_of_earlier()[0]}
+        return {self._direction.name: [self._new_late(), *self._late_of_earlier()[0]]}
 
     def close(self) -> None:
         """See `Generator.close`."""

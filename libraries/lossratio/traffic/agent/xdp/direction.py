@@ -12,13 +12,14 @@ from ..core.configuration import Direction
 from ..core.early_verdict import ReceivedSoFar, SentSoFar
 from ..core.generator import counted_course
 from ..core.links import Link
+from ..core.plan import Plan
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Message, read_record, unsupported
 from ..core.returns import Returns
 from . import latency_answers
 from .cards import CardClock, handed_over, refused_frames, transmitted
 from .frames import FramePlan, Share
-from .plan import Plan, schedule_course
+from .plan import intended, ramp_segments, schedule_course, segments
 from .receive_program import MOST_TRAFFIC, ReceivedFrames, ReceiveWay, Reception, StreamCounter
 from .send_program import Segment, SentSegment
 from .sender import Sender, Senders
@@ -99,7 +100,7 @@ class ActiveDirection:
         self._returns: Returns
         self._first_flow: int | None = None
         self._latencies = range(0)
-        self._trial = Plan(((0.0, None),))
+        self._trial = Plan(((1.0, None),))
         self._received: ReceivedFrames
 
         self._transmitted: tuple[str, int] | None = None
@@ -161,7 +162,7 @@ class ActiveDirection:
     def segments(self, stream: Share, tags: tuple[int, int], catch_up: float) -> list[Segment]:
         """The schedule of a stream; `tags` are the first ones of the ramp and of frames that count."""
         ramp_tag, tag = (first + stream.number for first in tags)
-        return self._trial.segments(self._direction, stream.share, (ramp_tag, tag), catch_up)
+        return segments(self._trial, self._direction, stream.share, (ramp_tag, tag), catch_up)
 
     def begin(self, trial: Plan, tag: int) -> None:
         """Notes all counters before new traffic with a tag."""
@@ -229,7 +230,7 @@ class ActiveDirection:
             self._check_refused(self._uncounted(after), sent)
         strayed, foreign = self._reception.others(*self._numbers)
         due = sum(part.sent + part.unsent for part in parts)
-        intended = trial.intended(direction)
+        wanted = intended(trial, direction)
         sink = self._ports.before[direction.receive]
         late, copies = self._returns.late_of_earlier()
         self._returns.end(sent, received.arrived)
@@ -243,7 +244,7 @@ class ActiveDirection:
         # Record: the counters as the library reads them.
         return {
             "name": self.name,
-            "intended_frames": due if intended is None else intended,
+            "intended_frames": due if wanted is None else wanted,
             "sent_frames": sent,
             "received_frames": received.arrived - received.stale,
             "unsent_frames": max(0, due - sent),
@@ -295,7 +296,7 @@ class ActiveDirection:
             yield latency_answers.known(self.name, frames, latencies)
 
     def course(self, start: int, counters: Message) -> Message:
-        """Where losses are in time, after a start in nanoseconds; see `TimedGenerator.schedule`."""
+        """Where losses are in time, after a start in nanoseconds; see `Answer`."""
         counters = {**counters, "last": max(part.last for part in self._parts_sent())}
         if self._trial.is_burst:
             began = start if self._elsewhere is None else self._elsewhere.start
@@ -316,7 +317,7 @@ class ActiveDirection:
 
     def given(self) -> int:
         """Frames that the port was given since the traffic began, with those of its ramp."""
-        segments = range(self._trial.ramp_segments + len(self._trial.steps))
+        segments = range(ramp_segments(self._trial) + len(self._trial.steps))
         return sum(part.sent for one in self.sharing for part in one._parts_sent(segments))
 
     def late(self) -> int:
@@ -365,7 +366,7 @@ class ActiveDirection:
         """What was sent so far in each segment and stream; without the ramp, unless requested."""
         if self._elsewhere is not None:
             return list(self._elsewhere.parts)
-        ramp = self._trial.ramp_segments
+        ramp = ramp_segments(self._trial)
         return [
             self._sender_of(stream).program.sent(stream.place, segment)
             for stream in self.streams
@@ -450,7 +451,7 @@ class ActiveDirection:
         ]
 
     def _examination(self, strayed: int) -> Message:
-        """See `Generator.trial`. Strayed frames belong to other streams at its port."""
+        """See `Answer`. Strayed frames belong to other streams at its port."""
         received = self._received
         is_numbered = self._direction.frames.is_numbered
         return {

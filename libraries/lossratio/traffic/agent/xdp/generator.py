@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 import time
@@ -13,18 +12,19 @@ from typing import Mapping, Sequence
 from lossratio.bpf import BpfError, XdpMode, possible_cpus, why_impossible
 
 from ..core.configuration import Configuration
-from ..core.early_verdict import LOOK_SECONDS, Lookout, Watch, wait_for_held_frames
+from ..core.early_verdict import LOOK_SECONDS, Lookout, wait_for_held_frames
 from ..core.generator import Tags, integrity_of
 from ..core.links import Link
 from ..core.meeting import Alone, Meeting, Sight
 from ..core.pacing import CATCH_UP, SWITCH_SECONDS, free_processors, pause, raise_priority
+from ..core.plan import ABILITIES, CONNECTIONS, PLACES, Answer, Note, Plan
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Check, Message, unsupported
 from .attachment import attach, check_can_send, check_may_attach, is_sending_unknown
 from .cards import CardClock, batch_at, clock_of, described
 from .direction import ActiveDirection
 from .frames import Share
-from .plan import Plan, check_schedule
+from .plan import check_schedule
 from .receive_program import ReceiveProgram, ReceiveWay, Reception
 from .send_program import SendProgram
 from .sender import CPU_SHARE, WAKE_SECONDS, Sender, Senders, check_end, claim_cpus, share_out
@@ -71,7 +71,7 @@ class XdpGenerator:
         self._configuration = configuration
         self._directions: list[ActiveDirection] = []
         self._catch_up = catch_up
-        self._plan = Plan(((0.0, None),))
+        self._plan = Plan(((1.0, None),))
         self._ports = Ports(configuration)
         reason = why_impossible()
         if reason is not None:
@@ -118,6 +118,7 @@ class XdpGenerator:
 
         return {
             "generator": "xdp",
+            "can": [ability for ability in ABILITIES if ability not in (CONNECTIONS, PLACES)],
             "catch_up": self._catch_up,
             "cpus": list(self._cpus),
             "cpu_share": self._cpu_share,
@@ -128,47 +129,43 @@ class XdpGenerator:
             "ports": self._ports.facts(),
         }
 
-    def trial(self, load: float, duration: float, ramp: float, check: Check) -> list[Message]:
-        """See `Generator.trial`."""
-        self._send(Plan(((load, duration),), ramp), check)
-        return self._counters()
+    def run(self, plan: Plan, check: Check, note: Note) -> Answer:
+        """See `Generator.run`. Arriving frames leave no times, so courses have no outages and silences.
 
-    def watched_trial(self, load: float, duration: float, ramp: float, watch: Watch, check: Check) -> Message:
-        """See `WatchingGenerator.watched_trial`."""
-        directions = self._configuration.directions
-        lookout = Lookout({one.name: load * one.load_share for one in directions}, duration, watch)
-        ended_after = self._send(Plan(((load, duration),), ramp), check, lookout)
-        if ended_after is not None:
-            settle_time = self._configuration.settle_time
-            wait_for_held_frames(self._arrived, duration - ended_after, settle_time, check)
-        return lookout.answer(self._counters(ended_after or 0.0), ended_after)
-
-    def schedule(self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Check) -> list[Message]:
-        """See `TimedGenerator.schedule`: without outages and silences, because arriving frames leave no times."""
-        if not is_burst:
+        Every frame of the load measures its latency.
+        """
+        if plan.locates and not plan.is_burst:
             if self._configuration.has_other_end:
                 raise unsupported(
                     "Losses are located in time where both ends of a path are on one node, and this TG has its ends on "
                     "two. Give the TG's first node both ports."
                 )
-            check_schedule(steps, self._configuration.directions, len(self._directions[0].streams))
-        self._send(Plan(tuple(steps), is_burst=is_burst), check)
-        ways = zip(self._counters(), self._directions)
-        return [
-            {**counted, "course": way.course(self._start, counted)} if way.receives_here else counted
-            for counted, way in ways
-        ]
+            check_schedule(plan, self._configuration.directions, len(self._directions[0].streams))
+        if plan.is_watched:
+            return self._watch(plan, check, note)
 
-    def latency(self, load: float, duration: float, check: Check) -> Message:
-        """See `Generator.latency`: every frame of the load measures its latency."""
-        counters = self.trial(load, duration, 0.0, check)
-        ways = zip(counters, self._directions)
-        latency = [direction.latency(counted) for counted, direction in ways if direction.receives_here]
-        return {"directions": counters, "latency": latency}
+        self._send(plan, check)
+        counters = self._counters()
+        here = [(counted, way) for counted, way in zip(counters, self._directions) if way.receives_here]
+        if plan.locates:
+            courses = {way.name: way.course(self._start, counted) for counted, way in here}
+            ways = [(each, courses.get(each["name"])) for each in counters]
+            return Answer([each if course is None else {**each, "course": course} for each, course in ways])
+        return Answer(counters, [way.latency(counted) for counted, way in here] if plan.latency else None)
 
-    def start(self, load: float) -> None:
-        """See `Generator.start`."""
-        self._begin(Plan(((load, None),)))
+    def _watch(self, plan: Plan, check: Check, note: Note) -> Answer:
+        """Performs a plan whose counters are watched, and which may end early."""
+        directions = self._configuration.directions
+        lookout = Lookout(plan, {one.name: plan.load * one.load_share for one in directions}, note)
+        ended_after = self._send(plan, check, lookout)
+        if ended_after is not None:
+            settle_time = self._configuration.settle_time
+            wait_for_held_frames(self._arrived, plan.duration - ended_after, settle_time, check)
+        return lookout.answer(self._counters(ended_after or 0.0), ended_after)
+
+    def hold(self, plan: Plan) -> None:
+        """See `Generator.hold`."""
+        self._begin(plan)
 
     def renew(self) -> None:
         """See `Generator.renew`."""
@@ -181,7 +178,7 @@ class XdpGenerator:
         for direction in self._directions:
             direction.note()
 
-    def stop(self, late_wait: float, check: Check) -> list[Message]:
+    def stop(self, late_wait: float, check: Check) -> Answer:
         """See `Generator.stop`."""
         self._senders.stop()
         elapsed = (time.monotonic_ns() - self._start) / _NANOSECONDS
@@ -189,17 +186,14 @@ class XdpGenerator:
         self._meeting.tell("sent", {})
         pause(self._configuration.settle_time, check)
         counters = self._counters(elapsed)
-        late = self.late(late_wait, check)
-        return [{**direction, "late": late[direction["name"]]} for direction in counters]
+        pause(late_wait, check)
+        late = {direction.name: direction.late() for direction in self._directions}
+        return Answer([{**direction, "late": late[direction["name"]]} for direction in counters])
 
-    def late(self, wait: float, check: Check) -> dict[str, int]:
+    def late(self, wait: float, check: Check) -> dict[str, list[int]]:
         """See `Generator.late`."""
         pause(wait, check)
-        return {direction.name: direction.late() for direction in self._directions}
-
-    def late_of_earlier(self) -> dict[str, list[int]]:
-        """See `lossratio.traffic.agent.core.generator.DistinguishingGenerator.late_of_earlier`."""
-        return {direction.name: direction.late_of_earlier() for direction in self._directions}
+        return {direction.name: [direction.late(), *direction.late_of_earlier()] for direction in self._directions}
 
     def close(self) -> None:
         """See `Generator.close`."""
@@ -349,7 +343,7 @@ class XdpGenerator:
         for sender in self._senders:
             sender.wait_until_awake()
         self._start = time.monotonic_ns() + round(WAKE_SECONDS * _NANOSECONDS)
-        lasts = plan.ramp + (0.0 if plan.duration == math.inf else plan.duration)
+        lasts = plan.ramp + (0.0 if plan.is_endless else plan.duration)
         self._end = self._start + round(lasts * _NANOSECONDS)
         for sender, schedule in zip(self._senders, schedules):
             sender.program.schedule(self._start, schedule)
