@@ -86,7 +86,7 @@ setup(
         "lossratio.measurements.rfc2544": ["*.jinja"],
         "lossratio.measurements.throughput": ["*.jinja"],
         "lossratio.runs": ["*.yaml"],
-        "lossratio.traffic.agent.afpacket": ["*.c", "*.o"],
-        "lossratio.traffic.agent.xdp": ["*.c", "*.h", "*.o"],
+        "lossratio.agent.afpacket": ["*.c", "*.o"],
+        "lossratio.agent.xdp": ["*.c", "*.h", "*.o"],
     },
 )

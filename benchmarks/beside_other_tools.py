@@ -45,7 +45,7 @@ FAR_ADDRESS = "198.18.1.2"
 OURS = """
 import json, select, sys
 from lossratio.traffic import Plan, PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.core.generator import make_generator
+from lossratio.agent.core.generator import make_generator
 name, load, options = sys.argv[1], float(sys.argv[2]), json.loads(sys.argv[3])
 profile = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
 pair = PortPair(TrafficPort("near", "near"), TrafficPort("far", "far"))

@@ -55,8 +55,8 @@ BARE = """
 from dataclasses import replace
 import sys
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.core.plan import Exchange, Plan
-from lossratio.traffic.agent.xdp.connections import ConnectingGenerator
+from lossratio.agent.core.plan import Exchange, Plan
+from lossratio.agent.xdp.connections import ConnectingGenerator
 
 profile = load_profile("ethip4-udp-connections", frame_size=64)
 pair = PortPair(TrafficPort("west", "bare0"), TrafficPort("east", "bare1"))

@@ -24,14 +24,14 @@ from pathlib import Path
 import click
 import numpy as np
 
+from lossratio.agent.afpacket.frames import build_frames
+from lossratio.agent.core.configuration import Configuration, Direction
 from lossratio.dut import create_dut
 from lossratio.errors import DutError
 from lossratio.nodes import NodeSession
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import AfPacketGenerator, Topology, load_topology
 from lossratio.traffic import AgentClient, Plan, PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.afpacket.frames import build_frames
-from lossratio.traffic.agent.core.configuration import Configuration, Direction
 
 TOPOLOGY = Path(__file__).parent.parent / "topologies" / "local.yaml"
 SAMPLED_SOURCE = 50

@@ -16,11 +16,11 @@ from statistics import median
 import click
 from generator import TOPOLOGY, bare_link, bridged
 
+from lossratio.agent.core.configuration import Configuration
 from lossratio.nodes import NodeSession
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import AfPacketGenerator, load_topology
 from lossratio.traffic import AgentClient, Plan, PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.core.configuration import Configuration
 
 OVERLOAD, DURATION = 2e6, 0.3
 CASES = (("ethip4-udp", 64), ("ethip4-udp-1mflows", 64), ("ethip4-udp", 1518))

@@ -20,6 +20,7 @@ from statistics import median, quantiles
 
 import click
 
+from lossratio.agent.otg.generator import Tester
 from lossratio.nodes import NodeSession
 from lossratio.topology import Interface, Port
 from lossratio.traffic import (
@@ -33,7 +34,6 @@ from lossratio.traffic import (
     load_profile,
     make_configuration,
 )
-from lossratio.traffic.agent.otg.generator import Tester
 
 STARTS = 10
 LOAD, DURATION, BEYOND = 10_000.0, 0.2, 5e6

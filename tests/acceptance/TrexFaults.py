@@ -18,6 +18,7 @@ from typing import Any
 from unittest.mock import patch
 
 from lossratio import traffic
+from lossratio.agent.trex.connection import TrexSettings
 from lossratio.nodes import NodeSession
 from lossratio.testbed import cabling, describe_cabling
 from lossratio.testbed.local import LocalTestbed
@@ -32,7 +33,6 @@ from lossratio.traffic import (
     make_configuration,
     open_generator,
 )
-from lossratio.traffic.agent.trex.connection import TrexSettings
 from lossratio.traffic.generators.base import Generator
 
 PIDS = "cut -d ' ' -f 1 /run/lossratio/trex-*/pid"

@@ -23,11 +23,11 @@ from lossy_devices import (
     tail_drop,
 )
 
+from lossratio.agent.core.frames_spec import SteppingField
 from lossratio.results.loss_patterns import loss_places
 from lossratio.results.loss_sets import lossy_set
 from lossratio.results.loss_tests import chance_of_naming, rotation_test, runs_of
 from lossratio.results.losses import LEVEL
-from lossratio.traffic.agent.core.frames_spec import SteppingField
 from lossratio.trials import read_counts
 
 LOADS = (50e3, 25e3, 12e3, 30e3, 18e3, 15e3)

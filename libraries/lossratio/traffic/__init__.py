@@ -1,18 +1,16 @@
 """Test traffic: frame profiles, generators, the agent on the TG, and the measurer that requests trials from it."""
 
-from lossratio.traffic.agent.core.comparison import (
+from lossratio.agent import (
+    FCS_BYTES as FCS_BYTES,
     VLAN_TAG as VLAN_TAG,
-    FieldChange as FieldChange,
-    changed_fields as changed_fields,
-)
-from lossratio.traffic.agent.core.configuration import (
     Configuration as Configuration,
     Direction as Direction,
+    FieldChange as FieldChange,
+    Plan as Plan,
+    Question as Question,
+    changed_fields as changed_fields,
     mac_bytes as mac_bytes,
 )
-from lossratio.traffic.agent.core.neighbours import Question as Question
-from lossratio.traffic.agent.core.plan import Plan as Plan
-from lossratio.traffic.agent.core.wire import FCS_BYTES as FCS_BYTES
 from lossratio.traffic.answers import (
     Answer as Answer,
     StoppedTraffic as StoppedTraffic,

@@ -11,7 +11,7 @@ from itertools import zip_longest
 from typing import Any
 
 from lossratio import trials
-from lossratio.traffic.agent.core.plan import Plan
+from lossratio.agent import Plan
 from lossratio.traffic.probe import Arrival, ProbeAnswer
 
 _ALWAYS = ("unsent_frames", "generator_drop_frames", "late_frames", "load_ratio", "elapsed_s")
@@ -94,7 +94,7 @@ def read_counters(
 
 @dataclass(frozen=True)
 class Answer:
-    """What a generator counted and observed: see `lossratio.traffic.agent.core.plan.Answer`."""
+    """What a generator counted and observed: see `lossratio.agent.core.plan.Answer`."""
 
     directions: tuple[trials.DirectionCounters, ...]
     """The counters of each direction."""

@@ -7,9 +7,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from lossratio import trials
+from lossratio.agent import Configuration, Plan
 from lossratio.errors import DutError, TrafficError
-from lossratio.traffic.agent.core.configuration import Configuration
-from lossratio.traffic.agent.core.plan import Plan
 from lossratio.traffic.client import AgentClient
 from lossratio.traffic.measurer import connecting
 

@@ -9,15 +9,11 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, TypeVar
 
+from lossratio.agent import PROTOCOL, Configuration, Plan, Question, Speaker, passes_of
 from lossratio.errors import NodeError, TrafficError
 from lossratio.nodes import NodeProgram, NodeSession, Pulse, pack_program, was_killed
 from lossratio.topology import RealGenerator
 from lossratio.traffic import answers
-from lossratio.traffic.agent.core.configuration import Configuration, Speaker
-from lossratio.traffic.agent.core.neighbours import Question
-from lossratio.traffic.agent.core.passes import passes_of
-from lossratio.traffic.agent.core.plan import Plan
-from lossratio.traffic.agent.core.protocol import PROTOCOL
 from lossratio.traffic.probe import ProbeAnswer
 from lossratio.traffic.two_ends import AgentProcess, TwoEnds
 from lossratio.trials import DirectionCounters, Timeline
@@ -47,7 +43,7 @@ def pack_agent() -> NodeProgram:
     """Packs the agent."""
     # These two start or reach a server, which takes seconds.
     return pack_program(
-        "traffic/agent", "lossratio-agent", "server", rooms=("bpf",), seldom=("otg", "trex")
+        "agent", "lossratio-agent", "server", rooms=("bpf",), seldom=("otg", "trex")
     )
 
 

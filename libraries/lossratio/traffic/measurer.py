@@ -7,8 +7,7 @@ from dataclasses import asdict, replace
 from functools import partial
 
 from lossratio import trials
-from lossratio.traffic.agent.core.pacing import frames_within
-from lossratio.traffic.agent.core.plan import Exchange, Plan
+from lossratio.agent import Exchange, Plan, frames_within
 from lossratio.traffic.answers import StoppedTraffic, by_traffic
 from lossratio.traffic.client import AgentClient
 

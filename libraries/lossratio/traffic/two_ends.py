@@ -2,7 +2,7 @@
 
 Each agent gets its own part of a request. The counters of a direction are those of its two ends: what left, from the
 sending agent, and what came back, from the receiving agent. Where the agents meet (see
-`lossratio.traffic.agent.core.meeting`), the relay passes on what each of them says.
+`lossratio.agent.core.meeting`), the relay passes on what each of them says.
 """
 
 import json

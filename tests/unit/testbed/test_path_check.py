@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from lossratio.agent.core.wire import folded, word_sum
 from lossratio.dut import DutCounters
 from lossratio.errors import TesterError
 from lossratio.exit_status import FailureKind
@@ -18,7 +19,6 @@ from lossratio.testbed.path_check import CheckedTraffic, DeadDutError, DeadLinkE
 from lossratio.testbed.set_up import LiveLink
 from lossratio.topology import Hop, Interface, Port, TrafficPath
 from lossratio.traffic import Answer, PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.core.wire import folded, word_sum
 from lossratio.traffic.checks import DeadPathError, LatePathError
 from lossratio.traffic.probe import Arrival, ProbeAnswer
 from lossratio.trials import IntegrityError, fields_in_words

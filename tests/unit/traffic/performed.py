@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from lossratio.traffic.agent.core.generator import Generator
-from lossratio.traffic.agent.core.plan import Answer, Exchange, Plan
+from lossratio.agent.core.generator import Generator
+from lossratio.agent.core.plan import Answer, Exchange, Plan
 from lossratio.traffic.answers import Answer as ReadAnswer, read_answer
 from lossratio.trials import Exchange as ExchangeOfTrial
 

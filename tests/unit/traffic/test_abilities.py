@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lossratio.traffic.agent.core.plan import ABILITIES
-from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.server import Agent
+from lossratio.agent.core.plan import ABILITIES
+from lossratio.agent.core.protocol import AgentError
+from lossratio.agent.server import Agent
 
 TRIAL = {"steps": [[1000.0, 1.0]]}
 EXCHANGE = {"answer_ratio": 1.0, "data_frames": 0, "closing": None, "established": False, "is_complete": False}

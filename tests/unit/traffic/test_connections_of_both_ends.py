@@ -188,7 +188,7 @@ def test_too_little_memory_is_an_error_that_says_so_and_the_agent_stays(agent, s
 
 SLOW_NODE = """
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.afpacket import connections, ends, generator
+from lossratio.agent.afpacket import connections, ends, generator
 from lossratio.trials import Exchange
 
 ends._ROOM = 1024

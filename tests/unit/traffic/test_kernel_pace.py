@@ -12,17 +12,10 @@ from local_session import PYTHON, LocalSession
 from traffic_lab import configure
 from whole_trials import run_trial, whole
 
+from lossratio.agent.afpacket.kernel_pace import HURRY, LEAD, MADE_UP_FOR, can_be_paced, read_stamps, transmit_ahead
+from lossratio.agent.afpacket.transmit import free_slots
+from lossratio.agent.core.pacing import CATCH_UP, frames_within, grace_after
 from lossratio.traffic import AgentClient
-from lossratio.traffic.agent.afpacket.kernel_pace import (
-    HURRY,
-    LEAD,
-    MADE_UP_FOR,
-    can_be_paced,
-    read_stamps,
-    transmit_ahead,
-)
-from lossratio.traffic.agent.afpacket.transmit import free_slots
-from lossratio.traffic.agent.core.pacing import CATCH_UP, frames_within, grace_after
 
 
 class Kernel:
@@ -222,8 +215,8 @@ def test_only_the_first_stamp_of_a_frame_is_from_the_senders_interface():
 
 
 SLOW_QUEUE = """
-from lossratio.traffic.agent import server
-from lossratio.traffic.agent.afpacket import kernel_pace
+from lossratio.agent import server
+from lossratio.agent.afpacket import kernel_pace
 rate_of = kernel_pace._rate
 kernel_pace._rate = lambda load: rate_of(0.9 * load)
 server.main()

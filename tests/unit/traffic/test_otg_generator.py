@@ -9,9 +9,9 @@ import pytest
 from performed import hold, latency, perform
 from ports import refusing_port
 
+from lossratio.agent.core.protocol import AgentError
+from lossratio.agent.otg import generator as program
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.otg import generator as program
 from lossratio.traffic.answers import read_counters, read_stop
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.trial_input import TrialInput

@@ -16,13 +16,13 @@ from scapy.layers.vxlan import VXLAN
 from traffic_lab import EAST, PAIR, WEST
 from whole_trials import run_trial, whole
 
+from lossratio.agent.afpacket.examination import _ExpectedFrames
+from lossratio.agent.afpacket.frames import build_frames
+from lossratio.agent.xdp.frames import FramePlan
 from lossratio.bpf import why_impossible
 from lossratio.errors import ProfileError, TrafficError
 from lossratio.topology import TrexGenerator, XdpGenerator
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.afpacket.examination import _ExpectedFrames
-from lossratio.traffic.agent.afpacket.frames import build_frames
-from lossratio.traffic.agent.xdp.frames import FramePlan
 from lossratio.traffic.generators.own import Xdp
 from lossratio.traffic.generators.trex import Trex
 

@@ -11,14 +11,14 @@ from hypothesis import given, settings, strategies
 from traffic_lab import EAST, WEST, drop
 from whole_trials import run_latency, run_trial, whole
 
+from lossratio.agent.afpacket.frames import build_frames
+from lossratio.agent.core.frame_order import FrameOrder
 from lossratio.bpf import why_impossible
 from lossratio.errors import ProfileError, SearchError
 from lossratio.measurements.throughput import SearchRequest
 from lossratio.mlrsearch import NDR, MLRsearch, SearchGoal
 from lossratio.topology import addressing, load_topology
 from lossratio.traffic import PortPair, TrafficMeasurer, check_sends_streams, load_profile, make_configuration
-from lossratio.traffic.agent.afpacket.frames import build_frames
-from lossratio.traffic.agent.core.frame_order import FrameOrder
 from lossratio.traffic.frame_headers import frames_spec
 from lossratio.trials import run_search
 

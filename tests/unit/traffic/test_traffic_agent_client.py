@@ -15,13 +15,10 @@ from local_session import PYTHON
 from waiting import PATIENCE
 from whole_trials import hold_load, run_latency, run_timed, run_trial
 
-from lossratio.errors import NodeError, TrafficError
-from lossratio.topology import AfPacketGenerator
-from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration, start_agent
-from lossratio.traffic.agent.core.links import Link
-from lossratio.traffic.agent.core.plan import Answer, Exchange as ExchangeOfAgent, Plan
-from lossratio.traffic.agent.core.ports import same_wire
-from lossratio.traffic.agent.core.protocol import (
+from lossratio.agent.core.links import Link
+from lossratio.agent.core.plan import Answer, Exchange as ExchangeOfAgent, Plan
+from lossratio.agent.core.ports import same_wire
+from lossratio.agent.core.protocol import (
     MOST_STALLED,
     PROTOCOL,
     SILENCE_SECONDS,
@@ -30,7 +27,10 @@ from lossratio.traffic.agent.core.protocol import (
     ControllerGoneError,
     read_record,
 )
-from lossratio.traffic.agent.server import Agent
+from lossratio.agent.server import Agent
+from lossratio.errors import NodeError, TrafficError
+from lossratio.topology import AfPacketGenerator
+from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration, start_agent
 from lossratio.traffic.client import pack_agent
 from lossratio.trials import Exchange
 

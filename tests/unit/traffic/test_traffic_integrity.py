@@ -19,11 +19,11 @@ from local_session import PYTHON, LocalSession
 from traffic_lab import PAIR, configure, two_nodes
 from whole_trials import run_latency, run_trial, whole
 
+from lossratio.agent.afpacket.filters import Sample
 from lossratio.bpf import why_impossible
 from lossratio.errors import TrafficError
 from lossratio.topology import XdpGenerator
 from lossratio.traffic import AgentClient, load_profile, make_configuration
-from lossratio.traffic.agent.afpacket.filters import Sample
 from lossratio.traffic.frame_sizes import MOST_SIZES
 from lossratio.traffic.generators.own import Xdp
 

@@ -9,10 +9,10 @@ from scapy.layers.l2 import Ether
 from traffic_lab import EAST, WEST, Capture, configure, drop
 from whole_trials import run_latency, run_trial, whole
 
+from lossratio.agent.core.configuration import PARTS, Configuration
+from lossratio.agent.core.protocol import AgentError, read_record
 from lossratio.errors import TrafficError
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.core.configuration import PARTS, Configuration
-from lossratio.traffic.agent.core.protocol import AgentError, read_record
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.trial_input import TrialInput
 

@@ -11,10 +11,10 @@ from traffic_lab import configure, drop, hold, received_by
 from waiting import wait_until
 from whole_trials import run_latency, run_trial, whole
 
+from lossratio.agent.afpacket import clocks
+from lossratio.agent.afpacket.clocks import ClockState, clock_state, state_of
+from lossratio.agent.afpacket.latency import ClockWatch, Stamps, latency_frames, stamps_of, summarize
 from lossratio.traffic import AgentRefusalError, by_traffic
-from lossratio.traffic.agent.afpacket import clocks
-from lossratio.traffic.agent.afpacket.clocks import ClockState, clock_state, state_of
-from lossratio.traffic.agent.afpacket.latency import ClockWatch, Stamps, latency_frames, stamps_of, summarize
 
 real = pytest.mark.netns
 

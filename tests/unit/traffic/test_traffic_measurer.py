@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
+from lossratio.agent.core.generator import late_and_copies
 from lossratio.traffic import Answer, TrafficMeasurer
-from lossratio.traffic.agent.core.generator import late_and_copies
 from lossratio.trials import Exchange
 from lossratio.trials.counters import NegativeLossError
 from lossratio.trials.trial_input import TrialInput

@@ -16,6 +16,11 @@ from traffic_lab import PAIR, Capture, configure, drop, received_by
 from waiting import wait_until
 from whole_trials import hold_load, run_trial, whole
 
+from lossratio.agent.afpacket import receive
+from lossratio.agent.afpacket.filters import TRAFFIC_AT_ONCE
+from lossratio.agent.afpacket.frames import build_frames
+from lossratio.agent.core.frames_spec import TagPlace
+from lossratio.agent.core.links import read_links
 from lossratio.bpf import BpfError
 from lossratio.topology import addressing
 from lossratio.traffic import (
@@ -27,11 +32,6 @@ from lossratio.traffic import (
     load_profile,
     make_configuration,
 )
-from lossratio.traffic.agent.afpacket import receive
-from lossratio.traffic.agent.afpacket.filters import TRAFFIC_AT_ONCE
-from lossratio.traffic.agent.afpacket.frames import build_frames
-from lossratio.traffic.agent.core.frames_spec import TagPlace
-from lossratio.traffic.agent.core.links import read_links
 from lossratio.traffic.frame_headers import frames_spec
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.trial_input import TrialInput

@@ -5,7 +5,7 @@ from performed import perform
 from trex_lab import generator, trial
 from trex_stand_in import Server, StandIn
 
-from lossratio.traffic.agent.core.plan import BURSTS, CONNECTIONS, PLACES, SCHEDULES, TWO_NODES
+from lossratio.agent.core.plan import BURSTS, CONNECTIONS, PLACES, SCHEDULES, TWO_NODES
 from lossratio.traffic.answers import read_counters
 
 

@@ -13,6 +13,12 @@ from scapy.layers.l2 import ARP, Dot1Q, Ether
 from trex_lab import SETTINGS, generator, still_there
 from trex_stand_in import MACS, Server, StandIn
 
+from lossratio.agent.core.configuration import Speaker
+from lossratio.agent.core.neighbours import AnsweringWire, resolve
+from lossratio.agent.core.packets import probe
+from lossratio.agent.core.protocol import AgentError, read_record
+from lossratio.agent.trex.cards import CardWire
+from lossratio.agent.trex.connection import TrexConnection, TrexLibrary, TrexSettings
 from lossratio.errors import TopologyError
 from lossratio.testbed.set_up import traffic_port
 from lossratio.topology import Interface, Port, TrexGenerator
@@ -25,12 +31,6 @@ from lossratio.traffic import (
     make_configuration,
     open_generator,
 )
-from lossratio.traffic.agent.core.configuration import Speaker
-from lossratio.traffic.agent.core.neighbours import AnsweringWire, resolve
-from lossratio.traffic.agent.core.packets import probe
-from lossratio.traffic.agent.core.protocol import AgentError, read_record
-from lossratio.traffic.agent.trex.cards import CardWire
-from lossratio.traffic.agent.trex.connection import TrexConnection, TrexLibrary, TrexSettings
 from lossratio.traffic.configuration import questions_of_ports
 from lossratio.traffic.generators import trex
 
@@ -162,7 +162,7 @@ def test_a_port_announces_itself_by_lldp_through_its_card():
 
 
 def test_a_gateway_that_does_not_answer_the_generator_is_named(monkeypatch):
-    monkeypatch.setattr("lossratio.traffic.agent.trex.cards._RESOLVE_SECONDS", 0.3)
+    monkeypatch.setattr("lossratio.agent.trex.cards._RESOLVE_SECONDS", 0.3)
     lab = server()
     del lab.gateways[1]
     with pytest.raises(AgentError, match="next hop 2001:2::1 of west is silent: it was asked as 2001:2::2"):

@@ -8,10 +8,10 @@ from performed import connect
 from trex_lab import PAIR, SETTINGS
 from trex_parts import Recorded
 
+from lossratio.agent.core.protocol import AgentError
+from lossratio.agent.trex.astf import AstfGenerator
+from lossratio.agent.trex.connection import TrexLibrary
 from lossratio.traffic import PortPair, load_profile, make_configuration
-from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.trex.astf import AstfGenerator
-from lossratio.traffic.agent.trex.connection import TrexLibrary
 from lossratio.traffic.answers import read_counters
 from lossratio.trials import Exchange
 

@@ -5,9 +5,9 @@ from performed import perform
 from trex_lab import generator, trial
 from trex_stand_in import Server
 
+from lossratio.agent.core.protocol import AgentError
 from lossratio.results import DoubtKind
 from lossratio.results.doubts import doubts_about_frames
-from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.trials.causes import MissingFrames
 from lossratio.trials.counters import NegativeLossError, output_from_counters
 from lossratio.trials.trial_input import TrialInput

@@ -9,11 +9,11 @@ from trex_lab import BOTH_WAYS, SETTINGS, generator, loss_ratio, still_there, tr
 from trex_parts import TRexError
 from trex_stand_in import MACS, Server, StandIn
 
+from lossratio.agent.core.protocol import AgentError, ControllerGoneError
+from lossratio.agent.trex import generator as module
+from lossratio.agent.trex.connection import TrexLibrary
+from lossratio.agent.trex.generator import TrexGenerator
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.core.protocol import AgentError, ControllerGoneError
-from lossratio.traffic.agent.trex import generator as module
-from lossratio.traffic.agent.trex.connection import TrexLibrary
-from lossratio.traffic.agent.trex.generator import TrexGenerator
 from lossratio.traffic.answers import read_stop
 
 

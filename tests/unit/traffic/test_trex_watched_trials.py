@@ -7,8 +7,8 @@ from performed import nothing
 from trex_lab import BOTH_WAYS, generator, loss_ratio, still_there
 from trex_stand_in import Server
 
-from lossratio.traffic.agent.core.plan import Plan
-from lossratio.traffic.agent.core.protocol import AgentError
+from lossratio.agent.core.plan import Plan
+from lossratio.agent.core.protocol import AgentError
 from lossratio.traffic.answers import read_answer
 
 PLAN = Plan(((10_000.0, 1.0),), above=0.01, in_flight=1e-3)

@@ -15,11 +15,11 @@ from netns import NetnsLab
 from traffic_lab import hold, received_by, sent_by
 from whole_trials import hold_load, run_latency, run_timed, run_trial, run_watched, whole
 
+from lossratio.agent.core.early_verdict import ReceivedSoFar, SentSoFar
+from lossratio.agent.core.meeting import Meeting, Sight
+from lossratio.agent.core.protocol import AgentError
 from lossratio.errors import NodeError, TrafficError
 from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.core.early_verdict import ReceivedSoFar, SentSoFar
-from lossratio.traffic.agent.core.meeting import Meeting, Sight
-from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.traffic.two_ends import TwoEnds, port_at
 
 # Both interfaces have the same name, as those of hosts mostly have.

@@ -5,9 +5,9 @@ from dataclasses import replace
 from performed import perform
 from trex_stand_in import StandIn
 
+from lossratio.agent.trex.connection import TrexLibrary, TrexSettings
+from lossratio.agent.trex.generator import TrexGenerator
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.trex.connection import TrexLibrary, TrexSettings
-from lossratio.traffic.agent.trex.generator import TrexGenerator
 from lossratio.traffic.answers import read_counters
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.trial_input import TrialInput

@@ -7,11 +7,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+from lossratio.agent import Configuration, program_module
 from lossratio.errors import TopologyError, TrafficError
 from lossratio.nodes import NodeSession, read_sources
 from lossratio.topology import Port, RealGenerator
-from lossratio.traffic.agent.core.configuration import Configuration
-from lossratio.traffic.agent.core.generator import program_module
 from lossratio.traffic.client import AgentClient
 from lossratio.traffic.two_ends import port_at
 

@@ -6,11 +6,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 
+from lossratio.agent import Configuration, Plan
 from lossratio.errors import LossRatioError, NodeError, TrafficError
 from lossratio.nodes import NodeSession
 from lossratio.topology import AfPacketGenerator, AutoGenerator, RealGenerator, XdpGenerator
-from lossratio.traffic.agent.core.configuration import Configuration
-from lossratio.traffic.agent.core.plan import Plan
 from lossratio.traffic.client import AgentClient
 from lossratio.traffic.generators import open_generator, start_agent
 from lossratio.traffic.generators.base import Generator, GeneratorNode

@@ -3,9 +3,9 @@
 
 from ..core.configuration import Configuration
 from ..core.protocol import Message, read_record
-from .astf import AstfGenerator
+from .astf import FULL, AstfGenerator
 from .cards import CardWire
-from .connection import TrexConnection, TrexSettings, load_library
+from .connection import SERVER_LOST, TrexConnection, TrexSettings, load_library
 from .generator import TrexGenerator
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later */
 /* The frames of a direction: how to write them, and how to compare them with what was sent.
 
-   `lossratio.traffic.agent.xdp.constants` has the same constants. */
+   `lossratio.agent.xdp.constants` has the same constants. */
 
 #include "program.h"
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import gcd
@@ -23,7 +24,7 @@ from .wire import (
 )
 
 TAG_BYTES = 8
-"""Bytes of a trial's tag with the sequence number after it: see `lossratio.traffic.agent.afpacket.frames`."""
+"""Bytes of a trial's tag with the sequence number after it: see `lossratio.agent.afpacket.frames`."""
 DIRECTIONS = 0xFF
 """Bits of a tag that distinguish the directions of a trial, or its streams; the others are the same for all."""
 COMPENSATION_BYTES = 2
@@ -33,6 +34,7 @@ STREAM_BITS = 4
 MOST_STREAMS = 1 << STREAM_BITS
 """The maximum number of streams of a direction."""
 _DIRECTION_BITS = 8 - STREAM_BITS
+_STATE_WORDS = 624
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,7 @@ class FramesSpec:
     bytes was its own position, modulo 256."""
     order: StreamOrder | None = None
     """The order of the frames of several streams, each of which is a separate flow for all fields; None: there is one
-    stream, whose sizes and flows follow each other as `lossratio.traffic.agent.core.frame_order` says."""
+    stream, whose sizes and flows follow each other as `lossratio.agent.core.frame_order` says."""
 
     def __post_init__(self) -> None:
         bytes.fromhex(self.header)
@@ -307,3 +309,22 @@ def size_pattern(weights: Sequence[int]) -> list[int]:
 def least_common_multiple(one: int, other: int) -> int:
     """The least common multiple of two numbers, which Python 3.8 does not provide."""
     return one * other // gcd(one, other)
+
+
+def permutation(seed: int, count: int) -> list[int]:
+    """The numbers below `count` in the random order of ``numpy.random.RandomState(seed).permutation(count)``."""
+    # Python has the same random number generator, but seeds it differently.
+    words = [seed & 0xFFFFFFFF]
+    for place in range(1, _STATE_WORDS):
+        words.append((1812433253 * (words[-1] ^ words[-1] >> 30) + place) & 0xFFFFFFFF)
+    twister = random.Random()
+    twister.setstate((3, (*words, _STATE_WORDS), None))
+    draw = twister.getrandbits
+    numbers = list(range(count))
+    for last in range(count - 1, 0, -1):
+        mask = (1 << last.bit_length()) - 1
+        chosen = draw(32) & mask
+        while chosen > last:
+            chosen = draw(32) & mask
+        numbers[last], numbers[chosen] = numbers[chosen], numbers[last]
+    return numbers

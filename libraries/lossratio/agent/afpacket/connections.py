@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections by packet sockets: see `lossratio.traffic.agent.core.passes`.
+"""Connections by packet sockets: see `lossratio.agent.core.passes`.
 
 An end has one header for each connection: the header that it received, or sends in its turn. So no stack is needed.
 """

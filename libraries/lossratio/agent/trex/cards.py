@@ -20,7 +20,7 @@ _REMIND_SECONDS = 5.0
 
 
 class CardWire:
-    """TRex's ports in service mode, as a `lossratio.traffic.agent.core.packets.Wire`.
+    """TRex's ports in service mode, as a `lossratio.agent.core.packets.Wire`.
 
     In service mode, TRex gives received frames to its captures; no traffic may then be started. The connection is
     closed with it if `is_own`.

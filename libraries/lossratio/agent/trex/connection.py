@@ -84,7 +84,7 @@ class TrexSettings:
     sleeps: bool = False
     """Whether the server sleeps between frames, and so may run ahead of its clock."""
     neighbours: tuple[dict[str, str], ...] = ()
-    """The fields of a `lossratio.traffic.agent.core.neighbours.Question` for each address of a port that a next hop
+    """The fields of a `lossratio.agent.core.neighbours.Question` for each address of a port that a next hop
     must know and for which nobody answers, because the ports are not the kernel's."""
     lldp: tuple[str, ...] = ()
     """Ports that are announced by LLDP and are not the kernel's."""

@@ -2,6 +2,7 @@
 """The embedded generator's program: plain Linux packet sockets. It needs numpy."""
 
 from ..core.generator import made_with_keywords
+from .frames import FrameBuilder, build_frames
 from .generator import AfPacketGenerator
 
 SENDS_BROADCASTS = True

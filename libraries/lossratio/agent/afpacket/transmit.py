@@ -48,7 +48,7 @@ class SenderSetup:
     cpus: tuple[int, ...]
     """The processors that it may use; it begins on the first one."""
     catch_up: float
-    """See `lossratio.traffic.agent.core.pacing.transmit`."""
+    """See `lossratio.agent.core.pacing.transmit`."""
 
 
 def free_slots(status: NDArray[np.uint32]) -> int:

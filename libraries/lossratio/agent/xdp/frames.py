@@ -1,24 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """From the description of one direction's frames to the parts that a program writes, and compares.
 
-The bytes are those that the embedded generator sends: see `lossratio.traffic.agent.afpacket.frames`. Here a frame is
+The bytes are those that the embedded generator sends: see `lossratio.agent.afpacket.frames`. Here a frame is
 made of constant bytes, stepping fields, and checksums over these, so that a program of the kernel computes it.
 """
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
 from math import gcd
 from typing import Sequence
 
-from ..core.frames_spec import ChecksumField, FramesSpec
+from ..core.frames_spec import ChecksumField, FramesSpec, permutation
 from ..core.protocol import AgentError, unsupported
 from ..core.wire import FCS_BYTES
 
 MOST_BYTES = 3400
 """Bytes of the largest frame, without FCS, that fits into live frames: a page minus its headers."""
-_STATE_WORDS = 624
 
 
 @dataclass(frozen=True)
@@ -148,22 +146,3 @@ class FramePlan:
         for checksum in self._fixed:
             frame[checksum.offset : checksum.offset + 2] = checksum.value(checksum.sum_in(bytes(frame)))
         return bytes(frame)
-
-
-def permutation(seed: int, count: int) -> list[int]:
-    """The numbers below `count` in the random order of ``numpy.random.RandomState(seed).permutation(count)``."""
-    # Python has the same random number generator, but seeds it differently.
-    words = [seed & 0xFFFFFFFF]
-    for place in range(1, _STATE_WORDS):
-        words.append((1812433253 * (words[-1] ^ words[-1] >> 30) + place) & 0xFFFFFFFF)
-    twister = random.Random()
-    twister.setstate((3, (*words, _STATE_WORDS), None))
-    draw = twister.getrandbits
-    numbers = list(range(count))
-    for last in range(count - 1, 0, -1):
-        mask = (1 << last.bit_length()) - 1
-        chosen = draw(32) & mask
-        while chosen > last:
-            chosen = draw(32) & mask
-        numbers[last], numbers[chosen] = numbers[chosen], numbers[last]
-    return numbers
