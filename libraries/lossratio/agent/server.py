@@ -160,14 +160,15 @@ class Agent:
                 self._responder = Responder(configuration.speakers, usable_links(configuration))
             self._generator = make_generator(name, configuration, options, program)
             facts = self._generator.facts()
+            # It is for plans; results state everything else.
+            self._can = facts.pop("can", ())
             if configuration.has_other_end:
-                self._join(name, facts, _whole(request, "first_tag"))
-            self._can = facts["can"]
+                self._join(name, _whole(request, "first_tag"))
             undo.pop_all()
         return facts
 
-    def _join(self, name: str, facts: Message, first_tag: int) -> None:
-        if TWO_NODES not in facts["can"]:
+    def _join(self, name: str, first_tag: int) -> None:
+        if TWO_NODES not in self._can:
             raise unsupported(
                 f"The generator {name} needs both ends of a path on one node, but this TG has its ends on two "
                 "nodes. Use 'kind: afpacket' or 'kind: xdp'."

@@ -29,7 +29,7 @@ class Generator(Protocol):
     """
 
     def facts(self) -> Message:
-        """Facts about the generator and its ports, which results state.
+        """Facts about the generator and its ports. Results state all of them but ``can``.
 
         ``can`` lists what it can do, by `lossratio_agent.core.plan.ABILITIES`: it gets no plan that needs more. Its
         ``integrity`` has ``checked`` and ``not_checked``, lists of properties of received frames, and ``in_trials``:
