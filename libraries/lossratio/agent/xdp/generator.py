@@ -37,6 +37,7 @@ traffic has its end in the program. The senders are threads of the agent, so the
 _WAY_OUT = "Use 'kind: afpacket' for this TG, or 'kind: auto', which does so automatically."
 _PROOF = Plan(((1000.0, 0.02),), is_burst=True)
 """A sender that stalls for a moment still sends this burst, because a driver that is given nothing proves nothing."""
+_CAN = [ability for ability in ABILITIES if ability not in (CONNECTIONS, PLACES)]
 _MOST_PROOFS = 5
 _COUNTING_SECONDS = 2.0
 """Seconds within which a driver counts what its card has sent."""
@@ -118,7 +119,7 @@ class XdpGenerator:
 
         return {
             "generator": "xdp",
-            "can": [ability for ability in ABILITIES if ability not in (CONNECTIONS, PLACES)],
+            "can": _CAN,
             "catch_up": self._catch_up,
             "cpus": list(self._cpus),
             "cpu_share": self._cpu_share,
