@@ -55,8 +55,8 @@ BARE = """
 from dataclasses import replace
 import sys
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.core.generator import Exchange
-from lossratio.traffic.agent.xdp.connections import ConnectingGenerator
+from lossratio.agent.core.plan import Exchange, Plan
+from lossratio.agent.xdp.connections import ConnectingGenerator
 
 profile = load_profile("ethip4-udp-connections", frame_size=64)
 pair = PortPair(TrafficPort("west", "bare0"), TrafficPort("east", "bare1"))
@@ -72,7 +72,8 @@ try:
     for line in sys.stdin:
         rate, count, is_complete = map(float, line.split())
         exchange = Exchange(1.0, 0, None, False, bool(is_complete), "opened")
-        (way,) = made.connect(rate, int(count), exchange, lambda: None)
+        plan = Plan(((rate, count / rate),), exchange=exchange, connections=int(count))
+        (way,) = made.run(plan, lambda: None, lambda *_: None).directions
         print([way[name] for name in names], flush=True)
 finally:
     made.close()

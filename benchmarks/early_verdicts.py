@@ -27,7 +27,7 @@ from lossratio.results import RunDirectory, TestIdentity
 from lossratio.testbed import open_testbed
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import AfPacketGenerator, AutoGenerator, XdpGenerator, load_topology
-from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
+from lossratio.traffic import AgentClient, Plan, PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.trials import IN_FLIGHT, TrialInput, output_from_counters
 
 RATE = 20_000
@@ -91,7 +91,7 @@ def verdicts(trials: int, duration: float, seed: int, topology: Path, rate: int)
             load = knee * draw.uniform(0.97, 1.06)
             expected = max(0.0, 1.0 - knee / load)
             above = draw.choice([0.0, 0.005, max(0.0, expected * draw.uniform(0.5, 1.5))])
-            watched = agent.watched_trial(load, duration, above=above, in_flight=IN_FLIGHT, ends=False)
+            watched = agent.run(Plan(((load, duration),), above=above, in_flight=IN_FLIGHT, ends=False))
             output = output_from_counters(TrialInput(duration, load), watched.directions)
             unsent += bool(output.unsent_frames)
             high += output.loss_ratio > above

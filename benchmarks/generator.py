@@ -24,14 +24,14 @@ from pathlib import Path
 import click
 import numpy as np
 
+from lossratio.agent.afpacket.frames import build_frames
+from lossratio.agent.core.configuration import Configuration, Direction
 from lossratio.dut import create_dut
 from lossratio.errors import DutError
 from lossratio.nodes import NodeSession
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import AfPacketGenerator, Topology, load_topology
-from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.afpacket.frames import build_frames
-from lossratio.traffic.agent.core.configuration import Configuration, Direction
+from lossratio.traffic import AgentClient, Plan, PortPair, TrafficPort, load_profile, make_configuration
 
 TOPOLOGY = Path(__file__).parent.parent / "topologies" / "local.yaml"
 SAMPLED_SOURCE = 50
@@ -106,7 +106,7 @@ class Tester:
         """Sends with the embedded generator."""
         self.agent.configure(configuration, options={"device_cpus": self.device_cpus})
         with self._sampling(configuration) as samples:
-            counters = self.agent.trial(rate, duration)
+            counters = self.agent.run(Plan(((rate, duration),))).directions
         return [
             Row(
                 direction.name,

@@ -36,7 +36,7 @@ from generator import bridged
 from lossratio.nodes import NodeSession
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import Topology, XdpGenerator, load_topology
-from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
+from lossratio.traffic import AgentClient, Plan, PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.trials import DirectionCounters
 
 ROOT = Path(__file__).parent.parent
@@ -158,7 +158,7 @@ class Bench:
         """Performs a trial, and notes how much longer it took."""
         seconds = duration or self.duration
         started = time.monotonic()
-        counters = self.agent.trial(load, seconds)
+        counters = self.agent.run(Plan(((load, seconds),))).directions
         self.overheads.setdefault(generator, []).append(time.monotonic() - started - seconds - SETTLE_TIME)
         return counters
 

@@ -16,11 +16,11 @@ from statistics import median
 import click
 from generator import TOPOLOGY, bare_link, bridged
 
+from lossratio.agent.core.configuration import Configuration
 from lossratio.nodes import NodeSession
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import AfPacketGenerator, load_topology
-from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.core.configuration import Configuration
+from lossratio.traffic import AgentClient, Plan, PortPair, TrafficPort, load_profile, make_configuration
 
 OVERLOAD, DURATION = 2e6, 0.3
 CASES = (("ethip4-udp", 64), ("ethip4-udp-1mflows", 64), ("ethip4-udp", 1518))
@@ -68,7 +68,7 @@ def perform(agent: AgentClient, configuration: Configuration, trials: int) -> It
     agent.configure(configuration)
     for _ in range(trials):
         begin = time.monotonic()
-        (counters,) = agent.trial(OVERLOAD, DURATION)
+        (counters,) = agent.run(Plan(((OVERLOAD, DURATION),))).directions
         elapsed = counters.elapsed_s or DURATION
         yield counters.received_frames / elapsed, time.monotonic() - begin - elapsed
 

@@ -20,19 +20,20 @@ from statistics import median, quantiles
 
 import click
 
+from lossratio.agent.otg.generator import Tester
 from lossratio.nodes import NodeSession
 from lossratio.topology import Interface, Port
 from lossratio.traffic import (
     AgentClient,
     Configuration,
     GeneratorNode,
+    Plan,
     PortPair,
     TrafficPort,
     load_generator,
     load_profile,
     make_configuration,
 )
-from lossratio.traffic.agent.otg.generator import Tester
 
 STARTS = 10
 LOAD, DURATION, BEYOND = 10_000.0, 0.2, 5e6
@@ -101,12 +102,12 @@ def compare(repetitions: int) -> None:
         costs: dict[str, list[float]] = {"bare": [], "otg": []}
         for number in range(repetitions + 1):
             for name, agent in (("bare", bare), ("otg", asking)):
-                cost = timed(lambda agent=agent: agent.trial(LOAD, DURATION)) - DURATION - SETTLE  # type: ignore[misc]
+                cost = timed(lambda agent=agent: agent.run(Plan(((LOAD, DURATION),))).directions) - DURATION - SETTLE  # type: ignore[misc]
                 # The first ones are cold.
                 costs[name] += [cost] if number else []
         rates: dict[str, list[float]] = {"bare": [], "otg": []}
         for _ in range(max(3, repetitions // 4)):
-            rates["bare"].append(float(bare.trial(BEYOND, 1.0)[0].sent_frames))
+            rates["bare"].append(float(bare.run(Plan(((BEYOND, 1.0),))).directions[0].sent_frames))
             rates["otg"].append(beyond_reach())
     click.echo(f"Cost of a trial in ms (median, 90 %), frames/s (median), {repetitions} trials of each")
     for name in costs:

@@ -21,7 +21,7 @@ import click
 
 from lossratio.nodes import NodeSession
 from lossratio.topology import Interface, Node
-from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
+from lossratio.traffic import AgentClient, Plan, PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.traffic.two_ends import port_at
 from lossratio.trials import DirectionCounters
 
@@ -124,7 +124,7 @@ def _configure(agent: AgentClient, ports: Sequence[str]) -> None:
 
 def _timed(agent: AgentClient, load: float, duration: float) -> tuple[float, tuple[DirectionCounters, ...]]:
     began = time.monotonic()
-    counters = agent.trial(load, duration)
+    counters = agent.run(Plan(((load, duration),))).directions
     return time.monotonic() - began, counters
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from unittest.mock import patch
 
 from lossratio import traffic
+from lossratio.agent.trex.connection import TrexSettings
 from lossratio.nodes import NodeSession
 from lossratio.testbed import cabling, describe_cabling
 from lossratio.testbed.local import LocalTestbed
@@ -32,7 +33,6 @@ from lossratio.traffic import (
     make_configuration,
     open_generator,
 )
-from lossratio.traffic.agent.trex.connection import TrexSettings
 from lossratio.traffic.generators.base import Generator
 
 PIDS = "cut -d ' ' -f 1 /run/lossratio/trex-*/pid"
@@ -190,7 +190,8 @@ class TrexFaults:
             configuration = make_configuration(profile, [pair], settle_time=0.5, sides=[(sides[0], sides[1])])
             options = self._as_with_cards(questions if reminded else ())
             agent.configure(configuration, generator="trex", options=options)
-            return [counted.sent_frames - counted.received_frames for counted in agent.trial(1000.0, AGING_SECONDS)]
+            aged = agent.run(traffic.Plan(((1000.0, AGING_SECONDS),))).directions
+            return [counted.sent_frames - counted.received_frames for counted in aged]
 
     def probe_as_with_cards(self, topology: Path, links: int) -> str:
         """Looks at the cabling through a server's ports in software mode, as if the kernel did not have them."""

@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 import yaml
 
+from lossratio.agent.core.frame_order import FrameOrder
+from lossratio.agent.core.frames_spec import FramesSpec, SteppingField
+from lossratio.agent.core.losses import Fates, LossTables
 from lossratio.results.trials import Trial
 from lossratio.traffic import PortPair, TrafficPort, TrafficProfile, load_profile, make_configuration
-from lossratio.traffic.agent.core.frame_order import FrameOrder
-from lossratio.traffic.agent.core.frames_spec import FramesSpec, SteppingField
-from lossratio.traffic.agent.core.losses import Fates, LossTables
 from lossratio.trials import DirectionCounters, Losses, read_record
 
 MIX = ((64, 7), (570, 4), (1518, 1))

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 from measurement_examples import SIMULATED, InFrontOfTestbed
 
+from lossratio.agent.core.pacing import frames_within
 from lossratio.testbed.opening import open_testbed
-from lossratio.traffic.agent.core.pacing import frames_within
 from lossratio.trials import DirectionCounters, output_from_counters
 
 

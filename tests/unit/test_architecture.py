@@ -19,7 +19,7 @@ pytestmark = [READS_ALL_MODULES, pytest.mark.whole]
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "libraries" / "lossratio"
 LABORATORY = ROOT / "study" / "libraries" / "lossratio_study"
-ON_NODES = ("traffic/agent", "testbed/reservation/keeper", "dut/xdp/device")
+ON_NODES = ("agent", "testbed/reservation/keeper", "dut/xdp/device")
 """Folders of programs that are sent to nodes: their modules import each other only, and rooms that go with them."""
 
 WITH_THEM = "lossratio.bpf"

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from bpf_objects import EXIT, XdpAction, elf, instruction, mov, run_once
 
+from lossratio.agent.xdp import connection_programs, receive_program, send_program
 from lossratio.bpf import (
     Array,
     Attachment,
@@ -31,7 +32,6 @@ from lossratio.bpf import (
     system_call,
     why_impossible,
 )
-from lossratio.traffic.agent.xdp import connection_programs, receive_program, send_program
 
 ROOT = Path(__file__).parents[2]
 COMPILER = runpy.run_path(str(ROOT / "tools" / "bpf_objects.py"))

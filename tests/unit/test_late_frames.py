@@ -6,7 +6,7 @@ import pytest
 
 from lossratio.errors import SearchError, TrafficError
 from lossratio.results import describe_trials
-from lossratio.traffic import TrafficMeasurer
+from lossratio.traffic import Answer, TrafficMeasurer
 from lossratio.trials import LateFrames, TrialInput, missing_frames, read_journal, run_search
 from lossratio.trials.digest import add_digest
 from lossratio.trials.journal import Journal, adopt_journal
@@ -30,11 +30,11 @@ class Agent:
     def __init__(self, *answers):
         self.answers = iter(answers)
 
-    def trial(self, load, duration, ramp):
+    def run(self, plan):
         answer = next(self.answers)
         if answer is None:
             raise TrafficError("The agent has failed.")
-        return (answer,)
+        return Answer((answer,))
 
 
 def test_traffic_that_belongs_to_a_trial_leaves_it_its_late_frames():

@@ -24,11 +24,11 @@ from lossy_devices import (
     tail_drop,
 )
 
+from lossratio.agent.core.frames_spec import SteppingField
 from lossratio.results.loss_places import loss_places
 from lossratio.results.loss_tests import Effect, Table, answer
 from lossratio.results.loss_words import flows_in_words
 from lossratio.results.losses import LEVEL
-from lossratio.traffic.agent.core.frames_spec import SteppingField
 from lossratio.trials import Losses, read_counts
 
 LOADS = (50e3, 25e3, 12e3, 30e3, 18e3, 15e3)

@@ -396,7 +396,7 @@ def wait_for_late_frames(agent: AgentClient, late_frames: LateFrames) -> None:
         if not late_frames.may_come:
             return
         before = late_frames.total
-        late_frames.seen_after(agent.late_by_traffic(LATE_WAIT))
+        late_frames.seen_after(traffic.by_traffic(agent.late_frames(LATE_WAIT).values()))
         if late_frames.total > before:
             quiet = 0
         else:

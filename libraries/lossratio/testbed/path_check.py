@@ -153,7 +153,7 @@ _LOOK_SECONDS, _MOST_LOOK_SECONDS = 0.3, 2.0
 def look_at_fields(checked: CheckedTraffic) -> dict[str, dict[str, FieldChange]]:
     """The fields whose values differ in single frames that come back, by direction; none if the examination fails.
 
-    They are compared as in trials: `lossratio.traffic.agent.core.comparison`.
+    They are compared as in trials: `lossratio.agent.core.comparison`.
     """
     agent = checked.agent
     marker = Marker()

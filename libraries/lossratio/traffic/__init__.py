@@ -1,18 +1,21 @@
 """Test traffic: frame profiles, generators, the agent on the TG, and the measurer that requests trials from it."""
 
-from lossratio.traffic.agent.core.comparison import (
+from lossratio.agent import (
+    FCS_BYTES as FCS_BYTES,
     VLAN_TAG as VLAN_TAG,
-    FieldChange as FieldChange,
-    changed_fields as changed_fields,
-)
-from lossratio.traffic.agent.core.configuration import (
     Configuration as Configuration,
     Direction as Direction,
+    FieldChange as FieldChange,
+    Plan as Plan,
+    Question as Question,
+    changed_fields as changed_fields,
     mac_bytes as mac_bytes,
 )
-from lossratio.traffic.agent.core.neighbours import Question as Question
-from lossratio.traffic.agent.core.wire import FCS_BYTES as FCS_BYTES
-from lossratio.traffic.answers import StoppedTraffic as StoppedTraffic, WatchedTrial as WatchedTrial
+from lossratio.traffic.answers import (
+    Answer as Answer,
+    StoppedTraffic as StoppedTraffic,
+    by_traffic as by_traffic,
+)
 from lossratio.traffic.checks import (
     CHECK_DURATION as CHECK_DURATION,
     CHECK_LOAD as CHECK_LOAD,
@@ -58,6 +61,7 @@ from lossratio.traffic.measurer import (
     FALTERING as FALTERING,
     REPEATS as REPEATS,
     TrafficMeasurer as TrafficMeasurer,
+    connecting as connecting,
 )
 from lossratio.traffic.probe import (
     Arrival as Arrival,

@@ -5,12 +5,13 @@ missing direction would go unnoticed. It raises a KeyError, TypeError or ValueEr
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
 from lossratio import trials
+from lossratio.agent import Plan
 from lossratio.traffic.probe import Arrival, ProbeAnswer
 
 _ALWAYS = ("unsent_frames", "generator_drop_frames", "late_frames", "load_ratio", "elapsed_s")
@@ -69,7 +70,7 @@ class StoppedTraffic:
 def read_counters(
     answer: Mapping[str, Any], names: Sequence[str]
 ) -> tuple[trials.DirectionCounters, ...]:
-    """The counters of an answer to ``trial``, ``latency`` or ``stop``."""
+    """The counters of an answer to ``run`` or ``stop``."""
     directions = answer["directions"]
     _check_names([direction["name"] for direction in directions], names)
     read = []
@@ -92,16 +93,20 @@ def read_counters(
 
 
 @dataclass(frozen=True)
-class WatchedTrial:
-    """A trial whose counters were watched."""
+class Answer:
+    """What a generator counted and observed: see `lossratio.agent.core.plan.Answer`."""
 
     directions: tuple[trials.DirectionCounters, ...]
     """The counters of each direction."""
-    certain_after: float | None
+    latency: tuple[trials.LatencyCounters, ...] = ()
+    """The latency of each direction, if it was measured."""
+    timelines: tuple[trials.Timeline, ...] = ()
+    """The course of each direction's traffic in time, if losses were located."""
+    certain_after: float | None = None
     """Seconds of traffic until its loss ratio was certain to be above the limit; None: it never was."""
-    ended: bool
+    ended: bool = False
     """Whether the trial then ended."""
-    most_missing: Mapping[str, int]
+    most_missing: Mapping[str, int] = field(default_factory=dict)
     """The maximum number of frames of each direction that were in flight or lost at a check."""
 
     @property
@@ -110,17 +115,33 @@ class WatchedTrial:
         return max(self.most_missing[each.name] - each.lost for each in self.directions)
 
 
-def read_watched(answer: Mapping[str, Any], names: Sequence[str]) -> WatchedTrial:
-    """An answer to ``watched_trial``."""
-    if answer["certain_after"] is None:
-        certain_after = None
-    else:
-        certain_after = float(answer["certain_after"])
-
+def read_answer(answer: Mapping[str, Any], names: Sequence[str], plan: Plan) -> Answer:
+    """An answer to ``run``, without timelines."""
+    certain_after = answer["certain_after"]
+    if certain_after is not None:
+        certain_after = float(certain_after)
     if answer["ended"] and certain_after is None:
         raise ValueError("it ended early without a reason")
-    missing = {name: _count(answer["most_missing"][name]) for name in names}
-    return WatchedTrial(read_counters(answer, names), certain_after, bool(answer["ended"]), missing)
+
+    missing = answer["most_missing"]
+    counts = {name: _count(missing[name]) for name in names} if plan.above is not None else {}
+    latency = _latencies(answer["latency"], names) if plan.latency else ()
+    # Record: what the generator observed.
+    return Answer(
+        read_counters(answer, names),
+        latency=latency,
+        certain_after=certain_after,
+        ended=bool(answer["ended"]),
+        most_missing=counts,
+    )
+
+
+def _latencies(answered: Any, names: Sequence[str]) -> tuple[trials.LatencyCounters, ...]:
+    latency = tuple(
+        trials.read_record(trials.LatencyCounters, json.dumps(direction)) for direction in answered
+    )
+    _check_names([direction.direction for direction in latency], names)
+    return latency
 
 
 def read_stop(answer: Mapping[str, Any], names: Sequence[str]) -> StoppedTraffic:
@@ -132,7 +153,7 @@ def read_stop(answer: Mapping[str, Any], names: Sequence[str]) -> StoppedTraffic
 def read_timelines(
     answer: Mapping[str, Any], counters: Sequence[trials.DirectionCounters], clock: AgentClock
 ) -> tuple[trials.Timeline, ...]:
-    """The timelines of an answer to ``schedule``, or to ``stop`` if the traffic was watched."""
+    """The timelines of an answer to a plan that locates losses, or to ``stop`` after such a plan."""
     timelines = []
     for direction, counted in zip(answer["directions"], counters, strict=True):
         course = direction["course"]
@@ -152,28 +173,17 @@ def read_timelines(
     return tuple(timelines)
 
 
-def read_late(answer: Mapping[str, Any], names: Sequence[str]) -> dict[str, int]:
-    """An answer to ``late``: frames by direction."""
-    return {name: _count(answer["late"][name]) for name in names}
+def read_late(answer: Mapping[str, Any], names: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """An answer to ``late``: frames by direction, of the latest traffic, the previous one, and so on."""
+    late = {name: tuple(map(_count, answer["late"][name])) for name in names}
+    if not all(late.values()):
+        raise ValueError("the latest traffic is missing")
+    return late
 
 
-def read_late_by_traffic(answer: Mapping[str, Any], names: Sequence[str]) -> list[int]:
-    """An answer to ``late``: frames over all directions, of the latest traffic, the previous one, and so on."""
-    of_latest = sum(read_late(answer, names).values())
-    earlier = answer.get("earlier") or {}
-    by_direction = [map(_count, earlier[name]) for name in names if name in earlier]
-    before = map(sum, zip_longest(*by_direction, fillvalue=0))
-    return [of_latest, *before]
-
-
-def read_latency(answer: Mapping[str, Any], names: Sequence[str]) -> trials.LatencyOutput:
-    """An answer to ``latency``."""
-    latency = tuple(
-        trials.read_record(trials.LatencyCounters, json.dumps(direction))
-        for direction in answer["latency"]
-    )
-    _check_names([direction.direction for direction in latency], names)
-    return trials.LatencyOutput(read_counters(answer, names), latency)
+def by_traffic(counts: Iterable[Sequence[int]]) -> list[int]:
+    """The sums of some directions' counts for successive traffic: the latest, the previous one, and so on."""
+    return [sum(each) for each in zip_longest(*counts, fillvalue=0)]
 
 
 def read_probe(answer: Mapping[str, Any], _names: Sequence[str]) -> ProbeAnswer:

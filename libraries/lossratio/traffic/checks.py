@@ -7,9 +7,10 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from lossratio import trials
+from lossratio.agent import Configuration, Plan
 from lossratio.errors import DutError, TrafficError
-from lossratio.traffic.agent.core.configuration import Configuration
 from lossratio.traffic.client import AgentClient
+from lossratio.traffic.measurer import connecting
 
 CHECK_LOAD = 100.0
 """Frames per second of the check, in each direction."""
@@ -48,8 +49,8 @@ def few_frames(
         duration: Seconds.
     """
     if agent.has_connections:
-        return agent.connect(load, round(load * duration), trials.Exchange())
-    return agent.trial(load, duration)
+        return agent.run(connecting(load, round(load * duration), trials.Exchange())).directions
+    return agent.run(Plan(((load, duration),))).directions
 
 
 def frames_of_last_check(agent: AgentClient) -> tuple[trials.DirectionCounters, ...]:
@@ -193,7 +194,7 @@ def _late_frames(agent: AgentClient, missing: Mapping[str, int]) -> tuple[dict[s
     while waited < LATE_SECONDS and any(late[name] < count for name, count in missing.items()):
         arrived = agent.late_frames(_LATE_STEP)
         waited += _LATE_STEP
-        late = {name: count + arrived[name] for name, count in late.items()}
+        late = {name: count + arrived[name][0] for name, count in late.items()}
     return late, waited
 
 
@@ -227,7 +228,8 @@ def check_at_low_rate(
     """
     integrity = dict(facts["integrity"])
     if not integrity["in_trials"]:
-        directions = agent.latency(LOW_RATE_LOAD, LOW_RATE_DURATION).latency
+        plan = Plan(((LOW_RATE_LOAD, LOW_RATE_DURATION),), latency=True)
+        directions = agent.run(plan).latency
         checked = [
             asdict(_counters(direction)) for direction in directions if direction.sent_frames
         ]

@@ -5,19 +5,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from operator import attrgetter
 from typing import Any, TypeVar
 
+from lossratio.agent import PROTOCOL, Configuration, Plan, Question, Speaker, passes_of
 from lossratio.errors import NodeError, TrafficError
 from lossratio.nodes import NodeProgram, NodeSession, Pulse, pack_program, was_killed
 from lossratio.topology import RealGenerator
 from lossratio.traffic import answers
-from lossratio.traffic.agent.core.configuration import Configuration, Speaker
-from lossratio.traffic.agent.core.neighbours import Question
-from lossratio.traffic.agent.core.protocol import PROTOCOL
 from lossratio.traffic.probe import ProbeAnswer
 from lossratio.traffic.two_ends import AgentProcess, TwoEnds
-from lossratio.trials import DirectionCounters, Exchange, LatencyOutput, Timeline, TrialInput
+from lossratio.trials import DirectionCounters, Timeline
 
 AnswerT = TypeVar("AnswerT")
 
@@ -44,7 +43,7 @@ def pack_agent() -> NodeProgram:
     """Packs the agent."""
     # These two start or reach a server, which takes seconds.
     return pack_program(
-        "traffic/agent", "lossratio-agent", "server", rooms=("bpf",), seldom=("otg", "trex")
+        "agent", "lossratio-agent", "server", rooms=("bpf",), seldom=("otg", "trex")
     )
 
 
@@ -183,96 +182,32 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         self.has_connections = has_handshakes or facts.get("connects_only", False)
         return facts
 
-    def trial(
-        self, load: float, duration: float, *, ramp: float = 0.0
-    ) -> tuple[DirectionCounters, ...]:
-        """Performs a trial.
-
-        Args:
-            load: Frames per second per interface.
-            duration: Seconds of the trial, without the ramp.
-            ramp: Seconds before it in which the load grows from nothing, and no frame is counted.
-        """
-        return self._read(answers.read_counters, self._ask_trial("trial", load, duration, ramp))
-
-    def watched_trial(
-        self,
-        load: float,
-        duration: float,
-        *,
-        above: float,
-        in_flight: float,
-        ends: bool = True,
-        ramp: float = 0.0,
-    ) -> answers.WatchedTrial:
-        """Performs a trial that may end as soon as its loss ratio is certain to be above a limit.
-
-        Args:
-            load: Frames per second per interface.
-            duration: Seconds of the trial, without the ramp.
-            above: The limit of the loss ratio.
-            in_flight: Seconds of traffic that may be in flight, and do not count as lost yet.
-            ends: Whether the trial then ends; otherwise, the time is only noted.
-            ramp: Seconds before it in which the load grows from nothing, and no frame is counted.
-        """
-        watch = {"above": above, "in_flight": in_flight, "ends": ends}
-        return self._read(
-            answers.read_watched, self._ask_trial("watched_trial", load, duration, ramp, **watch)
-        )
-
-    def latency(self, load: float, duration: float) -> LatencyOutput:
-        """Performs a trial in which some frames of the load measure their latency, or say why they cannot.
-
-        Args:
-            load: Frames per second per interface.
-            duration: Seconds of the trial.
-        """
-        busy = duration + self.settle_time
-        return self._read(
-            answers.read_latency, self._ask("latency", busy=busy, load=load, duration=duration)
-        )
-
-    def connect(self, load: float, count: int, exchange: Exchange) -> tuple[DirectionCounters, ...]:
-        """Opens connections, and answers over each (`TrialInput.exchange`).
-
-        Args:
-            load: Number of connections to open per second.
-            count: Number of connections.
-            exchange: What follows over each connection.
-        """
-        busy = (
-            count / load * exchange.rounds(is_tcp=True)
-            + exchange.passes(is_tcp=True) * self.settle_time
-        )
-        asked: dict[str, Any] = {"load": load, "count": count, "exchange": asdict(exchange)}
-        return self._read(answers.read_counters, self._ask("connect", busy=busy, **asked))
-
-    def timed(
-        self, trial: TrialInput
-    ) -> tuple[tuple[DirectionCounters, ...], tuple[Timeline, ...]]:
-        """Performs a burst or a schedule, and returns counters and timelines of each direction."""
-        steps = [{"load": step.load, "duration": step.duration} for step in trial.parts]
-        is_burst = trial.frames is not None
+    def run(self, plan: Plan) -> answers.Answer:
+        """Performs a plan that has an end, and returns what was counted and observed."""
+        if self.see is not None and not (plan.latency or plan.locates or plan.exchange):
+            plan = replace(plan, notes=True)
         # A generator that cannot keep the rate of a burst takes longer.
-        busy = (2.0 if is_burst else 1.0) * trial.duration + self.settle_time
-        answer = self._ask("schedule", busy=busy, steps=steps, burst=is_burst)
-        counters = self._read(answers.read_counters, answer)
-        return counters, self._timelines(answer, counters)
+        busy = plan.ramp + (2.0 if plan.is_burst else 1.0) * plan.duration + self.settle_time
+        if plan.exchange is not None:
+            passes = len(passes_of(plan.exchange, is_tcp=True))
+            rounds = 1.0 + (passes - 1) / plan.exchange.answer_ratio
+            busy = plan.connections / plan.load * rounds + passes * self.settle_time
 
-    def start_traffic(self, load: float, *, watch: bool = False) -> None:
-        """Begins traffic of a constant load until `stop_traffic`.
+        answer = self._ask("run", busy=busy, plan=asdict(plan))
+        observed = self._read(partial(answers.read_answer, plan=plan), answer)
+        if plan.locates:
+            return replace(observed, timelines=self._timelines(answer, observed.directions))
+        return observed
 
-        Args:
-            load: Frames per second per interface.
-            watch: Whether losses are located in time.
-        """
-        self._ask("start", load=load, watch=watch)
-        self._is_watched = watch
+    def hold(self, plan: Plan) -> None:
+        """Begins the traffic of a plan without an end, until `stop`."""
+        self._ask("hold", plan=asdict(plan))
+        self._is_watched = plan.locates
         self._pulse = Pulse(LIFE_SECONDS, self._show_life)
         self._pulse.start()
 
-    def stop_traffic(self, late_wait: float = 0.0) -> answers.StoppedTraffic:
-        """Ends the traffic that `start_traffic` began, waits for frames in flight, and returns the counters.
+    def stop(self, late_wait: float = 0.0) -> answers.StoppedTraffic:
+        """Ends the traffic that `hold` began, waits for frames in flight, and returns the counters.
 
         Args:
             late_wait: Seconds after that in which frames are late; they are counted separately.
@@ -284,21 +219,13 @@ class AgentClient(AbstractContextManager["AgentClient"]):
             return replace(stopped, timelines=self._timelines(answer, stopped.directions))
         return stopped
 
-    def late_frames(self, wait: float) -> dict[str, int]:
-        """Frames of the previous trial that were counted as lost, but came back later.
+    def late_frames(self, wait: float) -> dict[str, tuple[int, ...]]:
+        """Frames that were counted as lost, but came back later, by direction: of the latest traffic, and of earlier.
 
         Args:
             wait: Seconds to wait for them.
         """
         return self._read(answers.read_late, self._ask("late", busy=wait, wait=wait))
-
-    def late_by_traffic(self, wait: float) -> list[int]:
-        """The same over all directions, followed by late frames of earlier traffic, newest first.
-
-        Args:
-            wait: Seconds to wait for them.
-        """
-        return self._read(answers.read_late_by_traffic, self._ask("late", busy=wait, wait=wait))
 
     def resolve(
         self,
@@ -377,15 +304,6 @@ class AgentClient(AbstractContextManager["AgentClient"]):
             readings.append(answers.AgentClock((before + after) / 2 - now, (after - before) / 2))
         clock = min(readings, key=attrgetter("error"))
         return self._read(lambda answer, _: answers.read_timelines(answer, counters, clock), answer)
-
-    def _ask_trial(
-        self, operation: str, load: float, duration: float, ramp: float, **watch: Any
-    ) -> Mapping[str, Any]:
-        notes: dict[str, Any] = {} if self.see is None else {"notes": True}
-        busy = ramp + duration + self.settle_time
-        return self._ask(
-            operation, busy=busy, load=load, duration=duration, ramp=ramp, **watch, **notes
-        )
 
     def _show_life(self) -> None:
         # An agent that hears nothing while traffic flows stops the traffic.

@@ -5,18 +5,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 
-from lossratio.errors import TopologyError, TrafficError
-from lossratio.topology import Port, Side, split_sides
-from lossratio.traffic.agent.core.configuration import (
+from lossratio.agent import (
     BENCHMARK_NETWORKS,
     Configuration,
     Direction,
+    FramesSpec,
+    Question,
     Speaker,
+    behind_tags,
+    permutation,
 )
-from lossratio.traffic.agent.core.frames_spec import FramesSpec
-from lossratio.traffic.agent.core.neighbours import Question
-from lossratio.traffic.agent.core.wire import behind_tags
-from lossratio.traffic.agent.xdp.frames import permutation
+from lossratio.errors import TopologyError, TrafficError
+from lossratio.topology import Port, Side, split_sides
 from lossratio.traffic.frame_headers import ETHERTYPES, frames_spec, received_spec
 from lossratio.traffic.profile import TrafficProfile, address_span
 

@@ -3,13 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from lossratio.agent import PORT_BYTES, Configuration, FramesSpec
 from lossratio.errors import TrafficError
-from lossratio.traffic.agent.afpacket.frames import Bytes, FrameBuilder
-from lossratio.traffic.agent.core.configuration import Configuration
-from lossratio.traffic.agent.core.frames_spec import FramesSpec
-from lossratio.traffic.agent.core.wire import PORT_BYTES
 
 _MAC = bytes(6)
+Bytes = NDArray[np.uint8]
 
 
 def connections_of(configuration: Configuration) -> tuple[int, int]:
@@ -37,6 +35,9 @@ def _ends(frames: FramesSpec) -> tuple[Bytes, Bytes]:
         raise TrafficError(
             "Connections of frames in tunnels cannot be counted. Use another traffic profile."
         )
+
+    # The generator's modules are only needed here.
+    from lossratio.agent.afpacket import FrameBuilder
 
     start, end = frames.addresses[0]
     flows = np.arange(frames.flows)

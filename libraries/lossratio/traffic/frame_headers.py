@@ -5,18 +5,21 @@ The outer MAC addresses are left to the generator, which knows those of its port
 
 from dataclasses import dataclass, field, replace
 
-from lossratio.errors import TrafficError
-from lossratio.topology import Side
-from lossratio.traffic.agent.core.configuration import mac_bytes
-from lossratio.traffic.agent.core.frames_spec import (
+from lossratio.agent import (
     COMPENSATION_BYTES,
+    FCS_BYTES,
+    IPV4_ETHERTYPE,
+    IPV6_ETHERTYPE,
+    MACS_BYTES,
     TAG_BYTES,
     ChecksumField,
     FramesSpec,
     LengthField,
     SteppingField,
+    mac_bytes,
 )
-from lossratio.traffic.agent.core.wire import FCS_BYTES, IPV4_ETHERTYPE, IPV6_ETHERTYPE, MACS_BYTES
+from lossratio.errors import TrafficError
+from lossratio.topology import Side
 from lossratio.traffic.headers import (
     Ethernet,
     Geneve,

@@ -6,20 +6,20 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from lossratio.records import FileModel, left_out_if_empty
-from lossratio.topology import Side
-from lossratio.traffic.agent.core.frames_spec import TAG_BYTES
-from lossratio.traffic.agent.core.wire import (
+from lossratio.agent import (
     ETHERNET_HEADER_BYTES,
     FCS_BYTES,
     IPV4_HEADER_BYTES,
     IPV6_HEADER_BYTES,
+    TAG_BYTES,
     TCP_HEADER_BYTES,
     TCP_PROTOCOL,
     UDP_HEADER_BYTES,
     UDP_PROTOCOL,
     VLAN_TAG_BYTES,
 )
+from lossratio.records import FileModel, left_out_if_empty
+from lossratio.topology import Side
 from lossratio.wrong_values import Like
 
 SMALLEST_FRAME = 64

@@ -3,13 +3,12 @@
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
-from itertools import zip_longest
 
 from lossratio import trials
-from lossratio.traffic.agent.core.pacing import frames_within
-from lossratio.traffic.answers import StoppedTraffic
+from lossratio.agent import Exchange, Plan, frames_within
+from lossratio.traffic.answers import StoppedTraffic, by_traffic
 from lossratio.traffic.client import AgentClient
 
 FALTERING = 0.05
@@ -145,16 +144,16 @@ class TrafficMeasurer:
         return replace(output, repeats=repeats)
 
     def latency(self, load: float, duration: float) -> trials.LatencyOutput:
-        """Performs a trial whose frames say how long they took; see `AgentClient.latency`.
+        """Performs a trial in which some frames measure their latency, or the answer says why they cannot.
 
         Args:
             load: Frames per second per interface.
             duration: Seconds of the trial.
         """
         self._begin_traffic()
-        output = self._agent.latency(load, duration)
-        self._end_traffic(output.directions)
-        return output
+        answer = self._agent.run(Plan(((load, duration),), latency=True))
+        self._end_traffic(answer.directions)
+        return trials.LatencyOutput(answer.directions, answer.latency)
 
     def now(self) -> float:
         """Seconds of the controller's monotonic clock."""
@@ -165,66 +164,62 @@ class TrafficMeasurer:
         time.sleep(seconds)
 
     def start_traffic(self, load: float, watch: bool = False) -> None:
-        """Begins traffic of a constant load; see `AgentClient.start_traffic`.
+        """Begins traffic of a constant load until `stop_traffic`.
 
         Args:
             load: Frames per second per interface.
             watch: Whether losses are located in time.
         """
         self._begin_traffic()
-        self._agent.start_traffic(load, watch=watch)
+        self._agent.hold(Plan(((load, None),), locates=watch))
 
     def stop_traffic(self, late_wait: float = 0.0) -> StoppedTraffic:
-        """Ends the traffic that `start_traffic` began; see `AgentClient.stop_traffic`.
+        """Ends the traffic that `start_traffic` began; see `AgentClient.stop`.
 
         Args:
             late_wait: Seconds after that in which frames are late; they are counted separately.
         """
-        stopped = self._agent.stop_traffic(late_wait)
+        stopped = self._agent.stop(late_wait)
         self._end_traffic(stopped.directions)
         return stopped
 
     def _measure_once(self, trial: trials.TrialInput, started: float) -> trials.TrialOutput:
         opens = trial.exchange is not None and not trial.exchange.established
         self._begin_traffic(trial.rest, forgets=opens)
-        watched = None
-        if trial.exchange is not None:
-            directions = self._agent.connect(
-                trial.load, frames_within(trial.duration, trial.load), trial.exchange
-            )
-        elif trial.certain_above is None:
-            directions = self._agent.trial(trial.load, trial.duration, ramp=self._ramp)
-        else:
-            watched = self._agent.watched_trial(
-                trial.load,
-                trial.duration,
-                above=trial.certain_above,
-                in_flight=self._in_flight,
-                ramp=self._ramp,
-            )
-            directions = watched.directions
-
-        directions = self._with_changed_fields(directions)
+        answer = self._agent.run(self._plan(trial))
+        directions = self._with_changed_fields(answer.directions)
         ended = self._end_traffic(directions)
-        if watched is not None and watched.ended:
-            decided_after = watched.certain_after
-        else:
-            decided_after = None
-
+        decided_after = answer.certain_after if answer.ended else None
         output = self._output(
             trial, directions, elapsed=ended - started, decided_after=decided_after
         )
 
-        if watched is not None and watched.ended:
+        if answer.ended:
             if output.loss_ratio > (trial.certain_above or 0.0):
                 change = _IN_FLIGHT_DECAY
             else:
                 change = 2.0
 
-            seen = 2.0 * watched.were_in_flight / trial.load
+            seen = 2.0 * answer.were_in_flight / trial.load
             self._in_flight = max(trials.IN_FLIGHT, seen, change * self._in_flight)
 
         return output
+
+    def _plan(self, trial: trials.TrialInput) -> Plan:
+        """What the agent does in a trial."""
+        steps = tuple((step.load, step.duration) for step in trial.parts)
+        if trial.has_timelines:
+            return Plan(steps, is_burst=trial.frames is not None, locates=True)
+        if trial.exchange is not None:
+            count = frames_within(trial.duration, trial.load)
+            return connecting(trial.load, count, trial.exchange)
+        # Record: a trial.
+        return Plan(
+            ((trial.load, trial.duration),),
+            ramp=self._ramp,
+            above=trial.certain_above,
+            in_flight=0.0 if trial.certain_above is None else self._in_flight,
+        )
 
     def _with_changed_fields(
         self, directions: Sequence[trials.DirectionCounters]
@@ -251,11 +246,11 @@ class TrafficMeasurer:
         for attempt in range(self._repeats + 1):
             is_last = attempt == self._repeats
             self._begin_traffic()
-            directions, timelines = self._agent.timed(trial)
-            ended = self._end_traffic(directions)
+            answer = self._agent.run(self._plan(trial))
+            ended = self._end_traffic(answer.directions)
             slow = [
                 timeline
-                for timeline in timelines
+                for timeline in answer.timelines
                 if trial.frames is not None and not _is_kept(timeline, trial)
             ]
             if slow and is_last:
@@ -268,14 +263,14 @@ class TrafficMeasurer:
                 )
 
             try:
-                output = self._output(trial, directions, elapsed=ended - started)
+                output = self._output(trial, answer.directions, elapsed=ended - started)
             except trials.NegativeLossError:
                 if is_last:
                     raise
                 continue
 
             if not slow:
-                return replace(output, repeats=attempt, timelines=timelines)
+                return replace(output, repeats=attempt, timelines=answer.timelines)
 
         raise AssertionError("The last attempt ends the loop.")
 
@@ -305,12 +300,15 @@ class TrafficMeasurer:
         return self._quiet_since
 
 
+def connecting(load: float, count: int, exchange: trials.Exchange) -> Plan:
+    """The plan that opens this many connections, and answers over each."""
+    steps = ((load, count / load),)
+    return Plan(steps, exchange=Exchange(**asdict(exchange)), connections=count)
+
+
 def _late_by_traffic(directions: Sequence[trials.DirectionCounters]) -> list[int]:
     """Late frames that came with counters, over all directions, by traffic: the previous one, then earlier ones."""
-    by_direction = [
-        (direction.late_frames, *direction.earlier_late_frames) for direction in directions
-    ]
-    return [sum(counts) for counts in zip_longest(*by_direction, fillvalue=0)]
+    return by_traffic((each.late_frames, *each.earlier_late_frames) for each in directions)
 
 
 def _is_kept(timeline: trials.Timeline, trial: trials.TrialInput) -> bool:

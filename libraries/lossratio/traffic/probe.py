@@ -4,16 +4,17 @@ import secrets
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from lossratio.traffic.agent.core.configuration import Direction, mac_bytes
-from lossratio.traffic.agent.core.frames_spec import FramesSpec
-from lossratio.traffic.agent.core.wire import (
+from lossratio.agent import (
     ARP_ETHERTYPE,
     FCS_BYTES,
     ICMPV6_PROTOCOL,
     IPV4_ETHERTYPE,
     IPV6_ETHERTYPE,
     LLDP_ETHERTYPE,
+    Direction,
+    FramesSpec,
     behind_tags,
+    mac_bytes,
     word_sum,
 )
 from lossratio.traffic.headers import SMALLEST_FRAME
@@ -132,7 +133,7 @@ class Marker:
         self, frames: FramesSpec, macs: tuple[str, str], mark: tuple[int, int], flow: int
     ) -> bytes:
         # Imported here because numpy takes a while, and other commands need none of it.
-        from lossratio.traffic.agent.afpacket.frames import build_frames
+        from lossratio.agent.afpacket import build_frames
 
         cycle = build_frames(frames, *map(mac_bytes, macs))
         row = flow % len(cycle.lengths)

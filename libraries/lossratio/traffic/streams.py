@@ -12,16 +12,16 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from lossratio.records import FileModel, left_out_if_empty
-from lossratio.traffic.agent.core.frames_spec import (
+from lossratio.agent import (
+    MACS_BYTES,
     MOST_STREAMS,
     FramesSpec,
     SteppingField,
     StreamOrder,
+    permutation,
     size_pattern,
 )
-from lossratio.traffic.agent.core.wire import MACS_BYTES
-from lossratio.traffic.agent.xdp.frames import permutation
+from lossratio.records import FileModel, left_out_if_empty
 from lossratio.traffic.headers import Headers, InnerHeaders, VlanTag
 from lossratio.wrong_values import Like
 

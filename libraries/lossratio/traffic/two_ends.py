@@ -2,7 +2,7 @@
 
 Each agent gets its own part of a request. The counters of a direction are those of its two ends: what left, from the
 sending agent, and what came back, from the receiving agent. Where the agents meet (see
-`lossratio.traffic.agent.core.meeting`), the relay passes on what each of them says.
+`lossratio.agent.core.meeting`), the relay passes on what each of them says.
 """
 
 import json
@@ -21,8 +21,8 @@ _BETWEEN = ":"
 _READINGS = 8
 """Number of readings of a node's clock; the one that took the least time is the best."""
 Message = dict[str, Any]
-_WATCHED: Message = {"op": "watched_trial", "above": 1.0, "in_flight": 0.0, "ends": False}
-"""The settings of a trial that is watched, but never ends early."""
+_NEVER = 1.0
+"""The limit of the loss ratio of a trial that is watched, but never ends early."""
 
 
 class AgentProcess(Protocol):
@@ -185,11 +185,12 @@ class TwoEnds:
         if operation == "clock":
             return {self._first: {}}
 
-        if not request.get("notes"):
+        plan = request.get("plan", {})
+        if not plan.get("notes"):
             return {node: {} for node in nodes}
         # Both check the counters of both ends, and one of them reports what they see.
-        watch = {} if operation == "watched_trial" else _WATCHED
-        return {node: {**watch, "notes": node == self._first} for node in nodes}
+        watched = {**plan, "above": _NEVER if plan["above"] is None else plan["above"]}
+        return {node: {"plan": {**watched, "notes": node == self._first}} for node in nodes}
 
     def _configuration(self, node: str, request: Message) -> Message:
         whole = request["configuration"]
@@ -254,14 +255,16 @@ class TwoEnds:
         if operation == "probe":
             return self._probe_answer(results)
         if operation == "late":
-            return self._late(results)
+            # Late frames of a direction come to its receiver.
+            ends = self._ends.items()
+            return {"late": {name: results[sink]["late"][name] for name, (_, sink) in ends}}
 
         merged: Message = {}
         for result in results.values():
             merged = {**merged, **result}
         if "directions" in merged:
             merged["directions"] = [self._counters(name, results) for name in self._ends]
-        if "latency" in merged:
+        if merged.get("latency") is not None:
             # Each end reports it for the frames that come back to it.
             found = {
                 one["direction"]: one for result in results.values() for one in result["latency"]
@@ -282,15 +285,6 @@ class TwoEnds:
             shift = min(self._behind[source]) - min(self._behind[self._first])
             merged["course"] = {**merged["course"], "began": merged["course"]["began"] + shift}
         return merged
-
-    def _late(self, results: Mapping[str, Message]) -> Message:
-        """Late frames of each direction: they come to its receiver."""
-        late: Message = {}
-        earlier: Message = {}
-        for name, (_, sink) in self._ends.items():
-            late[name] = results[sink]["late"][name]
-            earlier[name] = results[sink]["earlier"].get(name, [])
-        return {"late": late, "earlier": earlier}
 
     def _facts(self, results: Mapping[str, Message]) -> Message:
         for node, facts in results.items():

@@ -5,7 +5,7 @@ from mutations.mutation import Mutation
 TESTBEDS = (
     Mutation(
         "a single look says when TRex's traffic began, even if TRex was late then",
-        "traffic/agent/trex/pace.py",
+        "agent/trex/pace.py",
         "if last - first < 0.5 * self._duration:",
         "if False:",
         (
@@ -14,7 +14,7 @@ TESTBEDS = (
     ),
     Mutation(
         "members of a structure in Python are in another order than in C",
-        "traffic/agent/xdp/send_program.py",
+        "agent/xdp/send_program.py",
         '"u64 left, number, index, fraction"',
         '"u64 left, index, number, fraction"',
         ("test_bpf.py::test_structures_in_python_are_those_that_the_compiler_lays_out",),
@@ -45,7 +45,7 @@ TESTBEDS = (
     ),
     Mutation(
         "frames that a busy node has no room to note are lost",
-        "traffic/agent/core/passes.py",
+        "agent/core/passes.py",
         "unsent = min(unsent + overlooked,",
         "unsent = min(unsent,",
         (
@@ -69,7 +69,7 @@ TESTBEDS = (
     ),
     Mutation(
         "after an early verdict only the settle time is waited for",
-        "traffic/agent/core/early_verdict.py",
+        "agent/core/early_verdict.py",
         "quiet = max(settle_time, QUIET_SECONDS)",
         "quiet = settle_time",
         ("traffic/test_early_verdicts.py::test_after_an_early_verdict_frames_are_awaited_as_long_as_they_come",),
@@ -86,7 +86,7 @@ TESTBEDS = (
     ),
     Mutation(
         "xdp counts late frames of any traffic at one place",
-        "traffic/agent/xdp/receive_program.py",
+        "agent/xdp/receive_program.py",
         "return tag // TAGS_OF_TRAFFIC % MOST_TRAFFIC",
         "return 0 * tag",
         (
@@ -109,7 +109,7 @@ TESTBEDS = (
     ),
     Mutation(
         "a measurement does not say which field of its frames differs",
-        "traffic/agent/afpacket/examination.py",
+        "agent/afpacket/examination.py",
         '"changed": [vars(change) for change in seen.changes[:_MOST_CHANGES]],',
         '"changed": [],',
         ("traffic/test_traffic_integrity.py::test_what_differs_in_the_first_faulty_frame_is_said",),
@@ -130,7 +130,7 @@ TESTBEDS = (
     ),
     Mutation(
         "latency frames keep step with the load",
-        "traffic/agent/afpacket/latency.py",
+        "agent/afpacket/latency.py",
         "return tuple(sorted(random.sample(range(frames_within(duration, load)), frames_within(duration, rate))))",
         "return tuple(range(0, frames_within(duration, load), max(1, round(load / rate))))"
         "[: frames_within(duration, rate)]",
@@ -138,7 +138,7 @@ TESTBEDS = (
     ),
     Mutation(
         "copies of earlier frames are late frames",
-        "traffic/agent/core/generator.py",
+        "agent/core/generator.py",
         "late = min(arrived, missing)",
         "late = arrived",
         ("traffic/test_traffic_measurer.py",),

@@ -8,6 +8,7 @@ from local_testbeds import local_topology, needs_testbed, own_state
 from real_vpp import HOME, skip_without_plugins
 from whole_trials import whole
 
+from lossratio.agent.afpacket.frames import FrameBuilder
 from lossratio.dut import Established
 from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.vpp import Vpp
@@ -18,7 +19,6 @@ from lossratio.errors import DutError
 from lossratio.testbed.opening import open_testbed
 from lossratio.topology.addressing import EAST, WEST
 from lossratio.traffic import load_profile
-from lossratio.traffic.agent.afpacket.frames import FrameBuilder
 from lossratio.traffic.frame_headers import frames_spec
 from lossratio.traffic.profile import addresses
 from lossratio.trials import Exchange, Integrity, TrialInput

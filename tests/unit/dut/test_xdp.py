@@ -20,7 +20,7 @@ from frame_samples import cycle, smallest_size, spec
 from local_session import PYTHON, LocalSession
 from local_testbeds import local_topology, needs_testbed
 from waiting import wait_until
-from whole_trials import whole
+from whole_trials import run_trial, whole
 
 from lossratio.bpf import Table, program_info, why_impossible
 from lossratio.bpf.system_call import call_bpf
@@ -409,7 +409,7 @@ def trial(agent, generator, load=2000.0, duration=0.25):
     agent.configure(
         make_configuration(traffic, [pair], settle_time=0.8), generator=generator, options={"catch_up": 10.0}
     )
-    return whole(agent.trial, load, duration)
+    return whole(run_trial, agent, load, duration)
 
 
 @pytest.mark.parametrize("generator", ["afpacket", "xdp"])

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from lossratio.agent.core.wire import folded, word_sum
 from lossratio.dut import DutCounters
 from lossratio.errors import TesterError
 from lossratio.exit_status import FailureKind
@@ -17,8 +18,7 @@ from lossratio.testbed.fingerprint import Fingerprint, NodePrint, PortPrint, rea
 from lossratio.testbed.path_check import CheckedTraffic, DeadDutError, DeadLinkError, check_hops, look_at_fields
 from lossratio.testbed.set_up import LiveLink
 from lossratio.topology import Hop, Interface, Port, TrafficPath
-from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.core.wire import folded, word_sum
+from lossratio.traffic import Answer, PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.traffic.checks import DeadPathError, LatePathError
 from lossratio.traffic.probe import Arrival, ProbeAnswer
 from lossratio.trials import IntegrityError, fields_in_words
@@ -63,7 +63,7 @@ class Agent:
 
     def late_frames(self, wait):
         late, self.late = self.late, {}
-        return {name: late.get(name, 0) for name in self.received}
+        return {name: (late.get(name, 0),) for name in self.received}
 
     def probe(self, ports, sends, seconds, *, networks):
         assert ports == ["tg0", "tg1"]
@@ -75,8 +75,8 @@ class Agent:
         ]
         return ProbeAnswer(tuple(arrivals), (), False)
 
-    def trial(self, load, duration):
-        return tuple(
+    def run(self, plan):
+        counters = tuple(
             DirectionCounters(
                 name,
                 intended_frames=SENT,
@@ -86,6 +86,7 @@ class Agent:
             )
             for name, count in self.received.items()
         )
+        return Answer(counters)
 
 
 @dataclass
@@ -346,9 +347,9 @@ def test_frames_are_followed_that_are_as_many_as_the_check_sent_at_last():
     asked = []
 
     class Asked(Agent):
-        def trial(self, load, duration):
-            asked.append((load, duration))
-            return super().trial(load, duration)
+        def run(self, plan):
+            asked.append(plan)
+            return super().run(plan)
 
     with pytest.raises(DeadPathError):
         check_hops(checked(Asked(DEAD)), [LiveLink(PATH, (silent(HOPS[0]),), None)], Nodes())

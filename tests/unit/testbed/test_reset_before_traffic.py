@@ -10,8 +10,8 @@ from test_path_check import HOPS, INTERFACES, PATH, Agent, CountingDut, Nodes, c
 from lossratio.errors import LinkError
 from lossratio.testbed.path_check import check_hops, look_at_fields
 from lossratio.testbed.set_up import LiveLink
-from lossratio.traffic import DeadPathError, TrafficMeasurer, check_path, checks
-from lossratio.trials import DirectionCounters, Exchange, LatencyOutput, TrialInput
+from lossratio.traffic import Answer, DeadPathError, TrafficMeasurer, check_path, checks
+from lossratio.trials import DirectionCounters, Exchange, TrialInput
 
 DEAD = {"port0>port1": 0, "port1>port0": 0}
 
@@ -29,23 +29,21 @@ class Recorder:
     def reset(self):
         self.log.append("reset")
 
-    def __getattr__(self, name):
-        answers = {"latency": LatencyOutput(self.counted, ()), "start_traffic": None}
+    def run(self, plan):
+        self.log.append("run")
+        return Answer(self.counted)
 
-        def asked(*_, **__):
-            self.log.append(name)
-            return answers.get(name, self.counted)
-
-        return asked
+    def hold(self, plan):
+        self.log.append("hold")
 
 
 @pytest.mark.parametrize(
     ("asked", "traffic"),
     [
-        (lambda measurer: measurer.measure(TrialInput(1.0, 100.0)), "trial"),
-        (lambda measurer: measurer.measure(TrialInput(1.0, 100.0, exchange=Exchange())), "connect"),
-        (lambda measurer: measurer.latency(100.0, 1.0), "latency"),
-        (lambda measurer: measurer.start_traffic(100.0), "start_traffic"),
+        (lambda measurer: measurer.measure(TrialInput(1.0, 100.0)), "run"),
+        (lambda measurer: measurer.measure(TrialInput(1.0, 100.0, exchange=Exchange())), "run"),
+        (lambda measurer: measurer.latency(100.0, 1.0), "run"),
+        (lambda measurer: measurer.start_traffic(100.0), "hold"),
     ],
 )
 def test_traffic_of_each_kind_comes_after_a_reset(asked, traffic):
@@ -61,7 +59,7 @@ def test_each_attempt_at_a_trial_comes_after_a_reset():
     agent = Recorder()
     agent.counted = (DirectionCounters("a>b", 100, 90, 90, 10),)
     TrafficMeasurer(agent, reset=agent.reset, repeats=1).measure(TrialInput(1.0, 100.0))
-    assert agent.log == ["reset", "trial"] * 2
+    assert agent.log == ["reset", "run"] * 2
 
 
 def test_the_seconds_in_which_a_device_recovers_come_after_its_reset(monkeypatch):
@@ -70,7 +68,7 @@ def test_the_seconds_in_which_a_device_recovers_come_after_its_reset(monkeypatch
     measures = TrafficMeasurer(agent, reset=agent.reset, idle_time=60.0)
     for _ in range(2):
         measures.measure(TrialInput(1.0, 100.0))
-    assert agent.log == ["reset", "rest", "trial"] * 2
+    assert agent.log == ["reset", "rest", "run"] * 2
 
 
 def test_every_command_of_a_hook_comes_before_the_wait_for_quiet(monkeypatch):
@@ -99,9 +97,9 @@ class Logging(Agent):
 
     log: list[str] = field(default_factory=list)
 
-    def trial(self, load, duration):
+    def run(self, plan):
         self.log.append("trial")
-        return super().trial(load, duration)
+        return super().run(plan)
 
     def probe(self, *asked, **more):
         self.log.append("probe")

@@ -43,6 +43,6 @@ def ready(bridged: NetnsLab) -> NetnsLab:
 @pytest.fixture
 def no_links(monkeypatch):
     """Ports that are no interfaces of this machine."""
-    monkeypatch.setattr("lossratio.traffic.agent.core.ports.usable_links", lambda configuration: {})
-    monkeypatch.setattr("lossratio.traffic.agent.core.ports.Ports.mark", lambda ports: None)
-    monkeypatch.setattr("lossratio.traffic.agent.core.ports.Ports.after", lambda ports, **_: ports.before)
+    monkeypatch.setattr("lossratio.agent.core.ports.usable_links", lambda configuration: {})
+    monkeypatch.setattr("lossratio.agent.core.ports.Ports.mark", lambda ports: None)
+    monkeypatch.setattr("lossratio.agent.core.ports.Ports.after", lambda ports, **_: ports.before)

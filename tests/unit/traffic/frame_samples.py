@@ -11,11 +11,11 @@ from scapy.layers.l2 import Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet
 
+from lossratio.agent.afpacket.frames import FrameCycle, build_frames
+from lossratio.agent.core.frames_spec import FramesSpec
 from lossratio.errors import TrafficError
 from lossratio.topology.addressing import EAST, WEST, Side
 from lossratio.traffic import load_profile, profile_names
-from lossratio.traffic.agent.afpacket.frames import FrameCycle, build_frames
-from lossratio.traffic.agent.core.frames_spec import FramesSpec
 from lossratio.traffic.frame_headers import frames_spec
 
 SOURCE_MAC = bytes.fromhex("020000000001")

@@ -8,6 +8,7 @@ import pytest
 from lossy_devices import whole_trial
 from netns import NetnsLab
 from traffic_lab import PAIR
+from whole_trials import run_trial
 
 from lossratio.bpf import why_impossible
 from lossratio.results import LossPattern, loss_places_in
@@ -32,7 +33,8 @@ def patterns_through(
     configuration = make_configuration(profile, [PAIR], settle_time=0.2)
     agent.configure(configuration, generator=generator, options={"catch_up": 10.0})
     trials = [
-        whole_trial(number, load, _SECONDS, agent.trial(load, _SECONDS)) for number, load in enumerate(loads, start=1)
+        whole_trial(number, load, _SECONDS, run_trial(agent, load, _SECONDS))
+        for number, load in enumerate(loads, start=1)
     ]
     places = loss_places_in(trials)
     return () if places is None else places.patterns

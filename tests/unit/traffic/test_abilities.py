@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.server import Agent
+from lossratio.agent.core.plan import ABILITIES
+from lossratio.agent.core.protocol import AgentError
+from lossratio.agent.server import Agent
 
-TRIAL = {"load": 1000.0, "duration": 1.0}
+TRIAL = {"steps": [[1000.0, 1.0]]}
+EXCHANGE = {"answer_ratio": 1.0, "data_frames": 0, "closing": None, "established": False, "is_complete": False}
 
 
 class NothingGenerator:
@@ -15,38 +17,33 @@ class NothingGenerator:
 
 
 @pytest.mark.parametrize(
-    ("request_of", "words"),
+    ("op", "plan", "lacked"),
     [
-        ({"op": "trial", **TRIAL}, "send frames while it opens connections"),
-        ({"op": "latency", **TRIAL}, "send frames while it opens connections"),
-        ({"op": "start", "load": 1000.0}, "send frames while it opens connections"),
-        ({"op": "schedule", "steps": [TRIAL]}, "send bursts or schedules"),
-        ({"op": "start", "load": 1000.0, "watch": True}, "locate losses of running traffic in time"),
-        ({"op": "watched_trial", "above": 0.5, "in_flight": 0.001, **TRIAL}, "watch the counters of a running trial"),
+        ("run", TRIAL, "frames"),
+        ("run", {**TRIAL, "connections": 1, "exchange": {**EXCHANGE, "answers": "opened"}}, "connections"),
+        ("run", {**TRIAL, "latency": True}, "latency"),
+        ("hold", {"steps": [[1000.0, None]]}, "holds"),
+        ("run", {**TRIAL, "locates": True}, "schedules"),
+        ("run", {**TRIAL, "locates": True, "is_burst": True}, "bursts"),
+        ("hold", {"steps": [[1000.0, None]], "locates": True}, "places"),
+        ("run", {**TRIAL, "above": 0.5, "in_flight": 0.001}, "verdicts"),
     ],
 )
-def test_what_a_generator_lacks_is_named_with_the_way_out(request_of, words):
+def test_what_a_generator_lacks_is_named_with_the_way_out(op, plan, lacked):
     agent = Agent(lambda: None, lambda: None, lambda message: None, lambda: b"")
     agent._generator = NothingGenerator()
+    agent._can = ABILITIES.keys() - {lacked}
     with pytest.raises(AgentError) as refusal:
-        agent.answer(request_of)
-    lacked = "start_watched" if request_of.get("watch") else request_of["op"]
-    way_out = "Measure with early_verdict=off, or use" if lacked == "watched_trial" else "Use"
+        agent.answer({"op": op, "plan": plan})
+    way_out = "Measure with early_verdict=off, or use" if lacked == "verdicts" else "Use"
     assert refusal.value.kind == "unsupported"
-    assert refusal.value.message == (
-        f"This generator cannot {words}: its program has no method {lacked!r}. {way_out} 'kind: afpacket'."
-    )
+    assert refusal.value.message == f"This generator cannot {ABILITIES[lacked]}. {way_out} 'kind: afpacket'."
 
 
 NO_NUMBERS = (True, False, "1", [1], {}, 10**400, -1, float("inf"), float("nan"))
 REQUESTS = {
-    "trial": ({**TRIAL, "ramp": 0}, ("load", "duration", "ramp")),
-    "latency": (TRIAL, ("load", "duration")),
-    "connect": ({"load": 1.0, "count": 1, "exchange": {}}, ("load", "count")),
-    "watched_trial": ({**TRIAL, "above": 0, "in_flight": 0, "ramp": 0}, ("above", "in_flight", "ramp")),
     "resolve": ({"questions": [], "seconds": 1}, ("seconds",)),
     "probe": ({"ports": [], "networks": [], "listen": [], "sends": [], "speakers": [], "seconds": 1}, ("seconds",)),
-    "start": ({"load": 1.0}, ("load",)),
 }
 PROBE = REQUESTS["probe"][0]
 
@@ -58,6 +55,23 @@ def test_what_is_no_positive_number_is_refused_by_the_name_of_its_field(op, fiel
     agent._generator = NothingGenerator()
     with pytest.raises(AgentError, match=f"The {field} must be") as refusal:
         agent.answer({"op": op, **REQUESTS[op][0], field: value})
+    assert refusal.value.kind == "bad_request"
+
+
+PLANS = {
+    "load": lambda value: {"steps": [[value, 1.0]]},
+    "duration": lambda value: {"steps": [[1.0, value]]},
+    **{name: lambda value, name=name: {**TRIAL, name: value} for name in ("ramp", "above", "in_flight")},
+}
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS, ids=str)
+@pytest.mark.parametrize("field", PLANS)
+def test_a_plan_with_what_is_no_positive_number_is_refused_by_the_name_of_its_field(field, value):
+    agent = Agent(lambda: None, lambda: None, lambda message: None, lambda: b"")
+    agent._generator = NothingGenerator()
+    with pytest.raises(AgentError, match=f"{field} must") as refusal:
+        agent.answer({"op": "run", "plan": PLANS[field](value)})
     assert refusal.value.kind == "bad_request"
 
 

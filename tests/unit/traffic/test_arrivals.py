@@ -5,9 +5,9 @@ import random
 import numpy as np
 import pytest
 
-from lossratio.traffic.agent.afpacket.arrivals import MOST_OUTAGES, Reception, course
-from lossratio.traffic.agent.afpacket.sender import SendLog, SentStep
-from lossratio.traffic.agent.core.pacing import Transmission
+from lossratio.agent.afpacket.arrivals import MOST_OUTAGES, Reception, course
+from lossratio.agent.afpacket.sender import SendLog, SentStep
+from lossratio.agent.core.pacing import Transmission
 
 INTERVAL = 1e-3
 
@@ -83,7 +83,7 @@ def test_a_frame_left_with_its_batch():
 
 
 def test_a_long_log_stays_small_and_knows_its_error(monkeypatch):
-    monkeypatch.setattr("lossratio.traffic.agent.afpacket.sender._MOST_ENTRIES", 8)
+    monkeypatch.setattr("lossratio.agent.afpacket.sender._MOST_ENTRIES", 8)
     batches = sent_log([5] * 100)
     assert len(batches.times) <= 8
     errors = np.arange(500) // 5 * INTERVAL + 100.0 - batches.time_of(np.arange(500))

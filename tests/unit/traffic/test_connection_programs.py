@@ -11,14 +11,14 @@ import pytest
 from bpf_objects import XdpAction, run_once
 from frame_samples import DESTINATION_MAC, SOURCE_MAC, cycle, smallest_size, spec
 
+from lossratio.agent.core.passes import why_not_in_kernel
+from lossratio.agent.core.wire import folded, word_sum
+from lossratio.agent.xdp.connection_programs import ArriveProgram, ConnectProgram, ExchangeMemory
+from lossratio.agent.xdp.constants import FOREVER
+from lossratio.agent.xdp.frames import FramePlan
+from lossratio.agent.xdp.send_program import Segment
 from lossratio.bpf import why_impossible
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.core.passes import why_not_in_kernel
-from lossratio.traffic.agent.core.wire import folded, word_sum
-from lossratio.traffic.agent.xdp.connection_programs import ArriveProgram, ConnectProgram, ExchangeMemory
-from lossratio.traffic.agent.xdp.constants import FOREVER
-from lossratio.traffic.agent.xdp.frames import FramePlan
-from lossratio.traffic.agent.xdp.send_program import Segment
 
 pytestmark = pytest.mark.skipif(why_impossible() is not None, reason=f"no BPF here: {why_impossible()}")
 

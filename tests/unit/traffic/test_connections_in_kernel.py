@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from traffic_lab import configure_connections as configure, drop
-from whole_trials import whole
+from whole_trials import run_connections, run_trial, whole
 
 from lossratio.bpf import why_impossible
-from lossratio.traffic import AgentRefusalError
+from lossratio.traffic import AgentRefusalError, by_traffic
 from lossratio.trials import Exchange
 
 pytestmark = [
@@ -30,14 +30,14 @@ def ready(bridged):
 
 
 def connect(agent, count=COUNT, **exchange):
-    (counters,) = whole(agent.connect, RATE, count, Exchange(**exchange))
+    (counters,) = whole(run_connections, agent, RATE, count, Exchange(**exchange))
     return counters
 
 
 def refused(agent, **exchange):
     with pytest.raises(AgentRefusalError) as caught:
         # However late, so that nothing is unsent.
-        agent.connect(RATE, COUNT, Exchange(is_complete=True, **exchange))
+        run_connections(agent, RATE, COUNT, Exchange(is_complete=True, **exchange))
     return caught.value.kind, str(caught.value)
 
 
@@ -74,7 +74,7 @@ def test_the_pass_in_which_connections_end_is_known(ready, agent, generator, int
     def measure():
         ready.run("dut1", "nft", "flush", "ruleset")
         drop(ready, interface, condition)
-        return agent.connect(RATE, COUNT, Exchange(data_frames=1))
+        return run_connections(agent, RATE, COUNT, Exchange(data_frames=1))
 
     (counters,) = whole(measure)
     assert counters.left_frames == left
@@ -137,12 +137,12 @@ def test_answers_that_come_late_are_of_the_exchange_before(ready, agent, generat
     configure(agent, generator, settle_time=0.05)
     shaper = ("dev", "dut0", "root", "tbf", "burst", "2000", "limit", "100m", "rate")
     ready.run("dut1", "tc", "qdisc", "add", *shaper, "2mbit")
-    (first,) = agent.connect(RATE, 1000, Exchange(is_complete=True))
+    (first,) = run_connections(agent, RATE, 1000, Exchange(is_complete=True))
     missing = 1000 - first.received_frames
     assert missing > 0
     ready.run("dut1", "tc", "qdisc", "change", *shaper, "1gbit")
     late = agent.late_frames(2.0)
-    (second,) = agent.connect(RATE, 1000, Exchange(is_complete=True))
+    (second,) = run_connections(agent, RATE, 1000, Exchange(is_complete=True))
     assert sum(late.values()) + second.late_frames == missing
     assert second.received_frames == second.sent_frames > 0
 
@@ -151,13 +151,13 @@ def test_frames_that_come_two_exchanges_later_are_of_their_own(ready, agent):
     configure(agent, settle_time=0.05)
     shaper = ("dev", "dut0", "root", "tbf", "burst", "2000", "limit", "100m", "rate")
     ready.run("dut1", "tc", "qdisc", "add", *shaper, "2kbit")
-    (held,) = agent.connect(RATE, 1000, Exchange(is_complete=True))
+    (held,) = run_connections(agent, RATE, 1000, Exchange(is_complete=True))
     missing = 1000 - held.received_frames
     # Too few for an error, as no answer comes.
-    (few,) = agent.connect(RATE, 5, Exchange(is_complete=True))
+    (few,) = run_connections(agent, RATE, 5, Exchange(is_complete=True))
     assert (few.sent_frames, few.received_frames, few.left_frames) == (5, 0, (5, 0))
     ready.run("dut1", "tc", "qdisc", "change", *shaper, "1gbit")
-    assert agent.late_by_traffic(1.0) == [5, missing - few.late_frames]
+    assert by_traffic(agent.late_frames(1.0).values()) == [5, missing - few.late_frames]
 
 
 @BOTH
@@ -166,7 +166,7 @@ def test_answers_over_connections_of_the_exchange_before_are_sent_again_and_unas
     again, unasked = Exchange(answers="again"), Exchange(answers="unasked")
 
     def measure(*exchanges):
-        return [direction for exchange in exchanges for direction in agent.connect(RATE, COUNT, exchange)]
+        return [direction for exchange in exchanges for direction in run_connections(agent, RATE, COUNT, exchange)]
 
     for counters in whole(measure, Exchange(), again, again, unasked):
         assert (counters.sent_frames, counters.received_frames) == (COUNT, COUNT)
@@ -180,7 +180,7 @@ def test_answers_over_connections_of_the_exchange_before_are_sent_again_and_unas
 def test_there_is_room_for_more_connections_than_before_and_none_of_these_is_left(ready, agent):
     configure(agent)
     for count in (1000, 200_000, 1000):
-        (counters,) = whole(agent.connect, 200_000.0, count, Exchange())
+        (counters,) = whole(run_connections, agent, 200_000.0, count, Exchange())
         assert (counters.received_frames, counters.left_frames) == (count, (count, count))
         assert (counters.late_frames, counters.foreign_frames, counters.duplicated_frames) == (0, 0, 0)
 
@@ -189,9 +189,9 @@ def test_there_is_room_for_more_connections_than_before_and_none_of_these_is_lef
 def test_more_connections_than_programs_can_have_are_refused(ready, agent):
     configure(agent)
     with pytest.raises(AgentRefusalError, match="at most 33,554,432 connections in a trial"):
-        agent.connect(1e9, (1 << 25) + 1, Exchange())
+        run_connections(agent, 1e9, (1 << 25) + 1, Exchange())
     with pytest.raises(AgentRefusalError, match="At most 250 frames go over each connection"):
-        agent.connect(RATE, COUNT, Exchange(data_frames=125))
+        run_connections(agent, RATE, COUNT, Exchange(data_frames=125))
 
 
 def test_connections_from_several_mac_addresses_are_refused_as_all_answers_go_to_one(ready, agent):
@@ -213,7 +213,7 @@ def test_throughput_of_both_ends_at_once_is_refused_as_each_sends_in_its_turn(re
 def test_frames_that_open_connections_are_counted_without_answers(ready, agent):
     configure(agent)
     drop(ready, "dut0", "udp sport & 3 == 0")
-    (counters,) = whole(agent.trial, RATE, 0.1)
+    (counters,) = whole(run_trial, agent, RATE, 0.1)
     assert (counters.sent_frames, counters.received_frames, counters.left_frames) == (2000, 1500, ())
 
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from traffic_lab import configure, drop
-from whole_trials import whole
+from whole_trials import run_connections, whole
 
 from lossratio.traffic import AgentRefusalError
 from lossratio.trials import Exchange
@@ -22,17 +22,17 @@ RATE, COUNT = 20_000.0, 2000
 
 def refused(agent, **exchange):
     with pytest.raises(AgentRefusalError) as caught:
-        agent.connect(RATE, COUNT, Exchange(**exchange))
+        run_connections(agent, RATE, COUNT, Exchange(**exchange))
     return caught.value.kind, str(caught.value)
 
 
 @pytest.mark.parametrize("profile", ["ethip4-udp-connections", "ethip4-tcp-connections"])
 def test_an_asymmetric_path_is_an_error_that_names_it_and_no_loss(agent, bridged, profile):
     configure(agent, 100, profile=profile)
-    (counters,) = whole(agent.connect, RATE, COUNT, Exchange(data_frames=2))
+    (counters,) = whole(run_connections, agent, RATE, COUNT, Exchange(data_frames=2))
     assert (counters.received_frames, counters.unanswered_frames) == (COUNT, 0)
     drop(bridged, "dut1", "meta random < 214748364")
-    (counters,) = whole(agent.connect, RATE, COUNT, Exchange(answer_ratio=2.0))
+    (counters,) = whole(run_connections, agent, RATE, COUNT, Exchange(answer_ratio=2.0))
     assert 0 < counters.unanswered_frames == COUNT - counters.received_frames < COUNT / 2
     drop(bridged, "dut1", "")
     kind, message = refused(agent)
@@ -53,11 +53,11 @@ def test_answers_that_a_device_holds_back_are_late_and_their_path_is_not_called_
         bridged.run("dut1", "tc", "qdisc", "change", *shaper, "1gbit")
 
     # Few of these answers pass, and none of those behind them.
-    (counters,) = agent.connect(RATE, COUNT, Exchange())
+    (counters,) = run_connections(agent, RATE, COUNT, Exchange())
     assert counters.unanswered_frames > 0
     with ThreadPoolExecutor() as pool:
         released = pool.submit(let_go, held())
-        (counters,) = agent.connect(RATE, COUNT, Exchange())
+        (counters,) = run_connections(agent, RATE, COUNT, Exchange())
         released.result()
     assert counters.received_frames + counters.unanswered_frames == counters.sent_frames > 0
 
@@ -76,7 +76,7 @@ def test_a_frame_that_is_lost_in_any_pass_costs_its_connection(agent, bridged):
     configure(agent, 100, profile="ethip4-tcp-connections")
     # Only segments of data are as long; each connection has four of them.
     drop(bridged, "dut0", "ip length > 80 meta random < 429496729")
-    (counters,) = whole(agent.connect, RATE, COUNT, Exchange(data_frames=2, closing="fin"))
+    (counters,) = whole(run_connections, agent, RATE, COUNT, Exchange(data_frames=2, closing="fin"))
     assert 0.7 * COUNT < counters.received_frames < 0.92 * COUNT
     assert counters.unanswered_frames == COUNT - counters.received_frames
 
@@ -85,7 +85,7 @@ def test_new_connections_are_no_late_or_foreign_frames_of_those_that_the_same_co
     configure(agent, 100, settle_time=0.05, profile="ethip4-tcp-connections")
     # Eight exchanges of TCP take as many tags as there are counters for.
     for count in [500] * 8 + [100] * 8 + [500] * 2:
-        (counters,) = whole(agent.connect, RATE, count, Exchange())
+        (counters,) = whole(run_connections, agent, RATE, count, Exchange())
         assert (counters.received_frames, counters.late_frames, counters.foreign_frames) == (count, 0, 0)
         assert not any(counters.earlier_late_frames)
 
@@ -96,7 +96,7 @@ def test_answers_over_connections_of_the_exchange_before_are_sent_again_and_unas
     again, unasked = Exchange(answers="again"), Exchange(answers="unasked")
 
     def measure(*exchanges):
-        return [direction for exchange in exchanges for direction in agent.connect(RATE, COUNT, exchange)]
+        return [direction for exchange in exchanges for direction in run_connections(agent, RATE, COUNT, exchange)]
 
     for counters in whole(measure, Exchange(), again, again, unasked):
         assert (counters.sent_frames, counters.received_frames) == (COUNT, COUNT)
@@ -110,7 +110,7 @@ def test_answers_over_connections_of_the_exchange_before_are_sent_again_and_unas
 
 def test_no_answers_are_sent_again_where_no_connection_was_established(agent, bridged):
     configure(agent, 100, profile="ethip4-udp-connections")
-    (counters,) = agent.connect(RATE, COUNT, Exchange(answers="again"))
+    (counters,) = run_connections(agent, RATE, COUNT, Exchange(answers="again"))
     assert (counters.intended_frames, counters.sent_frames) == (0, 0)
 
 
@@ -118,7 +118,7 @@ def test_answers_that_come_twice_are_counted_and_their_connections_are_establish
     configure(agent, 100, profile="ethip4-udp-connections")
     copy = 'type filter hook ingress device "dut1" priority 0;\ndup to "dut0"\nfwd to "dut0"'
     bridged.run("dut1", "nft", "-f", "-", input=f"table netdev faults {{\nchain one {{\n{copy}\n}}\n}}\n")
-    (counters,) = whole(agent.connect, RATE, COUNT, Exchange())
+    (counters,) = whole(run_connections, agent, RATE, COUNT, Exchange())
     assert (counters.received_frames, counters.duplicated_frames) == (COUNT, COUNT)
     assert counters.left_frames == (COUNT, COUNT)
 
@@ -129,7 +129,7 @@ def test_answers_from_another_port_are_of_their_connections(agent, bridged):
     # Every other connection: a trial that is measured again takes the next ports.
     rule = "udp dport & 1 == 0 udp sport set 7777"
     bridged.run("dut1", "nft", "-f", "-", input=f"table netdev faults {{\nchain one {{\n{hook}\n{rule}\n}}\n}}\n")
-    (counters,) = whole(agent.connect, RATE, COUNT, Exchange())
+    (counters,) = whole(run_connections, agent, RATE, COUNT, Exchange())
     assert counters.misdelivered_frames == counters.unanswered_frames == COUNT - counters.received_frames == 1000
     assert counters.left_frames == (COUNT, COUNT - 1000)
 
@@ -147,7 +147,7 @@ def test_answers_from_another_port_are_of_their_connections(agent, bridged):
 def test_the_pass_in_which_connections_end_is_known(agent, bridged, condition, left):
     configure(agent, 100, profile="ethip4-tcp-connections")
     drop(bridged, "dut0", condition)
-    (counters,) = whole(agent.connect, RATE, COUNT, Exchange(data_frames=1))
+    (counters,) = whole(run_connections, agent, RATE, COUNT, Exchange(data_frames=1))
     assert counters.left_frames == left
     assert counters.received_frames == left[-1]
 
@@ -156,12 +156,12 @@ def test_answers_that_come_late_are_of_the_exchange_before(agent, bridged):
     configure(agent, 100, settle_time=0.05, profile="ethip4-udp-connections")
     shaper = ("dev", "dut0", "root", "tbf", "burst", "2000", "limit", "100m", "rate")
     bridged.run("dut1", "tc", "qdisc", "add", *shaper, "2mbit")
-    (first,) = agent.connect(RATE, 1000, Exchange())
+    (first,) = run_connections(agent, RATE, 1000, Exchange())
     missing = 1000 - first.received_frames
     assert missing > 0
     bridged.run("dut1", "tc", "qdisc", "change", *shaper, "1gbit")
     late = agent.late_frames(2.0)
-    (second,) = agent.connect(RATE, 1000, Exchange())
+    (second,) = run_connections(agent, RATE, 1000, Exchange())
     assert sum(late.values()) + second.late_frames == missing
     assert second.received_frames == second.sent_frames > 0
 
@@ -182,13 +182,13 @@ def test_too_little_memory_is_an_error_that_says_so_and_the_agent_stays(agent, s
     assert kind == "memory"
     assert "does not have enough memory" in message
     resource.prlimit(pid, resource.RLIMIT_AS, limits)
-    (counters,) = whole(agent.connect, RATE, COUNT, Exchange())
+    (counters,) = whole(run_connections, agent, RATE, COUNT, Exchange())
     assert counters.received_frames == COUNT
 
 
 SLOW_NODE = """
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.afpacket import connections, ends, generator
+from lossratio.agent.afpacket import connections, ends, generator
 from lossratio.trials import Exchange
 
 ends._ROOM = 1024
@@ -198,7 +198,7 @@ profile = load_profile("PROFILE", frame_size=100)
 pair = PortPair(TrafficPort("west", "tg0"), TrafficPort("east", "tg1"))
 made = generator.AfPacketGenerator(make_configuration(profile, [pair], settle_time=0.2), catch_up=10.0)
 try:
-    (way,) = made.connect(20_000.0, 4000, Exchange(), lambda: None)
+    (way,) = connect(made, 20_000.0, 4000, Exchange()).directions
     slots = made._directions[0]._conversation._responder._ring.slots
 finally:
     made.close()

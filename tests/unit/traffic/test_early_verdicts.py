@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 from traffic_lab import configure, drop, hold
-from whole_trials import whole
+from whole_trials import run_trial, run_watched, whole
 
-from lossratio.traffic import TrafficMeasurer, WatchedTrial
-from lossratio.traffic.agent.core.early_verdict import SoFar, is_certain, wait_for_held_frames
-from lossratio.traffic.answers import read_watched
+from lossratio.agent.core.early_verdict import SoFar, is_certain, wait_for_held_frames
+from lossratio.traffic import Answer, Plan, TrafficMeasurer
+from lossratio.traffic.answers import read_answer
 from lossratio.trials import IN_FLIGHT, DirectionCounters, TrialInput, output_from_counters
 
 HALF = SoFar(whole=1000, sent=500, unsent=0, received=480, in_flight=5.0, of_generator=4)
@@ -38,15 +38,14 @@ class Agent:
         self.watched = list(watched)
         self.asked = []
 
-    def trial(self, load, duration, ramp=0.0):
-        self.asked.append(None)
-        return (DirectionCounters("a>b", intended_frames=1000, sent_frames=1000, received_frames=1000),)
-
-    def watched_trial(self, load, duration, above, in_flight, ramp=0.0):
-        self.asked.append((above, in_flight))
+    def run(self, plan):
+        if plan.above is None:
+            self.asked.append(None)
+            return Answer((DirectionCounters("a>b", intended_frames=1000, sent_frames=1000, received_frames=1000),))
+        self.asked.append((plan.above, plan.in_flight))
         sent, received, missing, ended = self.watched.pop(0)
         counters = DirectionCounters("a>b", intended_frames=1000, sent_frames=sent, received_frames=received)
-        return WatchedTrial((counters,), ended, ended is not None, {"a>b": missing})
+        return Answer((counters,), certain_after=ended, ended=ended is not None, most_missing={"a>b": missing})
 
 
 def test_the_output_says_when_it_ended_and_how_much_was_lost_at_least():
@@ -99,9 +98,10 @@ def test_an_answer_that_is_none_is_refused(wrong):
     }
     more = {"late_frames": 0, "elapsed_s": 0.5, "load_ratio": 1.0, "examination": None}
     answer = {"directions": [{**direction, **more}], "certain_after": 0.5, "ended": True, "most_missing": {"a>b": 3}}
-    assert read_watched(answer, ["a>b"]).ended
+    plan = Plan(((9.0, 1.0),), above=0.5)
+    assert read_answer(answer, ["a>b"], plan).ended
     with pytest.raises((KeyError, TypeError, ValueError)):
-        read_watched({**answer, **wrong}, ["a>b"])
+        read_answer({**answer, **wrong}, ["a>b"], plan)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_frames_that_the_device_held_back_take_an_early_verdict_back(agent, brid
     configure(agent, 1000, settle_time=0.005, bidirectional=False)
     # It forwards 1,000 frames per second, and has room for the others.
     hold(bridged, "dut1", 8_000_000)
-    watched = whole(agent.watched_trial, 1500.0, 10.0, above=0.005, in_flight=1e-3)
+    watched = whole(run_watched, agent, 1500.0, 10.0, above=0.005, in_flight=1e-3)
     (direction,) = watched.directions
     assert watched.ended
     assert direction.received_frames == direction.sent_frames < direction.intended_frames
@@ -151,12 +151,12 @@ def test_early_verdicts_on_real_frames_are_those_of_whole_trials(agent, bridged)
     for number in range(24):
         # The burst makes the knee of such a trial 5,000 frames per second.
         load, above = 5000.0 * (0.98 + 0.01 * (number % 12)), (0.0, 0.005)[number % 2]
-        watched = agent.watched_trial(load, 0.1, above=above, in_flight=1e-3, ends=False)
+        watched = run_watched(agent, load, 0.1, above=above, in_flight=1e-3, ends=False)
         assert not watched.ended
         output = output_from_counters(TrialInput(0.1, load), watched.directions)
         assert output.loss_ratio > above or watched.certain_after is None
     # A hopeless load, of which a thousand frames make 0.5 %.
-    watched = whole(agent.watched_trial, 8000.0, 20.0, above=0.005, in_flight=1e-3)
+    watched = whole(run_watched, agent, 8000.0, 20.0, above=0.005, in_flight=1e-3)
     assert watched.ended
     assert 0.4 < watched.certain_after < 10.0
     assert [direction.intended_frames for direction in watched.directions] == [160_000] * 2
@@ -173,8 +173,8 @@ def test_a_running_trial_is_seen_and_counts_the_same(agent, bridged):
     seen = []
     agent.see = lambda *frames: seen.append(frames)
     for measure in (
-        lambda: agent.trial(2000.0, 1.3),
-        lambda: agent.watched_trial(2000.0, 1.3, above=0.5, in_flight=1e-3).directions,
+        lambda: run_trial(agent, 2000.0, 1.3),
+        lambda: run_watched(agent, 2000.0, 1.3, above=0.5, in_flight=1e-3).directions,
     ):
         counters = whole(measure)
         assert [(direction.sent_frames, direction.received_frames) for direction in counters] == [(2600, 2600)] * 2
@@ -182,5 +182,5 @@ def test_a_running_trial_is_seen_and_counts_the_same(agent, bridged):
         assert all(0 < frames <= 5200 for note in seen for frames in note)
         seen.clear()
     agent.see = None
-    assert whole(agent.trial, 2000.0, 0.6)[0].received_frames == 1200
+    assert whole(run_trial, agent, 2000.0, 0.6)[0].received_frames == 1200
     assert seen == []

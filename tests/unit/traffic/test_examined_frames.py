@@ -4,12 +4,12 @@ import frame_samples
 import numpy as np
 import pytest
 
-from lossratio.traffic.agent.afpacket import examination
-from lossratio.traffic.agent.afpacket.examination import MOST_EXAMINED, Examiner
-from lossratio.traffic.agent.afpacket.filters import Sample
-from lossratio.traffic.agent.afpacket.receive import ReceiveRing
-from lossratio.traffic.agent.core.configuration import Direction
-from lossratio.traffic.agent.core.links import Link
+from lossratio.agent.afpacket import examination
+from lossratio.agent.afpacket.examination import MOST_EXAMINED, Examiner
+from lossratio.agent.afpacket.filters import Sample
+from lossratio.agent.afpacket.receive import ReceiveRing
+from lossratio.agent.core.configuration import Direction
+from lossratio.agent.core.links import Link
 
 
 def sample(one_in, tag=0, mac=frame_samples.DESTINATION_MAC, lengths=(60,)):

@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from lossratio.agent.afpacket.frames import build_frames
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration, spread_over_flows
-from lossratio.traffic.agent.afpacket.frames import build_frames
 from lossratio.traffic.configuration import MOST_SPREAD
 
 PAIR = PortPair(TrafficPort("west", "tg0"), TrafficPort("east", "tg1"))

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from lossratio.agent.core.generator import make_generator
+from lossratio.agent.core.protocol import AgentError
 from lossratio.topology import GENERATORS, generator_settings
 from lossratio.traffic import agent, load_generator
-from lossratio.traffic.agent.core.generator import make_generator
-from lossratio.traffic.agent.core.protocol import AgentError
 
 NO_TRAFFIC = SimpleNamespace(directions=())
 

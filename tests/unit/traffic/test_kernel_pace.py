@@ -10,19 +10,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from local_session import PYTHON, LocalSession
 from traffic_lab import configure
-from whole_trials import whole
+from whole_trials import run_trial, whole
 
+from lossratio.agent.afpacket.kernel_pace import HURRY, LEAD, MADE_UP_FOR, can_be_paced, read_stamps, transmit_ahead
+from lossratio.agent.afpacket.transmit import free_slots
+from lossratio.agent.core.pacing import CATCH_UP, frames_within, grace_after
 from lossratio.traffic import AgentClient
-from lossratio.traffic.agent.afpacket.kernel_pace import (
-    HURRY,
-    LEAD,
-    MADE_UP_FOR,
-    can_be_paced,
-    read_stamps,
-    transmit_ahead,
-)
-from lossratio.traffic.agent.afpacket.transmit import free_slots
-from lossratio.traffic.agent.core.pacing import CATCH_UP, frames_within, grace_after
 
 
 class Kernel:
@@ -188,10 +181,10 @@ def test_the_kernel_keeps_the_pace_of_a_sender_without_realtime_priority(bridged
     session = OrdinarySession(bridged, "tg", tmp_path)
     with AgentClient.start(session, python=PYTHON) as agent:
         assert not configure(agent)["realtime"]
-        directions = whole(agent.trial, 5_000.0, 1.0)
+        directions = whole(run_trial, agent, 5_000.0, 1.0)
         assert "htb" in bridged.run("tg", "tc", "qdisc", "show", "dev", "tg0").stdout
         # A burst goes past the queue.
-        assert agent.trial(50_000.0, 0.1)
+        assert run_trial(agent, 50_000.0, 0.1)
         assert "htb" not in bridged.run("tg", "tc", "qdisc", "show", "dev", "tg0").stdout
 
     for way in directions:
@@ -224,8 +217,8 @@ def test_only_the_first_stamp_of_a_frame_is_from_the_senders_interface():
 
 
 SLOW_QUEUE = """
-from lossratio.traffic.agent import server
-from lossratio.traffic.agent.afpacket import kernel_pace
+from lossratio.agent import server
+from lossratio.agent.afpacket import kernel_pace
 rate_of = kernel_pace._rate
 kernel_pace._rate = lambda load: rate_of(0.9 * load)
 server.main()
@@ -239,7 +232,7 @@ def test_frames_that_leave_too_late_count_as_unsent(bridged, tmp_path):
     process = OrdinarySession(bridged, "tg", tmp_path).start(PYTHON, "-c", SLOW_QUEUE)
     with AgentClient("TG", process) as agent:
         configure(agent)
-        directions = agent.trial(5_000.0, 1.0)
+        directions = run_trial(agent, 5_000.0, 1.0)
 
     for way in directions:
         assert 0 < way.sent_frames <= 5_000

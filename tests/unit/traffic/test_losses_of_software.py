@@ -9,6 +9,7 @@ import batching_device
 import numpy as np
 import pytest
 from traffic_lab import configure
+from whole_trials import run_trial
 
 from lossratio.plrsearch import estimate
 from lossratio.trials import TrialInput, TrialOutput, TrialResult
@@ -27,7 +28,7 @@ def lossy_trials(agent, lab, loads, duration, *device):
     assert running.stdout.readline() == "ready\n"
     for load in loads:
         for _ in range(ATTEMPTS):
-            (way,) = agent.trial(load, duration)
+            (way,) = run_trial(agent, load, duration)
             if way.sent_frames == round(load * duration):
                 break
         lost = way.sent_frames - way.received_frames

@@ -9,7 +9,7 @@ import pytest
 from scapy.layers.l2 import Dot1Q, Ether
 from scapy.utils import PcapNgReader, PcapReader, RawPcapNgReader
 
-from lossratio.traffic.agent.core.packets import StampedFrame
+from lossratio.agent.core.packets import StampedFrame
 from lossratio.traffic.otg import captures
 from lossratio.traffic.otg.captures import CapturedFrames, CaptureSettings, read_captures
 from lossratio.traffic.otg.packets import FieldError

@@ -2,15 +2,17 @@
 
 import socket
 import threading
+from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from performed import hold, latency, perform
 from ports import refusing_port
 
+from lossratio.agent.core.protocol import AgentError
+from lossratio.agent.otg import generator as program
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.otg import generator as program
-from lossratio.traffic.answers import read_counters, read_latency, read_stop
+from lossratio.traffic.answers import read_counters, read_stop
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.trial_input import TrialInput
 
@@ -95,7 +97,7 @@ def nothing():
 
 def measured(generator, load=1000.0, duration=0.02):
     trial = TrialInput(duration, load)
-    counters = read_counters({"directions": generator.trial(load, duration, 0.0, nothing)}, NAMES)
+    counters = read_counters({"directions": perform(generator, load, duration).directions}, NAMES)
     return output_from_counters(trial, counters)
 
 
@@ -143,29 +145,29 @@ def test_another_clients_configuration_is_no_result(made):
 
 def test_a_ramp_is_refused(made):
     with pytest.raises(AgentError, match="OTG has no ramp"):
-        made.trial(1000.0, 0.02, 0.1, nothing)
+        perform(made, 1000.0, 0.02, ramp=0.1)
 
 
 def test_latency_has_least_mean_and_largest_only(made):
-    output = read_latency(made.latency(1000.0, 0.02, nothing), NAMES)
+    output = latency(made, 1000.0, 0.02, NAMES)
     assert [(each.least_us, each.mean_us, each.most_us, each.jitter_us) for each in output.latency] == [
         (1.0, 2.0, 9.0, None)
     ] * 2
     StandIn.made.latency = {}
-    output = read_latency(made.latency(1000.0, 0.02, nothing), NAMES)
+    output = latency(made, 1000.0, 0.02, NAMES)
     assert {each.error for each in output.latency} == {"The tester gave no latency for this flow."}
 
 
 def test_traffic_without_an_end_is_stopped_and_counted(made):
-    made.start(1000.0)
+    hold(made, 1000.0)
     made.renew()
     assert StandIn.made.config["flows"][0]["duration"]["choice"] == "continuous"
-    stopped = read_stop({"directions": made.stop(0.0, nothing)}, NAMES)
+    stopped = read_stop(asdict(made.stop(0.0, nothing)), NAMES)
     assert (stopped.sent, stopped.received, stopped.unsent, StandIn.made.state) == (200, 200, 0, "stop")
 
 
 def test_a_closed_generator_has_stopped_its_traffic(made):
-    made.start(1000.0)
+    hold(made, 1000.0)
     made.close()
     assert StandIn.made.state == "stop"
 

@@ -8,9 +8,9 @@ import pytest
 import snappi
 from hypothesis import given, strategies as st
 
+from lossratio.agent.afpacket.frames import build_frames
 from lossratio.errors import TrafficError
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration, profile_names
-from lossratio.traffic.agent.afpacket.frames import build_frames
 from lossratio.traffic.otg.headers import HEADERS
 from lossratio.traffic.otg.models import checked
 from lossratio.traffic.otg.packets import MOST_LISTED, FieldError, read_packet, write_packet

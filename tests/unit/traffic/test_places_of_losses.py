@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies
 from traffic_lab import EAST, WEST, drop
+from whole_trials import run_trial
 
+from lossratio.agent.core.frame_order import FrameOrder
+from lossratio.agent.core.frames_spec import FramesSpec, SteppingField
+from lossratio.agent.core.losses import MOST_FLOWS, Fates, LossTables
+from lossratio.agent.xdp.constants import RING, RING_BITS, WRAP_BITS
+from lossratio.agent.xdp.fates import CHUNK, MOST_CHUNKS, FateLog, fates_of
 from lossratio.bpf import why_impossible
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.core.frame_order import FrameOrder
-from lossratio.traffic.agent.core.frames_spec import FramesSpec, SteppingField
-from lossratio.traffic.agent.core.losses import MOST_FLOWS, Fates, LossTables
-from lossratio.traffic.agent.xdp.constants import RING, RING_BITS, WRAP_BITS
-from lossratio.traffic.agent.xdp.fates import CHUNK, MOST_CHUNKS, FateLog, fates_of
 from lossratio.trials import Losses, read_counts, read_record
 
 MIX = ((64, 7), (570, 4), (1518, 1))
@@ -230,7 +231,7 @@ class TestRealDevices:
         loaded = load_profile(profile, frame_size=frame_size)
         configuration = make_configuration(loaded, [PortPair(WEST, EAST)], settle_time=0.2)
         agent.configure(configuration, generator=generator, options={"catch_up": 10.0})
-        return agent.trial(load, 0.5)
+        return run_trial(agent, load, 0.5)
 
     def test_the_flows_of_one_address(self, bridged, agent, generator):
         condition = "ip saddr & 0.0.0.7 == 0.0.0.3"

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from lossratio.traffic.agent.core import ethtool, ports as port_links
-from lossratio.traffic.agent.core.links import Link
-from lossratio.traffic.agent.core.protocol import AgentError
+from lossratio.agent.core import ethtool, ports as port_links
+from lossratio.agent.core.links import Link
+from lossratio.agent.core.protocol import AgentError
 
 
 def link(**counters):

@@ -14,15 +14,15 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Dot1AD, Ether
 from scapy.layers.vxlan import VXLAN
 from traffic_lab import EAST, PAIR, WEST
-from whole_trials import whole
+from whole_trials import run_trial, whole
 
+from lossratio.agent.afpacket.examination import _ExpectedFrames
+from lossratio.agent.afpacket.frames import build_frames
+from lossratio.agent.xdp.frames import FramePlan
 from lossratio.bpf import why_impossible
 from lossratio.errors import ProfileError, TrafficError
 from lossratio.topology import TrexGenerator, XdpGenerator
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.afpacket.examination import _ExpectedFrames
-from lossratio.traffic.agent.afpacket.frames import build_frames
-from lossratio.traffic.agent.xdp.frames import FramePlan
 from lossratio.traffic.generators.own import Xdp
 from lossratio.traffic.generators.trex import Trex
 
@@ -151,7 +151,7 @@ def through(bridged, agent, tmp_path, request):
         traffic = read(tmp_path, edge, frame_size)
         configuration = make_configuration(traffic, [PortPair(WEST, east)], settle_time=0.5)
         agent.configure(configuration, generator=generator, options={"catch_up": 10.0})
-        return whole(agent.trial, LOAD, DURATION)
+        return whole(run_trial, agent, LOAD, DURATION)
 
     return send
 

@@ -9,9 +9,9 @@ from typing import ClassVar
 import pytest
 
 from lossratio import traffic
-from lossratio.traffic.agent import server
-from lossratio.traffic.agent.afpacket import direction, generator
-from lossratio.traffic.agent.core.protocol import AgentError
+from lossratio.agent import server
+from lossratio.agent.afpacket import direction, generator
+from lossratio.agent.core.protocol import AgentError
 
 
 class Closable:

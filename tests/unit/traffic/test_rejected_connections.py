@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from local_session import PYTHON, LocalSession
 from traffic_lab import configure_connections, two_nodes
-from whole_trials import whole
+from whole_trials import run_connections, whole
 
 from lossratio.bpf import why_impossible
 from lossratio.traffic import AgentClient, TrafficPort
@@ -49,7 +49,7 @@ def opened(agent, router, profile, rule, generator="afpacket"):
     configure_connections(agent, generator, west=near, east=far, profile=profile)
     table = f"table ip firewall {{\nchain forward {{\ntype filter hook forward priority 0\n{rule}\n}}\n}}\n"
     router.run("dut1", "nft", "-f", "-", input=table)
-    (counters,) = whole(agent.connect, RATE, COUNT, Exchange())
+    (counters,) = whole(run_connections, agent, RATE, COUNT, Exchange())
     return counters
 
 
@@ -85,5 +85,5 @@ def test_rejections_are_counted_inside_the_kernel_too(agent, router, action, rej
 
 def test_the_testers_own_resets_are_no_rejections(agent, router):
     opened(agent, router, "ethip4-tcp-connections", "")
-    (counters,) = whole(agent.connect, RATE, COUNT, Exchange(closing="rst"))
+    (counters,) = whole(run_connections, agent, RATE, COUNT, Exchange(closing="rst"))
     assert (counters.received_frames, counters.rejection_frames) == (COUNT, 0)

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, strategies as st
 
-from lossratio.traffic.agent.afpacket.direction import MOST_EARLIER
-from lossratio.traffic.agent.afpacket.generator import AfPacketGenerator
-from lossratio.traffic.agent.core.returns import Returns
+from lossratio.agent.afpacket.direction import MOST_EARLIER
+from lossratio.agent.afpacket.generator import AfPacketGenerator
+from lossratio.agent.core.returns import Returns
 
 
 class Counters:

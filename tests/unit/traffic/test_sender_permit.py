@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from lossratio.traffic.agent.afpacket import sender
+from lossratio.agent.afpacket import sender
 
 
 @pytest.mark.parametrize(("state", "may_go_on"), [("R", True), ("D", True), ("S", False), ("T", False), ("Z", False)])

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies
 from traffic_lab import EAST, WEST, drop
-from whole_trials import whole
+from whole_trials import run_latency, run_trial, whole
 
+from lossratio.agent.afpacket.frames import build_frames
+from lossratio.agent.core.frame_order import FrameOrder
 from lossratio.bpf import why_impossible
 from lossratio.errors import ProfileError, SearchError
 from lossratio.measurements.throughput import SearchRequest
 from lossratio.mlrsearch import NDR, MLRsearch, SearchGoal
 from lossratio.topology import addressing, load_topology
 from lossratio.traffic import PortPair, TrafficMeasurer, check_sends_streams, load_profile, make_configuration
-from lossratio.traffic.agent.afpacket.frames import build_frames
-from lossratio.traffic.agent.core.frame_order import FrameOrder
 from lossratio.traffic.frame_headers import frames_spec
 from lossratio.trials import run_search
 
@@ -219,7 +219,7 @@ class TestRealFrames:
         streams = TWO if head == PROFILE else TWO.replace("priority: 5, ", "")
         self.configured(bridged, agent, generator, tmp_path, streams, head)
         for ramp in (0.0, 0.05):
-            for way in agent.trial(3000.0, 0.3, ramp=ramp):
+            for way in run_trial(agent, 3000.0, 0.3, ramp=ramp):
                 assert way.received_frames == way.sent_frames
                 assert (way.faulty, way.foreign_frames) == (0, 0)
                 assert [stream.name for stream in way.by_stream] == ["voice", "data"]
@@ -231,7 +231,7 @@ class TestRealFrames:
     def test_the_loss_of_one_class_is_that_of_its_stream(self, bridged, agent, generator, tmp_path):
         drop(bridged, "dut0", "ip dscp 0 numgen inc mod 10 0")
         self.configured(bridged, agent, generator, tmp_path, TWO.replace("priority: 5, ", ""))
-        there, back = agent.trial(3000.0, 0.4)
+        there, back = run_trial(agent, 3000.0, 0.4)
         voice, data = there.by_stream
         assert voice.sent_frames == voice.received_frames
         assert data.sent_frames - data.received_frames == there.lost
@@ -286,7 +286,7 @@ class TestRealFrames:
         self.make_slow(bridged, rate, queue)
         self.configured(bridged, agent, generator, tmp_path, ALIKE)
         # Data waits behind a full queue, and voice behind one frame.
-        output = whole(agent.latency, 2.0 * rate, 1.0)
+        output = whole(run_latency, agent, 2.0 * rate, 1.0)
         east, west = output.latency
         for way in (east, west):
             assert [one.stream for one in way.by_stream] == ["voice", "data"]

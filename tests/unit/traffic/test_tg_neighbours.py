@@ -14,8 +14,8 @@ from scapy.contrib.lldp import LLDPDU, LLDPDUChassisID, LLDPDUPortID, LLDPDUTime
 from scapy.layers.inet6 import ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6NDOptDstLLAddr, ICMPv6NDOptSrcLLAddr, IPv6
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 
-from lossratio.traffic.agent.core.neighbours import answer_to, lldp_frame
-from lossratio.traffic.agent.core.packets import PacketWire
+from lossratio.agent.core.neighbours import answer_to, lldp_frame
+from lossratio.agent.core.packets import PacketWire
 
 OURS, THEIRS = "02:00:00:00:00:01", "02:00:00:00:00:02"
 OWN_MAC = bytes.fromhex(OURS.replace(":", ""))
@@ -121,9 +121,9 @@ def test_a_port_announces_itself_by_lldp():
 
 BOTH_ENDS = """
 import sys, time
-from lossratio.traffic.agent.core.configuration import Speaker
-from lossratio.traffic.agent.core.links import read_links
-from lossratio.traffic.agent.core.neighbours import Question, Responder, open_wire, resolve
+from lossratio.agent.core.configuration import Speaker
+from lossratio.agent.core.links import read_links
+from lossratio.agent.core.neighbours import Question, Responder, open_wire, resolve
 links = read_links()
 addresses = (("10.0.0.5", "10.0.0.9"), ("2001:db8::5", "2001:db8::9"))
 responder = Responder([Speaker("tg1", addresses, lldp=False)], links)

@@ -13,14 +13,12 @@ from typing import get_type_hints
 import pytest
 from local_session import PYTHON
 from waiting import PATIENCE
+from whole_trials import hold_load, run_latency, run_timed, run_trial
 
-from lossratio.errors import NodeError, TrafficError
-from lossratio.topology import AfPacketGenerator
-from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration, start_agent
-from lossratio.traffic.agent.core.generator import Exchange as ExchangeOfAgent
-from lossratio.traffic.agent.core.links import Link
-from lossratio.traffic.agent.core.ports import same_wire
-from lossratio.traffic.agent.core.protocol import (
+from lossratio.agent.core.links import Link
+from lossratio.agent.core.plan import Answer, Exchange as ExchangeOfAgent, Plan
+from lossratio.agent.core.ports import same_wire
+from lossratio.agent.core.protocol import (
     MOST_STALLED,
     PROTOCOL,
     SILENCE_SECONDS,
@@ -29,9 +27,12 @@ from lossratio.traffic.agent.core.protocol import (
     ControllerGoneError,
     read_record,
 )
-from lossratio.traffic.agent.server import Agent
+from lossratio.agent.server import Agent
+from lossratio.errors import NodeError, TrafficError
+from lossratio.topology import AfPacketGenerator
+from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration, start_agent
 from lossratio.traffic.client import pack_agent
-from lossratio.trials import Exchange, TrialInput
+from lossratio.trials import Exchange
 
 HELLO = {
     "protocol": PROTOCOL,
@@ -154,10 +155,10 @@ def test_garbage_mid_trial_ends_the_conversation():
     process = ScriptedProcess(greeting(), "Broadcast message from root: reboot now")
     agent = AgentClient("TG", process)
     with pytest.raises(TrafficError, match="reboot now"):
-        agent.trial(1000.0, 1.0)
+        run_trial(agent, 1000.0, 1.0)
     assert process.is_closed
     with pytest.raises(TrafficError, match="has ended"):
-        agent.trial(1000.0, 1.0)
+        run_trial(agent, 1000.0, 1.0)
 
 
 def test_another_version_of_the_protocol_is_refused():
@@ -171,8 +172,8 @@ def test_another_version_of_the_protocol_is_refused():
 
 def test_an_answer_that_does_not_come_is_an_error_with_the_node_s_name():
     process = ScriptedProcess(greeting())
-    with pytest.raises(TrafficError, match=r"Node TG: no answer within 31 s.*'trial'"):
-        AgentClient("TG", process).trial(1000.0, 1.0)
+    with pytest.raises(TrafficError, match=r"Node TG: no answer within 31 s.*'run'"):
+        run_trial(AgentClient("TG", process), 1000.0, 1.0)
     assert process.is_closed
 
 
@@ -185,6 +186,7 @@ def test_an_agent_is_alive_if_it_answers_though_nobody_told_that_it_had_ended(li
     assert process.is_closed is not is_alive
 
 
+ANSWER = {"latency": None, "certain_after": None, "ended": False, "most_missing": {}}
 COUNTERS = {
     "name": "a>b",
     "intended_frames": 9,
@@ -201,10 +203,23 @@ LATENCY |= {"least_us": 1.0, "mean_us": 2.0, "most_us": 3.0, "jitter_us": 0.5, "
 LATENCY |= {"histogram": [[1.0, 3], [3.0, 1]]}
 
 
+def answered(number, *directions, **more):
+    """A line with an answer to a plan."""
+    return {"id": number, "result": {**ANSWER, "directions": [*directions], **more}}
+
+
+def answering(*directions, **more):
+    """An agent that was configured to send one way, and answers a plan."""
+    return configured(answered(3, *directions, **more))[0]
+
+
 def test_a_trial_is_one_line_out_and_one_line_in():
-    agent, process = configured({"id": 3, "result": {"directions": [COUNTERS]}})
-    (direction,) = agent.trial(9.0, 1.0)
-    assert process.written[2:] == [{"id": 3, "op": "trial", "load": 9.0, "duration": 1.0, "ramp": 0.0}]
+    agent, process = configured({"id": 3, "result": {**ANSWER, "directions": [COUNTERS]}})
+    (direction,) = run_trial(agent, 9.0, 1.0)
+    (request,) = process.written[2:]
+    plan = request.pop("plan")
+    assert request == {"id": 3, "op": "run"}
+    assert read_record(Plan, plan) == Plan(((9.0, 1.0),))
     assert (direction.intended_frames, direction.sent_frames, direction.received_frames, direction.unsent_frames) == (
         9,
         8,
@@ -218,28 +233,28 @@ def test_a_trial_is_one_line_out_and_one_line_in():
 def test_counters_that_lack_something_are_garbage(missing):
     counters = {name: value for name, value in COUNTERS.items() if name != missing}
     with pytest.raises(TrafficError, match="instead of an answer"):
-        configured({"id": 3, "result": {"directions": [counters]}})[0].trial(9.0, 1.0)
+        run_trial(answering(counters), 9.0, 1.0)
 
 
 @pytest.mark.parametrize("count", ["8", 8.5, None, True])
 def test_a_count_that_is_no_whole_number_is_garbage(count):
     with pytest.raises(TrafficError, match="instead of an answer"):
-        configured({"id": 3, "result": {"directions": [{**COUNTERS, "received_frames": count}]}})[0].trial(9.0, 1.0)
+        run_trial(answering({**COUNTERS, "received_frames": count}), 9.0, 1.0)
 
 
 @pytest.mark.parametrize("names", [[], ["b>a"], ["a>b", "a>b"], ["a>b", "b>a"]])
 def test_counters_of_other_directions_than_those_configured_are_garbage(names):
     directions = [{**COUNTERS, "name": name} for name in names]
-    agent, process = configured({"id": 3, "result": {"directions": directions}})
+    agent, process = configured({"id": 3, "result": {**ANSWER, "directions": directions}})
     with pytest.raises(TrafficError, match="instead of an answer"):
-        agent.trial(9.0, 1.0)
+        run_trial(agent, 9.0, 1.0)
     assert process.is_closed
 
 
 def test_a_latency_trial_has_counters_and_latencies():
-    agent, process = configured({"id": 3, "result": {"directions": [COUNTERS], "latency": [LATENCY]}})
-    output = agent.latency(9.0, 1.0)
-    assert process.written[2:] == [{"id": 3, "op": "latency", "load": 9.0, "duration": 1.0}]
+    agent, process = configured({"id": 3, "result": {**ANSWER, "directions": [COUNTERS], "latency": [LATENCY]}})
+    output = run_latency(agent, 9.0, 1.0)
+    assert process.written[2]["plan"]["latency"] is True
     (latency,) = output.latency
     assert (output.directions[0].sent_frames, latency.sent_frames, latency.received_frames) == (8, 5, 4)
     assert (latency.out_of_order_frames, latency.duplicate_frames, latency.resolution_us) == (1, 2, 0.1)
@@ -252,20 +267,20 @@ def test_a_latency_trial_has_counters_and_latencies():
 def test_a_latency_that_lacks_something_is_garbage(missing):
     latency = {name: value for name, value in LATENCY.items() if name != missing}
     with pytest.raises(TrafficError, match="instead of an answer"):
-        configured({"id": 3, "result": {"directions": [COUNTERS], "latency": [latency]}})[0].latency(9.0, 1.0)
+        run_latency(answering(COUNTERS, latency=[latency]), 9.0, 1.0)
 
 
 def test_stopped_traffic_has_its_late_frames_apart():
-    agent, process = configured({"id": 3, "result": {}}, {"id": 4, "result": {"directions": [{**COUNTERS, "late": 1}]}})
-    agent.start_traffic(9.0)
-    stopped = agent.stop_traffic(0.5)
+    agent, process = configured({"id": 3, "result": {}}, answered(4, {**COUNTERS, "late": 1}))
+    hold_load(agent, 9.0)
+    stopped = agent.stop(0.5)
     assert process.written[3] == {"id": 4, "op": "stop", "late_wait": 0.5}
     assert (stopped.sent, stopped.received, stopped.late, stopped.lost, stopped.unsent) == (8, 7, 1, 0, 1)
 
 
 def test_late_frames_are_counted_by_direction():
-    agent, process = configured({"id": 3, "result": {"late": {"a>b": 5}}}, {"id": 4, "result": {"late": {}}})
-    assert agent.late_frames(0.5) == {"a>b": 5}
+    agent, process = configured({"id": 3, "result": {"late": {"a>b": [5, 2]}}}, {"id": 4, "result": {"late": {}}})
+    assert agent.late_frames(0.5) == {"a>b": (5, 2)}
     assert process.written[2] == {"id": 3, "op": "late", "wait": 0.5}
     with pytest.raises(TrafficError, match="instead of an answer"):
         agent.late_frames(0.5)
@@ -279,7 +294,7 @@ class StoppingGenerator:
 
     def stop(self, late_wait, check):
         check()
-        return []
+        return Answer([])
 
     def close(self):
         """Nothing flows."""
@@ -301,7 +316,7 @@ def controller():
 def test_a_controller_that_a_busy_machine_keeps_silent_gets_the_counters_of_stopped_traffic(controller):
     _, channel, agent = controller
     channel._heard = time.monotonic() - 2 * SILENCE_SECONDS
-    assert agent.answer({"op": "stop"}) == {"directions": []}
+    assert agent.answer({"op": "stop"})["directions"] == []
 
 
 def test_traffic_of_a_silent_controller_ends_while_it_flows(controller):
@@ -431,13 +446,19 @@ BURST = {
 
 def test_a_burst_began_on_the_controller_s_clock_and_lost_the_frames_that_are_missing():
     clocks = [{"id": number, "result": {"now": 6000.0}} for number in range(4, 9)]
-    agent, process = configured({"id": 3, "result": {"directions": [{**COUNTERS, "course": BURST}]}}, *clocks)
+    agent, process = configured({"id": 3, "result": {**ANSWER, "directions": [{**COUNTERS, "course": BURST}]}}, *clocks)
     before = time.monotonic()
-    counters, (timeline,) = agent.timed(TrialInput.burst(100, 1000.0))
-    assert process.written[2]["steps"] == [{"load": 1000.0, "duration": 0.1}]
+    answer = run_timed(agent, (1000.0, 0.1), is_burst=True)
+    (timeline,) = answer.timelines
+    assert process.written[2]["plan"]["steps"] == [[1000.0, 0.1]]
     assert before <= timeline.began + 1000.0 <= time.monotonic()
     assert 0 < timeline.clock_error < 1.0
-    assert (counters[0].received_frames, timeline.lost, timeline.rate, timeline.last_lost) == (7, 1, 999.0, None)
+    assert (answer.directions[0].received_frames, timeline.lost, timeline.rate, timeline.last_lost) == (
+        7,
+        1,
+        999.0,
+        None,
+    )
 
 
 OUTAGE = {"frames": 1.5, "first_sent": 0.0, "last_sent": 0.0, "start": 0.0, "end": 0.0}
@@ -448,9 +469,9 @@ OUTAGE = {"frames": 1.5, "first_sent": 0.0, "last_sent": 0.0, "start": 0.0, "end
 )
 def test_an_answer_without_a_course_is_refused(broken):
     clocks = [{"id": number, "result": {"now": 6000.0}} for number in range(4, 9)]
-    agent, _ = configured({"id": 3, "result": {"directions": [{**COUNTERS, **broken}]}}, *clocks)
+    agent, _ = configured({"id": 3, "result": {**ANSWER, "directions": [{**COUNTERS, **broken}]}}, *clocks)
     with pytest.raises(TrafficError, match="instead of an answer"):
-        agent.timed(TrialInput.burst(100, 1000.0))
+        run_timed(agent, (1000.0, 0.1), is_burst=True)
 
 
 def test_the_agent_reads_what_goes_over_connections_field_by_field():

@@ -8,7 +8,7 @@ import time
 import pytest
 from traffic_lab import configure, received_by
 from waiting import wait_until
-from whole_trials import whole
+from whole_trials import hold_load, run_trial, whole
 
 from lossratio.traffic import AgentRefusalError
 
@@ -47,7 +47,7 @@ def wait_until_it_has_stopped(bridged):
 
 def test_senders_of_a_frozen_agent_stop_by_themselves(agent, bridged, frozen):
     configure(agent)
-    agent.start_traffic(LOAD)
+    hold_load(agent, LOAD)
     wait_until_it_flows(bridged)
     frozen()
     wait_until_it_has_stopped(bridged)
@@ -67,7 +67,7 @@ def test_a_trial_whose_agent_was_frozen_is_an_error_and_not_a_number(agent, brid
     thread.start()
     words = r"for 1\.\d+ s \(process \d+: T\), so they stopped"
     with pytest.raises(AgentRefusalError, match=words) as caught:
-        agent.trial(LOAD, 20.0)
+        run_trial(agent, LOAD, 20.0)
     thread.join()
     assert caught.value.kind == "abandoned"
 
@@ -75,20 +75,20 @@ def test_a_trial_whose_agent_was_frozen_is_an_error_and_not_a_number(agent, brid
 def test_running_traffic_outlasts_the_deadline_when_everybody_is_alive(agent, bridged):
     configure(agent)
     before = received_by(bridged, "dut0")
-    agent.start_traffic(LOAD)
+    hold_load(agent, LOAD)
     time.sleep(2.5)
     wait_until(lambda: received_by(bridged, "dut0") > before + 2 * LOAD)
-    assert agent.stop_traffic().directions[0].sent > 2 * LOAD
+    assert agent.stop().directions[0].sent > 2 * LOAD
 
 
 def test_traffic_ends_when_the_controller_falls_silent_although_its_connection_is_there(agent, bridged, monkeypatch):
     monkeypatch.setattr(agent, "_show_life", lambda: None)
     configure(agent)
-    agent.start_traffic(LOAD)
+    hold_load(agent, LOAD)
     wait_until_it_flows(bridged)
     wait_until_it_has_stopped(bridged)
 
 
 def test_a_trial_outlasts_the_silence_that_ends_traffic(agent):
     configure(agent)
-    assert whole(agent.trial, 100.0, 6.5)[0].sent_frames == 650
+    assert whole(run_trial, agent, 100.0, 6.5)[0].sent_frames == 650

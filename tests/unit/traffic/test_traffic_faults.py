@@ -14,7 +14,7 @@ from local_session import PYTHON, LocalSession
 from processes import children_of
 from traffic_lab import PAIR, configure, drop, received_by
 from waiting import is_running, wait_until
-from whole_trials import whole
+from whole_trials import hold_load, run_trial, whole
 
 from lossratio.errors import TrafficError
 from lossratio.traffic import (
@@ -65,7 +65,7 @@ def test_an_interface_that_goes_down_mid_trial_is_an_error_and_not_a_number(agen
 
     thread = threading.Thread(target=interrupt)
     thread.start()
-    kind, _ = refusal(agent.trial, 1000.0, 2.0)
+    kind, _ = refusal(run_trial, agent, 1000.0, 2.0)
     thread.join()
     assert kind == "interface_down"
     check_path(agent)
@@ -84,27 +84,27 @@ def test_a_trial_without_a_load_or_a_duration_is_refused(agent):
 
 
 def test_operations_in_the_wrong_order_are_refused(agent):
-    assert refusal(agent.trial, 1000.0, 0.1)[0] == "not_configured"
+    assert refusal(run_trial, agent, 1000.0, 0.1)[0] == "not_configured"
     configure(agent)
-    assert refusal(agent.stop_traffic)[0] == "not_running"
-    agent.start_traffic(100.0)
-    assert refusal(agent.start_traffic, 100.0)[0] == "busy"
-    assert refusal(agent.trial, 1000.0, 0.1)[0] == "busy"
-    agent.stop_traffic()
-    assert agent.trial(1000.0, 0.01)
+    assert refusal(agent.stop)[0] == "not_running"
+    hold_load(agent, 100.0)
+    assert refusal(hold_load, agent, 100.0)[0] == "busy"
+    assert refusal(run_trial, agent, 1000.0, 0.1)[0] == "busy"
+    agent.stop()
+    assert run_trial(agent, 1000.0, 0.01)
 
 
 def test_requests_that_make_no_sense_are_answered_and_change_nothing(agent):
     configure(agent)
     assert refusal(agent._ask, "dance")[0] == "bad_request"
-    assert agent.trial(1000.0, 0.01)
+    assert run_trial(agent, 1000.0, 0.01)
 
 
 def test_a_time_that_is_false_is_no_time(agent):
     configure(agent)
-    for operation, field in (("late", "wait"), ("trial", "ramp"), ("watched_trial", "above")):
-        request = {"load": 1000.0, "duration": 0.01, "above": 0.0, "in_flight": 0.0, field: False}
-        assert refusal(agent._ask, operation, **request)[0] == "bad_request"
+    assert refusal(agent._ask, "late", wait=False)[0] == "bad_request"
+    for field in ("ramp", "above", "in_flight"):
+        assert refusal(agent._ask, "run", plan={"steps": [[1000.0, 0.01]], field: False})[0] == "bad_request"
     assert agent._ask("late", wait=0)
 
 
@@ -125,24 +125,30 @@ def test_a_time_that_is_false_is_no_time(agent):
 def test_an_exchange_that_makes_no_sense_is_refused_and_the_agent_stays(agent, change):
     configure(agent)
     exchange = {**asdict(Exchange()), **change}
-    assert refusal(agent._ask, "connect", load=1000.0, count=10, exchange=exchange)[0] == "bad_request"
-    assert agent.trial(1000.0, 0.01)
+    plan = {"steps": [[1000.0, 0.01]], "connections": 10, "exchange": exchange}
+    assert refusal(agent._ask, "run", plan=plan)[0] == "bad_request"
+    assert run_trial(agent, 1000.0, 0.01)
 
 
+RUN = {"steps": [[1000.0, 0.01]]}
 PROBE = {"ports": ["tg0"], "sends": [], "networks": [], "speakers": [], "listen": [], "seconds": 0.1}
 
 
 @pytest.mark.parametrize(
     ("operation", "request_"),
     [
-        ("connect", {"load": 1000.0, "count": 10}),
-        ("connect", {"load": 1000.0, "count": 2.5, "exchange": asdict(Exchange())}),
-        ("schedule", {}),
-        ("schedule", {"steps": [1]}),
+        ("run", {}),
+        ("run", {"plan": {**RUN, "connections": 2.5, "exchange": asdict(Exchange())}}),
+        ("run", {"plan": {}}),
+        ("run", {"plan": {"steps": []}}),
+        ("run", {"plan": {"steps": [1]}}),
+        ("run", {"plan": {"steps": [[1000.0, None]]}}),
+        ("run", {"plan": {"steps": [[1000.0, None], [1000.0, 0.01]]}}),
         ("resolve", {"questions": None, "seconds": 1.0}),
-        ("schedule", {"steps": [{"load": 1000.0, "duration": 0.01}], "burst": 1}),
-        ("watched_trial", {"load": 1000.0, "duration": 0.01, "ends": "false"}),
-        ("start", {"load": 1000.0, "watch": "false"}),
+        ("run", {"plan": {**RUN, "is_burst": 1}}),
+        ("run", {"plan": {**RUN, "latency": True, "above": 0.5}}),
+        ("run", {"plan": {**RUN, "is_brust": True}}),
+        ("hold", {"plan": {"steps": [[1000.0, None]], "locates": "false"}}),
         ("probe", {**PROBE, "ports": "tg0"}),
         ("probe", {**PROBE, "sends": [["tg0"]]}),
         ("probe", {**PROBE, "speakers": None}),
@@ -153,7 +159,7 @@ PROBE = {"ports": ["tg0"], "sends": [], "networks": [], "speakers": [], "listen"
 def test_a_request_that_lacks_a_part_is_refused_and_the_agent_stays(agent, operation, request_):
     configure(agent)
     assert refusal(agent._ask, operation, **request_)[0] == "bad_request"
-    assert agent.trial(1000.0, 0.01)
+    assert run_trial(agent, 1000.0, 0.01)
 
 
 def test_a_broken_configuration_is_refused(agent):
@@ -344,7 +350,7 @@ def test_traffic_stops_when_the_controller_goes_mid_trial(agent, bridged, sessio
     process = session.processes[0].process
     senders = children_of(process.pid)
     assert len(senders) == 2
-    agent._process.write_line('{"id": 9, "op": "trial", "load": 1000, "duration": 60}')
+    agent._process.write_line('{"id": 9, "op": "run", "plan": {"steps": [[1000, 60]]}}')
     before = received_by(bridged, "dut0")
     wait_until(lambda: received_by(bridged, "dut0") > before)
     process.stdin.close()
@@ -355,7 +361,7 @@ def test_traffic_stops_when_the_controller_goes_mid_trial(agent, bridged, sessio
 
 def test_traffic_stops_when_the_controller_goes_while_it_runs_around_other_work(agent, session):
     configure(agent)
-    agent.start_traffic(1000.0)
+    hold_load(agent, 1000.0)
     process = session.processes[0].process
     senders = children_of(process.pid)
     process.stdin.close()
@@ -371,19 +377,19 @@ def test_an_agent_killed_mid_trial_is_one_clear_error_and_its_senders_die_with_i
     with pytest.raises(
         TrafficError, match=r"Node TG.*traffic agent had been asked for 'trial'.*The next measurement restarts it"
     ):
-        agent.trial(1000.0, 30.0)
+        run_trial(agent, 1000.0, 30.0)
     wait_until(lambda: not any(map(is_running, senders)))
     with pytest.raises(TrafficError, match="has ended"):
-        agent.trial(1000.0, 0.1)
+        run_trial(agent, 1000.0, 0.1)
 
 
 def test_a_sender_that_dies_mid_trial_is_an_error_and_the_agent_stays(agent, session):
     configure(agent)
     sender = children_of(session.processes[0].process.pid)[0]
     threading.Timer(0.3, os.kill, (sender, signal.SIGKILL)).start()
-    assert refusal(agent.trial, 1000.0, 5.0)[0] == "sender_died"
+    assert refusal(run_trial, agent, 1000.0, 5.0)[0] == "sender_died"
     configure(agent)
-    assert agent.trial(1000.0, 0.01)
+    assert run_trial(agent, 1000.0, 0.01)
 
 
 def test_no_direction_goes_on_when_another_cannot_start(agent, bridged, session):
@@ -391,7 +397,7 @@ def test_no_direction_goes_on_when_another_cannot_start(agent, bridged, session)
     second = children_of(session.processes[0].process.pid)[1]
     os.kill(second, signal.SIGKILL)
     wait_until(lambda: not is_running(second))
-    assert refusal(agent.start_traffic, 1000.0)[0] == "sender_died"
+    assert refusal(hold_load, agent, 1000.0)[0] == "sender_died"
     before = received_by(bridged, "dut0")
     time.sleep(0.2)
     assert received_by(bridged, "dut0") == before
@@ -399,14 +405,14 @@ def test_no_direction_goes_on_when_another_cannot_start(agent, bridged, session)
 
 def test_a_port_that_was_replaced_between_trials_is_no_loss(agent, bridged):
     configure(agent, bidirectional=False)
-    agent.trial(1000.0, 0.02)
+    run_trial(agent, 1000.0, 0.02)
     bridged.run("tg", "ip", "link", "delete", "dev", "tg1")
     bridged.veth("tg", "tg1", "dut1", "dut1")
     bridged.run("dut1", "ip", "link", "set", "dev", "dut1", "master", "br0")
-    kind, message = refusal(agent.trial, 1000.0, 0.02)
+    kind, message = refusal(run_trial, agent, 1000.0, 0.02)
     assert (kind, "tg1 was removed" in message) == ("interface_replaced", True)
     configure(agent, bidirectional=False)
-    assert whole(agent.trial, 1000.0, 0.02)[0].received_frames == 20
+    assert whole(run_trial, agent, 1000.0, 0.02)[0].received_frames == 20
 
 
 def test_an_interrupt_mid_trial_ends_the_traffic(agent, session):
@@ -418,7 +424,7 @@ def test_an_interrupt_mid_trial_ends_the_traffic(agent, session):
 
     process.read_line = interrupted
     with pytest.raises(KeyboardInterrupt):
-        agent.trial(1000.0, 30.0)
+        run_trial(agent, 1000.0, 30.0)
     assert process.process.wait() == 0
 
 

@@ -10,12 +10,12 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Dot1AD, Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
 
+from lossratio.agent.afpacket.frames import FrameOrder, Numbering, tag_bytes
+from lossratio.agent.core.frames_spec import SteppingField, size_pattern
+from lossratio.agent.core.protocol import AgentError
 from lossratio.errors import TrafficError
 from lossratio.topology.addressing import EAST, WEST, split_sides
 from lossratio.traffic import load_profile
-from lossratio.traffic.agent.afpacket.frames import FrameOrder, Numbering, tag_bytes
-from lossratio.traffic.agent.core.frames_spec import SteppingField, size_pattern
-from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.traffic.frame_headers import frames_spec
 
 

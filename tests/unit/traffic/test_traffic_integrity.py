@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 from local_session import PYTHON, LocalSession
 from traffic_lab import PAIR, configure, two_nodes
-from whole_trials import whole
+from whole_trials import run_latency, run_trial, whole
 
+from lossratio.agent.afpacket.filters import Sample
 from lossratio.bpf import why_impossible
 from lossratio.errors import TrafficError
 from lossratio.topology import XdpGenerator
 from lossratio.traffic import AgentClient, load_profile, make_configuration
-from lossratio.traffic.agent.afpacket.filters import Sample
 from lossratio.traffic.frame_sizes import MOST_SIZES
 from lossratio.traffic.generators.own import Xdp
 
@@ -96,15 +96,15 @@ def through(request, lasting_lab, tester):
                 assert device.stdout.readline() == "ready\n"
                 agent.configure(configuration, generator=generator, options={"catch_up": 10.0})
                 if ask == "latency":
-                    return agent.latency(LOAD, duration)
+                    return run_latency(agent, LOAD, duration)
                 if pause is None:
-                    return whole(agent.trial, LOAD, duration)
+                    return whole(run_trial, agent, LOAD, duration)
 
                 def second():
                     time.sleep(pause)
-                    first = agent.trial(LOAD, duration)
+                    first = run_trial(agent, LOAD, duration)
                     time.sleep(pause)
-                    return (*agent.trial(LOAD, duration), *first)
+                    return (*run_trial(agent, LOAD, duration), *first)
 
                 return whole(second)[:2]
             finally:
@@ -220,7 +220,7 @@ def test_copies_of_an_earlier_trial_s_frames_are_foreign_and_not_late(through):
 
 def test_latency_frames_are_counted_and_not_examined(bridged, agent):
     configure(agent, 64)
-    output = agent.latency(LOAD, DURATION)
+    output = run_latency(agent, LOAD, DURATION)
     for counters, latency in zip(output.directions, output.latency, strict=True):
         assert latency.received_frames > 0
         assert (counters.received_frames, counters.examined_frames) == (

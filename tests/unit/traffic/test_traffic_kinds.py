@@ -7,12 +7,12 @@ from frame_samples import with_fields_of_scapy
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from traffic_lab import EAST, WEST, Capture, configure, drop
-from whole_trials import whole
+from whole_trials import run_latency, run_trial, whole
 
+from lossratio.agent.core.configuration import PARTS, Configuration
+from lossratio.agent.core.protocol import AgentError, read_record
 from lossratio.errors import TrafficError
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.core.configuration import PARTS, Configuration
-from lossratio.traffic.agent.core.protocol import AgentError, read_record
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.trial_input import TrialInput
 
@@ -43,7 +43,7 @@ def set_mtu(lab, mtu, *, tg=None):
 )
 def test_every_kind_of_frame_comes_back_and_is_counted(agent, profile, frame_size):
     configure(agent, frame_size, profile=profile)
-    for direction in agent.trial(4000.0, 0.2):
+    for direction in run_trial(agent, 4000.0, 0.2):
         assert direction.intended_frames == 800
         assert direction.received_frames == direction.sent_frames > 0
 
@@ -52,7 +52,7 @@ def test_every_kind_of_frame_comes_back_and_is_counted(agent, profile, frame_siz
 def test_tagged_frames_that_are_dropped_are_lost(agent, bridged, profile):
     configure(agent, profile=profile, bidirectional=False)
     drop(bridged, "dut0", "numgen inc mod 4 0")
-    (direction,) = agent.trial(2000.0, 0.2)
+    (direction,) = run_trial(agent, 2000.0, 0.2)
     assert direction.sent_frames - direction.received_frames in (
         direction.sent_frames // 4,
         -(-direction.sent_frames // 4),
@@ -62,7 +62,7 @@ def test_tagged_frames_that_are_dropped_are_lost(agent, bridged, profile):
 @pytest.mark.parametrize("profile", ["dot1q-ip4base", "ethip6-udp", "ethip4vxlan-ip4base"])
 def test_latency_of_every_kind_of_frame_can_be_measured(agent, profile):
     configure(agent, 118, profile=profile)
-    for direction in agent.latency(2000.0, 0.3).latency:
+    for direction in run_latency(agent, 2000.0, 0.3).latency:
         assert direction.error is None
         assert direction.received_frames == direction.sent_frames > 0
 
@@ -72,7 +72,7 @@ def test_jumbo_frames_need_ports_with_room_for_them(agent, bridged):
         configure(agent, 9000)
     set_mtu(bridged, 8982)
     configure(agent, 9000)
-    for direction in agent.trial(1000.0, 0.2):
+    for direction in run_trial(agent, 1000.0, 0.2):
         assert direction.received_frames == direction.sent_frames > 0
 
 
@@ -87,7 +87,7 @@ def test_a_trial_goes_on_with_the_flows_where_the_last_one_ended(agent, bridged)
     first = 0
     for _ in range(2):
         capture = Capture(bridged, "dut0", 30)
-        (direction,) = agent.trial(100.0, 0.5)
+        (direction,) = run_trial(agent, 100.0, 0.5)
         seen, numbers = capture.frames(), range(first, first + 30)
         packets = [Ether(frame) for frame in seen]
         assert [packet[IP].src for packet in packets] == [f"198.18.0.{1 + number % 64}" for number in numbers]
@@ -98,9 +98,9 @@ def test_a_trial_goes_on_with_the_flows_where_the_last_one_ended(agent, bridged)
 
 def test_flows_beyond_the_first_round_of_the_ring_are_patched_in(agent, bridged):
     configure(agent, 1500, profile="ethip4-udp-100kflows", bidirectional=False)
-    (direction,) = agent.trial(20_000.0, 0.1)
+    (direction,) = run_trial(agent, 20_000.0, 0.1)
     capture = Capture(bridged, "dut0", 20)
-    agent.trial(100.0, 0.2)
+    run_trial(agent, 100.0, 0.2)
     seen = capture.frames()
     first = direction.sent_frames
     assert first > 1000
@@ -113,7 +113,7 @@ def test_flows_beyond_the_first_round_of_the_ring_are_patched_in(agent, bridged)
 
 def test_a_direction_sends_its_share_of_the_load(agent):
     configure(agent, 512, profile="ethip4-udp-download")
-    counters = whole(agent.trial, 2000.0, 0.25)
+    counters = whole(run_trial, agent, 2000.0, 0.25)
     assert [(direction.intended_frames, direction.load_ratio) for direction in counters] == [(500, 1.0), (250, 0.5)]
     assert all(direction.received_frames == direction.sent_frames > 0 for direction in counters)
     output = output_from_counters(TrialInput(0.25, 2000.0), counters)
@@ -127,7 +127,7 @@ def test_two_links_carry_traffic_in_parallel(agent, bridged):
     second = PortPair(TrafficPort("port2", "tg2"), TrafficPort("port3", "tg3"))
     profile = load_profile("ethip4-udp", frame_size=64)
     agent.configure(make_configuration(profile, [PortPair(WEST, EAST), second], settle_time=0.2))
-    counters = agent.trial(1000.0, 0.2)
+    counters = run_trial(agent, 1000.0, 0.2)
     assert [direction.name for direction in counters] == ["port0>port1", "port1>port0", "port2>port3", "port3>port2"]
     assert all(
         direction.intended_frames == 200 and direction.received_frames == direction.sent_frames > 0

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from traffic_lab import configure, drop, hold, received_by
 from waiting import wait_until
-from whole_trials import whole
+from whole_trials import run_latency, run_trial, whole
 
-from lossratio.traffic import AgentRefusalError
-from lossratio.traffic.agent.afpacket import clocks
-from lossratio.traffic.agent.afpacket.clocks import ClockState, clock_state, state_of
-from lossratio.traffic.agent.afpacket.latency import ClockWatch, Stamps, latency_frames, stamps_of, summarize
+from lossratio.agent.afpacket import clocks
+from lossratio.agent.afpacket.clocks import ClockState, clock_state, state_of
+from lossratio.agent.afpacket.latency import ClockWatch, Stamps, latency_frames, stamps_of, summarize
+from lossratio.traffic import AgentRefusalError, by_traffic
 
 real = pytest.mark.netns
 
@@ -198,7 +198,7 @@ def test_latency_frames_are_a_tenth_of_a_load_and_a_thousand_a_second_at_most(lo
 @pytest.mark.parametrize("frame_size", [64, 1518, "IMIX_v4_1"])
 def test_latency_frames_are_a_part_of_the_load(agent, frame_size):
     configure(agent, frame_size)
-    output = agent.latency(3000.0, 0.4)
+    output = run_latency(agent, 3000.0, 0.4)
     for counters, latency in zip(output.directions, output.latency, strict=True):
         assert counters.name == latency.direction
         assert abs(counters.intended_frames - 1200) <= 1
@@ -215,7 +215,7 @@ def test_latency_frames_are_a_part_of_the_load(agent, frame_size):
 def test_a_device_that_treats_every_tenth_frame_in_another_way_does_so_to_a_tenth_of_the_latency_frames(agent, bridged):
     configure(agent, bidirectional=False)
     drop(bridged, "dut0", "numgen inc mod 10 0")
-    (latency,) = whole(agent.latency, 5000.0, 0.8).latency
+    (latency,) = whole(run_latency, agent, 5000.0, 0.8).latency
     assert latency.sent_frames == 400
     # 40, with a standard deviation of 6.
     assert 10 <= latency.sent_frames - latency.received_frames <= 70
@@ -225,7 +225,7 @@ def test_a_device_that_treats_every_tenth_frame_in_another_way_does_so_to_a_tent
 @pytest.mark.parametrize("profile", ["dot1q-ip4base", "ethip6-udp", "ethip4-udp-1mflows"])
 def test_latency_frames_have_the_profile_s_headers(agent, profile):
     configure(agent, 118, profile=profile, bidirectional=False)
-    (latency,) = agent.latency(1000.0, 0.2).latency
+    (latency,) = run_latency(agent, 1000.0, 0.2).latency
     assert latency.error is None
     assert 0 < latency.received_frames == latency.sent_frames
 
@@ -233,14 +233,14 @@ def test_latency_frames_have_the_profile_s_headers(agent, profile):
 @real
 def test_a_queue_that_delays_frames_is_seen(agent, bridged):
     configure(agent, 1000, bidirectional=False)
-    quick = agent.latency(1000.0, 0.3).latency[0]
+    quick = run_latency(agent, 1000.0, 0.3).latency[0]
     bridged.run(
         "dut1", "tc", "qdisc", "replace", "dev", "dut1", "root", "tbf", "rate", "8mbit", "burst", "2000", "limit", "50k"
     )
     # A queue of 50,000 bytes that empties at a million bytes a second holds a frame up for 50 ms. A busy machine may
     # hold one up for longer, but not each time.
     for _ in range(20):
-        (slow,) = agent.latency(2000.0, 0.3).latency
+        (slow,) = run_latency(agent, 2000.0, 0.3).latency
         assert slow.most_us > 40_000
         assert slow.received_frames < slow.sent_frames
         if slow.most_us < 60_000:
@@ -252,7 +252,7 @@ def test_a_queue_that_delays_frames_is_seen(agent, bridged):
 def test_a_direction_that_fails_keeps_the_other_and_says_why(agent, bridged):
     configure(agent)
     drop(bridged, "dut1", "ether type ip")
-    forward, backward = agent.latency(2000.0, 0.2).latency
+    forward, backward = run_latency(agent, 2000.0, 0.2).latency
     assert forward.error is None
     assert backward.error == f"None of {backward.sent_frames} latency frames came back."
     assert backward.mean_us is None
@@ -261,9 +261,9 @@ def test_a_direction_that_fails_keeps_the_other_and_says_why(agent, bridged):
 @real
 def test_trials_after_a_latency_trial_are_as_before(agent):
     configure(agent)
-    agent.latency(2000.0, 0.1)
-    agent.latency(2000.0, 0.1)
-    for direction in agent.trial(1000.0, 0.1):
+    run_latency(agent, 2000.0, 0.1)
+    run_latency(agent, 2000.0, 0.1)
+    for direction in run_trial(agent, 1000.0, 0.1):
         assert (direction.received_frames, direction.late_frames) == (direction.sent_frames, 0)
 
 
@@ -273,15 +273,15 @@ def test_latency_frames_that_a_device_holds_are_late_frames_of_their_trial(agent
     # They need 1.3 s.
     hold(bridged, "dut1", 400_000)
     before = received_by(bridged, "tg1", "tg")
-    output = agent.latency(20_000.0, 0.05)
+    output = run_latency(agent, 20_000.0, 0.05)
     (counters,), (latency,) = output.directions, output.latency
     assert latency.received_frames < latency.sent_frames
     wait_until(lambda: received_by(bridged, "tg1", "tg") >= before + counters.sent_frames)
-    late, *of_earlier = agent.late_by_traffic(0.1)
+    late, *of_earlier = by_traffic(agent.late_frames(0.1).values())
     assert counters.received_frames + late == counters.sent_frames
     assert not any(of_earlier)
-    assert not any(agent.late_by_traffic(0.0))
-    (after,) = agent.trial(100.0, 0.1)
+    assert not any(by_traffic(agent.late_frames(0.0).values()))
+    (after,) = run_trial(agent, 100.0, 0.1)
     assert (after.late_frames, after.received_frames) == (0, after.sent_frames)
 
 
@@ -291,13 +291,13 @@ def test_late_latency_frames_come_with_the_next_traffic_as_others_do(agent, brid
     configure(agent, bidirectional=False)
     hold(bridged, "dut1", 400_000)
     before = received_by(bridged, "tg1", "tg")
-    (counters,) = agent.latency(20_000.0, 0.05).directions
+    (counters,) = run_latency(agent, 20_000.0, 0.05).directions
     wait_until(lambda: received_by(bridged, "tg1", "tg") >= before + counters.sent_frames)
-    (after,) = agent.trial(100.0, 0.1) if begin == "trial" else agent.latency(100.0, 0.1).directions
+    (after,) = run_trial(agent, 100.0, 0.1) if begin == "trial" else run_latency(agent, 100.0, 0.1).directions
     assert counters.received_frames + after.late_frames == counters.sent_frames
 
 
 @real
 def test_latency_is_refused_without_a_configuration(agent):
     with pytest.raises(AgentRefusalError, match="configure"):
-        agent.latency(1000.0, 0.1)
+        run_latency(agent, 1000.0, 0.1)

@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from lossratio.traffic import TrafficMeasurer
-from lossratio.traffic.agent.core.generator import late_and_copies
+from lossratio.agent.core.generator import late_and_copies
+from lossratio.traffic import Answer, TrafficMeasurer
 from lossratio.trials import Exchange
 from lossratio.trials.counters import NegativeLossError
 from lossratio.trials.trial_input import TrialInput
@@ -20,15 +20,14 @@ class Agent:
         self.counts = list(counts)
         self.asked = []
 
-    def trial(self, load, duration, ramp=0.0):
-        self.asked.append((load, duration))
+    def run(self, plan):
+        self.asked += plan.steps
         count = self.counts.pop(0)
         sent, received = count if isinstance(count, tuple) else (100, count)
-        return (
-            DirectionCounters(
-                "a>b", intended_frames=100, sent_frames=sent, received_frames=received, unsent_frames=100 - sent
-            ),
+        counters = DirectionCounters(
+            "a>b", intended_frames=100, sent_frames=sent, received_frames=received, unsent_frames=100 - sent
         )
+        return Answer((counters,))
 
 
 def test_as_many_connections_are_opened_as_are_expected():
@@ -36,9 +35,10 @@ def test_as_many_connections_are_opened_as_are_expected():
     asked = []
 
     class Connecting:
-        def connect(self, load, count, exchange):
+        def run(self, plan):
+            count = plan.connections
             asked.append(count)
-            return (DirectionCounters("port0>port1", count, count, count),)
+            return Answer((DirectionCounters("port0>port1", count, count, count),))
 
     trials = [TrialInput(0.5, load, exchange=Exchange()) for load in (996.24, 1000.0, 7 / 0.5)]
     outputs = [TrafficMeasurer(Connecting()).measure(trial) for trial in trials]
@@ -51,8 +51,9 @@ def test_devices_keep_connections_that_were_established_before(is_established, f
     emptied = []
 
     class Connecting:
-        def connect(self, load, count, exchange):
-            return (DirectionCounters("port0>port1", count, count, count),)
+        def run(self, plan):
+            count = plan.connections
+            return Answer((DirectionCounters("port0>port1", count, count, count),))
 
     exchange = Exchange(established=is_established)
     measurer = TrafficMeasurer(Connecting(), forget=lambda: emptied.append(True))

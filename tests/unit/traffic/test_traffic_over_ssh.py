@@ -8,6 +8,7 @@ import pytest
 from local_testbeds import LOCAL, needs_testbed
 from traffic_lab import configure
 from waiting import wait_until
+from whole_trials import run_trial
 
 from lossratio.errors import TrafficError
 from lossratio.nodes import NodeSession
@@ -48,8 +49,8 @@ def test_trials_go_over_ssh_and_a_lost_connection_stops_the_traffic(nodes):
         dut.run("ip", "link", "set", "dev", "br0", "up")
         configure(agent)
         check_path(agent)
-        assert [direction.received_frames for direction in agent.trial(1000.0, 0.1)] > [0, 0]
+        assert [direction.received_frames for direction in run_trial(agent, 1000.0, 0.1)] > [0, 0]
         threading.Timer(0.5, tg.close).start()
         with pytest.raises(TrafficError, match=r"Node TG.*connection was lost.*The next measurement restarts it"):
-            agent.trial(1000.0, 30.0)
+            run_trial(agent, 1000.0, 30.0)
         wait_until(lambda: is_still(dut, "dut0"))

@@ -4,8 +4,8 @@ from itertools import cycle
 import pytest
 from hypothesis import example, given, strategies as st
 
-from lossratio.traffic.agent.afpacket.receive import check_countable
-from lossratio.traffic.agent.core.pacing import (
+from lossratio.agent.afpacket.receive import check_countable
+from lossratio.agent.core.pacing import (
     BATCH,
     CATCH_UP,
     LONGEST_STALL,
@@ -15,7 +15,7 @@ from lossratio.traffic.agent.core.pacing import (
     ramp_up,
     transmit,
 )
-from lossratio.traffic.agent.core.protocol import AgentError
+from lossratio.agent.core.protocol import AgentError
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.trial_input import TrialInput
 from lossratio.trials.trial_output import DirectionCounters

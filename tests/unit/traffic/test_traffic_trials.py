@@ -14,23 +14,24 @@ from frame_samples import with_fields_of_scapy
 from scapy.layers.l2 import Ether
 from traffic_lab import PAIR, Capture, configure, drop, received_by
 from waiting import wait_until
-from whole_trials import whole
+from whole_trials import hold_load, run_trial, whole
 
+from lossratio.agent.afpacket import receive
+from lossratio.agent.afpacket.filters import TRAFFIC_AT_ONCE
+from lossratio.agent.afpacket.frames import build_frames
+from lossratio.agent.core.frames_spec import TagPlace
+from lossratio.agent.core.links import read_links
 from lossratio.bpf import BpfError
 from lossratio.topology import addressing
 from lossratio.traffic import (
     AgentRefusalError,
     TrafficMeasurer,
     TrafficPort,
+    by_traffic,
     check_path,
     load_profile,
     make_configuration,
 )
-from lossratio.traffic.agent.afpacket import receive
-from lossratio.traffic.agent.afpacket.filters import TRAFFIC_AT_ONCE
-from lossratio.traffic.agent.afpacket.frames import build_frames
-from lossratio.traffic.agent.core.frames_spec import TagPlace
-from lossratio.traffic.agent.core.links import read_links
 from lossratio.traffic.frame_headers import frames_spec
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.trial_input import TrialInput
@@ -53,7 +54,7 @@ while True:
 def test_a_bridge_brings_every_frame_back(agent, frame_size):
     configure(agent, frame_size)
     check_path(agent)
-    counters = agent.trial(2000.0, 0.2)
+    counters = run_trial(agent, 2000.0, 0.2)
     assert [direction.name for direction in counters] == ["port0>port1", "port1>port0"]
     for direction in counters:
         assert direction.intended_frames == 400
@@ -66,7 +67,7 @@ def test_a_bridge_brings_every_frame_back(agent, frame_size):
 def test_the_other_end_of_the_link_sees_the_frames_that_are_sent(agent, bridged):
     configure(agent, bidirectional=False)
     before = received_by(bridged, "dut0")
-    (counters,) = agent.trial(5000.0, 0.3)
+    (counters,) = run_trial(agent, 5000.0, 0.3)
     assert received_by(bridged, "dut0") - before == counters.sent_frames
 
 
@@ -74,13 +75,13 @@ def test_a_frame_that_is_due_right_before_the_end_is_sent(agent):
     configure(agent)
     duration = 0.1
     load_of_600_frames = 599 / (duration - 2e-6)
-    assert [direction.sent_frames for direction in whole(agent.trial, load_of_600_frames, duration)] == [600, 600]
+    assert [direction.sent_frames for direction in whole(run_trial, agent, load_of_600_frames, duration)] == [600, 600]
 
 
 def test_unidirectional_traffic_comes_from_the_first_port_only(agent, bridged):
     configure(agent, bidirectional=False)
     before = received_by(bridged, "dut1")
-    (counters,) = agent.trial(1000.0, 0.1)
+    (counters,) = run_trial(agent, 1000.0, 0.1)
     assert counters.name == "port0>port1"
     assert received_by(bridged, "dut1") == before
 
@@ -95,7 +96,7 @@ def test_frames_on_the_wire_are_the_profile_s_with_the_trial_s_tag(agent, bridge
     cycle = build_frames(description, west_mac, east_mac)
     expected = [row[:length].tobytes() for row, length in zip(cycle.data, cycle.lengths, strict=True)]
     capture = Capture(bridged, "dut0", 20)
-    agent.trial(2000.0, 0.2)
+    run_trial(agent, 2000.0, 0.2)
     sent = capture.frames()
     assert len(sent) == 20
     (tag,) = {frame[42:46] for frame in sent}
@@ -112,7 +113,7 @@ def test_each_trial_and_direction_has_a_tag_of_its_own(agent, bridged):
     tags = []
     for _ in range(2):
         captures = [Capture(bridged, interface, 5) for interface in ("dut0", "dut1")]
-        agent.trial(1000.0, 0.2)
+        run_trial(agent, 1000.0, 0.2)
         tags += [{frame[42:46] for frame in capture.frames()} for capture in captures]
     assert [len(tag) for tag in tags] == [1, 1, 1, 1]
     assert len(set.union(*tags)) == 4
@@ -122,7 +123,7 @@ def test_each_trial_and_direction_has_a_tag_of_its_own(agent, bridged):
 def test_a_tenth_that_is_dropped_is_lost(agent, bridged):
     configure(agent, bidirectional=False)
     drop(bridged, "dut0", "numgen inc mod 10 0")
-    (counters,) = agent.trial(2000.0, 0.5)
+    (counters,) = run_trial(agent, 2000.0, 0.5)
     assert counters.sent_frames - counters.received_frames in (
         counters.sent_frames // 10,
         -(-counters.sent_frames // 10),
@@ -134,14 +135,14 @@ def test_a_tenth_that_is_dropped_is_lost(agent, bridged):
 def test_frames_that_the_other_end_of_the_link_refuses_were_sent_and_are_lost(agent, bridged):
     configure(agent, "IMIX_v4_1", bidirectional=False)
     bridged.run("dut1", "ip", "link", "set", "dev", "dut0", "mtu", "1000")
-    (counters,) = agent.trial(3000.0, 0.2)
+    (counters,) = run_trial(agent, 3000.0, 0.2)
     assert counters.sent_frames - counters.received_frames in (
         counters.sent_frames // 12,
         counters.sent_frames // 12 + 1,
     )
     assert counters.sent_frames + counters.unsent_frames == 600
     bridged.run("dut1", "ip", "link", "set", "dev", "dut0", "mtu", "1500")
-    (counters,) = agent.trial(3000.0, 0.2)
+    (counters,) = run_trial(agent, 3000.0, 0.2)
     assert counters.received_frames == counters.sent_frames
 
 
@@ -149,7 +150,7 @@ def test_frames_are_addressed_to_the_given_router(agent, bridged):
     west = TrafficPort("port0", "tg0", "02:00:00:00:00:99")
     configure(agent, west=west, bidirectional=False)
     capture = Capture(bridged, "dut0", 1)
-    agent.trial(1000.0, 0.1)
+    run_trial(agent, 1000.0, 0.1)
     frame = Ether(capture.frames()[0])
     assert (frame.dst, frame.src) == ("02:00:00:00:00:99", bridged.mac("tg", "tg0"))
 
@@ -165,13 +166,13 @@ def test_late_frames_are_distinguished_and_counted_once(agent, bridged):
     before = received_by(bridged, "tg1", "tg")
     # They need 1.3 s.
     queue_at(bridged, "400kbit")
-    (first,) = agent.trial(20_000.0, 0.05)
+    (first,) = run_trial(agent, 20_000.0, 0.05)
     assert first.received_frames < first.sent_frames
     wait_until(lambda: received_by(bridged, "tg1", "tg") >= before + first.sent_frames)
-    (second,) = agent.trial(100.0, 0.1)
+    (second,) = run_trial(agent, 100.0, 0.1)
     assert first.received_frames + second.late_frames == first.sent_frames
     assert second.received_frames == second.sent_frames
-    (third,) = agent.trial(100.0, 0.1)
+    (third,) = run_trial(agent, 100.0, 0.1)
     assert third.late_frames == 0
 
 
@@ -180,16 +181,16 @@ def test_late_frames_are_those_of_their_trial_also_when_they_outlast_the_next_on
     before = received_by(bridged, "tg1", "tg")
     # The frames of the second trial wait behind them.
     queue_at(bridged, "400kbit")
-    (first,) = agent.trial(20_000.0, 0.05)
-    (second,) = agent.trial(100.0, 0.1)
+    (first,) = run_trial(agent, 20_000.0, 0.05)
+    (second,) = run_trial(agent, 100.0, 0.1)
     assert first.received_frames < first.sent_frames
     wait_until(lambda: received_by(bridged, "tg1", "tg") >= before + first.sent_frames + second.sent_frames)
-    (third,) = agent.trial(100.0, 0.1)
+    (third,) = run_trial(agent, 100.0, 0.1)
     late_of_first = second.late_frames + sum(third.earlier_late_frames[:1])
     assert first.received_frames + late_of_first == first.sent_frames
     assert second.received_frames + third.late_frames == second.sent_frames
     assert third.foreign_frames < 10
-    (fourth,) = agent.trial(100.0, 0.1)
+    (fourth,) = run_trial(agent, 100.0, 0.1)
     assert (fourth.late_frames, sum(fourth.earlier_late_frames)) == (0, 0)
 
 
@@ -201,7 +202,7 @@ def test_frames_of_one_queue_that_a_device_holds_for_some_trials_are_late_and_no
     device = bridged.popen("dut1", *script, stdout=subprocess.PIPE, text=True)
     assert device.stdout.readline() == "ready\n"
 
-    trials = [agent.trial(2000.0, 0.127)[0] for _ in range(3 + held_for)]
+    trials = [run_trial(agent, 2000.0, 0.127)[0] for _ in range(3 + held_for)]
     late = [0] * len(trials)
     for number, trial in enumerate(trials):
         for age, frames in enumerate((trial.late_frames, *trial.earlier_late_frames), start=1):
@@ -218,12 +219,12 @@ def test_frames_of_one_queue_that_a_device_holds_for_some_trials_are_late_and_no
 
 def test_counters_go_on_when_the_link_has_been_down(agent, bridged):
     configure(agent, bidirectional=False)
-    counted = [agent.trial(2000.0, 0.1)[0] for _ in range(3)]
+    counted = [run_trial(agent, 2000.0, 0.1)[0] for _ in range(3)]
     for state in ("down", "up"):
         bridged.run("tg", "ip", "link", "set", "dev", "tg1", state)
     wait_until(lambda: "LOWER_UP" in bridged.run("tg", "ip", "link", "show", "dev", "tg1").stdout)
     check_path(agent)
-    counted += [agent.trial(2000.0, 0.1)[0] for _ in range(TRAFFIC_AT_ONCE + 1)]
+    counted += [run_trial(agent, 2000.0, 0.1)[0] for _ in range(TRAFFIC_AT_ONCE + 1)]
     assert [trial.received_frames for trial in counted] == [trial.sent_frames for trial in counted]
 
 
@@ -231,25 +232,25 @@ def test_late_frames_of_the_last_trials_can_be_asked_for(agent, bridged):
     configure(agent, bidirectional=False)
     before = received_by(bridged, "tg1", "tg")
     queue_at(bridged, "400kbit")
-    (first,) = agent.trial(20_000.0, 0.05)
-    (second,) = agent.trial(100.0, 0.1)
+    (first,) = run_trial(agent, 20_000.0, 0.05)
+    (second,) = run_trial(agent, 100.0, 0.1)
     wait_until(lambda: received_by(bridged, "tg1", "tg") >= before + first.sent_frames + second.sent_frames)
-    of_second, of_first = agent.late_by_traffic(0.1)
+    of_second, of_first = by_traffic(agent.late_frames(0.1).values())
     assert first.received_frames + second.late_frames + of_first == first.sent_frames
     assert second.received_frames + of_second == second.sent_frames
-    assert not any(agent.late_by_traffic(0.0))
+    assert not any(by_traffic(agent.late_frames(0.0).values()))
 
 
 def test_late_frames_of_the_last_trial_can_be_asked_for(agent, bridged):
     configure(agent, bidirectional=False)
     before = received_by(bridged, "tg1", "tg")
     queue_at(bridged, "400kbit")
-    (trial,) = agent.trial(20_000.0, 0.05)
+    (trial,) = run_trial(agent, 20_000.0, 0.05)
     assert trial.received_frames < trial.sent_frames
     wait_until(lambda: received_by(bridged, "tg1", "tg") >= before + trial.sent_frames)
-    assert trial.received_frames + sum(agent.late_frames(0.1).values()) == trial.sent_frames
-    assert not any(agent.late_frames(0.0).values())
-    (after,) = agent.trial(100.0, 0.1)
+    assert trial.received_frames + sum(by_traffic(agent.late_frames(0.1).values())) == trial.sent_frames
+    assert not any(by_traffic(agent.late_frames(0.0).values()))
+    (after,) = run_trial(agent, 100.0, 0.1)
     assert after.late_frames == 0
 
 
@@ -277,7 +278,7 @@ def test_the_nodes_own_stack_gets_all_packets_but_a_trials(agent, bridged):
     configure(agent)
     gets_foreign()
     before = packets_of_ip(bridged)
-    for direction in agent.trial(2000.0, 0.2):
+    for direction in run_trial(agent, 2000.0, 0.2):
         assert direction.received_frames == direction.sent_frames > 0
     assert packets_of_ip(bridged) - before < 10
     gets_foreign()
@@ -304,14 +305,14 @@ def test_foreign_frames_are_not_counted(agent, bridged):
     )
     assert process.stdout.readline() == "ready\n"
     before = received_by(bridged, "dut1")
-    for direction in agent.trial(1000.0, 0.2):
+    for direction in run_trial(agent, 1000.0, 0.2):
         assert direction.received_frames == direction.sent_frames
     assert received_by(bridged, "dut1") >= before
 
 
 def test_frames_that_no_generator_can_send_are_unsent_and_no_error(agent):
     configure(agent, bidirectional=False)
-    (counters,) = agent.trial(1e9, 0.02)
+    (counters,) = run_trial(agent, 1e9, 0.02)
     assert counters.intended_frames == 20_000_000
     assert counters.unsent_frames == counters.intended_frames - counters.sent_frames > 0
     assert counters.received_frames <= counters.sent_frames
@@ -319,10 +320,10 @@ def test_frames_that_no_generator_can_send_are_unsent_and_no_error(agent):
 
 def test_traffic_can_run_around_other_work(agent, bridged):
     configure(agent)
-    agent.start_traffic(1000.0)
+    hold_load(agent, 1000.0)
     before = received_by(bridged, "dut0")
     wait_until(lambda: received_by(bridged, "dut0") >= before + 20)
-    counters = agent.stop_traffic().directions
+    counters = agent.stop().directions
     assert counters[0].sent_frames >= 20
     for direction in counters:
         assert direction.intended_frames >= direction.sent_frames == direction.received_frames
@@ -335,13 +336,13 @@ def test_frames_that_arrive_after_the_traffic_s_end_are_counted_apart(agent, bri
     configure(agent, bidirectional=False)
     before = received_by(bridged, "tg1", "tg")
     queue_at(bridged, "400kbit")
-    agent.start_traffic(2_000.0)
+    hold_load(agent, 2_000.0)
     wait_until(lambda: received_by(bridged, "tg1", "tg") >= before + 200)
-    stopped = agent.stop_traffic(late_wait=1.0)
+    stopped = agent.stop(late_wait=1.0)
     (counters,) = stopped.directions
     assert stopped.late > 0
     wait_until(lambda: received_by(bridged, "tg1", "tg") >= before + stopped.sent)
-    (after,) = agent.trial(100.0, 0.5)
+    (after,) = run_trial(agent, 100.0, 0.5)
     assert stopped.lost == counters.sent_frames - counters.received_frames - stopped.late >= 0
     assert (after.late_frames, after.received_frames) == (0, after.sent_frames)
 
@@ -351,7 +352,7 @@ def test_a_ramp_is_not_counted(agent, bridged):
     # A busy machine may keep frames of the ramp from being sent, but not each time.
     for _ in range(20):
         before = received_by(bridged, "dut0")
-        (counters,) = agent.trial(2000.0, 0.2, ramp=0.5)
+        (counters,) = run_trial(agent, 2000.0, 0.2, ramp=0.5)
         ramp = received_by(bridged, "dut0") - before - counters.sent_frames
         assert counters.intended_frames == 400
         assert counters.received_frames == counters.sent_frames
@@ -364,7 +365,7 @@ def test_ports_can_be_configured_anew(agent):
     for frame_size in (64, 570):
         facts = configure(agent, frame_size)
         assert set(facts["ports"]) == {"tg0", "tg1"}
-        assert agent.trial(500.0, 0.05)[0].sent > 0
+        assert run_trial(agent, 500.0, 0.05)[0].sent > 0
 
 
 def test_the_measurer_turns_counters_into_a_loss_ratio(agent, bridged):
@@ -396,7 +397,7 @@ class TestBroadcastFrames:
         for attempt in range(10):
             before = received_by(bridged, "dut0")
             capture = Capture(bridged, "dut0", 200)
-            (counters,) = agent.trial(2000.0, 0.5)
+            (counters,) = run_trial(agent, 2000.0, 0.5)
             assert counters.sent_frames == counters.received_frames > 0
             assert counters.sent_frames + counters.unsent_frames == counters.intended_frames >= 900
             places = [place for place, frame in enumerate(capture.frames()) if frame[:6] == b"\xff" * 6]
@@ -419,9 +420,9 @@ class TestBroadcastFrames:
 
     def test_traffic_without_an_end_has_them_too_and_they_stop_with_it(self, agent, bridged):
         agent.configure(self.configuration(0.5), options={"catch_up": 10.0})
-        agent.start_traffic(1000.0)
+        hold_load(agent, 1000.0)
         wait_until(lambda: received_by(bridged, "dut0") > 200)
-        (counters,) = agent.stop_traffic().directions
+        (counters,) = agent.stop().directions
         total = received_by(bridged, "dut0")
         assert counters.received_frames == counters.sent_frames
         assert 0 < counters.sent_frames < total
@@ -445,7 +446,7 @@ def test_two_directions_in_overload_on_one_processor_send_the_same_share_at_the_
     configure(agent, settle_time=0.01)
     for _ in range(10):
         started = time.monotonic()
-        east, west = agent.trial(2_000_000.0, 0.5)
+        east, west = run_trial(agent, 2_000_000.0, 0.5)
         took = time.monotonic() - started
         assert east.unsent_frames > 0.2 * east.intended_frames
         # Another program of that priority may keep one of them from some turns.

@@ -1,15 +1,16 @@
 """Bursts with TRex, and the schedules that it refuses."""
 
 import pytest
-from trex_lab import generator, still_there, trial
+from performed import perform
+from trex_lab import generator, trial
 from trex_stand_in import Server, StandIn
 
-from lossratio.traffic.agent.core.protocol import AgentError
+from lossratio.agent.core.plan import BURSTS, CONNECTIONS, PLACES, SCHEDULES, TWO_NODES
 from lossratio.traffic.answers import read_counters
 
 
 def burst(trex, frames, load=10_000.0):
-    directions = trex.schedule([(load, frames / load)], is_burst=True, check=still_there)
+    directions = perform(trex, load, frames / load, is_burst=True, locates=True).directions
     names = [direction["name"] for direction in directions]
     return read_counters({"directions": directions}, names), [direction["course"] for direction in directions]
 
@@ -60,11 +61,7 @@ def test_frames_of_several_sizes_are_divided_in_a_burst():
     assert west.sent_frames == 10_000
 
 
-def test_schedules_and_outages_are_refused_with_the_reason_before_any_frame_is_sent():
-    server = Server()
-    with pytest.raises(AgentError, match="neither numbers nor times") as error:
-        generator(server).schedule([(1000.0, 0.1)], is_burst=False, check=still_there)
-    assert error.value.kind == "unsupported"
-    with pytest.raises(AgentError, match="cannot locate losses in time"):
-        generator(server).start_watched(1000.0)
-    assert not server.is_transmitting(0)
+def test_schedules_and_outages_are_refused_because_frames_have_neither_numbers_nor_times():
+    can = generator(Server()).facts()["can"]
+    assert BURSTS in can
+    assert not {SCHEDULES, PLACES, CONNECTIONS, TWO_NODES}.intersection(can)

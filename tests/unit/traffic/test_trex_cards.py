@@ -7,11 +7,18 @@ from dataclasses import asdict, replace
 from itertools import pairwise
 
 import pytest
+from performed import hold, perform
 from scapy.layers.inet6 import ICMPv6ND_NA, IPv6
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 from trex_lab import SETTINGS, generator, still_there
 from trex_stand_in import MACS, Server, StandIn
 
+from lossratio.agent.core.configuration import Speaker
+from lossratio.agent.core.neighbours import AnsweringWire, resolve
+from lossratio.agent.core.packets import probe
+from lossratio.agent.core.protocol import AgentError, read_record
+from lossratio.agent.trex.cards import CardWire
+from lossratio.agent.trex.connection import TrexConnection, TrexLibrary, TrexSettings
 from lossratio.errors import TopologyError
 from lossratio.testbed.set_up import traffic_port
 from lossratio.topology import Interface, Port, TrexGenerator
@@ -24,12 +31,6 @@ from lossratio.traffic import (
     make_configuration,
     open_generator,
 )
-from lossratio.traffic.agent.core.configuration import Speaker
-from lossratio.traffic.agent.core.neighbours import AnsweringWire, resolve
-from lossratio.traffic.agent.core.packets import probe
-from lossratio.traffic.agent.core.protocol import AgentError, read_record
-from lossratio.traffic.agent.trex.cards import CardWire
-from lossratio.traffic.agent.trex.connection import TrexConnection, TrexLibrary, TrexSettings
 from lossratio.traffic.configuration import questions_of_ports
 from lossratio.traffic.generators import trex
 
@@ -94,7 +95,7 @@ def test_latency_frames_of_a_direction_that_come_out_of_another_port_are_an_erro
     lab.latency = {group: {**LATENCY, "frames": {"tx_pkts": {"total": 9}, "rx_pkts": {0: 9, "total": 9}}}
                    for group in (1, 2)}  # fmt: skip
     with pytest.raises(AgentError, match=r"port0>port1 come out of port0 \(east\) instead of port1 \(west\): links"):
-        generator(lab).latency(1000.0, 1.0, still_there)
+        perform(generator(lab), 1000.0, 1.0, latency=True)
 
 
 LATENCY = {
@@ -114,7 +115,7 @@ def test_reminders_go_to_gateways_in_long_trials_and_are_not_counted():
     sender = generator(lab, modes=NEIGHBOURS)
     assert not lab.in_service
     for _ in range(2):
-        for counted in sender.trial(1000.0, 21.0, 0.0, still_there):
+        for counted in perform(sender, 1000.0, 21.0).directions:
             assert 21_000 <= counted["sent_frames"] == counted["received_frames"] <= 21_001
             assert (counted["unsent_frames"], counted["late_frames"]) == (0, 0)
     reminded = [when for when, port, frame in lab.pushed if port == 0 and Ether(frame)[ARP].op == 2]
@@ -132,13 +133,15 @@ def test_reminders_go_to_gateways_in_long_trials_and_are_not_counted():
 def test_reminders_go_on_while_traffic_flows_without_an_end():
     lab = server()
     sender = generator(lab, modes=NEIGHBOURS)
-    sender.start(1000.0)
+    hold(sender, 1000.0)
     before = len(lab.pushed)
     for _ in range(220):
         lab.sleep(0.05)
         sender.renew()
     assert [port for _, port, _ in lab.pushed[before:]] == [0, 1, 0, 1]
-    assert [counted["sent_frames"] - counted["received_frames"] for counted in sender.stop(0.0, still_there)] == [0, 0]
+    assert [
+        counted["sent_frames"] - counted["received_frames"] for counted in sender.stop(0.0, still_there).directions
+    ] == [0, 0]
 
 
 def test_short_trials_in_a_row_are_one_reminder_each_five_seconds():
@@ -146,7 +149,7 @@ def test_short_trials_in_a_row_are_one_reminder_each_five_seconds():
     sender = generator(lab, modes=NEIGHBOURS)
     began = lab.now
     while lab.now < began + 14.0:
-        sender.trial(1000.0, 0.2, 0.0, still_there)
+        perform(sender, 1000.0, 0.2)
     # Between two trials they are asked, too; in a trial they are reminded only.
     reminded = [when for when, port, frame in lab.pushed if port == 0 and Ether(frame)[ARP].op == 2]
     assert [round(when - began) for when in reminded] == [0, 5, 10]
@@ -155,12 +158,12 @@ def test_short_trials_in_a_row_are_one_reminder_each_five_seconds():
 def test_a_port_announces_itself_by_lldp_through_its_card():
     lab = server()
     sender = generator(lab, modes={"lldp": ("west",)})
-    sender.trial(1000.0, 62.0, 0.0, still_there)
+    perform(sender, 1000.0, 62.0)
     assert [(port, Ether(frame).type) for _, port, frame in lab.pushed] == [(1, 0x88CC)] * 3
 
 
 def test_a_gateway_that_does_not_answer_the_generator_is_named(monkeypatch):
-    monkeypatch.setattr("lossratio.traffic.agent.trex.cards._RESOLVE_SECONDS", 0.3)
+    monkeypatch.setattr("lossratio.agent.trex.cards._RESOLVE_SECONDS", 0.3)
     lab = server()
     del lab.gateways[1]
     with pytest.raises(AgentError, match="next hop 2001:2::1 of west is silent: it was asked as 2001:2::2"):

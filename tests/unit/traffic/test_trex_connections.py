@@ -4,13 +4,14 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from trex_lab import PAIR, SETTINGS, still_there
+from performed import connect
+from trex_lab import PAIR, SETTINGS
 from trex_parts import Recorded
 
+from lossratio.agent.core.protocol import AgentError
+from lossratio.agent.trex.astf import AstfGenerator
+from lossratio.agent.trex.connection import TrexLibrary
 from lossratio.traffic import PortPair, load_profile, make_configuration
-from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.trex.astf import AstfGenerator
-from lossratio.traffic.agent.trex.connection import TrexLibrary
 from lossratio.traffic.answers import read_counters
 from lossratio.trials import Exchange
 
@@ -116,7 +117,7 @@ def generator(server, profile=UDP, pair=PAIR, size=100, **settings):
 
 
 def connected(server, count=1000, rate=10_000.0, profile=UDP, **exchange):
-    (counters,) = generator(server, profile).connect(rate, count, Exchange(**exchange), still_there)
+    (counters,) = connect(generator(server, profile), rate, count, Exchange(**exchange)).directions
     return read_counters({"directions": [counters]}, ["port0>port1"])[0]
 
 
@@ -240,7 +241,7 @@ def test_what_is_complete_after_a_stall_of_the_machine_is_unsent_where_it_does_o
     opens = generator(server)
     if is_software:
         opens._links = SimpleNamespace(mark=lambda: None, after=lambda: None)
-    (counters,) = opens.connect(10_000.0, 1000, Exchange(), still_there)
+    (counters,) = connect(opens, 10_000.0, 1000, Exchange()).directions
     assert counters["received_frames"] == 900
     assert counters["sent_frames"] - counters["received_frames"] == lost
 
@@ -305,9 +306,9 @@ def test_more_connections_than_trex_can_keep_are_refused():
     assert "996,147 connections of 16 source addresses" in message
     assert "'most_connections'" in message
     assert server.profile is None
-    generator(server, most_connections=2_000_000).connect(1e6, 1_000_000, Exchange(), still_there)
+    connect(generator(server, most_connections=2_000_000), 1e6, 1_000_000, Exchange())
     with pytest.raises(AgentError, match="1,024,000 connections"):
-        generator(server, most_connections=2_000_000).connect(1e6, 1_024_001, Exchange(), still_there)
+        connect(generator(server, most_connections=2_000_000), 1e6, 1_024_001, Exchange())
 
 
 def test_data_over_connections_that_stay_open_cannot_be_counted():

@@ -10,10 +10,10 @@ from trex_lab import PAIR, SETTINGS, generator, trial
 from trex_parts import STLError, TRexError
 from trex_stand_in import Server, StandIn
 
+from lossratio.agent.core.protocol import AgentError
+from lossratio.agent.trex.connection import TrexLibrary, load_library
+from lossratio.agent.trex.generator import TrexGenerator
 from lossratio.traffic import load_profile, make_configuration
-from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.trex.connection import TrexLibrary, load_library
-from lossratio.traffic.agent.trex.generator import TrexGenerator
 
 MISMATCH = "RPC version mismatch: a newer client version is required\n(API type 'STL':  - server: '5.1', client: '4.1')"
 TAKEN = "Port 0 : *** port is already taken by 'root'\nPort 1 : *** port is already taken by 'root'"
@@ -213,8 +213,8 @@ def loaded(directory: Path) -> str:
     program = (
         "import sys\n"
         "sys.modules['trex_stl_lib'] = None\n"
-        "from lossratio.traffic.agent.trex.connection import load_library\n"
-        "from lossratio.traffic.agent.core.protocol import AgentError\n"
+        "from lossratio.agent.trex.connection import load_library\n"
+        "from lossratio.agent.core.protocol import AgentError\n"
         "try:\n"
         "    library = load_library(sys.argv[1])\n"
         "    print(library.origin, library.api.STLClient)\n"

@@ -1,13 +1,13 @@
 """TRex with statistics of single streams: what a trial says about each stream, and what contradicts its ports."""
 
 import pytest
+from performed import perform
 from trex_lab import generator, trial
 from trex_stand_in import Server
 
+from lossratio.agent.core.protocol import AgentError
 from lossratio.results import DoubtKind
 from lossratio.results.doubts import doubts_about_frames
-from lossratio.traffic.agent.core.early_verdict import Watch
-from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.trials.causes import MissingFrames
 from lossratio.trials.counters import NegativeLossError, output_from_counters
 from lossratio.trials.trial_input import TrialInput
@@ -110,7 +110,7 @@ def test_a_ramp_is_not_counted():
 def test_no_trial_is_watched_and_the_result_says_what_is_not_checked():
     trex = generator(Server(), modes=ON)
     with pytest.raises(AgentError, match="without 'flow_statistics'"):
-        trex.watched_trial(1000.0, 1.0, 0.0, Watch(0.0, 0.0), lambda: None)
+        perform(trex, 1000.0, 1.0, above=0.0)
     integrity = trex.facts()["integrity"]
     assert integrity["in_trials"] is True
     assert "duplicates and order of frames without numbers" in integrity["not_checked"]

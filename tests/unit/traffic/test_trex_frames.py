@@ -10,12 +10,12 @@ from scapy.layers.inet6 import IPv6
 from trex_parts import CTRexVmInsFixHwCs, STLVmFixChecksumHw, STLVmFixIpv4, STLVmFlowVar, STLVmWrFlowVar
 from trex_stand_in import Server, StandIn
 
+from lossratio.agent.afpacket.frames import FrameBuilder, FrameOrder
+from lossratio.agent.core.configuration import Direction
+from lossratio.agent.core.frames_spec import SteppingField
+from lossratio.agent.core.protocol import AgentError
+from lossratio.agent.trex.streams import MOST_LISTED, StreamMaker
 from lossratio.traffic import load_profile, profile_names
-from lossratio.traffic.agent.afpacket.frames import FrameBuilder, FrameOrder
-from lossratio.traffic.agent.core.configuration import Direction
-from lossratio.traffic.agent.core.frames_spec import SteppingField
-from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.trex.streams import MOST_LISTED, StreamMaker
 
 RANDOM = [f"{scale}{count}-rnd" for scale in ("ethip4-ip4scale", "ethip6-ip6scale") for count in ("200k", "2m")]
 

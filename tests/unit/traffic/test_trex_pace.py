@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from trex_lab import PAIR
 
+from lossratio.agent.core.configuration import PARTS, Configuration
+from lossratio.agent.core.protocol import read_record
+from lossratio.agent.trex.pace import BATCH, LOOK_SECONDS, Pace, transmitted
 from lossratio.traffic import load_profile, make_configuration
-from lossratio.traffic.agent.core.configuration import PARTS, Configuration
-from lossratio.traffic.agent.core.protocol import read_record
-from lossratio.traffic.agent.trex.pace import BATCH, LOOK_SECONDS, Pace, transmitted
 
 LOAD, DURATION = 10_000.0, 0.5
 DUE = {"east": 5000, "west": 5000}

@@ -5,10 +5,10 @@ import base64
 import pytest
 from frame_samples import DESTINATION_MAC, SOURCE_MAC, spec
 
-from lossratio.traffic.agent.core.configuration import Direction
-from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.trex.connection import TrexConnection, TrexLibrary, TrexSettings
-from lossratio.traffic.agent.trex.streams import StreamMaker
+from lossratio.agent.core.configuration import Direction
+from lossratio.agent.core.protocol import AgentError
+from lossratio.agent.trex.connection import TrexConnection, TrexLibrary, TrexSettings
+from lossratio.agent.trex.streams import StreamMaker
 
 
 @pytest.fixture(scope="module")

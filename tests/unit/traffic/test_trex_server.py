@@ -15,12 +15,12 @@ from local_session import LocalProcess
 from ports import free_port
 from waiting import wait_until
 
+from lossratio.agent.core.protocol import read_record
+from lossratio.agent.trex.connection import TrexSettings
 from lossratio.errors import TopologyError, TrafficError
 from lossratio.nodes import CommandResult
 from lossratio.topology import Interface, Port, TrexGenerator
 from lossratio.traffic import AgentRefusalError, GeneratorNode, open_generator, start_agent, trex_server
-from lossratio.traffic.agent.core.protocol import read_record
-from lossratio.traffic.agent.trex.connection import TrexSettings
 from lossratio.traffic.generators import trex
 from lossratio.traffic.trex_server import ServerPlan, TrexServer, configuration_path
 

@@ -1,17 +1,19 @@
 """Trials with TRex: what the generator makes of the client's behaviour, on a virtual clock."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from performed import hold, perform
 from trex_lab import BOTH_WAYS, SETTINGS, generator, loss_ratio, still_there, trial
 from trex_parts import TRexError
 from trex_stand_in import MACS, Server, StandIn
 
+from lossratio.agent.core.protocol import AgentError, ControllerGoneError
+from lossratio.agent.trex import generator as module
+from lossratio.agent.trex.connection import TrexLibrary
+from lossratio.agent.trex.generator import TrexGenerator
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.core.protocol import AgentError, ControllerGoneError
-from lossratio.traffic.agent.trex import generator as module
-from lossratio.traffic.agent.trex.connection import TrexLibrary
-from lossratio.traffic.agent.trex.generator import TrexGenerator
 from lossratio.traffic.answers import read_stop
 
 
@@ -187,9 +189,9 @@ def test_a_trial_in_software_mode_that_takes_longer_by_a_quarter_of_a_percent_is
 def test_traffic_of_a_server_that_runs_ahead_is_stopped_with_all_that_was_due():
     server = Server(ahead=0.015)
     trex = generator(server, modes={"sleeps": True})
-    trex.start(10_000.0)
+    hold(trex, 10_000.0)
     server.sleep(1.0)
-    for direction in read_stop({"directions": trex.stop(0.0, still_there)}, BOTH_WAYS).directions:
+    for direction in read_stop(asdict(trex.stop(0.0, still_there)), BOTH_WAYS).directions:
         assert (direction.unsent_frames, direction.received_frames) == (0, direction.sent_frames)
         assert direction.sent_frames - direction.intended_frames < 100
 
@@ -314,7 +316,7 @@ def test_late_frames_of_the_last_trial_can_be_asked_for():
     server = Server(late=(50, 0.3))
     trex = generator(server, settle_time=0.1)
     trial(server, trex=trex)
-    assert set(trex.late(0.5, still_there).values()) == {50}
+    assert list(trex.late(0.5, still_there).values()) == [[50], [50]]
     server.late = (0, 0.0)
     assert [direction.late_frames for direction in trial(server, trex=trex)] == [0, 0]
 
@@ -339,7 +341,7 @@ def test_an_odd_load_is_neither_rounded_nor_written_with_an_exponent():
     server = Server()
     trex = generator(server)
     for load in (0.5, 12_345.678, 14_880_952.4):
-        trex.trial(load, 2.0, 0.0, still_there)
+        perform(trex, load, 2.0)
     assert server.loads == [0.5, 12_345.678, 14_880_952.4]
 
 
@@ -364,15 +366,15 @@ def test_no_more_frames_are_late_than_were_missing(no_links):
     assert loss_ratio(trial(server, trex=trex)) == 0.0
     # Others send to a port between the trials.
     server.foreign = 7
-    assert trex.late(0.1, still_there) == dict.fromkeys(BOTH_WAYS, 0)
+    assert trex.late(0.1, still_there) == {name: [0] for name in BOTH_WAYS}
 
 
 def test_traffic_apart_from_trials_has_its_late_frames_apart():
     server = Server(late=(20, 0.2))
     trex = generator(server, settle_time=0.1)
-    trex.start(1_000.0)
+    hold(trex, 1_000.0)
     server.now += 2.0
-    stopped = read_stop({"directions": trex.stop(0.5, still_there)}, BOTH_WAYS)
+    stopped = read_stop(asdict(trex.stop(0.5, still_there)), BOTH_WAYS)
     for direction in stopped.directions:
         assert direction.sent_frames == pytest.approx(2_000, abs=10)
         assert direction.sent_frames - direction.received_frames == 20
@@ -382,7 +384,7 @@ def test_traffic_apart_from_trials_has_its_late_frames_apart():
 def test_late_frames_of_traffic_apart_from_trials_are_not_reported_again_with_the_next_trial():
     server = Server(late=(20, 0.2))
     trex = generator(server, settle_time=0.1)
-    trex.start(1_000.0)
+    hold(trex, 1_000.0)
     server.now += 2.0
     trex.stop(0.5, still_there)
     assert [direction.late_frames for direction in trial(server, 1_000.0, trex=trex)] == [0, 0]
@@ -410,18 +412,18 @@ def test_a_controller_that_is_gone_leaves_no_traffic():
     server = Server()
     trex = generator(server)
     with pytest.raises(ControllerGoneError):
-        trex.trial(10_000.0, 60.0, 0.0, nobody_left)
+        perform(trex, 10_000.0, 60.0, nobody_left)
     assert not server.is_transmitting(0)
     assert server.now < 2.0
     with pytest.raises(ControllerGoneError):
-        trex.trial(10_000.0, 1.0, 60.0, nobody_left)
+        perform(trex, 10_000.0, 1.0, nobody_left, ramp=60.0)
     assert not server.is_transmitting(0)
 
 
 def test_closing_stops_all_traffic_and_releases_the_ports():
     server = Server()
     trex = generator(server)
-    trex.start(1_000.0)
+    hold(trex, 1_000.0)
     trex.close()
     assert not server.is_transmitting(0)
     assert not server.acquired
@@ -429,7 +431,7 @@ def test_closing_stops_all_traffic_and_releases_the_ports():
 
 def test_traffic_that_nobody_is_left_to_stop_ends_after_an_hour():
     server = Server()
-    generator(server).start(1_000.0)
+    hold(generator(server), 1_000.0)
     assert server.ports[0].duration == 3600.0
 
 

@@ -1,22 +1,22 @@
 """Trials with TRex that are watched while they run, and end when their verdict is certain."""
 
-import math
+from dataclasses import asdict
 
 import pytest
+from performed import nothing
 from trex_lab import BOTH_WAYS, generator, loss_ratio, still_there
 from trex_stand_in import Server
 
-from lossratio.traffic.agent.core.early_verdict import Watch
-from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.answers import read_watched
+from lossratio.agent.core.plan import Plan
+from lossratio.agent.core.protocol import AgentError
+from lossratio.traffic.answers import read_answer
 
-WATCH = Watch(above=0.01, in_flight=1e-3)
+PLAN = Plan(((10_000.0, 1.0),), above=0.01, in_flight=1e-3)
 
 
-def watched(server, watch=WATCH, load=10_000.0, duration=1.0, **settings):
+def watched(server, **settings):
     trex = generator(server, uses_linux=True, **settings)
-    answer = trex.watched_trial(load, duration, 0.0, watch, still_there)
-    return read_watched(answer, BOTH_WAYS)
+    return read_answer(asdict(trex.run(PLAN, still_there, nothing)), BOTH_WAYS, PLAN)
 
 
 def test_a_watched_trial_ends_when_its_loss_is_certain(no_links):
@@ -61,12 +61,12 @@ def test_frames_that_trex_dropped_itself_make_nothing_certain(no_links):
 def test_a_trial_that_is_shown_at_a_terminal_is_the_same_with_cards_and_with_flow_statistics(modes):
     """Without a verdict nothing depends on counters that are late."""
     seen = []
-    watch = Watch(math.inf, 0.0, ends=False, note=lambda *frames: seen.append(frames))
+    plan = Plan(((10_000.0, 2.0),), notes=True)
     trex = generator(Server(lost=(0.1, 0.0)), modes=modes)
-    answer = trex.watched_trial(10_000.0, 2.0, 0.0, watch, still_there)
-    west, _ = read_watched(answer, BOTH_WAYS).directions
+    answer = trex.run(plan, still_there, lambda *frames: seen.append(frames))
+    west, _ = read_answer(asdict(answer), BOTH_WAYS, plan).directions
     assert west.sent_frames - west.received_frames == pytest.approx(2000, abs=1)
-    assert answer["ended"] is False
+    assert answer.ended is False
     if not modes:
         assert len(seen) == 3
         assert all(0.9 < received / sent < 1.0 for sent, received in seen)
@@ -74,5 +74,5 @@ def test_a_trial_that_is_shown_at_a_terminal_is_the_same_with_cards_and_with_flo
 
 def test_cards_may_count_late_so_they_are_not_watched():
     with pytest.raises(AgentError, match="may count frames late") as raised:
-        generator(Server()).watched_trial(10_000.0, 1.0, 0.0, WATCH, still_there)
+        generator(Server()).run(PLAN, still_there, nothing)
     assert raised.value.kind == "unsupported"

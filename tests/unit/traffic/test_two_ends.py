@@ -13,15 +13,14 @@ import pytest
 from local_session import PYTHON, LocalSession
 from netns import NetnsLab
 from traffic_lab import hold, received_by, sent_by
-from whole_trials import whole
+from whole_trials import hold_load, run_latency, run_timed, run_trial, run_watched, whole
 
+from lossratio.agent.core.early_verdict import ReceivedSoFar, SentSoFar
+from lossratio.agent.core.meeting import Meeting, Sight
+from lossratio.agent.core.protocol import AgentError
 from lossratio.errors import NodeError, TrafficError
 from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.core.early_verdict import ReceivedSoFar, SentSoFar
-from lossratio.traffic.agent.core.meeting import Meeting, Sight
-from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.traffic.two_ends import TwoEnds, port_at
-from lossratio.trials import TrialInput
 
 # Both interfaces have the same name, as those of hosts mostly have.
 WEST = TrafficPort("west", port_at("CLIENT", "eth1"))
@@ -221,7 +220,7 @@ def ready_to_send(agent, generator="afpacket", **options):
 def test_both_ways_are_counted_at_the_other_end_and_by_the_kernel(lab, agent, generator):
     ready_to_send(agent, generator)
     before = {node: received_by(lab, "eth1", node) for node in ("client", "server")}
-    counters = whole(agent.trial, COUNT, 1.0)
+    counters = whole(run_trial, agent, COUNT, 1.0)
     assert [(way.name, way.sent_frames, way.received_frames) for way in counters] == [
         ("west>east", COUNT, COUNT),
         ("east>west", COUNT, COUNT),
@@ -243,7 +242,7 @@ def test_a_device_that_loses_and_changes_frames_is_seen_from_two_nodes(lab, agen
     ready_to_send(agent, generator)
     lab.run("dut1", "nft", "-f", "-", input=rules)
     try:
-        west, east = whole(agent.trial, COUNT, 1.016)
+        west, east = whole(run_trial, agent, COUNT, 1.016)
     finally:
         lab.run("dut1", "nft", "delete", "table", "netdev", "faults")
     # 1016 frames are four rounds of 254 flows: 127 flows are dropped on the one way, and one is changed on the other.
@@ -255,9 +254,9 @@ def test_a_device_that_loses_and_changes_frames_is_seen_from_two_nodes(lab, agen
 @generators
 def test_traffic_that_is_stopped_is_counted_at_both_ends_and_goes_one_way(lab, agent, generator):
     ready_to_send(agent, generator, bidirectional=False)
-    agent.start_traffic(COUNT)
+    hold_load(agent, COUNT)
     time.sleep(0.3)
-    stopped = agent.stop_traffic(0.1)
+    stopped = agent.stop(0.1)
     assert stopped.sent == stopped.received > 0
     assert stopped.late == 0
 
@@ -266,8 +265,8 @@ def test_traffic_that_is_stopped_is_counted_at_both_ends_and_goes_one_way(lab, a
 def test_what_needs_both_ends_on_one_node_is_refused_and_the_next_trial_is_measured(agent):
     ready_to_send(agent)
     with pytest.raises(TrafficError, match="Locating losses in time needs both ends"):
-        agent.start_traffic(COUNT, watch=True)
-    assert all(way.lost == 0 for way in whole(agent.trial, COUNT, 0.2))
+        hold_load(agent, COUNT, watch=True)
+    assert all(way.lost == 0 for way in whole(run_trial, agent, COUNT, 0.2))
 
 
 def in_the_middle(deed, seconds=0.5):
@@ -294,7 +293,7 @@ def test_an_agent_that_is_killed_in_a_trial_is_named_and_the_other_one_ends(
     processes = {session.name: session.processes[-1].process for session in ends}
     timer = in_the_middle(processes[victim].kill)
     with pytest.raises(TrafficError, match=f"Node {victim}: the process ended with -9"):
-        agent.trial(COUNT, 1.5)
+        run_trial(agent, COUNT, 1.5)
     timer.join()
     assert processes[survivor].wait(10) is not None
     assert is_silent(lab, "client")
@@ -320,7 +319,7 @@ def test_an_agent_that_is_frozen_in_a_trial_is_named_and_the_other_one_ends(lab,
         timer = in_the_middle(lambda: frozen.send_signal(signal.SIGSTOP), 0.3)
         try:
             with pytest.raises(TrafficError, match=f"Node {ends[victim].name}: no answer within"):
-                agent.trial(COUNT, 0.6)
+                run_trial(agent, COUNT, 0.6)
             assert other.wait(10) is not None
             assert is_silent(lab, ends[1 - victim].name.lower())
         finally:
@@ -354,7 +353,7 @@ def test_the_system_clock_of_one_end_may_be_set_back_an_hour_in_a_trial(lab, tmp
         def trial():
             is_set.unlink(missing_ok=True)
             timer = in_the_middle(is_set.touch)
-            counters = agent.trial(COUNT, 1.0)
+            counters = run_trial(agent, COUNT, 1.0)
             timer.join()
             return counters
 
@@ -381,7 +380,7 @@ def losing(lab):
 @generators
 def test_a_trial_whose_loss_is_certain_ends_early_at_both_ends(agent, losing, generator):
     ready_to_send(agent, generator)
-    watched = whole(agent.watched_trial, COUNT, 10.0, above=0.01, in_flight=0.05)
+    watched = whole(run_watched, agent, COUNT, 10.0, above=0.01, in_flight=0.05)
     assert watched.ended
     west, east = watched.directions
     assert west.intended_frames == east.intended_frames == 10 * COUNT
@@ -395,10 +394,10 @@ def test_a_trial_without_loss_is_watched_to_its_end_and_notes_are_of_both_ends(a
     ready_to_send(agent, generator)
     notes = []
     agent.see = lambda sent, received: notes.append((sent, received))
-    watched = whole(agent.watched_trial, COUNT, 1.3, above=0.01, in_flight=0.05)
+    watched = whole(run_watched, agent, COUNT, 1.3, above=0.01, in_flight=0.05)
     assert not watched.ended
     assert all(way.sent_frames == way.received_frames == 1.3 * COUNT for way in watched.directions)
-    assert all(way.lost == 0 for way in whole(agent.trial, COUNT, 0.7))
+    assert all(way.lost == 0 for way in whole(run_trial, agent, COUNT, 0.7))
     # What has left is an older count than what has come back: at first, it may be from before the traffic.
     assert len(notes) >= 3
     assert all(0 <= sent <= received for sent, received in notes), notes
@@ -412,9 +411,9 @@ def test_bursts_have_their_rate_and_every_frame_at_both_ends(agent, generator):
     courses = []
 
     def burst():
-        counters, timelines = agent.timed(TrialInput(duration=0.05, load=10_000.0, frames=500))
-        courses.append(timelines)
-        return counters
+        answer = run_timed(agent, (10_000.0, 0.05), is_burst=True)
+        courses.append(answer.timelines)
+        return answer.directions
 
     counters = whole(burst)
     assert [(way.sent_frames, way.received_frames) for way in counters] == [(500, 500)] * 2
@@ -427,7 +426,7 @@ def test_latency_is_measured_where_both_ends_have_one_kernel(lab, agent):
     # Of 62,000 bytes in half a second, 58,250 get through in time: the last ones wait for 33 ms.
     hold(lab, "dut1", 900_000)
     try:
-        output = whole(agent.latency, COUNT, 0.5)
+        output = whole(run_latency, agent, COUNT, 0.5)
     finally:
         lab.run("dut1", "tc", "qdisc", "del", "dev", "dut1", "root")
     east, west = output.latency

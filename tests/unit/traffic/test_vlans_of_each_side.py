@@ -2,9 +2,9 @@
 
 import pytest
 
+from lossratio.agent.afpacket.frames import build_frames
+from lossratio.agent.core.wire import behind_tags
 from lossratio.traffic import load_profile, make_configuration
-from lossratio.traffic.agent.afpacket.frames import build_frames
-from lossratio.traffic.agent.core.wire import behind_tags
 from lossratio.traffic.configuration import PortPair, TrafficPort
 
 PAIR = PortPair(TrafficPort("west", "tg0"), TrafficPort("east", "tg1"))

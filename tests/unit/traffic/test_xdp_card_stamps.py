@@ -19,12 +19,12 @@ import pytest
 from bpf_objects import EXIT, KTIME_GET_NS, instruction, mov
 from pydantic import ValidationError
 
+from lossratio.agent.core.links import Link
+from lossratio.agent.core.protocol import AgentError
+from lossratio.agent.xdp import cards
+from lossratio.agent.xdp.cards import CardClock, clock_of
 from lossratio.bpf import BpfError, read_object, why_impossible
 from lossratio.topology import AutoGenerator, XdpGenerator
-from lossratio.traffic.agent.core.links import Link
-from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.xdp import cards
-from lossratio.traffic.agent.xdp.cards import CardClock, clock_of
 from lossratio.traffic.generators import open_generator
 from lossratio.traffic.generators.base import GeneratorNode
 
@@ -49,7 +49,7 @@ STAMP = (
 TRIALS = f"""
 import json, sys, time
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.xdp import constants, generator
+from lossratio.agent.xdp import constants, generator
 sys.path[:0] = sys.argv[3:]
 from bpf_objects import instruction
 
@@ -78,7 +78,7 @@ made = generator.XdpGenerator(configuration, catch_up=10.0, card_stamps=True)
 try:
     for _ in range(5):
         begun.append(time.monotonic())
-        answer = made.latency(5_000.0, 0.4, lambda: None)
+        answer = perform(made, 5_000.0, 0.4, latency=True)
         print(json.dumps({{**answer["directions"][0], **answer["latency"][0]}}), flush=True)
 except generator.AgentError as error:
     print(json.dumps({{"kind": error.kind, "message": error.message}}), flush=True)
@@ -128,7 +128,7 @@ def test_the_kernel_links_its_function_and_a_veth_has_no_stamps(wire):
 
 
 def test_a_program_without_card_stamps_calls_no_function_of_a_driver():
-    program = read_object("lossratio.traffic.agent.xdp", "receive")
+    program = read_object("lossratio.agent.xdp", "receive")
     assert "bpf_xdp_metadata_rx_timestamp" in program.needs
     program._relocations = [(0, 10, "no_such_function")]
     with pytest.raises(BpfError, match="has no function no_such_function for programs"):
@@ -183,7 +183,7 @@ def test_only_the_generator_xdp_is_asked_for_stamps():
 
 
 def test_a_real_veth_is_refused_as_it_has_no_clock(wire):
-    code = "from lossratio.traffic.agent.core.links import read_links; from lossratio.traffic.agent.xdp.cards import"
+    code = "from lossratio.agent.core.links import read_links; from lossratio.agent.xdp.cards import"
     code += " clock_of; from contextlib import ExitStack; clock_of(read_links()['east'], ExitStack())"
     process = wire.popen("tg", sys.executable, "-c", code, stderr=subprocess.PIPE, text=True)
     assert "east has no receive stamps: " in process.communicate(timeout=60)[1]

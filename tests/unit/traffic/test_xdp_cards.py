@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
+from lossratio.agent.core.links import Link
+from lossratio.agent.xdp import cards
 from lossratio.bpf import why_impossible
-from lossratio.traffic.agent.core.links import Link
-from lossratio.traffic.agent.xdp import cards
 from lossratio.traffic.generators.own import IMPOSSIBLE
 
 pytestmark = [
@@ -44,8 +44,8 @@ import json, sys
 from dataclasses import replace
 from pathlib import Path
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.core import links, ports
-from lossratio.traffic.agent.xdp import attachment, cards, generator
+from lossratio.agent.core import links, ports
+from lossratio.agent.xdp import attachment, cards, generator
 
 names, counted = sys.argv[1].split(","), sys.argv[2]
 if sys.argv[3] == "unknown":
@@ -87,7 +87,7 @@ made = None
 try:
     made = generator.XdpGenerator(make_configuration(profile, [pair], settle_time=0.2), catch_up=10.0)
     for ramp in (0.0, 0.1):
-        (way,) = made.trial(20_000.0, 0.3, ramp, lambda: None)
+        (way,) = perform(made, 20_000.0, 0.3, ramp=ramp).directions
         print(json.dumps({**way, "sent_by": made.facts()["sent_by"]}), flush=True)
 except generator.AgentError as error:
     print(json.dumps({"kind": error.kind, "message": error.message}), flush=True)
@@ -185,7 +185,7 @@ def test_what_a_queue_of_virtio_has_no_room_for_is_unsent(card):
 def test_the_statistics_of_a_driver_are_those_of_ethtool(netns_lab):
     netns_lab.namespace("tg")
     netns_lab.veth("tg", "west", "tg", "east")
-    code = "import json; from lossratio.traffic.agent.core.ethtool import statistics as s; "
+    code = "import json; from lossratio.agent.core.ethtool import statistics as s; "
     code += "print(json.dumps([s('west'), s('lo'), s('nothing')]))"
     ours, *none = json.loads(netns_lab.run("tg", sys.executable, "-c", code).stdout)
     lines = netns_lab.run("tg", "ethtool", "-S", "west").stdout.splitlines()[1:]
@@ -196,7 +196,7 @@ def test_the_statistics_of_a_driver_are_those_of_ethtool(netns_lab):
 SHARED_QUEUE = """
 import sys
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.xdp import direction, generator
+from lossratio.agent.xdp import direction, generator
 
 missed, is_begun = int(sys.argv[1]), False
 
@@ -211,7 +211,7 @@ pair = PortPair(TrafficPort("west", "card"), TrafficPort("east", "east"))
 configuration = make_configuration(profile, [pair], settle_time=0.2)
 made = generator.XdpGenerator(configuration, catch_up=10.0, cpus_per_direction=2)
 try:
-    (way,) = made.trial(20_000.0, 0.3, 0.0, lambda: None)
+    (way,) = perform(made, 20_000.0, 0.3).directions
     print(way["sent_frames"] - way["received_frames"])
 except generator.AgentError as error:
     print(error.kind, error.message)

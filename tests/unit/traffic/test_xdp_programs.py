@@ -10,7 +10,7 @@ import pytest
 from local_session import PYTHON
 from traffic_lab import EAST, WEST, received_by
 from waiting import wait_until
-from whole_trials import whole
+from whole_trials import hold_load, run_trial, whole
 from xdp_lab import NEEDS, configure
 
 from lossratio.topology import AutoGenerator
@@ -50,7 +50,7 @@ def test_frames_beyond_a_page_are_refused_with_the_way_out(ready, agent):
     assert "9000 bytes do not fit into a page of memory" in str(error)
     # A large MTU alone is in nobody's way.
     configure(agent)
-    assert [direction.received_frames for direction in whole(agent.trial, 1_000, 0.1)] == [100, 100]
+    assert [direction.received_frames for direction in whole(run_trial, agent, 1_000, 0.1)] == [100, 100]
 
 
 def test_somebody_elses_program_is_named_and_never_replaced(ready, agent, session):
@@ -93,7 +93,7 @@ def test_programs_go_with_the_agent_however_it_ends(ready, session):
     agent = AgentClient.start(session, python=PYTHON)
     configure(agent)
     assert attached(ready)
-    agent.start_traffic(2_000)
+    hold_load(agent, 2_000)
     pid = session.processes[-1].process.pid
     os.kill(pid, signal.SIGKILL)
     agent.close()
@@ -106,7 +106,7 @@ def test_programs_go_with_the_agent_however_it_ends(ready, session):
 def test_a_stopped_agent_sends_nothing_after_the_end(ready, session):
     agent = AgentClient.start(session, python=PYTHON)
     configure(agent)
-    agent.start_traffic(2_000)
+    hold_load(agent, 2_000)
     pid = session.processes[-1].process.pid
     os.kill(pid, signal.SIGSTOP)
 
@@ -135,5 +135,5 @@ def test_a_link_with_fewer_receive_queues_than_its_other_end_sends_from_is_recei
     ready.run("tg", "ethtool", "-K", "qb", "gro", "on")
     facts = agent.configure(configuration, generator="xdp", options={"catch_up": 10.0})
     assert facts["receives"] == {"qb": "generic"}
-    (east,) = whole(agent.trial, 5_000, 0.1)
+    (east,) = whole(run_trial, agent, 5_000, 0.1)
     assert (east.sent_frames, east.received_frames, east.examined_frames, east.faulty) == (500, 500, 500, 0)

@@ -12,18 +12,18 @@ from types import SimpleNamespace
 
 import pytest
 
+from lossratio.agent.core.links import Link
+from lossratio.agent.core.pacing import free_processors
+from lossratio.agent.core.protocol import AgentError
+from lossratio.agent.xdp import attachment, sender
+from lossratio.agent.xdp.plan import Plan, schedule_course
+from lossratio.agent.xdp.sender import choose_cpus, claim, claim_cpus
 from lossratio.bpf import BpfError, why_impossible
 from lossratio.dut import parse_options
 from lossratio.testbed.opening import beside_the_dut, device_cpus
 from lossratio.testbed.testbed import DutRequest, TestbedRequest
 from lossratio.topology import AfPacketGenerator, AutoGenerator, XdpGenerator, load_topology
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.core.links import Link
-from lossratio.traffic.agent.core.pacing import free_processors
-from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.xdp import attachment, sender
-from lossratio.traffic.agent.xdp.plan import Plan, schedule_course
-from lossratio.traffic.agent.xdp.sender import choose_cpus, claim, claim_cpus
 from lossratio.traffic.client import AgentRefusalError
 from lossratio.traffic.generators import open_generator
 from lossratio.traffic.generators.base import GeneratorNode
@@ -129,7 +129,7 @@ def test_the_earlier_one_keeps_its_processor(monkeypatch):
     assert list(claim_cpus(1, None, (0, 1))) == [0]
 
 
-OTHER_TESTBED = "from lossratio.traffic.agent.xdp.sender import sender_cpus; print(*sender_cpus().values())"
+OTHER_TESTBED = "from lossratio.agent.xdp.sender import sender_cpus; print(*sender_cpus().values())"
 
 
 @pytest.mark.netns

@@ -7,6 +7,7 @@ import time
 
 import pytest
 from traffic_lab import drop
+from whole_trials import run_trial
 from xdp_lab import NEEDS, REPEATS, configure
 
 from lossratio.traffic import AgentRefusalError, TrafficMeasurer
@@ -81,4 +82,4 @@ def test_schedules_whose_times_are_not_kept_and_outages_are_refused(ready, agent
         measurer.measure(TrialInput.schedule(Step(0.1, 2e6), Step(2.0, 1e6)))
     with pytest.raises(AgentRefusalError, match="cannot locate losses of running traffic in time"):
         measurer.start_traffic(1000.0, watch=True)
-    assert agent.trial(1000.0, 0.01)
+    assert run_trial(agent, 1000.0, 0.01)

@@ -15,13 +15,13 @@ from bpf_objects import run_once
 from frame_samples import DESTINATION_MAC, SOURCE_MAC, spec
 from xdp_bench import BURST, TAG, Bench, needs_bpf
 
-from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.xdp import sender
-from lossratio.traffic.agent.xdp.constants import FOREVER
-from lossratio.traffic.agent.xdp.frames import FramePlan, Share
-from lossratio.traffic.agent.xdp.receive_program import Reception
-from lossratio.traffic.agent.xdp.send_program import Segment, SendProgram
-from lossratio.traffic.agent.xdp.sender import Sender
+from lossratio.agent.core.protocol import AgentError
+from lossratio.agent.xdp import sender
+from lossratio.agent.xdp.constants import FOREVER
+from lossratio.agent.xdp.frames import FramePlan, Share
+from lossratio.agent.xdp.receive_program import Reception
+from lossratio.agent.xdp.send_program import Segment, SendProgram
+from lossratio.agent.xdp.sender import Sender
 
 
 @pytest.mark.whole

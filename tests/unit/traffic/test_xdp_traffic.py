@@ -12,10 +12,10 @@ import pytest
 from local_session import PYTHON
 from traffic_lab import EAST, WEST, drop, hold, received_by
 from waiting import wait_until
-from whole_trials import whole
+from whole_trials import hold_load, run_latency, run_trial, run_watched, whole
 from xdp_lab import NEEDS, REPEATS, configure
 
-from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
+from lossratio.traffic import PortPair, TrafficPort, by_traffic, load_profile, make_configuration
 from lossratio.trials import TrialInput, output_from_counters
 
 pytestmark = NEEDS
@@ -26,7 +26,7 @@ def test_all_frames_come_back_intact_and_once_both_ways(ready, agent, size):
     facts = configure(agent, frame_size=size)
     assert facts["receives"] == {"tg0": "native", "tg1": "native"}
     for load, duration in ((20_000, 0.1), (3_333, 0.2)):
-        for direction in whole(agent.trial, load, duration):
+        for direction in whole(run_trial, agent, load, duration):
             assert direction.sent_frames == direction.intended_frames == round(load * duration + 0.49)
             assert (direction.received_frames, direction.examined_frames, direction.faulty) == (
                 direction.sent_frames,
@@ -40,7 +40,7 @@ def test_a_ramp_is_not_counted_and_its_frames_are(ready, agent):
     # A busy machine may keep frames of the ramp from being sent, but not each time.
     for _ in range(20):
         before = received_by(ready, "dut0")
-        east, west = agent.trial(5_000, 0.1, ramp=0.2)
+        east, west = run_trial(agent, 5_000, 0.1, ramp=0.2)
         ramp = received_by(ready, "dut0") - before - east.sent_frames
         assert (east.intended_frames, west.intended_frames) == (500, 500)
         assert (east.received_frames, west.received_frames) == (east.sent_frames, west.sent_frames)
@@ -55,12 +55,12 @@ def test_early_verdicts_are_those_of_whole_trials(ready, agent):
     for number in range(12):
         # The burst makes the knee of such a trial 5,000 frames per second.
         load, above = 5_000 * (0.98 + 0.01 * number), (0.0, 0.005)[number % 2]
-        watched = agent.watched_trial(load, 0.1, above=above, in_flight=1e-3, ends=False)
+        watched = run_watched(agent, load, 0.1, above=above, in_flight=1e-3, ends=False)
         assert not watched.ended
         output = output_from_counters(TrialInput(0.1, load), watched.directions)
         assert output.loss_ratio > above or watched.certain_after is None
     # A hopeless load, of which a thousand frames make 0.5 %.
-    watched = whole(agent.watched_trial, 8_000, 20.0, above=0.005, in_flight=1e-3)
+    watched = whole(run_watched, agent, 8_000, 20.0, above=0.005, in_flight=1e-3)
     assert watched.ended
     assert 0.4 < watched.certain_after < 10.0
     assert [(direction.intended_frames, direction.unsent_frames) for direction in watched.directions] == [
@@ -70,9 +70,9 @@ def test_early_verdicts_are_those_of_whole_trials(ready, agent):
     assert lossy.sent_frames - lossy.received_frames >= 1_600
     assert other.received_frames == other.sent_frames < 80_000
     # Nothing of it is left for the next trial.
-    (_, west) = agent.trial(4_000, 0.1)
+    (_, west) = run_trial(agent, 4_000, 0.1)
     assert (west.received_frames, west.late_frames) == (west.sent_frames, 0)
-    (_, west) = whole(agent.trial, 4_000, 0.1)
+    (_, west) = whole(run_trial, agent, 4_000, 0.1)
     assert (west.sent_frames, west.received_frames) == (400, 400)
 
 
@@ -80,7 +80,7 @@ def test_frames_that_the_device_held_back_take_an_early_verdict_back(ready, agen
     configure(agent, frame_size=1000, settle_time=0.005, bidirectional=False)
     # It forwards 1,000 frames per second, and has room for the others.
     hold(ready, "dut1", 8_000_000)
-    watched = whole(agent.watched_trial, 1_500, 10.0, above=0.005, in_flight=1e-3)
+    watched = whole(run_watched, agent, 1_500, 10.0, above=0.005, in_flight=1e-3)
     (direction,) = watched.directions
     assert watched.ended
     assert direction.received_frames == direction.sent_frames < direction.intended_frames
@@ -90,7 +90,7 @@ def test_a_running_trial_is_seen_and_counts_the_same(ready, agent):
     configure(agent, settle_time=0.05)
     seen = []
     agent.see = lambda *frames: seen.append(frames)
-    counters = whole(agent.trial, 2_000, 1.2)
+    counters = whole(run_trial, agent, 2_000, 1.2)
     assert [(direction.sent_frames, direction.received_frames) for direction in counters] == [(2_400, 2_400)] * 2
     assert seen
     assert all(0 < frames <= 4_800 for note in seen for frames in note)
@@ -99,9 +99,9 @@ def test_a_running_trial_is_seen_and_counts_the_same(ready, agent):
 def test_traffic_flows_between_start_and_stop(ready, agent):
     configure(agent)
     before = received_by(ready, "dut0")
-    agent.start_traffic(2_000)
+    hold_load(agent, 2_000)
     wait_until(lambda: received_by(ready, "dut0") >= before + 900)
-    stopped = agent.stop_traffic(0.1)
+    stopped = agent.stop(0.1)
     assert stopped.sent == stopped.received > 900
     assert stopped.late == 0
     quiet = received_by(ready, "dut0")
@@ -113,7 +113,7 @@ def test_traffic_flows_between_start_and_stop(ready, agent):
 def test_loss_of_one_direction_is_its_own(ready, agent):
     configure(agent)
     drop(ready, "dut0", "numgen inc mod 4 == 0")
-    east, west = whole(agent.trial, 4_000, 0.25)
+    east, west = whole(run_trial, agent, 4_000, 0.25)
     assert (east.sent_frames, east.received_frames) == (1_000, 750)
     assert (west.sent_frames, west.received_frames) == (1_000, 1_000)
     # Each fourth frame of 254 flows in turn: those of every other flow.
@@ -136,7 +136,7 @@ def test_frames_that_the_ring_of_a_link_has_no_room_for_are_unsent_and_no_loss(r
     # 1,000 frames come from one look into the ring of 256 to the next one.
     # A busy machine may leave frames unsent for its own reasons, but not each time.
     for _ in range(20):
-        east, west = agent.trial(20_000, 0.2)
+        east, west = run_trial(agent, 20_000, 0.2)
         assert 0 < east.refused_frames <= east.unsent_frames == east.intended_frames - east.sent_frames
         sent = (east.sent_frames, west.sent_frames, 0)
         assert (east.received_frames, west.received_frames, west.refused_frames) == sent
@@ -147,7 +147,7 @@ def test_frames_that_the_ring_of_a_link_has_no_room_for_are_unsent_and_no_loss(r
 
 def test_the_latency_of_every_frame_is_known(ready, agent):
     configure(agent)
-    output = whole(agent.latency, 5_000, 0.2)
+    output = whole(run_latency, agent, 5_000, 0.2)
     for direction in output.latency:
         assert (direction.sent_frames, direction.received_frames, direction.error) == (1_000, 1_000, None)
         assert 0 < direction.least_us <= direction.mean_us <= direction.most_us
@@ -177,7 +177,7 @@ def longest(agent, pair, frames=200, load=1000):
     configuration = make_configuration(profile, [pair], settle_time=0.5)
     agent.configure(configuration, generator="xdp", options={"catch_up": 10.0})
     for _ in range(REPEATS):
-        output = agent.latency(load, frames / load)
+        output = run_latency(agent, load, frames / load)
         if output.directions[0].sent_frames == frames:
             break
     (latency,) = output.latency
@@ -221,7 +221,7 @@ def test_several_senders_share_one_direction(ready, agent):
         pytest.skip("one processor")
     facts = configure(agent, bidirectional=False, cpus=cpus)
     assert facts["cpus"] == cpus
-    (east,) = whole(agent.trial, 10_001, 0.1)
+    (east,) = whole(run_trial, agent, 10_001, 0.1)
     assert (east.sent_frames, east.received_frames, east.faulty) == (1_001, 1_001, 0)
 
 
@@ -240,7 +240,7 @@ def test_two_senders_of_a_direction_count_loss_order_and_flows_over_a_link_of_fo
     assert facts["receives"] == {"qb": "native"}
     assert len(facts["cpus"]) == 2
     before = received_by(ready, "qb", "tg")
-    (way,) = whole(agent.trial, 100_001, 0.2)
+    (way,) = whole(run_trial, agent, 100_001, 0.2)
     assert received_by(ready, "qb", "tg") - before >= way.received_frames
     assert (way.sent_frames, way.received_frames, way.faulty) == (20_001, 20_001, 0)
     assert (way.reordered_frames, way.extent_frames, way.flows_with_loss) == (0, 0, 0)
@@ -258,7 +258,7 @@ def test_lost_flows_of_two_senders_are_counted(ready, agent):
     agent.configure(configuration, generator="xdp", options={"catch_up": 10.0, "cpus_per_direction": 2})
     drop(ready, "dut0", "ip saddr 198.18.0.1-198.18.0.3")
     for _ in range(REPEATS):
-        (way,) = whole(agent.trial, 10_160, 0.2)
+        (way,) = whole(run_trial, agent, 10_160, 0.2)
         by_the_host = way.sent_frames - way.received_frames - 3 * 8
         # Two senders may leave no processor to the devices, whose queues then lose frames of any flows.
         assert by_the_host >= 0
@@ -285,31 +285,31 @@ def held_by_a_device(ready):
 def test_frames_of_an_earlier_trial_are_late_and_not_this_ones(ready, agent):
     configure(agent, settle_time=0.0, bidirectional=False)
     forward = held_by_a_device(ready)
-    (east,) = agent.trial(1_000, 0.1)
+    (east,) = run_trial(agent, 1_000, 0.1)
     assert east.received_frames == 0 < east.sent_frames
     forward(east.sent_frames)
-    assert sum(agent.late_frames(0.1).values()) == east.sent_frames
-    (east,) = agent.trial(1_000, 0.1)
+    assert sum(by_traffic(agent.late_frames(0.1).values())) == east.sent_frames
+    (east,) = run_trial(agent, 1_000, 0.1)
     assert (east.received_frames, east.late_frames) == (0, 0)
     forward(east.sent_frames)
     # They came before the next trial began.
-    (later,) = agent.trial(1_000, 0.1)
+    (later,) = run_trial(agent, 1_000, 0.1)
     assert (later.received_frames, later.late_frames) == (0, east.sent_frames)
 
 
 def test_late_frames_of_several_earlier_trials_are_counted_apart(ready, agent):
     configure(agent, settle_time=0.0, bidirectional=False)
     forward = held_by_a_device(ready)
-    sent = [agent.trial(1_000 * number, 0.1)[0].sent_frames for number in (1, 2, 3)]
+    sent = [run_trial(agent, 1_000 * number, 0.1)[0].sent_frames for number in (1, 2, 3)]
     forward(sent[0])
-    (fourth,) = agent.trial(1_000, 0.1)
+    (fourth,) = run_trial(agent, 1_000, 0.1)
     assert (fourth.late_frames, fourth.earlier_late_frames) == (0, (0, sent[0]))
     forward(sent[1] + sent[2])
-    (fifth,) = agent.trial(1_000, 0.1)
+    (fifth,) = run_trial(agent, 1_000, 0.1)
     assert (fifth.received_frames, fifth.late_frames) == (0, 0)
     assert (fifth.earlier_late_frames, fifth.foreign_frames) == ((sent[2], sent[1]), 0)
     forward(fourth.sent_frames)
-    assert agent.late_by_traffic(0.1) == [0, fourth.sent_frames]
+    assert by_traffic(agent.late_frames(0.1).values()) == [0, fourth.sent_frames]
 
 
 HOLDS = """

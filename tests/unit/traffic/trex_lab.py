@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
+from performed import perform
 from trex_stand_in import StandIn
 
+from lossratio.agent.trex.connection import TrexLibrary, TrexSettings
+from lossratio.agent.trex.generator import TrexGenerator
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.trex.connection import TrexLibrary, TrexSettings
-from lossratio.traffic.agent.trex.generator import TrexGenerator
 from lossratio.traffic.answers import read_counters
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.trial_input import TrialInput
@@ -64,7 +65,7 @@ def still_there():
 
 def trial(server, load=10_000.0, duration=1.0, ramp=0.0, trex=None, **options):
     trex = trex or generator(server, **options)
-    directions = trex.trial(load, duration, ramp, still_there)
+    directions = perform(trex, load, duration, ramp=ramp).directions
     return read_counters({"directions": directions}, [direction["name"] for direction in directions])
 
 

@@ -334,7 +334,7 @@ class Client:
 
     def push_packets(self, packets, ports):
         # In the agent of a testbed, where nothing is pushed, there is no such module.
-        from lossratio.traffic.agent.core.neighbours import answer_to
+        from lossratio.agent.core.neighbours import answer_to
 
         self._called("push_packets")
         for packet in packets:

@@ -8,11 +8,11 @@ import pytest
 from bpf_objects import XdpAction, run_once
 from frame_samples import DESTINATION_MAC, SOURCE_MAC
 
+from lossratio.agent.xdp.constants import FOREVER
+from lossratio.agent.xdp.frames import FramePlan, Share
+from lossratio.agent.xdp.receive_program import ReceiveProgram, ReceiveWay, Reception
+from lossratio.agent.xdp.send_program import Segment, SendProgram
 from lossratio.bpf import why_impossible
-from lossratio.traffic.agent.xdp.constants import FOREVER
-from lossratio.traffic.agent.xdp.frames import FramePlan, Share
-from lossratio.traffic.agent.xdp.receive_program import ReceiveProgram, ReceiveWay, Reception
-from lossratio.traffic.agent.xdp.send_program import Segment, SendProgram
 
 needs_bpf = pytest.mark.skipif(why_impossible() is not None, reason=f"no BPF here: {why_impossible()}")
 TAG = 0xA1B2C300

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from lossratio.traffic.agent.core.wire import FCS_BYTES
+from lossratio.agent import FCS_BYTES
 from lossratio.traffic.foreign.packets import (
     ForeignFieldError,
     ForeignProfile,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from lossratio.traffic.agent.core.wire import FCS_BYTES
+from lossratio.agent import FCS_BYTES
 from lossratio.traffic.foreign.packets import (
     ForeignFieldError,
     ForeignProfile,

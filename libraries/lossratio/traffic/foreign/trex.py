@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_address
 from typing import Any
 
-from lossratio.traffic.agent.core.wire import FCS_BYTES
+from lossratio.agent import FCS_BYTES
 from lossratio.traffic.foreign.packets import (
     ForeignFieldError,
     ForeignProfile,

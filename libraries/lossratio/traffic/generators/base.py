@@ -7,11 +7,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+from lossratio.agent import Configuration, program_module
 from lossratio.errors import TopologyError, TrafficError
 from lossratio.nodes import NodeSession, read_sources
 from lossratio.topology import Port, RealGenerator
-from lossratio.traffic.agent.core.configuration import Configuration
-from lossratio.traffic.agent.core.generator import program_module
 from lossratio.traffic.client import AgentClient
 from lossratio.traffic.two_ends import port_at
 
@@ -46,9 +45,9 @@ class Generator(ABC, Generic[SettingsT]):
         ports: Its ports on the way of the traffic: pairs, west before east.
         has_single_frames: Whether `single_frames` works with cards that it has taken from the kernel.
         sends_streams: Whether it sends the streams of a traffic profile, and counts the frames of each.
-        ends_trials_early: Whether its program has `WatchingGenerator.watched_trial`, whatever its settings.
-        runs_schedules: Whether its program has `TimedGenerator.schedule` for more than bursts.
-        locates_running_losses: Whether its program has `TimedGenerator.start_watched`.
+        ends_trials_early: Whether its program can end trials when their verdict is certain, whatever its settings.
+        runs_schedules: Whether its program runs more steps than a burst.
+        locates_running_losses: Whether its program locates losses of running traffic.
         follows_growth: Whether it recognizes frames that come back longer or shorter than they were sent.
         program: Name of the Python module or package that the agent runs for it on the TG; it has a function
             ``make_generator(configuration, options)``. None: the agent has the program already.
@@ -89,7 +88,7 @@ class Generator(ABC, Generic[SettingsT]):
 
     @classmethod
     def can_end_trials_early(cls, settings: SettingsT) -> bool:
-        """Whether its program has `WatchingGenerator.watched_trial`, with these settings."""
+        """Whether its program can end trials when their verdict is certain, with these settings."""
         return cls.ends_trials_early
 
     @classmethod

@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
+from lossratio.agent import Configuration
 from lossratio.errors import LossRatioError, TopologyError
 from lossratio.nodes import NodeSession
 from lossratio.topology import Duration, Interface, Port, RealGenerator
-from lossratio.traffic.agent.core.configuration import Configuration
 from lossratio.traffic.client import AgentClient
 from lossratio.traffic.generators.base import Generator
 from lossratio.traffic.otg.models import checked, load_snappi

@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from lossratio.agent import Configuration, why_not_in_kernel
 from lossratio.bpf import LEAST_KERNEL
 from lossratio.errors import TrafficError
 from lossratio.nodes import NodeSession
 from lossratio.topology import AfPacketGenerator, AutoGenerator, XdpGenerator
-from lossratio.traffic.agent.core.configuration import Configuration
-from lossratio.traffic.agent.core.passes import why_not_in_kernel
 from lossratio.traffic.client import AgentClient, AgentRefusalError
 from lossratio.traffic.generators.base import Generator, SettingsT
 

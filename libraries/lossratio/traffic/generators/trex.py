@@ -8,12 +8,11 @@ from typing import Any
 
 import yaml
 
+from lossratio.agent import Configuration
+from lossratio.agent.trex import FULL, SERVER_LOST, TrexSettings
 from lossratio.errors import LossRatioError, TopologyError, TrafficError
 from lossratio.nodes import Hardware, NodeSession, read_hardware
 from lossratio.topology import TREX_HOME, Port, TrexGenerator
-from lossratio.traffic.agent.core.configuration import Configuration
-from lossratio.traffic.agent.trex.astf import FULL
-from lossratio.traffic.agent.trex.connection import SERVER_LOST, TrexSettings
 from lossratio.traffic.client import AgentClient, AgentRefusalError
 from lossratio.traffic.configuration import questions_of_ports
 from lossratio.traffic.generators.base import Generator, GeneratorNode

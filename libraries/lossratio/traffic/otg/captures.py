@@ -13,18 +13,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from lossratio.errors import NodeError
-from lossratio.traffic.agent.core.packets import (
+from lossratio.agent import (
     ETH_P_ALL,
+    FCS_BYTES,
+    AgentError,
     StampedFrame,
     have_stamps,
+    links_in_use,
     open_packets,
     overlooked,
     receive_stamped,
 )
-from lossratio.traffic.agent.core.ports import links_in_use
-from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.core.wire import FCS_BYTES
+from lossratio.errors import NodeError
 from lossratio.traffic.otg.packets import FieldError
 
 MOST_BYTES = 1 << 25

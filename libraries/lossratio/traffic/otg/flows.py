@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from lossratio.traffic.agent.core.configuration import Configuration, Direction
-from lossratio.traffic.agent.core.frames_spec import TAG_BYTES
-from lossratio.traffic.agent.core.wire import FCS_BYTES
+from lossratio.agent import FCS_BYTES, TAG_BYTES, Configuration, Direction
 from lossratio.traffic.headers import SMALLEST_FRAME
 from lossratio.traffic.otg.headers import HEADERS, MAC, HeaderField
 from lossratio.traffic.otg.packets import MOST_LISTED, FieldError, Packet, read_packet

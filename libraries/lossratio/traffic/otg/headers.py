@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
-from lossratio.traffic.agent.core.wire import MAC_BYTES
+from lossratio.agent import MAC_BYTES
 
 
 @dataclass(frozen=True)

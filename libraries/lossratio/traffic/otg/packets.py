@@ -6,14 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from lossratio.agent import MAC_BYTES, ChecksumField, FramesSpec, LengthField, SteppingField
 from lossratio.errors import TrafficError
-from lossratio.traffic.agent.core.frames_spec import (
-    ChecksumField,
-    FramesSpec,
-    LengthField,
-    SteppingField,
-)
-from lossratio.traffic.agent.core.wire import MAC_BYTES
 from lossratio.traffic.frame_headers import FrameHeaders
 from lossratio.traffic.otg.headers import HEADERS, MAC, Header, HeaderField
 

@@ -4,17 +4,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from itertools import zip_longest
 
+from lossratio.agent import Configuration, Plan
 from lossratio.errors import LossRatioError, NodeError, TrafficError
 from lossratio.nodes import NodeSession
 from lossratio.topology import AfPacketGenerator, AutoGenerator, RealGenerator, XdpGenerator
-from lossratio.traffic.agent.core.configuration import Configuration
 from lossratio.traffic.client import AgentClient
 from lossratio.traffic.generators import open_generator, start_agent
 from lossratio.traffic.generators.base import Generator, GeneratorNode
 from lossratio.traffic.otg.flows import Flow
-from lossratio.trials import DirectionCounters, LatencyCounters, TrialInput
+from lossratio.trials import DirectionCounters, LatencyCounters
 
 KINDS: Mapping[str, type[RealGenerator]] = {
     "auto": AutoGenerator,
@@ -125,16 +125,17 @@ class Run:
         agent = self.generator.begin()
         load = float(max(each.rate for each in self.flows))
         if flow.duration is None:
-            agent.start_traffic(load)
+            agent.hold(Plan(((load, None),)))
             while not self._stopping.wait(1.0) and time.monotonic() - self.heard < SILENT_SECONDS:
                 pass
-            return [(counters, None) for counters in agent.stop_traffic().directions]
+            return [(counters, None) for counters in agent.stop().directions]
 
-        if flow.wants_latency:
-            output = agent.latency(load, flow.duration)
-            return list(zip(output.directions, output.latency, strict=True))
-        if flow.packets is None:
-            return [(counters, None) for counters in agent.trial(load, flow.duration)]
-
-        burst = replace(TrialInput(flow.duration, load), frames=round(load * flow.duration))
-        return [(counters, None) for counters in agent.timed(burst)[0]]
+        is_burst = flow.packets is not None and not flow.wants_latency
+        plan = Plan(
+            ((load, flow.duration),),
+            is_burst=is_burst,
+            locates=is_burst,
+            latency=flow.wants_latency,
+        )
+        answer = agent.run(plan)
+        return list(zip_longest(answer.directions, answer.latency))

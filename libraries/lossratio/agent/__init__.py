@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The traffic agent: the program that runs on the TG node.
+
+The node needs nothing but Python 3.8 or later (and what the generators need: numpy for `afpacket`). The controller
+sends this package to the node as `lossratio_agent`, so the package imports no other part of lossratio. Programs of
+added generators import the names below from it.
+"""
+
+from .core.comparison import VLAN_TAG, FieldChange, changed_fields
+from .core.configuration import BENCHMARK_NETWORKS, Configuration, Direction, Speaker, mac_bytes
+from .core.frames_spec import (
+    COMPENSATION_BYTES,
+    MOST_STREAMS,
+    TAG_BYTES,
+    ChecksumField,
+    FramesSpec,
+    LengthField,
+    SteppingField,
+    StreamOrder,
+    permutation,
+    size_pattern,
+)
+from .core.generator import Generator, program_module
+from .core.neighbours import Question
+from .core.pacing import frames_within
+from .core.packets import ETH_P_ALL, StampedFrame, have_stamps, open_packets, overlooked, receive_stamped
+from .core.passes import passes_of, why_not_in_kernel
+from .core.plan import Answer, Exchange, Plan
+from .core.ports import links_in_use
+from .core.protocol import PROTOCOL, AgentError, Message
+from .core.wire import (
+    ARP_ETHERTYPE,
+    ETHERNET_HEADER_BYTES,
+    FCS_BYTES,
+    ICMPV6_PROTOCOL,
+    IPV4_ETHERTYPE,
+    IPV4_HEADER_BYTES,
+    IPV6_ETHERTYPE,
+    IPV6_HEADER_BYTES,
+    LLDP_ETHERTYPE,
+    MAC_BYTES,
+    MACS_BYTES,
+    PORT_BYTES,
+    TCP_HEADER_BYTES,
+    TCP_PROTOCOL,
+    UDP_HEADER_BYTES,
+    UDP_PROTOCOL,
+    VLAN_TAG_BYTES,
+    behind_tags,
+    word_sum,
+)
+
+__all__ = ["AgentError", "Answer", "Configuration", "Direction", "Generator", "Message", "Plan"]

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections that two ends open and use, in passes of one frame for each; each pass answers the previous one.
+
+RFC 9693: the Initiator's frames open connections, and the Responder keeps the addresses with which they arrive, as a
+NAT has changed them. A connection continues only if the next frame comes back to its own addresses.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Sequence
+
+from .configuration import Configuration
+from .frames_spec import COMPENSATION_BYTES, TAG_BYTES, FramesSpec
+from .plan import Exchange
+from .protocol import AgentError, Message, unsupported
+from .wire import FCS_BYTES, IPV4_ETHERTYPE, MACS_BYTES, PORT_BYTES
+
+SYN = 2
+"""TCP's flag of the first frame, which counts as a byte."""
+FIN = 1
+"""TCP's flag of the last frame, which counts as a byte."""
+LEAST_SILENT = 10
+"""From this many answers on, some must come back; if there are fewer, all may be lost by chance."""
+LATE_SECONDS = 2.0
+"""Seconds to wait for the first answer that comes too late, before connections count as silent."""
+LATE_LOOK = 0.1
+"""Seconds between two looks whether one has come."""
+OTHER_PORT = 0x80
+"""The bit in a port's first byte that distinguishes the port of unasked answers from the port to which connections were
+opened."""
+_RST = 4
+_PSH = 8
+_ACK = 16
+_IPV4_BYTES = 4
+
+
+class Pass(NamedTuple):
+    """One frame over each connection, all in the same direction."""
+
+    is_forward: bool
+    """Whether the Initiator sends it."""
+    flags: int = 0
+    """TCP's flags; 0: UDP."""
+    has_payload: bool = True
+    """Whether the frame has its whole size, or ends with its headers."""
+
+
+def passes_of(exchange: Exchange, *, is_tcp: bool) -> list[Pass]:
+    """All passes, beginning with the pass that opens the connections."""
+    back_and_forth = [Pass(True, is_tcp * (_PSH | _ACK)), Pass(False, is_tcp * (_PSH | _ACK))] * exchange.data_frames
+    if not is_tcp:
+        return [Pass(True), Pass(False), *back_and_forth]
+    handshake = [Pass(True, SYN, False), Pass(False, SYN | _ACK, False), Pass(True, _ACK, False)]
+    fin = [Pass(True, FIN | _ACK, False), Pass(False, FIN | _ACK, False), Pass(True, _ACK, False)]
+    endings: dict[str | None, list[Pass]] = {None: [], "fin": fin, "rst": [Pass(True, _RST | _ACK, False)]}
+    return [*handshake, *back_and_forth, *endings[exchange.closing]]
+
+
+def check_openable(configuration: Configuration, exchange: Exchange) -> None:
+    """Makes sure that connections are opened in one direction, and are new.
+
+    Raises:
+        AgentError: If they are not.
+    """
+    if len(configuration.directions) != 1:
+        raise unsupported("Connections are opened in one direction on one link. Send in one direction only.")
+    if exchange.established:
+        raise unsupported(
+            "This generator uses connections in one direction at a time, but their throughput is measured in "
+            "both directions at once. Use 'kind: trex'."
+        )
+
+
+def check_answerable(frames: FramesSpec) -> None:
+    """Makes sure that frames can open connections, and be answered.
+
+    Raises:
+        AgentError: If they cannot.
+    """
+    if not _can_be_answered(frames):
+        raise unsupported(
+            "Connections need UDP frames, or TCP frames with 'connects', of one size, with room for a sequence "
+            "number and without a tunnel. Use such a traffic profile, for example ethip4-udp-connections, with "
+            f"{frames.tag_offset + TAG_BYTES + COMPENSATION_BYTES + FCS_BYTES} bytes or more."
+        )
+
+
+def why_not_in_kernel(configuration: Configuration) -> str | None:
+    """Why programs inside the kernel cannot open these connections, in words; None: they can."""
+    direction = configuration.directions[0]
+    frames = direction.frames
+    is_changed = direction.arriving_frames is not None or direction.growth or direction.broadcast_share
+    both_here = direction.sends_here and direction.receives_here
+    if len(configuration.directions) > 1 or not both_here or direction.transmit == direction.receive:
+        return "connections inside the kernel must go from one port of a node to another port of the same node"
+    if frames.handshake is not None or not _can_be_answered(frames) or is_changed or frames.order is not None:
+        return "connections inside the kernel must use UDP, and frames of one size that come back as they were sent"
+
+    start, ports = frames.addresses[0]
+    is_ipv4 = bytes.fromhex(frames.header)[MACS_BYTES:start].startswith(IPV4_ETHERTYPE)
+    if not is_ipv4 or ports - start != 2 * _IPV4_BYTES or frames.has_macs:
+        return "connections inside the kernel must use IPv4, without VLANs and with the MAC addresses of the ports"
+    parts = (start, start + _IPV4_BYTES, ports, ports + PORT_BYTES, ports + 2 * PORT_BYTES)
+    for field in frames.fields:
+        if not any(first <= field.offset and field.offset + field.width <= end for first, end in zip(parts, parts[1:])):
+            return "connections inside the kernel may only differ in single addresses and ports"
+    return None
+
+
+def silence(port: str, sent: int, strangers: int) -> AgentError:
+    """The error if none of the first answers came back to a port over its own connection.
+
+    `strangers` came with other addresses.
+    """
+    where = f"All {sent} answers were sent, and none came back to {port} over its own connection"
+    if strangers:
+        return AgentError(
+            "asymmetric",
+            f"{where}: {strangers} came with other addresses than those that opened it. The path back is "
+            "different (asymmetric): it avoids the device that translated them.",
+        )
+    return AgentError(
+        "asymmetric",
+        f"{where}, although {sent} connections arrived. The path back is different (asymmetric), or the device "
+        "keeps none of them: its table is full, or its time-out is short. Look at the return routes and at its table.",
+    )
+
+
+def established(counters: Message, left: Sequence[int], unsent: int, overlooked: int, unseen: int) -> Message:
+    """The counters of connections, from those of the frames that open them.
+
+    A connection over which no answer could be sent, or that this node overlooked, is neither established nor lost.
+
+    Args:
+        counters: The counters of these frames.
+        left: Connections of which all frames had arrived, after each pass.
+        unsent: Later frames that could not be sent.
+        overlooked: The maximum number of connections about which nothing is known.
+        unseen: How many of them were overlooked in the first pass.
+    """
+    alive = left[-1]
+    unsent = min(unsent + overlooked, counters["sent_frames"] - alive)
+    return {
+        **counters,
+        "sent_frames": counters["sent_frames"] - unsent,
+        "unsent_frames": counters["unsent_frames"] + unsent,
+        "received_frames": alive,
+        "unanswered_frames": max(0, left[0] + unseen - unsent - alive),
+        "left_frames": list(left),
+    }
+
+
+def answered_again(name: str, sent: int, count: int, back: int, overlooked: int, elapsed: float) -> Message:
+    """The counters of repeated answers; see `Exchange.answers`.
+
+    Args:
+        name: The direction.
+        sent: Answers that left.
+        count: Connections over which they were due.
+        back: Answers that came back.
+        overlooked: The maximum number of answers about which nothing is known.
+        elapsed: Seconds.
+    """
+    overlooked = min(overlooked, sent - back)
+    return {
+        "name": name,
+        "intended_frames": count,
+        "sent_frames": sent - overlooked,
+        "unsent_frames": count - sent + overlooked,
+        "received_frames": back,
+        "generator_drop_frames": 0,
+        "late_frames": 0,
+        "load_ratio": 1.0,
+        "elapsed_s": elapsed,
+        "examination": None,
+    }
+
+
+def _can_be_answered(frames: FramesSpec) -> bool:
+    can_open = frames.handshake is not None or any(checksum.is_udp for checksum in frames.checksums)
+    return frames.is_numbered and can_open and len(frames.addresses) == 1 and len(frames.sizes) == 1

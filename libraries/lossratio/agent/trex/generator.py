@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TRex as a generator, in its stateless mode: one connection, and for each trial clear, start, sleep, stop and read."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import ExitStack
+from functools import partial
+from typing import Any, Callable, Mapping, Sequence
+
+from ..core.configuration import Configuration, Direction, mac_bytes
+from ..core.early_verdict import Lookout, wait_for_held_frames
+from ..core.generator import counted_course
+from ..core.pacing import COUNTING, SWITCH_SECONDS, raise_priority
+from ..core.plan import BURSTS, FRAMES, HOLDS, LATENCY, VERDICTS, Answer, Note, Plan
+from ..core.ports import Ports
+from ..core.protocol import AgentError, Check, Message, unsupported
+from .cards import Neighbours
+from .connection import TrexConnection, TrexLibrary, TrexSettings
+from .flow_statistics import check_arrivals, latency_answer, latency_error, latency_rate, numbered_rate, stream_answer
+from .pace import Pace, transmitted
+from .run import Run, TrexCounters, TrexRunner, find_delays
+from .streams import StreamMaker, least_sent
+
+_PORT_FACTS = ("driver", "description", "speed", "numa", "pci_addr", "prom", "mult")
+_LEAST_PROOF = 1.0
+"""Seconds of a burst that shows whether TRex keeps its rate, because it reports the end of traffic some milliseconds
+late."""
+_PROOF_REST = 2.0
+"""Seconds without traffic after such a burst, in which the device recovers."""
+_WITHOUT_FLOW_STATISTICS: Message = {
+    "in_trials": False,
+    "checked": ["loss, duplicates and order of latency frames, before the first trial"],
+    "not_checked": ["anything in trials, where all frames on a port are counted, foreign ones too"],
+}
+_WITH_FLOW_STATISTICS: Message = {
+    "in_trials": True,
+    "checked": ["loss of each stream", "duplicates and order of the latency frames of each trial"],
+    "not_checked": ["contents, lengths and addresses", "duplicates and order of frames without numbers"],
+}
+
+_NO_WATCH = (
+    "TRex's cards and statistics of single streams may count frames late, so no verdict on a running trial is "
+    "certain. Measure with early_verdict=off, or in software mode without 'flow_statistics'."
+)
+
+
+class TrexGenerator:
+    """Sends and counts with a TRex server.
+
+    `transmitted` returns the frames that each Linux interface was given to transmit, by name.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        settings: TrexSettings,
+        library: TrexLibrary,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+        transmitted: Callable[[], Mapping[str, int]] = transmitted,
+    ) -> None:
+        _check(configuration, settings)
+        self._transmitted = transmitted
+        self._directions = configuration.directions
+        self._settle_time = configuration.settle_time
+        self._settings = settings
+        self._links = Ports(configuration) if settings.uses_linux else None
+        self._started: Run | None = None
+        self._started_load = 0.0
+        self._kept_load = 0.0
+        self._load_streams: dict[str, list[int]] = {}
+        if settings.sleeps:
+            # A trial must not be judged by checks for which the agent had to wait behind other programs. The client has
+            # a thread of its own, which gets the same priority if it begins later. Otherwise, other programs may stop
+            # that thread while it holds Python's lock, and then checks wait, too.
+            raise_priority(COUNTING)
+            sys.setswitchinterval(SWITCH_SECONDS)
+        self._connection = TrexConnection(library, settings, clock, sleep)
+
+        with ExitStack() as undo:
+            undo.callback(self._connection.close)
+            self._info = self._connection.port_info()
+            self._makers = self._stream_makers({})
+            for direction in self._directions:
+                self._add_load_streams(direction)
+            self._counters = TrexCounters(self._connection, self._directions)
+            self._neighbours = Neighbours(self._connection, self._counters.exclude)
+            self._delays = self._find_delays() if settings.sleeps else {}
+            self._runner = TrexRunner(
+                self._connection,
+                self._sources,
+                configuration.settle_time,
+                delays=self._delays,
+                has_begun=self._has_begun if settings.sleeps else None,
+                beside=self._neighbours.remind,
+            )
+            undo.pop_all()
+
+    def facts(self) -> Message:
+        """The server's version, what it has logged so far, where the client comes from, and the ports."""
+        ports = {}
+        for name, number in self._settings.ports.items():
+            info = self._info[number]
+            ports[name] = {"mac": self._mac(name).hex(":"), **{fact: info.get(fact) for fact in _PORT_FACTS}}
+
+        integrity = _WITH_FLOW_STATISTICS if self._settings.flow_statistics else _WITHOUT_FLOW_STATISTICS
+        # Record: the generator as it stands in a result.
+        return {
+            "generator": "trex",
+            "can": [FRAMES, LATENCY, VERDICTS, BURSTS, HOLDS],
+            "version": self._connection.version(),
+            "client": self._connection.origin,
+            "server_log": _end_of(self._settings.log),
+            "late_end": self._settings.late_end,
+            "start_delay_s": max(self._delays.values(), default=0.0),
+            "neighbours": [dict(question) for question in self._settings.neighbours],
+            "integrity": integrity,
+            "ports": ports,
+        }
+
+    def run(self, plan: Plan, check: Check, note: Note) -> Answer:
+        """See `Generator.run`. After a ramp, traffic pauses for the settle time, because TRex counts all frames."""
+        if plan.is_burst:
+            return Answer(self._proven_burst(plan.load, plan.duration, check))
+        if plan.latency:
+            return self._measure_latency(plan, check)
+        if plan.is_watched:
+            return self._watch(plan, check, note)
+        return Answer(self._trial(plan, check))
+
+    def _trial(self, plan: Plan, check: Check) -> list[Message]:
+        load = plan.load
+        if not self._settings.flow_statistics:
+            self._prepare()
+            self._ramp_up(load, plan.ramp, check)
+            return self._measure(load, load, plan.duration, check)
+        # Each stream counts its own frames, and some of them are numbered.
+        counters, statistics, errors = self._with_latency_streams(plan, numbered_rate(load), check)
+        answers = []
+        for direction, counted in zip(self._directions, counters):
+            maker, group = self._makers[direction.name], self._groups[direction.name]
+            numbered = None if direction.name in errors else (group, maker.latency_size)
+            into = self._settings.ports[direction.receive]
+            answers.append(stream_answer(counted, maker.groups, numbered, into, statistics))
+        return answers
+
+    def _watch(self, plan: Plan, check: Check, note: Note) -> Answer:
+        """Performs a plan whose counters are watched. Only software mode has verdicts: cards may count late."""
+        load, duration = plan.load, plan.duration
+        if plan.above is not None and not (self._settings.uses_linux and not self._settings.flow_statistics):
+            raise unsupported(_NO_WATCH)
+        rates = {direction.name: load * direction.load_share for direction in self._directions}
+        if self._settings.flow_statistics:
+            return Answer(self._trial(plan, check))
+        self._prepare()
+        self._ramp_up(load, plan.ramp, check)
+        clock = self._connection.clock
+        counted = self._counters
+        lookout, pace = Lookout(plan, rates, note, clock), self._pace(load, duration)
+
+        def must_end(run: Run) -> bool:
+            return lookout.must_end(counted.so_far(lookout, run))
+
+        run = self._runner.flow(load, duration, check, self._all_sent(load, duration), must_end=must_end, pace=pace)
+        flowed = run.stopping - run.latest_begin
+        if run.was_cut:
+            left = duration - flowed
+            settle_time = self._settle_time
+            wait = partial(self._runner.wait, check=check)
+            wait_for_held_frames(counted.arrived, left, settle_time, check, clock=clock, sleep=wait)
+        counters = self._read(load, run, check)
+        if run.was_cut:
+            counters = [
+                {
+                    **each,
+                    "unsent_frames": counted.unsent(rates[each["name"]], each["sent_frames"], flowed),
+                    "elapsed_s": flowed,
+                    "stretch_s": 0.0,
+                }
+                for each in counters
+            ]
+        return lookout.answer(counters, lookout.certain_after if run.was_cut else None)
+
+    def _proven_burst(self, load: float, duration: float, check: Check) -> list[Message]:
+        """Sends a burst.
+
+        TRex reports the end of a burst too late for the rate of a short one to be known. So TRex must already have kept
+        the rate in a long burst. If it has not sent any, a long burst comes first, and is not counted.
+        """
+        if duration < _LEAST_PROOF and load > self._kept_load:
+            proof = self._burst(load, _LEAST_PROOF, check)
+            if load > self._kept_load:
+                return proof
+            self._runner.wait(_PROOF_REST, check)
+        return self._burst(load, duration, check)
+
+    def _measure_latency(self, plan: Plan, check: Check) -> Answer:
+        counters, statistics, errors = self._with_latency_streams(plan, latency_rate(plan.load), check)
+        groups = self._groups.items()
+        latency = [errors.get(name) or latency_answer(name, statistics, group) for name, group in groups]
+        return Answer(counters, latency)
+
+    def hold(self, plan: Plan) -> None:
+        """See `Generator.hold`."""
+        self._prepare()
+        self._started = self._runner.start(plan.load)
+        self._started_load = plan.load
+
+    def renew(self) -> None:
+        """See `Generator.renew`. The server ends with the reservation."""
+        self._neighbours.remind()
+
+    def stop(self, late_wait: float, check: Check) -> Answer:
+        """See `Generator.stop`.
+
+        Raises:
+            AgentError: If there is none.
+        """
+        run = self._started
+        self._started = None
+        if run is None:
+            raise AgentError("not_running", "There is no traffic to stop.")
+        run = self._runner.stop(run)
+        counters = self._read(self._started_load, run, check)
+        self._runner.wait(late_wait, check)
+        late = self._counters.late()
+        return Answer([{**direction, "late": late[direction["name"]]} for direction in counters])
+
+    def late(self, wait: float, check: Check) -> dict[str, list[int]]:
+        """See `Generator.late`."""
+        self._runner.wait(wait, check)
+        return {name: [count] for name, count in self._counters.late().items()}
+
+    def close(self) -> None:
+        """See `Generator.close`."""
+        self._connection.close()
+
+    @property
+    def _groups(self) -> dict[str, int]:
+        """Number of the counters of each direction's latency frames."""
+        return {direction.name: group for group, direction in enumerate(self._directions, start=1)}
+
+    def _with_latency_streams(
+        self, plan: Plan, rate: float, check: Check
+    ) -> tuple[list[Message], Mapping[Any, Any], dict[str, Message]]:
+        """A trial with latency frames in its load: counters, statistics, and errors of directions without them."""
+        load = plan.load
+        errors: dict[str, Message] = {}
+        with ExitStack() as undo:
+            for direction in self._directions:
+                maker = self._makers[direction.name]
+                try:
+                    # A direction gets the same share of the latency frames as of the load, so one factor fits.
+                    streams = [maker.latency_stream(self._groups[direction.name], rate * direction.load_share)]
+                except AgentError as error:
+                    # The factor of the load, which is now lower, also applies to these streams.
+                    streams = maker.load_streams(rate / (load - rate))
+                    errors[direction.name] = latency_error(direction.name, str(error))
+
+                self._add_for_now(direction, streams, undo)
+
+            self._prepare()
+            self._ramp_up(load - rate, plan.ramp, check)
+            self._connection.clear()
+            counters = self._measure(load, load - rate, plan.duration, check)
+            statistics = self._connection.stats()
+            check_arrivals(self._directions, statistics, self._groups, self._settings.ports)
+
+        return counters, statistics, errors
+
+    def _burst(self, load: float, duration: float, check: Check) -> list[Message]:
+        """Sends a burst in each direction, instead of its load, and returns its counters with their ``course``."""
+        with ExitStack() as undo:
+            for direction in self._directions:
+                undo.callback(self._add_load_streams, direction)
+                self._remove_load_streams(direction)
+                self._add_for_now(direction, self._makers[direction.name].burst_streams(load, duration), undo)
+            self._prepare()
+            run = self._runner.flow(1.0, duration, check, self._all_sent(load, duration))
+            counters = self._read(load, run, check)
+
+        if duration >= _LEAST_PROOF and not any(direction["unsent_frames"] for direction in counters):
+            self._kept_load = max(self._kept_load, load)
+        for counted in counters:
+            # The rate of a burst is only known if TRex took too long for it.
+            is_slow = counted["unsent_frames"] > 0 and counted["elapsed_s"] > 0
+            rate = counted["sent_frames"] / counted["elapsed_s"] if is_slow else None
+            course = counted_course(run.started, {**counted, "last": 0.0})
+            counted["course"] = {**course, "resolution": self._settings.late_end, "rate": rate}
+
+        return counters
+
+    def _add_load_streams(self, direction: Direction) -> None:
+        streams = self._makers[direction.name].load_streams()
+        self._load_streams[direction.name] = self._connection.add_streams(streams, self._source(direction))
+
+    def _remove_load_streams(self, direction: Direction) -> None:
+        self._connection.remove_streams(self._load_streams.pop(direction.name), self._source(direction))
+
+    def _add_for_now(self, direction: Direction, streams: Sequence[Any], undo: ExitStack) -> None:
+        numbers = self._connection.add_streams(streams, self._source(direction))
+        undo.callback(self._connection.remove_streams, numbers, self._source(direction))
+
+    def _ramp_up(self, load: float, ramp: float, check: Check) -> None:
+        if ramp:
+            self._runner.ramp_up(load, ramp, check)
+            self._runner.wait(self._settle_time, check)
+            self._counters.clear()
+
+    def _measure(self, load: float, factor: float, duration: float, check: Check) -> list[Message]:
+        pace = self._pace(load, duration)
+        run = self._runner.flow(factor, duration, check, self._all_sent(load, duration), pace=pace)
+        return self._read(load, run, check)
+
+    def _pace(self, load: float, duration: float) -> Pace | None:
+        if not self._settings.uses_linux:
+            return None
+        frames = self._least_sent(load, duration)
+        due = {direction.transmit: frames[direction.name] for direction in self._directions}
+        return Pace(self._directions, load, duration, due, clock=self._connection.clock, read=self._transmitted)
+
+    def _all_sent(self, load: float, duration: float) -> Callable[[], bool]:
+        frames = self._least_sent(load, duration)
+        return lambda: self._counters.have_sent(frames)
+
+    def _least_sent(self, load: float, duration: float) -> dict[str, int]:
+        """Frames that each direction has sent if its traffic has ended in time, by name."""
+        return {
+            direction.name: least_sent(duration, load * direction.load_share, number)
+            for number, direction in enumerate(self._directions)
+        }
+
+    def _prepare(self) -> None:
+        if self._links is not None:
+            self._links.mark()
+        self._counters.begin()
+        if self._neighbours.greet(self._settle_time):
+            self._counters.clear()
+
+    def _read(self, load: float, run: Run, check: Check) -> list[Message]:
+        self._runner.wait(self._settle_time, check)
+        counters = self._counters.read(load, run)
+        if run.ended_by_itself:
+            self._runner.finish()
+        if self._links is not None:
+            self._links.after()
+        else:
+            self._connection.check_links()
+        return counters
+
+    @property
+    def _sources(self) -> list[int]:
+        return sorted(map(self._source, self._directions))
+
+    def _has_begun(self) -> bool:
+        return self._counters.have_sent({direction.name: 1 for direction in self._directions})
+
+    def _find_delays(self) -> dict[int, float]:
+        delays = find_delays(self._connection, self._counters, self._sources)
+        self._makers = self._stream_makers(delays)
+        for direction in self._directions:
+            self._remove_load_streams(direction)
+            self._add_load_streams(direction)
+        self._connection.sleep(self._settle_time)
+        return delays
+
+    def _stream_makers(self, delays: Mapping[int, float]) -> dict[str, StreamMaker]:
+        makers: dict[str, StreamMaker] = {}
+        for number, direction in enumerate(self._directions):
+            makers[direction.name] = StreamMaker(
+                self._connection.api,
+                direction,
+                *direction.macs(self._mac(direction.transmit), self._mac(direction.receive)),
+                number,
+                delay=delays.get(self._source(direction), 0.0),
+                counts_streams=self._settings.flow_statistics,
+            )
+        return makers
+
+    def _source(self, direction: Direction) -> int:
+        return self._settings.ports[direction.transmit]
+
+    def _mac(self, name: str) -> bytes:
+        return mac_bytes(str(self._info[self._settings.ports[name]]["src_mac"]))
+
+
+def _end_of(file: str) -> list[str]:
+    try:
+        with open(file, encoding="utf-8", errors="replace") as lines:
+            return [line.rstrip() for line in lines if line.strip()][-200:]
+    except OSError:
+        return []
+
+
+def _check(configuration: Configuration, settings: TrexSettings) -> None:
+    unknown = sorted(set(configuration.ports) - set(settings.ports))
+    if unknown:
+        raise AgentError("bad_request", f"TRex has no ports {', '.join(unknown)}; it has {', '.join(settings.ports)}.")
+    largest = max(direction.frames.max_size for direction in configuration.directions)
+    if largest > settings.largest_frame:
+        raise unsupported(
+            f"Frames of {largest} bytes are too large: this TRex server was set up for {settings.largest_frame}. "
+            "Set 'jumbo: true' for the generator in the topology file, or use smaller frames."
+        )

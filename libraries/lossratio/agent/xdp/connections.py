@@ -1,0 +1,420 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections inside the kernel: programs open them, answer over them, and check whom the answers belong to."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Sequence
+
+from lossratio.bpf import Attachment, BpfError, XdpMode, why_impossible
+
+from ..core.configuration import Configuration
+from ..core.generator import Tags, integrity_of, late_and_copies
+from ..core.links import Link
+from ..core.pacing import (
+    CATCH_UP,
+    LONGEST_STALL,
+    SWITCH_SECONDS,
+    frames_within,
+    free_processors,
+    grace_after,
+    pause,
+    raise_priority,
+)
+from ..core.passes import (
+    LATE_LOOK,
+    LATE_SECONDS,
+    LEAST_SILENT,
+    answered_again,
+    check_openable,
+    established,
+    passes_of,
+    silence,
+    why_not_in_kernel,
+)
+from ..core.plan import CONNECTIONS, FRAMES, Answer, Exchange, Note, Plan
+from ..core.ports import Ports
+from ..core.protocol import AgentError, Check, Message, unsupported
+from .attachment import attach, check_can_send, check_may_attach, is_sending_unknown
+from .cards import batch_at, described, refused_frames, transmitted
+from .connection_programs import MOST_EARLIER, MOST_PASSES, ArriveProgram, ConnectProgram, ExchangeMemory
+from .frames import FramePlan
+from .generator import AGENT_PRIORITY, CHECK_SECONDS, PERMIT_SECONDS, POLL_SECONDS
+from .send_program import Segment, SentSegment
+from .sender import CPU_SHARE, WAKE_SECONDS, Sender, check_end, claim_cpus
+
+_LEAST_ROOM = 1 << 17
+"""Connections for which there is memory from the beginning: 2 MB."""
+_NANOSECONDS = 1e9
+
+
+@dataclass
+class _Counts:
+    """The combined counts of several passes of an exchange."""
+
+    is_patient: bool = False
+    """Whether every frame must leave, however late."""
+    unsent: int = 0
+    """Frames that did not leave."""
+    refused: int = 0
+    """How many of them a port had no room for."""
+    dropped: int = 0
+    """Frames that ports dropped as they arrived."""
+    copies: int = 0
+    """Further copies of frames."""
+    strangers: int = 0
+    """Connections that ended with a frame from other addresses."""
+    lateness: float = 0.0
+    """The largest time by which a frame left late, in seconds."""
+
+
+@dataclass
+class _Earlier:
+    """An earlier exchange, whose frames may come late."""
+
+    missing: int
+    """Connections of which a frame is still missing."""
+    seen: int = 0
+    """Frames that came since the next exchange began, as far as they were reported."""
+
+
+class _End:
+    """A port with the programs of one end: the Initiator sends forward, and examines what comes back.
+
+    Attributes:
+        port: Its interface.
+        program: The program that examines arriving frames.
+        sender: The sender of its frames.
+    """
+
+    def __init__(
+        self, port: Link, memory: ExchangeMemory, plan: FramePlan, cpu: int, share: float, *, is_forward: bool
+    ) -> None:
+        self.port = port.name
+        self._arrive = ArriveProgram(memory, plan, is_forward=not is_forward)
+        self.program = self._arrive.program
+        self.sender = Sender(ConnectProgram(memory, plan, port.index, is_forward=is_forward), cpu, share)
+
+    def close(self) -> None:
+        """Ends its sender, and frees the programs."""
+        self.sender.close()
+        self._arrive.close()
+
+
+class ConnectingGenerator:
+    """Opens UDP connections over IPv4 in its only direction; the options are those of `XdpGenerator`.
+
+    One processor is enough for both ends, because they alternate in sending.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        catch_up: float = CATCH_UP,
+        cpus: Sequence[int] | None = None,
+        cpu_share: float = CPU_SHARE,
+        card_stamps: bool = False,
+        device_cpus: Sequence[int] = (),
+        cpus_per_direction: int | None = None,
+    ) -> None:
+        reason = why_impossible()
+        if reason is not None:
+            raise AgentError("bpf", f"Connections inside the kernel are impossible here: {reason}.")
+        reason = why_not_in_kernel(configuration)
+        if reason is not None:
+            raise unsupported(f"{reason[0].upper()}{reason[1:]}.")
+
+        (self._direction,) = configuration.directions
+        self._configuration = configuration
+        self._catch_up = catch_up
+        self._cpu_share = cpu_share
+        self._ports = Ports(configuration)
+        self._names = (self._direction.transmit, self._direction.receive)
+        before = self._ports.before
+        for name in self._names:
+            check_may_attach(before[name])
+        self._opened = ExitStack()
+        self._tags = Tags()
+        self._modes: dict[str, XdpMode] = {}
+        self._attachments: dict[str, Attachment] = {}
+        self._ends: list[_End] = []
+        self._opened_connections = self._alive = self._missing = self._passes = self._told_late = 0
+        self._earlier: list[_Earlier] = []
+        # Senders need Python between two pieces of their work.
+        sys.setswitchinterval(SWITCH_SECONDS)
+        raise_priority(AGENT_PRIORITY)
+
+        try:
+            claims = claim_cpus(1, None if cpus is None else cpus[:1], free_processors(device_cpus))
+            for claim in claims.values():
+                self._opened.callback(claim.close)
+            (self._cpu,) = claims
+            source, sink = (before[name] for name in self._names)
+            self._plan = FramePlan(self._direction.frames, *self._direction.macs(source.mac, sink.mac))
+            self._memory = ExchangeMemory(self._tags.next(), _LEAST_ROOM)
+            self._opened.callback(self._memory.close)
+            self._make_ends()
+            for name in self._names:
+                check_can_send(before[name])
+                if is_sending_unknown(before[name]):
+                    raise unsupported(f"The kernel does not say whether the driver of {name} sends frames of programs.")
+            self._cards = described([source, sink])
+        except BpfError as error:
+            self.close()
+            raise AgentError("bpf", str(error)) from error
+        except BaseException:
+            # Even an interrupt must not leave programs attached and threads alive.
+            self.close()
+            raise
+
+    def facts(self) -> Message:
+        """See `Generator.facts`."""
+        return {
+            "generator": "xdp",
+            "can": [FRAMES, CONNECTIONS],
+            "catch_up": self._catch_up,
+            "cpus": [self._cpu],
+            "cpu_share": self._cpu_share,
+            "receives": dict(self._modes),
+            **self._cards,
+            "card_stamps": False,
+            "integrity": integrity_of(self._configuration),
+            "ports": self._ports.facts(),
+        }
+
+    def run(self, plan: Plan, check: Check, note: Note) -> Answer:
+        """See `Generator.run`; without an exchange, frames open connections, and nobody answers."""
+        exchange = plan.exchange
+        if exchange is not None:
+            return Answer([self._connect(plan.load, plan.connections, exchange, check)])
+        return Answer([self._open(plan.load, frames_within(plan.duration, plan.load), _Counts(), check)])
+
+    def _connect(self, load: float, count: int, exchange: Exchange, check: Check) -> Message:
+        """Opens connections, and answers over each connection that arrives."""
+        check_openable(self._configuration, exchange)
+        passes = passes_of(exchange, is_tcp=False)
+        if len(passes) > MOST_PASSES:
+            raise unsupported(f"At most {MOST_PASSES} frames go over each connection. Use fewer data_frames.")
+        if exchange.answers != "opened":
+            return self._answer_again(load, exchange, check)
+
+        opening = _Counts(is_patient=exchange.is_complete)
+        later = _Counts(is_patient=exchange.is_complete)
+        counters = self._open(load, count, opening, check)
+        left = [self._alive]
+        for each in passes[1:]:
+            if not self._alive:
+                break
+            answers = self._alive
+            self._pass(load * exchange.answer_ratio, answers, later, check, is_forward=each.is_forward)
+            left.append(self._alive)
+            is_silent = len(left) == 2 and not self._alive and not later.dropped
+            if is_silent and answers >= LEAST_SILENT and not self._are_late(check):
+                raise silence(self._direction.transmit, answers, later.strangers)
+
+        overlooked = opening.dropped + later.dropped
+        # Record: what happened to the connections.
+        return {
+            **established(counters, left, later.unsent, overlooked, opening.dropped),
+            "refused_frames": opening.refused + later.refused,
+            "generator_drop_frames": overlooked,
+            "lateness_s": max(opening.lateness, later.lateness),
+            "duplicated_frames": opening.copies + later.copies,
+            "misdelivered_frames": opening.strangers + later.strangers,
+            "rejection_frames": int(self._memory.shared.rejections),
+        }
+
+    def late(self, wait: float, check: Check) -> dict[str, list[int]]:
+        """See `Generator.late`: connections of which a frame came late."""
+        pause(wait, check)
+        return {self._direction.name: [self._new_late(), *self._late_of_earlier()[0]]}
+
+    def close(self) -> None:
+        """See `Generator.close`."""
+        for end in self._ends:
+            end.close()
+        self._ends = []
+        self._opened.close()
+
+    def _make_ends(self) -> None:
+        """Loads the programs of both ends for the present memory, replacing others."""
+        for end in self._ends:
+            end.close()
+        self._ends = []
+        for name in self._names:
+            link = self._ports.before[name]
+            is_forward = name == self._direction.transmit
+            end = _End(link, self._memory, self._plan, self._cpu, self._cpu_share, is_forward=is_forward)
+            self._ends.append(end)
+            if name in self._attachments:
+                self._attachments[name].replace(end.program)
+            else:
+                self._attachments[name], self._modes[name] = attach(end.program, link)
+                self._opened.callback(self._attachments[name].close)
+
+    def _open(self, load: float, count: int, counts: _Counts, check: Check) -> Message:
+        """Opens connections; the counters are those of their first frames."""
+        if count > self._memory.room:
+            self._make_room(count)
+        late_before = self._new_late()
+        missing = max(0, self._missing - int(self._memory.shared.late))
+        tag = self._tags.next()
+        self._memory.begin(tag, count, self._passes)
+        self._passes = self._told_late = 0
+        self._earlier = [_Earlier(missing), *self._earlier][:MOST_EARLIER]
+
+        sent = self._pass(load, count, counts, check, is_forward=True, tag=tag)
+        if self._memory.shared.other_macs:
+            raise unsupported(
+                f"Connections came to {self._direction.receive} from several MAC addresses, and inside the kernel all "
+                "are answered to one. Use 'kind: afpacket'."
+            )
+
+        late, copies = self._late_of_earlier()
+        # Record: the counters of the first frames.
+        return {
+            "name": self._direction.name,
+            "intended_frames": count,
+            "sent_frames": count - counts.unsent,
+            "received_frames": self._alive,
+            "unsent_frames": counts.unsent,
+            "refused_frames": counts.refused,
+            "generator_drop_frames": counts.dropped,
+            "late_frames": late_before + sum(late[:1]),
+            "earlier_late_frames": late[1:],
+            "foreign_frames": int(self._memory.shared.foreign) + copies,
+            "load_ratio": self._direction.load_share,
+            "elapsed_s": max((count - 0.5) / load, sent.last),
+            "lateness_s": counts.lateness,
+            "examination": None,
+        }
+
+    def _answer_again(self, load: float, exchange: Exchange, check: Check) -> Message:
+        """Repeats the answers over the connections of the previous exchange; see `Exchange.answers`."""
+        count = self._alive
+        counts = _Counts(is_patient=exchange.is_complete)
+        began = time.monotonic()
+        if count:
+            is_unasked = exchange.answers == "unasked"
+            self._pass(load, count, counts, check, is_forward=False, is_unasked=is_unasked)
+        elapsed = time.monotonic() - began
+        sent = count - counts.unsent
+        return answered_again(self._direction.name, sent, count, self._alive, counts.dropped, elapsed)
+
+    def _pass(
+        self,
+        load: float,
+        count: int,
+        counts: _Counts,
+        check: Check,
+        *,
+        is_forward: bool,
+        is_unasked: bool = False,
+        tag: int | None = None,
+    ) -> SentSegment:
+        """Sends a frame over each connection whose frames have all arrived; counts these frames and their fates."""
+        if tag is None:
+            tag = self._tags.next()
+        sending = self._ends[not is_forward]
+        self._ports.mark()
+        before = self._ports.before
+        transmitted_before = transmitted(before[sending.port])
+        self._memory.begin_pass(tag, is_forward=is_forward, is_unasked=is_unasked)
+        self._passes += 1
+
+        duration = (count - 0.5) / load
+        last_call = duration + grace_after(duration, self._catch_up)
+        if counts.is_patient:
+            last_call = 2.0 * duration + LONGEST_STALL
+        segment = Segment(
+            interval=_NANOSECONDS / load,
+            frames=count,
+            begin=0.0,
+            last_call=last_call * _NANOSECONDS,
+            catch_up=self._catch_up * _NANOSECONDS,
+            tag=tag,
+            is_patient=counts.is_patient,
+        )
+        self._flow(sending.sender, segment, load, check)
+        pause(self._configuration.settle_time, check)
+
+        self._memory.end_pass()
+        shared = self._memory.shared
+        after = self._ports.after()
+        sent = sending.sender.program.sent(0, 0)
+        refused = refused_frames(before[sending.port], after[sending.port], transmitted_before, sent.sent)
+        counts.unsent += count - sent.sent + refused
+        counts.refused += refused
+        counts.dropped += sum(after[name].receive_drops - before[name].receive_drops for name in self._names)
+        counts.copies += int(shared.copies)
+        counts.strangers += int(shared.strangers)
+        counts.lateness = max(counts.lateness, sent.lateness)
+        if self._passes == 1:
+            self._opened_connections = sent.sent - refused
+        self._alive = int(shared.arrived)
+        self._missing = self._opened_connections - self._alive
+        return sent
+
+    def _flow(self, sender: Sender, segment: Segment, load: float, check: Check) -> None:
+        """Sends the frames of a pass."""
+        sender.wake(batch_at(load, self._cards["transmit_rings"].values()))
+        try:
+            sender.wait_until_awake()
+            start = time.monotonic_ns() + round(WAKE_SECONDS * _NANOSECONDS)
+            end = start + segment.last_call
+            sender.program.schedule(start, [[segment]])
+
+            looked = 0.0
+            while not sender.program.has_finished():
+                if time.monotonic() > looked + CHECK_SECONDS:
+                    looked = time.monotonic()
+                    self._ports.after()
+                    check()
+                    sender.check()
+                    sender.program.renew(time.monotonic_ns() + round(PERMIT_SECONDS * _NANOSECONDS))
+                now = time.monotonic_ns()
+                check_end((now - end) / _NANOSECONDS)
+                left = (start + segment.interval * segment.frames - now) / _NANOSECONDS
+                time.sleep(min(CHECK_SECONDS, max(POLL_SECONDS, left)))
+        finally:
+            # Even an interrupt ends the traffic.
+            sender.rest()
+
+    def _make_room(self, count: int) -> None:
+        """Gets memory for this many connections."""
+        try:
+            self._memory.grow(1 << (count - 1).bit_length())
+            self._make_ends()
+        except BpfError as error:
+            raise AgentError(
+                "memory", f"This node does not have enough memory for {count:,} connections. Use fewer. {error}"
+            ) from error
+
+    def _are_late(self, check: Check) -> bool:
+        """Waits for late answers; returns whether any arrive."""
+        end = time.monotonic() + LATE_SECONDS
+        while not self._memory.shared.late and time.monotonic() < end:
+            pause(LATE_LOOK, check)
+        return bool(self._memory.shared.late)
+
+    def _new_late(self) -> int:
+        """Connections of the latest exchange that have been late since the last call."""
+        late = int(self._memory.shared.late)
+        new = late - self._told_late
+        self._told_late = late
+        return new
+
+    def _late_of_earlier(self) -> tuple[list[int], int]:
+        """Late frames since the last call, by exchange: the previous one, then earlier ones; and further copies."""
+        late, all_copies = [], 0
+        for earlier, seen in zip(self._earlier, self._memory.late_of_earlier()):
+            came, copies, missing = late_and_copies(seen - earlier.seen, earlier.missing)
+            earlier.seen, earlier.missing = seen, missing or 0
+            late.append(came)
+            all_copies += copies
+        while late and not late[-1]:
+            late.pop()
+        return late, all_copies
