@@ -432,6 +432,7 @@ def test_the_chance_of_bursts_is_no_smaller_than_it_says():
         assert np.mean(np.array(chances) < level) <= level + 3.0 * math.sqrt(level / 500)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("length", [2, 4, 16, 100])
 def test_the_chance_of_many_small_losses_is_no_smaller_than_it_says(length):
     random = np.random.default_rng(length)
@@ -541,7 +542,7 @@ def test_losses_that_begin_at_other_times_at_other_loads_are_told_too():
         lab.trial(load, 0.5, bucket, bucket)
     (pattern,) = (one for one in loss_places(lab.trials, empty).patterns if one.kind == "end")
     assert re.match(r"Losses begin after 0\.3|The last \d+ % of each trial loses ", pattern.sentence)
-    assert pattern.explained_ratio > 0.8
+    assert pattern.explained_ratio > 0.7
 
 
 def test_at_one_load_a_regular_loss_is_told_with_both_causes():

@@ -6,9 +6,10 @@ from dataclasses import dataclass, fields
 import pytest
 from pydantic import TypeAdapter
 
+from lossratio.agent.core.plan import Plan
 from lossratio.records import Record
 from lossratio.results.trials import Trial
-from lossratio.traffic.answers import read_counters, read_latency
+from lossratio.traffic.answers import read_answer, read_counters
 from lossratio.trials import DirectionCounters, LatencyCounters, StreamCounters, TrialOutput, read_record
 from lossratio.trials.record import Frames, write_record
 
@@ -67,7 +68,8 @@ def test_agents_answer_with_the_names_of_the_records():
     latency = LatencyCounters("a>b", 1, 0, 0, 0, None, None, None, None, 1.0, "none came back", hdr=None, histogram=())
     answer = {"directions": [direction], "latency": [TypeAdapter(LatencyCounters).dump_python(latency, mode="json")]}
     assert read_counters(answer, ["a>b"]) == (counters,)
-    assert read_latency(answer, ["a>b"]).latency == (latency,)
+    ended = {"certain_after": None, "ended": False, "most_missing": {}}
+    assert read_answer(answer | ended, ["a>b"], Plan(((8.0, 1.0),), latency=True)).latency == (latency,)
     with pytest.raises(ValueError, match="sent: unknown"):
         read_counters({"directions": [{**direction, "sent": 8}]}, ["a>b"])
 

@@ -46,6 +46,7 @@ def bucket(direct_to):
     server.stop()
 
 
+@pytest.mark.whole
 def test_a_run_goes_to_an_object_store_and_its_history_comes_back(run, bucket, tmp_path):
     outbox = Outbox(tmp_path / "outbox", ObjectStore(bucket))
     outbox.add(run)

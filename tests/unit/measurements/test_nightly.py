@@ -127,6 +127,7 @@ class Lossy(InFrontOfTestbed):
         return output_from_counters(trial, (lossy, *others))
 
 
+@pytest.mark.whole
 def test_a_sut_without_ndr_is_not_as_before_because_pdr_is(asks, tmp_path):
     result = night(tmp_path, asks, Lossy())
     assert result.question.answer == "changed"

@@ -31,6 +31,7 @@ def searched(controller, sut):
     return trials
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("goals", [(NDR, PDR), (PDR,)], ids=str)
 @pytest.mark.parametrize(("part", "passes"), [(1.0, False), (0.8, True), (0.97, True)])
 def test_one_trial_after_the_rest_is_above_all_bounds_and_passes_if_the_sut_remembers_loss(goals, part, passes):

@@ -53,6 +53,7 @@ def test_an_old_python_is_refused_with_the_name_of_the_program():
     assert refused.stderr.startswith("lossratio-test needs Python 3.8 or later, and this is Python 3.")
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("room", ["bpf", "dut/xdp/device", "agent"])
 def test_what_runs_on_a_node_has_no_annotation_that_an_old_python_cannot_evaluate(room):
     files = list((Path(lossratio.__file__).parent / room).rglob("*.py"))
@@ -123,6 +124,7 @@ def test_a_room_that_goes_with_a_program_has_its_own_name_there(session):
     assert program.start(session.start, sys.executable).read_line(PATIENCE) == "lossratio.bpf.object None"
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("folder", ["agent", "testbed/reservation/keeper"])
 def test_programs_are_packed_whole(folder):
     sources = pack_program(folder, "lossratio-test", "main").sources

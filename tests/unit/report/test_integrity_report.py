@@ -12,8 +12,9 @@ from lossratio.results.frame_integrity import FrameIntegrity, integrity_of
 from lossratio.results.model import TestIdentity, TestRun
 from lossratio.results.trials import share_missing_in_words
 from lossratio.results.view import view_of
+from lossratio.traffic.answers import Answer
 from lossratio.traffic.checks import check_at_low_rate
-from lossratio.trials.counters import LatencyCounters, LatencyOutput
+from lossratio.trials.counters import LatencyCounters
 from lossratio.trials.journal_lines import JournalEntry
 from lossratio.trials.trial import TrialResult
 from lossratio.trials.trial_input import TrialInput
@@ -126,12 +127,12 @@ def test_where_nobody_looked_nothing_is_claimed():
 class Agent:
     """Answers with latency frames, of which the east has copies and the west has none at all."""
 
-    def latency(self, load, duration):
+    def run(self, plan):
         east = LatencyCounters("port0>port1", 1000, 990, 3, 10, 1.0, 2.0, 3.0, 0.5, 1.0, None, hdr=None, histogram=())
         west = LatencyCounters(
             "port1>port0", 0, 0, 0, 0, None, None, None, None, 1.0, "no room", hdr=None, histogram=()
         )
-        return LatencyOutput((), (east, west))
+        return Answer((), latency=(east, west))
 
 
 def test_a_generator_that_only_counts_is_checked_by_its_latency_frames_and_the_result_says_what_was_not_checked():

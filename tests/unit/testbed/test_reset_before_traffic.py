@@ -81,7 +81,7 @@ def test_every_command_of_a_hook_comes_before_the_wait_for_quiet(monkeypatch):
     for _ in range(2):
         measures.measure(TrialInput(1.0, 100.0, exchange=Exchange()))
         measures.measure(TrialInput(1.0, 100.0, rest=1e9))
-    assert agent.log[-7:] == ["forget", "reset", "rest", "connect", "reset", "rest", "trial"]
+    assert agent.log[-7:] == ["forget", "reset", "rest", "run", "reset", "rest", "run"]
 
 
 @pytest.fixture

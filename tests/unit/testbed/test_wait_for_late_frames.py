@@ -21,9 +21,9 @@ class Agent:
     def waited(self):
         return pytest.approx(sum(self.waits))
 
-    def late_by_traffic(self, wait):
+    def late_frames(self, wait):
         self.waits.append(wait)
-        return [next(self._counts)]
+        return {"port0>port1": (next(self._counts),)}
 
 
 def after_trials(*, missing=MISSING, late=0):

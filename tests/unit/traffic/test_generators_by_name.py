@@ -7,10 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from lossratio import agent
 from lossratio.agent.core.generator import make_generator
 from lossratio.agent.core.protocol import AgentError
 from lossratio.topology import GENERATORS, generator_settings
-from lossratio.traffic import agent, load_generator
+from lossratio.traffic import load_generator
 
 NO_TRAFFIC = SimpleNamespace(directions=())
 
