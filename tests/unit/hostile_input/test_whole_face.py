@@ -174,7 +174,12 @@ WRONG = ("${{object()}}", "maybe", "${{[1]}}", "${{float('nan')}}")
 
 
 def keyword_calls():
-    """Each argument of each keyword, with a value of each kind; arguments that it needs besides are given."""
+    """Each argument of each keyword, with nonsense; arguments that it needs besides are given.
+
+    The first of several arguments with the same name and type gets a value of each kind. The options of DUTs have no
+    types, because none of them is known before the kind of DUT is.
+    """
+    known_arguments = set()
     for name in dir(LossRatio):
         method = getattr(LossRatio, name)
         if not hasattr(method, "robot_name"):
@@ -185,7 +190,10 @@ def keyword_calls():
             if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD):
                 continue
             others = [f"{other}=simulated" for other in needed if other != each.name]
-            for value in WRONG:
+            argument = (each.annotation is each.empty or each.name, str(each.annotation))
+            values = WRONG[:1] if argument in known_arguments else WRONG
+            known_arguments.add(argument)
+            for value in values:
                 title = method.robot_name or name.replace("_", " ").title()
                 yield title, each.name, [*others, f"{each.name}={value}"]
 
@@ -199,7 +207,7 @@ def test_no_keyword_answers_nonsense_with_an_error_of_python(tmp_path):
         suite.tests.create(f"{number}").body.create_keyword(keyword, arguments)
     quiet = {"console": "none", "output": None, "outputdir": str(tmp_path)}
     answers = [test.message for test in suite.run(**quiet).suite.tests]
-    assert len(answers) > 800
+    assert len(answers) > 500
     wrong = [(call, answer) for call, answer in zip(calls, answers, strict=True) if RAW.search(answer)]
     assert not wrong
 
