@@ -129,9 +129,9 @@ RESULTS = (
         ("history/test_devices.py",),
     ),
     Mutation(
-        "results that may be of two devices are given to one",
+        "a device that takes turns with another one counts as replaced",
         "history/devices.py",
-        "if group.identity.device is None and len(devices) > 1:",
+        "if other.times[0] <= self.times[-1]:",
         "if False:",
         ("history/test_devices.py",),
     ),
