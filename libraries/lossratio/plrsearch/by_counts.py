@@ -1,396 +1,570 @@
-"""The search by counts."""
+"""The search by counts: finds and verifies the critical load without any model.
+
+The search brackets the load, looks at how much trials in overload forward, and then holds the highest load that has not
+failed until counts verify it (see `counting`). What fails sends it down, and what is verified sends it up to the middle
+of the bracket. Nothing that is seen in overload is a ceiling for good: the same overload is measured again later. If
+another rate is forwarded then, the past is forgotten.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 
+from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
+from lossratio.plrsearch.counting import FINE, LEAST_TRIALS, NEAR, Evidence, FixedPause
 from lossratio.plrsearch.estimate.bounds import LossBounds
-from lossratio.plrsearch.model import CriticalLoadQuestion, Row, count, from_rows, why_set_aside
+from lossratio.plrsearch.model import (
+    OVERLOAD,
+    CriticalLoadQuestion,
+    Row,
+    StopReason,
+    count,
+    why_set_aside,
+)
 from lossratio.trials import TrialInput, TrialResult
+from lossratio.units import counted, format_about, format_frame_rate, format_ratio
 
-FINE = 0.005
-NEAR = 0.1
-LEAST_TRIALS = 10
-OVERLOAD = 1e-3
-STEPS = (0.01, 0.02, 0.04, 0.1, 0.2)
-EVENT_STEPS = (0.05, 0.1, 0.2)
-REFERENCE = 1.1
-REPLICATES = 3
-MORE = 5
-CHECKS = (0.4, 0.75)
-ROUND = 1e-9
-AIM = 0.35
-BATCH = 300.0
-LONG, LONG_SHARE = 20.0, 1.0 / 12.0
+_DURATION = 2.0
+"""Seconds of a trial."""
+_LONG, _LONG_SHARE = 20.0, 1.0 / 12.0
+"""Seconds of a long trial, and its largest share of the search's time."""
+_STEPS = (0.005, 0.01, 0.02, 0.04, 0.1, 0.2)
+"""Steps down, as shares of the load, where the load decides about losses."""
+_EVENT_STEPS = (0.05, 0.1, 0.2)
+"""The same where events do: fewer than half of the trials lose frames."""
+_HALF = 0.5
+_AIM = 0.35
+"""The next load should lose this share of the target."""
+_FORWARDS = 0.3
+"""A SUT that forwards at least this share of an overload is searched below the forwarded rate."""
+_REFERENCE = 1.1
+"""The overload that is measured again and again, as a multiple of the forwarded rate."""
+_REFERENCES, _MORE_REFERENCES, _REFERENCE_SHARE = 3, 5, 0.1
+"""Trials in this overload, more of them if the capacity varies, and their share of the search's trials."""
+_CHECKS = (0.4, 0.75)
+"""Shares of the search's time after which they are repeated."""
+_CHANGE, _SPREADS = 0.001, 4.0
+"""A device has changed if it forwards more or less by this share, and by this many standard deviations."""
+_TAIL, _LEAST = 8.0, 0.96
+"""Where the capacity varies, this many standard deviations below its mean are held, but no less than this share of the
+least capacity seen."""
+_FEW = 5
+"""Short trials at a load before a long one; and trials that lose a little, whatever the load is, after which one asks
+whether each trial loses frames once."""
+_ONCE, _ONCE_ROOM = 2.0, 1.25
+"""Frames are lost once if a long trial loses at most this many times as many as short ones; with room for more."""
+_LONG_TARGETS, _CHANCE = 3.0, 3.0
+"""Targets that a long trial may lose, and frames by chance."""
+_ALIKE = 0.8
+"""Losses that differ by less are alike."""
+_LOOKS = 10
+"""Looks at a load that is held: so many bounds hold at once."""
+_PATIENCE = 0.5
+"""A load fails if it takes more than this share of the remaining trials to verify it, if they lose nothing."""
+_SEEN = 3.0
+"""Losses that occur this many times on average are seen with a probability of 95 %."""
 
 
-class Evidence:
-    """The trials that count, in the order of time."""
-
-    def __init__(self, rows: list[Row], target: float) -> None:
-        self.counts = from_rows(rows)
-        self.target = target
-
-    def between(self, low: float, high: float, batch: float = 1.0, looks: int = 1) -> LossBounds:
-        c = self.counts
-        at = (c.load >= low * (1 - ROUND)) & (c.load <= high * (1 + ROUND))
-        return LossBounds.of(c.sent[at], c.lost[at], looks, batch)
-
-    def clump(self, load: float) -> float:
-        c = self.counts
-        at = (abs(c.load / load - 1) < NEAR) & (c.lost < OVERLOAD * c.sent)
-        squares = freedom = 0.0
-        for one in np.unique(c.load[at]):
-            same = at & (c.load == one)
-            lost, sent = c.lost[same], c.sent[same]
-            if len(lost) > 1 and lost.any():
-                expected = sent * lost.sum() / sent.sum()
-                squares += float(((lost - expected) ** 2 / expected).sum())
-                freedom += len(lost) - 1
-        size = squares / freedom if freedom else 1.0
-        return size if 1.0 < size <= BATCH else 1.0
-
-    def quiet(self, load: float) -> float:
-        """Trials without loss that show that the events just above a load do not occur at it."""
-        c = self.counts
-        at = (c.load > load * (1 + ROUND)) & (c.load <= load * (1 + NEAR)) & (c.lost < OVERLOAD * c.sent)
-        lossy = int((c.lost[at] > 0).sum())
-        if not lossy or 2 * lossy > at.sum() or c.lost[at].sum() <= self.target * c.sent[at].sum():
-            return 0.0
-        return 3.7 * int(at.sum()) / lossy
-
-    def pause(self) -> tuple[float, float] | None:
-        """Length and ring of pauses, if the losses of events follow a line."""
-        c = self.counts
-        events = (c.lost > 16) & (c.lost < OVERLOAD * c.sent)
-        order = np.argsort(c.load[events])[:8]
-        loads, lost = c.load[events][order], c.lost[events][order]
-        if len(loads) < 3 or loads[-1] < 1.03 * loads[0]:
-            return None
-        length, ring = np.polyfit(loads, lost, 1)
-        rest = lost - (length * loads + ring)
-        if length <= 0 or ring >= 0 or np.sqrt(np.mean(rest**2)) > 0.01 * lost.mean():
-            return None
-        return float(length), float(-ring)
-
-    def is_verified(self, load: float) -> bool:
-        batch = self.clump(load)
-        below = self.between((1 - NEAR) * load, load * (1 - 2 * ROUND), batch)
-        if below.least > self.target:
-            return False
-        quiet = self.quiet(load)
-        for up in (1.0, 1 + FINE, 1 + NEAR / 2, 1 + NEAR):
-            at = self.between(load, up * load, batch)
-            if at.trials >= LEAST_TRIALS and at.most <= self.target and (at.lossy or at.trials >= quiet):
-                both = self.between((1 - NEAR) * load, up * load, batch)
-                if both.lost <= self.target * both.frames:
-                    return True
-        return False
+class _Purpose(str, Enum):
+    BRACKET = "where the critical load may be"
+    ONCE = "whether a trial loses frames once"
+    REFERENCE = "how much the device forwards in overload"
+    LONG = "whether the load passes in the long run"
+    HOLD = "whether the load is verified"
 
 
 @dataclass(frozen=True)
-class Found:
+class SeenBucketRate:
+    """What a short trial passes once, and the rate in the long run."""
+
+    long_run: float
+    """Frames per second."""
+    frames: float
+    """Frames that pass once in each trial."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedLoad:
+    """What the search by counts states. All loads are in frames per second per interface."""
+
     stated: float
+    """The verified load; if there is none, the load that the search would try to verify."""
     verified: float | None
+    """The highest verified load (97.5 %)."""
     contradicted: float | None
-    doubts: tuple[str, ...]
+    """The lowest load above the stated one that loses more than the target (97.5 %); None: no load does."""
+    estimate: float | None
+    """The load that loses the target by a line through the trials that lose little: a model."""
+    clump: float
+    """The statement holds for losses of up to so many frames at a time near the stated load."""
     rarest_s: float
+    """Losses that occur once in so many seconds near the stated load would almost certainly (95 %) have been seen."""
     trial_s: float
+    """Seconds of most trials."""
     long_s: float | None
-    sentences: tuple[str, ...] = ()
+    """Seconds of the long trials that passed at the stated load or above; None: none did."""
+    changes: tuple[float, ...]
+    """Changes of the forwarded rate, as a share, after which the past was forgotten."""
+    bucket: SeenBucketRate | None
+    """A bucket or a buffer; None: none is seen."""
+    pause: FixedPause | None
+    """Pauses of one length; None: none are seen."""
+    batch: float | None
+    """Frames that are lost at a time; None: not known."""
+    once: float
+    """Largest number of frames that each trial may have lost once, which do not count."""
+    stopped_by: StopReason | None
+    """Why the search ended; None: it is not finished."""
 
     @property
     def is_regular(self) -> bool:
-        return not self.doubts
+        """Whether the stated load is verified."""
+        return self.verified is not None
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What is known about the losses, in words."""
+        return tuple(self._sentences())
+
+    def _sentences(self) -> Iterator[str]:
+        stated = format_frame_rate(self.stated)
+        if self.verified is None:
+            yield f"No load is verified. {stated} was tried last."
+        else:
+            yield (
+                f"{stated} is verified (97.5 %) for losses of up to {format_about(self.clump)} frames at a time that "
+                f"come more often than every {format_about(self.rarest_s)} s."
+            )
+        if self.contradicted is not None:
+            yield f"{format_frame_rate(self.contradicted)} loses more than the target (97.5 %)."
+        for change in self.changes:
+            word = "more" if change > 0.0 else "less"
+            yield f"The device changed: at the same overload, it forwarded {format_ratio(abs(change))} {word}."
+        if self.bucket is not None:
+            yield (
+                f"In short trials, about {format_about(self.bucket.frames)} frames more pass than in the long run, "
+                f"which passes {format_frame_rate(self.bucket.long_run)}."
+            )
+        if self.pause is not None:
+            yield (
+                f"Frames are lost in pauses of about {1e6 * self.pause.length_s:.0f} us, which overflow a ring of about "
+                f"{self.pause.ring_frames:,.0f} frames."
+            )
+        if self.batch is not None:
+            yield f"Frames are lost in batches of {counted(round(self.batch), 'frame')}."
+        if self.once:
+            yield f"Each trial loses up to {format_about(self.once)} frames once, which do not count."
 
 
+@checked(SearchError)
 class SearchByCounts:
-    def __init__(self, target: float, min_load: float, max_load: float, *, timeout: float = 1800.0,
-                 precision: float | None = None, duration: float = 2.0, warm_start: Iterable[float] = ()) -> None:
-        self.question = CriticalLoadQuestion(target, min_load, max_load)
-        self.target = target
-        self.timeout, self.precision, self.duration = timeout, precision, duration
+    """Searches for the critical load by counts; a `lossratio.trials.trial.Controller`.
+
+    Trials recorded before the first `next_trial` count as evidence, but not towards the time. A trial that
+    `lossratio.plrsearch.why_set_aside` rejects only takes time.
+
+    Attributes:
+        elapsed: Seconds that the trials of the search took so far, on the measurer's clock.
+        trials: Number of recorded trials.
+    """
+
+    def __init__(
+        self,
+        target_loss_ratio: float,
+        min_load: float,
+        max_load: float,
+        *,
+        timeout: float = 1800.0,
+        precision: float | None = None,
+        duration: float = _DURATION,
+        warm_start: Iterable[float] = (),
+    ) -> None:
+        """Prepares a search.
+
+        Args:
+            target_loss_ratio: Loss ratio at the critical load, between 0 and 1, exclusive.
+            min_load: Smallest load of a trial, in frames per second per interface.
+            max_load: Largest load of a trial, in frames per second per interface.
+            timeout: Seconds of trials.
+            precision: The search ends when a load is verified, and another one contradicted that is higher by at most
+                this share. None: only time ends it.
+            duration: Seconds of a trial.
+            warm_start: Loads of the first trials in frames per second.
+
+        Raises:
+            SearchError: If a value makes no sense.
+        """
+        self._question = CriticalLoadQuestion(target_loss_ratio, min_load, max_load)
+        if not 0.0 < timeout < math.inf:
+            raise SearchError(f"A search's timeout must be a positive number of seconds, not {timeout!r}.")
+        if precision is not None and not 0.0 < precision < 1.0:
+            raise SearchError(f"A precision is a share of the load between 0 and 1, not {precision!r}.")
+        if not 0.0 < duration < math.inf:
+            raise SearchError(f"A trial's duration must be a positive number of seconds, not {duration!r}.")
+
+        self._target = target_loss_ratio
+        self._timeout, self._precision, self._duration = timeout, precision, duration
+        self._long_duration = min(_LONG, _LONG_SHARE * timeout)
+        self._warm_loads = sorted({self._clamped(float(load)) for load in warm_start}, reverse=True)
         self.elapsed = 0.0
         self.trials = 0
         self._rows: list[Row] = []
-        self._since = 0
-        self._begin = max_load
+        self._once: float = 0.0
+        self._is_once_asked = False
+        self._pause: FixedPause | None = None
+        self._bucket: SeenBucketRate | None = None
+        self._changes: tuple[float, ...] = ()
+        self._checks_left = list(_CHECKS)
+        self._next: tuple[TrialInput, _Purpose] | None = None
+        self._stopped_by: StopReason | None = None
+        self._forget(max_load)
+
+    def _forget(self, begin: float) -> None:
+        """Begins a new bracket at a load, without the trials so far."""
+        self._since = len(self._rows)
+        self._begin = begin
         self._held: float | None = None
         self._failed: list[float] = []
         self._cap = math.inf
         self._downs = 0
-        self._goods: list[float] = []
         self._reference: float | None = None
-        self._checks = 0
+        self._goodputs: list[float] = []
         self._longs: list[Row] = []
-        self._bucket = None
-        self._pause = None
-        self._changes: list[str] = []
-        self._next: tuple[TrialInput, str] | None = None
-        self.stopped: str | None = None
 
-    # ---- ask and tell
+    def _clamped(self, load: float) -> float:
+        return min(max(load, self._question.min_load), self._question.max_load)
+
+    @property
+    def purpose(self) -> str | None:
+        """Why the trial of `next_trial` was chosen; None if there is none."""
+        return None if self._next is None else self._next[1].value
 
     def next_trial(self) -> TrialInput | None:
-        if self._next is None and self.stopped is None:
-            left = self.timeout - self.elapsed
-            if left < self.duration:
-                self.stopped = "timeout"
-                return None
-            load, why = self._choose(left)
-            if self.stopped is None:
-                seconds = self._long_s if why == "long" else self.duration
-                load = min(max(load, self.question.min_load), self.question.max_load)
-                self._next = TrialInput(min(seconds, left), load), why
-        return self._next[0] if self._next else None
+        """See `Controller.next_trial`."""
+        if self._next is None and self._stopped_by is None:
+            self._stopped_by = self._reason_to_stop()
+            if self._stopped_by is None:
+                load, purpose = self._chosen()
+                is_long = purpose in (_Purpose.LONG, _Purpose.ONCE)
+                seconds = self._long_duration if is_long else self._duration
+                seconds = min(seconds, self._timeout - self.elapsed)
+                self._next = TrialInput(seconds, self._clamped(load)), purpose
+        return None if self._next is None else self._next[0]
 
+    @checked(SearchError)
     def record(self, result: TrialResult) -> None:
-        self.trials += 1
-        why = self._next[1] if self._next else ""
+        """See `Controller.record`.
+
+        Raises:
+            SearchError: If the trial has no counts of frames, or they make no sense.
+        """
+        purpose = None if self._next is None else self._next[1]
         if why_set_aside(result) is None:
             row = count(result, self.elapsed)
-            if why == "long":
+            if purpose is _Purpose.ONCE:
+                self._see_once(row)
+            elif purpose is _Purpose.LONG:
                 self._longs.append(row)
             else:
                 self._rows.append(row)
-            if why == "reference":
-                self._referred(row)
+            if purpose is _Purpose.REFERENCE:
+                self._compare(row)
+        self.trials += 1
         self.elapsed += result.elapsed
         self._next = None
 
-    # ---- choose
-
-    @property
-    def _long_s(self) -> float:
-        return min(LONG, LONG_SHARE * self.timeout)
-
     @property
     def _evidence(self) -> Evidence:
-        return Evidence(self._rows[self._since:], self.target)
+        free = 0.0 if self._pause is None else self._pause.free_load
+        return Evidence.of(self._rows[self._since :], self._target, self._once, free)
 
-    def _choose(self, left: float) -> tuple[float, str]:
+    def _reason_to_stop(self) -> StopReason | None:
+        if self._timeout - self.elapsed < self._duration:
+            return StopReason.TIMEOUT
+        if self._held is None:
+            return None
+        if self._held <= self._question.min_load:
+            lowest = self._evidence.at(self._held, _LOOKS)
+            if lowest.trials >= LEAST_TRIALS and lowest.least > self._target:
+                return StopReason.MIN_LOAD
+        if self._precision is not None:
+            found = self.result()
+            if found.verified is not None and found.contradicted is not None and found.long_s is not None:
+                if found.contradicted <= (1.0 + self._precision) * found.verified:
+                    return StopReason.PRECISION
+        return None
+
+    def _chosen(self) -> tuple[float, _Purpose]:
+        """The next trial's load in frames per second, and its purpose."""
         evidence = self._evidence
+        if self.trials < len(self._warm_loads):
+            return self._warm_loads[self.trials], _Purpose.BRACKET
         if self._held is None:
             load = self._bracketed(evidence)
             if load is not None:
-                return load, "bracket"
-            if self._reference is None and (good := self._best_goodput(evidence)) is not None:
-                self._reference = min(self.question.max_load, REFERENCE * good)
-            if self._reference is not None:
-                if len(self._goods) < REPLICATES + MORE * self._varies:
-                    return self._reference, "reference"
+                few = self._losing_little(evidence)
+                if few is not None and self._timeout - self.elapsed > self._long_duration:
+                    return few, _Purpose.ONCE
+                return load, _Purpose.BRACKET
+            if self._wants_reference(evidence) and self._reference is not None:
+                return self._reference, _Purpose.REFERENCE
             self._hold(evidence)
-        if self._reference is not None and self._checks < len(CHECKS) and self.elapsed > CHECKS[self._checks] * self.timeout:
-            self._checks += 1
-            return self._reference, "reference"
-        if self._wants_long(left):
-            return self._held, "long"
-        return self._keep(evidence, left), "hold"
 
-    def _wants_long(self, left: float) -> bool:
-        """Whether a long trial at the held load is due."""
-        assert self._held is not None
-        if left < self._long_s:
-            return False
-        there = [row for row in self._longs if row[0] >= self._held * (1 - ROUND)]
-        if len(there) >= 2:
-            return False
-        if not self._longs or left < 4.0 * self._long_s:
-            return not there or self._is_lossy(there[-1])
-        return self._is_lossy(self._longs[-1]) and self._longs[-1][0] == self._held
+        held = self._held or self._question.min_load
+        is_due = bool(self._checks_left) and self.elapsed > self._checks_left[0] * self._timeout
+        if self._reference is not None and is_due:
+            return self._reference, _Purpose.REFERENCE
+        if self._wants_long(evidence, held):
+            return held, _Purpose.LONG
+        return self._kept(evidence, held), _Purpose.HOLD
 
-    def _is_lossy(self, row: Row) -> bool:
-        load, exposure, lost, *_ = row
-        return lost > 3.0 * self.target * load * exposure + 3.0
+    # The bracket.
 
-    def _best_goodput(self, evidence: Evidence) -> float | None:
-        c = evidence.counts
-        over = c.lost > OVERLOAD * c.sent
-        return float(c.forwarding_rate[over].max()) if over.any() else None
-
-    @property
-    def _varies(self) -> bool:
-        return len(self._goods) >= REPLICATES and self._spread > 3.0 * self._noise
-
-    @property
-    def _spread(self) -> float:
-        return float(np.std(self._goods, ddof=1)) if len(self._goods) > 1 else 0.0
-
-    @property
-    def _noise(self) -> float:
-        return 6e-5 * float(np.mean(self._goods))
-
-    def _referred(self, row: Row) -> None:
-        load, exposure, lost, *_ = row
-        good = load - lost / exposure
-        if self._held is None:
-            self._goods.append(good)
-            return
-        mean = float(np.mean(self._goods))
-        if abs(good / mean - 1.0) > max(0.001, 4.0 * self._spread / mean):
-            self._changes.append(f"{good / mean - 1.0:+.2%}")
-            self._since = len(self._rows)
-            self._begin = self._held * good / mean
-            self._reference *= good / mean
-            self._held = None
-            self._failed, self._cap, self._longs = [], math.inf, []
-            self._goods = [good]
-        else:
-            self._goods.append(good)
+    def _bracket(self, evidence: Evidence) -> tuple[float | None, float | None]:
+        """The highest load that passed, and the lowest one that did not."""
+        fails = {load: evidence.mean_ratio(load) > _HALF * self._target for load in evidence.loads}
+        ceiling = min((load for load in fails if fails[load]), default=None)
+        below = [load for load in fails if not fails[load] and (ceiling is None or load < ceiling)]
+        return max(below, default=None), ceiling
 
     def _bracketed(self, evidence: Evidence) -> float | None:
-        """The next load of the bracket; None: it is narrow."""
+        """The next load, in frames per second; None: the bracket is narrow."""
         floor, ceiling = self._bracket(evidence)
-        low, high = self.question.min_load, self.question.max_load
-        if floor is None and ceiling is None:
-            return self._begin
-        c = evidence.counts
         if ceiling is None:
-            assert floor is not None
-            if floor >= high:
-                return None
-            return min(high, floor * (1 + 0.01 * 2.0 ** (len(c) - 1)))
-        aimed = self._aimed(evidence, ceiling)
+            if floor is None:
+                return self._begin
+            grown = floor * (1.0 + 2.0 * FINE * 2.0 ** (len(evidence.counts) - 1))
+            return None if floor >= self._question.max_load else self._clamped(grown)
         if floor is None:
-            if ceiling <= low:
-                return None
-            good = float(c.forwarding_rate[np.argmin(c.load)])
-            if good < 0.9 * ceiling:
-                return max(good if good > 0.3 * ceiling else 0.5 * ceiling, low)
-            step = 0.01 * 2.0 ** int(np.sum(c.load < (1.0 + FINE) * good)) if len(c) > 1 else FINE
-            step = min(step, 0.5)
-            by_step = good * (1 - step)
-            return max(by_step if aimed is None else min(max(aimed, good * (1 - min(2 * step, 0.5))), good * (1 - step / 2)), low)
+            return self._below(evidence, ceiling)
+
         gap = ceiling - floor
         if gap <= FINE * ceiling:
             return None
-        if aimed is not None:
+        aimed = self._aimed(evidence)
+        if aimed is not None and evidence.counts.load[-1] >= ceiling:
             return min(max(aimed, floor + 0.2 * gap), ceiling - 0.2 * gap)
-        return 0.5 * (floor + ceiling) if ceiling < 2 * floor else math.sqrt(floor * ceiling)
+        return _HALF * (floor + ceiling) if ceiling < 2.0 * floor else math.sqrt(floor * ceiling)
 
-    def _aimed(self, evidence: Evidence, ceiling: float) -> float | None:
-        c = evidence.counts
-        ratio = c.lost / c.sent
-        at = (ratio > self.target) & (ratio < 1e-2)
-        loads = np.unique(c.load[at])[:2]
-        if len(loads) < 2:
+    def _below(self, evidence: Evidence, ceiling: float) -> float | None:
+        """A load below all loads so far: the forwarded rate, then steps that double; None: there is none."""
+        if ceiling <= self._question.min_load:
             return None
-        first, second = (math.log(float(c.lost[at & (c.load == load)].sum() / c.sent[at & (c.load == load)].sum())) for load in loads)
-        if second <= first:
-            return None
-        slope = (second - first) / (loads[1] - loads[0])
-        return float(loads[0] - (first - math.log(AIM * self.target)) / slope)
+        counts = evidence.counts
+        forwarded = float(counts.forwarding_rate[np.argmin(counts.load)])
+        if forwarded < (1.0 - NEAR) * ceiling:
+            return self._clamped(forwarded if forwarded > _FORWARDS * ceiling else _HALF * ceiling)
 
-    def _bracket(self, evidence: Evidence) -> tuple[float | None, float | None]:
-        c = evidence.counts
-        failed, passed = [], []
-        for load in np.unique(c.load):
-            at = c.load == load
-            (failed if c.lost[at].sum() > self.target * c.sent[at].sum() else passed).append(float(load))
-        ceiling = min(failed) if failed else None
-        floor = max((load for load in passed if ceiling is None or load < ceiling), default=None)
-        return floor, ceiling
+        lossy = int(np.count_nonzero(counts.lost < NEAR * counts.sent))
+        step = min(FINE * 2.0**lossy, _HALF)
+        aimed = self._aimed(evidence)
+        if aimed is None:
+            return self._clamped((1.0 - step) * forwarded)
+        lowest = max(1.0 - 2.0 * step, _HALF) * forwarded
+        return self._clamped(min((1.0 - _HALF * step) * forwarded, max(aimed, lowest)))
+
+    def _aimed(self, evidence: Evidence) -> float | None:
+        """Where the two lowest lossy loads point to: the loss ratio falls with its logarithm, or straight to 0."""
+        ratios = {load: evidence.mean_ratio(load) for load in evidence.loads}
+        lossy = [load for load, ratio in ratios.items() if self._target < ratio < 10.0 * OVERLOAD][:2]
+        if len(lossy) < 2 or ratios[lossy[1]] <= ratios[lossy[0]]:
+            return None
+
+        apart = lossy[1] - lossy[0]
+        growth = math.log(ratios[lossy[1]] / ratios[lossy[0]])
+        by_ratio = lossy[0] - apart / growth * math.log(ratios[lossy[0]] / (_AIM * self._target))
+        by_loss = lossy[0] - apart / math.expm1(growth)
+        return max(by_ratio, by_loss) if by_loss < (1.0 - FINE) * lossy[0] else by_ratio
+
+    def _losing_little(self, evidence: Evidence) -> float | None:
+        """The lowest load if a few trials lose a little, whatever their loads are, and none passes; None: not so."""
+        lost, sent = evidence.counts.lost, evidence.counts.sent
+        is_lossy = lost > self._target * sent
+        little = is_lossy & (lost < NEAR * OVERLOAD * sent)
+        if self._is_once_asked or np.count_nonzero(little) < _FEW or not is_lossy.all():
+            return None
+        return float(evidence.counts.load[little].min())
+
+    def _see_once(self, row: Row) -> None:
+        """Compares what a long trial lost with short trials at loads that lose a little."""
+        self._is_once_asked = True
+        counts = self._evidence.counts
+        most = float(counts.lost[counts.lost < NEAR * OVERLOAD * counts.sent].max())
+        if row[2] <= _ONCE * most:
+            self._once = _ONCE_ROOM * max(most, row[2])
+
+    # The overload.
+
+    def _wants_reference(self, evidence: Evidence) -> bool:
+        """Whether trials are missing that show how much is forwarded in overload, and how much that varies."""
+        goodput = evidence.best_goodput()
+        if self._reference is None and goodput is not None:
+            ceiling = self._bracket(evidence)[1] or 0.0
+            self._reference = self._clamped(max(_REFERENCE * goodput, ceiling))
+        if self._reference is None:
+            return False
+        wanted = _REFERENCES + _MORE_REFERENCES * evidence.varies(self._reference)
+        affordable = int(_REFERENCE_SHARE * self._timeout * self.trials / self.elapsed)
+        return len(self._goodputs) < min(wanted, max(affordable, 2))
+
+    def _compare(self, row: Row) -> None:
+        """Compares a trial in overload with earlier ones. If the device has changed, the past is forgotten."""
+        load, exposure, lost, *_ = row
+        if self._held is not None:
+            self._checks_left = self._checks_left[1:]
+        if lost <= self._target * load * exposure:
+            self._forget(load)
+            self._since -= 1
+            return
+
+        goodput = load - lost / exposure
+        if self._held is not None:
+            mean = float(np.mean(self._goodputs))
+            change = goodput / mean - 1.0
+            if abs(change) > max(_CHANGE, _SPREADS * self._spread / mean):
+                self._changes += (change,)
+                self._forget((1.0 + change) * self._held)
+                self._reference = (1.0 + change) * load
+        self._goodputs.append(goodput)
+
+    @property
+    def _spread(self) -> float:
+        """Standard deviation of what is forwarded in overload, in frames per second."""
+        return float(np.std(self._goodputs, ddof=1)) if len(self._goodputs) > 1 else 0.0
+
+    # The load that is held.
 
     def _hold(self, evidence: Evidence) -> None:
+        """Begins to hold the highest load that passed."""
         floor, ceiling = self._bracket(evidence)
-        self._held = floor if floor is not None else self.question.min_load
-        if ceiling is not None:
-            self._failed.append(ceiling)
-        if self._varies:
-            mean = float(np.mean(self._goods))
-            self._cap = max(mean - 7.0 * self._spread, 0.96 * min(self._goods))
-            self._held = min(self._held, self._cap)
+        self._failed = [] if ceiling is None else [ceiling]
         self._downs = 0
+        if self._reference is not None and evidence.varies(self._reference):
+            mean = float(np.mean(self._goodputs))
+            self._cap = max(mean - _TAIL * self._spread, _LEAST * min(self._goodputs))
+        self._held = min(floor or self._question.min_load, self._cap)
 
-    def _keep(self, evidence: Evidence, left: float) -> float:
-        """The load to hold."""
-        held = self._held
-        assert held is not None
-        at = evidence.between(held, held, evidence.clump(held))
-        left /= max(self.elapsed / self.trials, self.duration)
-        if self._bucket_seen(held):
-            return self._held
-        if at.trials and self._is_failed(at, left):
-            steps = EVENT_STEPS if at.lossy <= 0.5 * at.trials else STEPS
-            step = steps[min(self._downs, len(steps) - 1)]
-            self._downs += 1
-            self._failed = [held]
-            lower = [load for load in np.unique(evidence.counts.load).tolist() if held * (1 - step) < load < held]
-            better = max((load for load in lower if evidence.is_verified(load)), default=0.0)
-            pause = evidence.pause()
-            if pause is not None:
-                self._pause = pause
-                self._cap = min(self._cap, 0.998 * pause[1] / pause[0])
-                if held > self._cap:
-                    self._held = self._cap
-                    return self._held
-            self._held = max(held * (1 - step), better, self.question.min_load)
-            return self._held
-        if not evidence.is_verified(held):
-            return held
+    def _wants_long(self, evidence: Evidence, held: float) -> bool:
+        """Whether a long trial at the held load is due: at first, at the end, and again if it lost frames."""
+        left = self._timeout - self.elapsed
+        passed = any(row[0] >= held and not self._is_lossy(row) for row in self._longs)
+        at_held = sum(row[0] == held for row in self._longs)
+        if left < self._long_duration or passed or at_held >= 2:
+            return False
+        if self._longs and left >= 4.0 * self._long_duration and self._bucket is None:
+            return at_held > 0
+        return int(np.count_nonzero(evidence.within(held, held))) >= _FEW
+
+    def _is_lossy(self, row: Row) -> bool:
+        load, exposure, lost, *_ = row
+        return lost - self._once > _LONG_TARGETS * self._target * load * exposure + _CHANCE
+
+    def _kept(self, evidence: Evidence, held: float) -> float:
+        """The load to hold next: lower if it failed, higher if it is verified."""
+        here = evidence.at(held, _LOOKS)
+        longs = [row for row in self._longs if row[0] == held and self._is_lossy(row)]
+        left = (self._timeout - self.elapsed) / max(self.elapsed / self.trials, self._duration)
+        if len(longs) >= 2 or (longs and self._bucket is not None):
+            self._held = self._in_long_run(held, longs, here)
+        elif here.trials and self._is_failed(here, left):
+            self._held = self._lowered(evidence, held, here)
+        elif evidence.is_verified(held):
+            return self._raised(evidence, held)
+        return self._held or held
+
+    def _in_long_run(self, held: float, longs: list[Row], short: LossBounds) -> float:
+        """The load to hold after long trials have lost frames: the rate in the long run, if a bucket explains them."""
+        lost = [row[2] for row in longs]
+        self._failed = [held]
+        self._cap = (1.0 - self._step(_STEPS)) * held
+        is_alike = min(lost) > _ALIKE * max(lost) and not short.lossy
+        if is_alike and self._goodputs and self._bucket is None:
+            in_short = float(np.mean(self._goodputs)) * self._duration
+            in_long = (held - lost[-1] / longs[-1][1]) * self._long_duration
+            long_run = (in_long - in_short) / (self._long_duration - self._duration)
+            self._bucket = SeenBucketRate(long_run, in_short - long_run * self._duration)
+            self._cap = (1.0 - 0.02 * FINE) * long_run
+        return self._clamped(self._cap)
+
+    def _is_failed(self, here: LossBounds, trials_left: float) -> bool:
+        """Whether the trials at a load lose too much to verify it."""
+        if here.lost <= self._target * here.frames:
+            return False
+        frames = here.burst * LossBounds.most_of(here.lost / here.burst) / self._target - here.frames
+        return here.least > self._target or frames > _PATIENCE * trials_left * here.frames / here.trials
+
+    def _step(self, steps: tuple[float, ...]) -> float:
+        """The next step, which is longer than the one before."""
+        self._downs += 1
+        return steps[min(self._downs, len(steps)) - 1]
+
+    def _lowered(self, evidence: Evidence, held: float, here: LossBounds) -> float:
+        """A lower load to hold: a step down, where lines point to, or a verified load in between."""
+        is_event = here.lossy <= _HALF * here.trials
+        steps = _EVENT_STEPS if is_event else _STEPS
+        step = self._step(steps)
+        self._failed = [held]
+        pause = evidence.fixed_pause() if is_event else None
+        if pause is not None:
+            self._pause = pause
+            self._cap = min(self._cap, pause.free_load)
+            if held > self._cap:
+                return self._clamped(self._cap)
+
+        between = (load for load in evidence.loads if (1.0 - step) * held < load < held)
+        verified = max((load for load in between if evidence.is_verified(load)), default=None)
+        if verified is not None:
+            return verified
+        crossing = None if is_event else evidence.crossing(_AIM * self._target)
+        if crossing is not None:
+            step = min(max(1.0 - crossing / held, steps[0]), 4.0 * step)
+        return self._clamped((1.0 - step) * held)
+
+    def _raised(self, evidence: Evidence, held: float) -> float:
+        """The load of the next trial after the held load is verified: the middle of the bracket, or its upper end."""
         self._downs = 0
         self._failed = [load for load in self._failed if load > held]
-        ceiling = min([*self._failed, self.question.max_load])
-        higher = min(0.5 * (held + ceiling), self._cap)
-        if ceiling - held > FINE * ceiling and higher > held * (1 + FINE / 4):
-            self._held = higher
+        ceiling = min([*self._failed, self._question.max_load])
+        middle = min(_HALF * (held + ceiling), self._cap)
+        if ceiling - held > FINE * ceiling and middle > (1.0 + 0.25 * FINE) * held:
+            self._held = middle
         elif self._failed and ceiling <= self._cap:
-            above = evidence.between(ceiling, ceiling, evidence.clump(ceiling))
-            if above.least <= self.target and above.trials < LEAST_TRIALS:
+            above = evidence.at(ceiling)
+            if above.trials < LEAST_TRIALS and above.least <= self._target:
                 return ceiling
-            if above.trials >= LEAST_TRIALS and evidence.is_verified(ceiling):
+            if evidence.is_verified(ceiling):
                 self._held = ceiling
-        return self._held
+        return self._held or held
 
-    def _bucket_seen(self, held: float) -> bool:
-        """Whether two long trials lose alike where short ones do not, which shows the rate in the long run."""
-        longs = [row for row in self._longs if row[0] == held and self._is_lossy(row)]
-        if len(longs) < 2 or not self._goods:
-            return False
-        lost = [row[2] for row in longs]
-        if min(lost) < 0.8 * max(lost):
-            return False
-        seconds = self._long_s
-        short = float(np.mean(self._goods)) * self.duration
-        long = (held - longs[-1][2] / longs[-1][1]) * seconds
-        rate = (long - short) / (seconds - self.duration)
-        self._bucket = (rate, short - rate * self.duration)
-        self._cap = rate * (1 - 1e-4)
-        self._failed = [held]
-        self._held = self._cap
-        return True
-
-    def _is_failed(self, at: LossBounds, trials_left: float) -> bool:
-        if at.lost <= self.target * at.frames:
-            return False
-        if at.least > self.target:
-            return True
-        needed = at.burst * LossBounds.most_of(at.lost / at.burst) / self.target - at.frames
-        return needed > 0.5 * trials_left * at.frames / at.trials
-
-    # ---- result
-
-    def result(self) -> Found:
+    def result(self) -> CountedLoad:
+        """See `Controller.result`."""
         evidence = self._evidence
-        loads = np.unique(evidence.counts.load).tolist()
-        refuted_long = [row[0] for row in self._longs if self._is_lossy(row)]
-        tops = [row[0] for row in self._longs if not self._is_lossy(row)]
-        verified = max((load for load in loads if load <= self._cap and evidence.is_verified(load)), default=None)
-        doubts = []
-        stated = verified
-        if stated is None:
-            floor, ceiling = self._bracket(evidence)
-            stated = self._held or floor or self.question.min_load
-            doubts.append("not verified")
-        contradicted = min((load for load in loads if load > stated and evidence.between(load, load, evidence.clump(load)).least > self.target), default=None)
-        c = evidence.counts
-        near = (c.load >= stated * (1 - ROUND)) & (c.load <= stated * (1 + NEAR / 2)) & (c.lost < OVERLOAD * c.sent)
-        has_long = any(row[0] >= stated * (1 - ROUND) and not self._is_lossy(row) for row in self._longs)
-        found = Found(stated, verified, contradicted, tuple(doubts), float(c.duration[near].sum()) / 3.0, self.duration, self._long_s if has_long else None, tuple(self._changes) + ((f"bucket {self._bucket}",) if self._bucket else ()) + ((f"pause {self._pause}",) if self._pause else ()))
-        object.__setattr__(found, 'interval', (verified or 0.0, contradicted or 1e99))
-        return found
+        passed = [load for load in evidence.loads if load <= self._cap and evidence.is_verified(load)]
+        verified = max(passed, default=None)
+        stated = verified or self._held or self._bracket(evidence)[0] or self._question.min_load
+        higher = (load for load in evidence.loads if load > stated)
+        contradicted = (load for load in higher if evidence.at(load).least > self._target)
+        near = evidence.within(stated, (1.0 + _HALF * NEAR) * stated) & evidence.is_quiet
+        has_long = any(row[0] >= (1.0 - 1e-9) * stated and not self._is_lossy(row) for row in self._longs)
+        return CountedLoad(
+            stated=stated,
+            verified=verified,
+            contradicted=min(contradicted, default=None),
+            estimate=evidence.crossing(self._target),
+            clump=evidence.clump(stated),
+            rarest_s=float(evidence.counts.duration[near].sum()) / _SEEN,
+            trial_s=self._duration,
+            long_s=self._long_duration if has_long else None,
+            changes=self._changes,
+            bucket=self._bucket,
+            pause=self._pause,
+            batch=evidence.batch(stated),
+            once=self._once,
+            stopped_by=self._stopped_by,
+        )
