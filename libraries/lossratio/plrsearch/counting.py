@@ -105,14 +105,13 @@ class Evidence:
         return float(self.counts.lost[here].sum() / self.counts.sent[here].sum())
 
     def clump(self, load: float) -> float:
-        """Number of frames that are lost at a time near a load, by the scatter of counts at equal loads.
+        """Number of frames that are lost at a time, by the scatter of counts at equal loads.
 
-        Trials just in overload are included, unless they show that the capacity varies.
+        Trials in overload show it, unless they show that the capacity varies. Without them, those near the load do.
         """
-        near = self.within((1.0 - NEAR) * load, (1.0 + 2.0 * NEAR) * load)
-        size = self.scatter(near)
-        if size > _BATCH:
-            size = self.scatter(near & self.is_quiet)
+        is_overload = self.counts.is_overload
+        near = self.within((1.0 - NEAR) * load, (1.0 + NEAR) * load) & ~is_overload
+        size = self.scatter(is_overload if is_overload.any() else near)
         return size if _CHANCE < size <= _BATCH else 1.0
 
     def varies(self, load: float) -> bool:
